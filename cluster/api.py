@@ -1,0 +1,90 @@
+"""The face of the cluster as its users see it: what the gateway may ask, and what it is told.
+
+The gateway is written against these protocols; its tests bring a small in-memory cluster of their own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+from core import Effects, Machine, Operation, Reply
+
+
+class Pending(Protocol):
+    """Where the outcome of one proposed operation goes: exactly one of the three is called, once, on the loop.
+
+    The methods must not raise: they run inside the apply loop.
+    """
+
+    def applied(self, reply: Reply) -> None:
+        """The operation is committed on a majority and executed; `reply` is the machine's answer."""
+
+    def refused(self) -> None:
+        """The operation was surely not executed and never will be."""
+
+    def unknown(self) -> None:
+        """Nobody knows whether it was or will be executed (leader deposed, no answer in time)."""
+
+
+class Listener(Protocol):
+    """What a cluster tells the gateway, always on the loop."""
+
+    def effects(self, effects: Effects) -> None:
+        """An entry was applied while this node serves; the replies of its operations were given out before."""
+
+    def serving_changed(self, serving: bool) -> None:
+        """This node begins or ceases to serve."""
+
+    def turn_ended(self) -> None:
+        """The turn's work is durable and sent: write out collected answers now."""
+
+
+class NodeStatus(Struct, frozen=True):
+    """One node as this node knows it; None where nothing is known (CLUSTER STATUS, EXTENSIONS.md 15)."""
+
+    server_id: int | None
+    name: str
+    client: str                 # "host:port" clients dial
+    role: str                   # LEADER, FOLLOWER, CANDIDATE or DOWN
+    online: bool | None
+    term: int | None
+    applied: int | None         # index of the last applied log entry
+    lag: int | None             # entries behind the leader's commit index
+    version: str | None
+
+
+class Cluster(Protocol):
+    """A replicated machine."""
+
+    name: str                   # of this node
+    machine: Machine            # the applied state; read only, and only between two calls
+    serving: bool               # may this node execute queue commands now (CLUSTER.md 0)?
+    online: bool                # the administrative switch of this node (OFFLINE, ONLINE)
+
+    def propose(self, operation: Operation, pending: Pending) -> None:
+        """Put the operation into the log. Operations keep the order in which they are proposed."""
+
+    @property
+    def backlog_bytes(self) -> int:
+        """Bytes proposed and not yet applied: the gateway stops reading while it is large."""
+
+    def leader(self) -> str | None:
+        """Name of the leader this node knows of, None when it knows none."""
+
+    def interconnect_id(self) -> int:
+        """The number INTERCONNECT answers (CLUSTER.md 4): minimal on the serving leader only."""
+
+    def status(self) -> list[NodeStatus]:
+        """All members in order of their server id."""
+
+    async def go_offline(self) -> None:
+        """OFFLINE: stop serving, finish what was proposed, give leadership away; returns after 5 s at the latest."""
+
+    def go_online(self) -> None:
+        """ONLINE: clear the switch."""
+
+    async def export_snapshot(self, path: Path) -> None:
+        """Write the applied state to a new file at `path`, without stopping the loop; raises OSError."""

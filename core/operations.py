@@ -1,0 +1,137 @@
+"""What the log carries: the operations of the queue machine, and the entry that groups them.
+
+An entry is one record of the replicated log: the leader's clock, 64 random bits and the operations collected in one
+turn of its loop. Its bytes are a MessagePack array with the format number first, so that a node can refuse what it
+does not know. The tag of an operation is its number on disk: numbers are never reused.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import msgspec
+from msgspec import Struct
+
+ENTRY_FORMAT = 1
+
+
+class Then(IntEnum):
+    """What happens to a running job when its lease ends (PROTOCOL.md, GET .. EXPIRE .. THEN)."""
+
+    DEFAULT = 0     # as the cluster's expire_default says at hand-out
+    LATER = 1       # back to the end of its queue
+    DONE = 2        # removed
+
+
+class Put(Struct, array_like=True, tag=1, gc=False, frozen=True):
+    """Add a job. `new_item` asks for an item name made by the machine (PUT .. NEW); `item` is then None."""
+
+    queue: str
+    priority: int
+    data: bytes
+    item: str | None = None
+    new_item: bool = False
+
+
+class Get(Struct, array_like=True, tag=2, gc=False, frozen=True):
+    """Hand out one job of the named queues, or of any queue when `queues` is None.
+
+    `expire_ms` None means no EXPIRE was given (a queue's default may apply), 0 means no limit. With `item` only jobs of
+    that item count; `item_of_put` means "the item of the Put that stands before this operation in the same entry": the
+    hand-out of a PUT .. NEW WAIT, whose item has no name yet when the entry is made.
+    """
+
+    queues: tuple[str, ...] | None
+    expire_ms: int | None = None
+    then: Then = Then.DEFAULT
+    item: str | None = None
+    item_of_put: bool = False
+
+
+class Done(Struct, array_like=True, tag=3, gc=False, frozen=True):
+    """The running job `id` is finished: remove it."""
+
+    id: int
+
+
+class Later(Struct, array_like=True, tag=4, gc=False, frozen=True):
+    """The running job `id` goes back to the end of its queue."""
+
+    id: int
+
+
+class Return(Struct, array_like=True, tag=5, gc=False, frozen=True):
+    """Undo a hand-out that could not be delivered: the job goes back to its old place (PROTOCOL.md A28)."""
+
+    id: int
+
+
+class Tick(Struct, array_like=True, tag=6, gc=False, frozen=True):
+    """Nothing; its entry carries the clock forward."""
+
+
+class Lead(Struct, array_like=True, tag=7, gc=False, frozen=True):
+    """`node` leads from here on: the first operation of each leadership (CLUSTER.md 3 and 4).
+
+    `members` are all configured nodes in name order. `cluster_id` (16 random bytes) and `expire_default` only count in
+    the first Lead of an empty cluster. `grace_ms`: leases that would end sooner are extended to clock + grace_ms, once per
+    hand-out.
+    """
+
+    node: str
+    term: int
+    members: tuple[str, ...]
+    cluster_id: bytes
+    grace_ms: int
+    expire_default: Then = Then.LATER
+
+
+class CloneBegin(Struct, array_like=True, tag=8, gc=False, frozen=True):
+    """A snapshot of `total_bytes` follows in chunks; an unfinished earlier one is dropped."""
+
+    clone: int          # chosen by the proposer, tells the chunks of two clients apart
+    total_bytes: int
+
+
+class CloneChunk(Struct, array_like=True, tag=9, gc=False, frozen=True):
+    """The next bytes of clone `clone`."""
+
+    clone: int
+    data: bytes
+
+
+class CloneEnd(Struct, array_like=True, tag=10, gc=False, frozen=True):
+    """Verify the collected snapshot and replace the state by it."""
+
+    clone: int
+
+
+Operation = (
+    Put | Get | Done | Later | Return | Tick | Lead | CloneBegin | CloneChunk | CloneEnd
+)
+
+
+class Entry(Struct, array_like=True, frozen=True):
+    """One record of the log: `now_ms` and `seed` are the leader's, `operations` are executed in order."""
+
+    format: int
+    now_ms: int
+    seed: int
+    operations: list[Operation]
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Entry)
+
+
+def encode_entry(now_ms: int, seed: int, operations: list[Operation]) -> bytes:
+    """Bytes of one log entry. `now_ms`: Unix time in milliseconds; `seed`: 64 random bits."""
+    return _encoder.encode(Entry(ENTRY_FORMAT, now_ms, seed, operations))
+
+
+def decode_entry(data: bytes) -> Entry:
+    """The entry in these bytes; raises ValueError when they are not an entry of a known format."""
+    entry = _decoder.decode(data)
+    if entry.format != ENTRY_FORMAT:
+        raise ValueError(f"log entry of format {entry.format}; this version reads format {ENTRY_FORMAT}")
+    return entry

@@ -1,0 +1,49 @@
+"""What the machine answers: one reply for each operation. A client's mistake is a reply too, never an exception."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Stored(Struct, gc=False, frozen=True):
+    """Put: the job is queued. `item` is the name the machine made for PUT .. NEW, otherwise None."""
+
+    item: str | None = None
+
+
+class Handed(Struct, gc=False, frozen=True):
+    """Get: this job is now running under `id`."""
+
+    id: int
+    queue: str
+    priority: int
+    data: bytes
+    item: str | None = None
+
+
+class Empty(Struct, gc=False, frozen=True):
+    """Get: nothing to give. `unfinished`: the queues asked for still have unfinished jobs (decides GETBE, A24)."""
+
+    unfinished: bool
+
+
+class Finished(Struct, gc=False, frozen=True):
+    """Done: the job is removed. `queue_done`: FINQ, `item_done`: FINI (A41)."""
+
+    queue_done: bool = False
+    item_done: bool = False
+
+
+class Accepted(Struct, gc=False, frozen=True):
+    """Later, Return, Tick, Lead, CloneBegin, CloneChunk, CloneEnd: executed."""
+
+
+class NotFound(Struct, gc=False, frozen=True):
+    """Done, Later, Return: no running job has this id."""
+
+
+class InvalidSnapshot(Struct, gc=False, frozen=True):
+    """CloneChunk, CloneEnd: the collected bytes are not a snapshot; nothing was changed."""
+
+
+Reply = Stored | Handed | Empty | Finished | Accepted | NotFound | InvalidSnapshot

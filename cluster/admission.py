@@ -1,0 +1,91 @@
+"""Which nodes may vote: a node with an empty disk must not be taken for one that knows something.
+
+A voter whose disk was wiped has forgotten what it acknowledged and whom it voted for; if it votes all the same,
+acknowledged jobs can be lost. So a new journal carries no right to vote. It gets it in one of three ways:
+
+* founding: every configured member has said that it is empty too, so there is nothing that could be forgotten;
+* admission: a leader has brought it up to date. The leader must know that it still leads by a majority WITHOUT this node
+  that answered after the node came back empty: such a majority shares a member with any that ever elected somebody with
+  the forgotten vote, so no newer leader can exist; and the node must hold the leader's log as it was then, which contains
+  all it may have acknowledged. In the term of its admission it does not vote again;
+* --bootstrap: the operator says so.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from cluster.context import Context, Peer
+from cluster.elections import Elections
+from cluster.messages import Admit
+
+log = logging.getLogger("sockpqd.cluster")
+
+
+class Admission:
+    """Founding on a new cluster, admission by a leader."""
+
+    def __init__(self, context: Context, elections: Elections) -> None:
+        self._context = context
+        self._elections = elections
+
+    def bootstrap(self) -> None:
+        """The operator's override."""
+        if not self._context.journal.voter:
+            log.warning("--bootstrap: this node votes although its data directory is empty. "
+                        "If it ever belonged to this cluster, acknowledged jobs may be lost.")
+            self._context.journal.set_voter()
+
+    def found(self) -> None:
+        """Become a voter when all members are known to be empty."""
+        context = self._context
+        if context.journal.voter or not context.journal.empty:
+            return
+        if all(peer.up and peer.info is not None and peer.info.empty for peer in context.peers.values()):
+            log.info("all members are empty: this is a new cluster")
+            context.journal.set_voter()
+
+    def lost_its_disk(self, peer: Peer) -> bool:
+        """Leader: has this peer come back without the log that it acknowledged to us in this term?
+
+        The library never lowers what it believes a peer to hold, so the caller must end this leadership.
+        """
+        info = peer.info
+        context = self._context
+        return (
+            info is not None and not info.voter and context.leads()
+            and peer.term == context.replica.term and peer.match > 0 and peer.admit_target is None
+        )
+
+    def tick(self) -> None:
+        """Leader: admit peers that have caught up."""
+        context = self._context
+        if not context.leads():
+            return
+        for peer in context.peers.values():
+            if not peer.up or peer.info is None or peer.info.voter:
+                peer.admit_target = None
+            elif peer.admit_target is None:
+                peer.admit_target, peer.admit_after = context.journal.last_index, context.now
+            elif peer.match >= peer.admit_target and self._leads_without(peer):
+                context.send(peer, Admit(context.replica.term))
+
+    def _leads_without(self, newcomer: Peer) -> bool:
+        proofs = sum(
+            1 for peer in self._context.peers.values()
+            if peer is not newcomer and peer.info is not None and peer.info.voter
+            and peer.term == self._context.replica.term and peer.proof > newcomer.admit_after
+        )
+        return 1 + proofs >= self._context.majority
+
+    def admitted(self, peer: Peer, message: Admit) -> None:
+        """Follower: the leader says that we may vote again."""
+        context = self._context
+        replica = context.replica
+        if context.journal.voter or message.term != replica.term or replica.leader_node is not peer.node:
+            return
+        log.info("brought up to date by %s: this node votes from now on", peer.name)
+        # We may have voted in this term before we lost our memory. Written to the journal for the time after a restart.
+        self._elections.refused_up_to = message.term
+        context.journal.setCurrentTerm(message.term, peer.name)
+        context.journal.set_voter()

@@ -1,0 +1,146 @@
+"""Who leads: PreVote, leader stickiness, and an early election when the leader's process dies.
+
+The library's own election timer is switched off. This one asks first whether an election could be won (PreVote), so
+that a node which was cut off and comes back disturbs nobody (H6). A node that has heard its leader within the shortest
+election timeout votes for nobody else; on this the leader's lease rests. A closed connection of the leader (its process
+died) makes the timer short; a silent leader runs it out.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from cluster.context import Context, Peer
+from cluster.messages import PreVote, PreVoteAnswer, RequestVote, TimeoutNow, Vote
+
+log = logging.getLogger("sockpqd.cluster")
+
+EARLY = 0.4                     # part of the shortest timeout over which early elections are spread
+
+
+class Elections:
+    """The election timer and the rules of voting. Times in seconds."""
+
+    def __init__(self, context: Context, election_min_s: float, election_max_s: float) -> None:
+        self._context = context
+        self._min_s = election_min_s
+        self._max_s = election_max_s
+        self._deadline: float | None = None
+        self._heard = float("-inf")             # when the present leader was last heard
+        self._round = 0
+        self._granted: set[str] | None = None   # who answered yes in this round; None: no round is open
+        self._round_term = 0
+        self._handover_term = 0                 # elections of this term were asked for by the old leader
+        self._led = False
+        self.may_campaign = True                # false while this node is switched offline
+        self.refused_up_to = -1                 # no vote in terms up to this one (admission.py)
+
+    def leader_heard(self) -> None:
+        """A message of the present term's leader arrived."""
+        self._heard = self._context.now
+        self._granted = None
+        self._restart_timer()
+
+    def leader_alive(self) -> bool:
+        """Has the leader been heard within the shortest election timeout?"""
+        return self._context.now - self._heard < self._min_s
+
+    def leader_lost(self) -> None:
+        """The connection to the leader was closed: its process is probably dead. PreVote keeps a wrong guess harmless."""
+        self._heard = float("-inf")
+        early = self._context.now + self._context.rng.random() * self._min_s * EARLY
+        self._deadline = early if self._deadline is None else min(self._deadline, early)
+
+    def voted(self) -> None:
+        """The library gave its vote: leave the candidate its time."""
+        self._restart_timer()
+
+    def _restart_timer(self) -> None:
+        self._deadline = self._context.now + self._min_s + (self._max_s - self._min_s) * self._context.rng.random()
+
+    def tick(self) -> None:
+        """Open a PreVote round when the time is up."""
+        context = self._context
+        if context.leads():
+            self._led = True
+            return
+        if self._led or self._deadline is None:
+            self._led = False
+            self._restart_timer()
+        if self._deadline is None or context.now < self._deadline:
+            return
+        self._restart_timer()
+        if not context.journal.voter or not self.may_campaign:
+            return
+        if not context.peers:
+            self._campaign()
+            return
+        self._round += 1
+        self._granted = {context.name}
+        self._round_term = context.replica.term
+        question = PreVote(self._round, self._round_term, context.journal.last_index, context.journal.last_term)
+        for peer in context.peers.values():
+            context.send(peer, question)
+
+    def asked_before(self, peer: Peer, message: PreVote) -> None:
+        """Answer a PreVote."""
+        context, journal = self._context, self._context.journal
+        granted = (
+            journal.voter
+            and not context.leads()
+            and not self.leader_alive()
+            and message.term >= max(context.replica.term, self.refused_up_to)
+            and (message.last_term, message.last_index) >= (journal.last_term, journal.last_index)
+        )
+        context.send(peer, PreVoteAnswer(message.round, context.replica.term, granted))
+
+    def answered_before(self, peer: Peer, message: PreVoteAnswer) -> None:
+        """Count an answer; a majority starts the real election."""
+        context = self._context
+        if message.term > context.replica.term:
+            self._granted = None
+            context.adopt_term(peer, message.term)
+        elif (
+            message.granted
+            and self._granted is not None
+            and message.round == self._round
+            and self._round_term == context.replica.term
+            and not context.leads()
+        ):
+            self._granted.add(peer.name)
+            if len(self._granted) >= context.majority:
+                self._granted = None
+                self._campaign()
+
+    def _campaign(self) -> None:
+        # To the library this looks like the leader it knows (or None) handing over: it starts an election at the next tick.
+        replica = self._context.replica
+        log.info("starting an election after term %d", replica.term)
+        self._context.deliver(replica.leader_node, {"type": "timeout_now", "term": replica.term})
+
+    def library_asks(self, peer: Peer, term: int, last_index: int, last_term: int) -> None:
+        """The library, as a candidate, asks for a vote."""
+        self._context.send(peer, RequestVote(term, last_index, last_term, term == self._handover_term))
+
+    def asked(self, peer: Peer, message: RequestVote) -> None:
+        """Pass a request for a vote to the library, unless this node must not vote or still hears its leader."""
+        context = self._context
+        if not context.journal.voter or message.term <= self.refused_up_to:
+            return
+        sticks = self.leader_alive() and not context.leads() and message.term > context.replica.term
+        if sticks and not message.handover:
+            return
+        context.deliver(peer.node, {
+            "type": "request_vote", "term": message.term,
+            "last_log_index": message.last_index, "last_log_term": message.last_term,
+        })
+
+    def vote_received(self, peer: Peer, message: Vote) -> None:
+        """Pass a vote to the library, which counts it if it is of its present candidacy."""
+        self._context.deliver(peer.node, {"type": "response_vote", "term": message.term})
+
+    def handed_over(self, peer: Peer, message: TimeoutNow) -> None:
+        """The leader asks this node to take over."""
+        if self._context.journal.voter and self.may_campaign:
+            self._handover_term = self._context.replica.term + 1
+            self._context.deliver(peer.node, {"type": "timeout_now", "term": message.term})

@@ -1,0 +1,30 @@
+"""What can go wrong in a cluster node.
+
+    ClusterError
+    ├── FailStop            this node must stop: going on could break a promise
+    │   ├── ApplyFailed     an exception inside the machine: a bug; skipping the entry would make replicas differ
+    │   └── RaftViolated    a peer asks for something Raft forbids (such as cutting committed entries)
+    └── LibraryMismatch     the installed pysyncobj is not the version the guard is written against
+
+Damage of the disk has its own errors beside the storage code (journal.py, snapshots.py); they stop the node as well.
+"""
+
+
+class ClusterError(Exception):
+    """Base of the errors above."""
+
+
+class FailStop(ClusterError):  # noqa: N818  (the field's word for it)
+    """This node must stop."""
+
+
+class ApplyFailed(FailStop):
+    """An operation raised inside the machine."""
+
+
+class RaftViolated(FailStop):
+    """A peer's message contradicts what is committed here."""
+
+
+class LibraryMismatch(ClusterError):  # noqa: N818
+    """The installed pysyncobj differs from the pinned one."""

@@ -1,0 +1,182 @@
+"""The only place that knows pysyncobj: which version, which of its parts are replaced, and how it is asked.
+
+pysyncobj 0.3.17 as shipped loses acknowledged data and unpickles what a peer sends (docs/ARCHITECTURE.md lists each
+hazard). All of it is cured through seams the library offers, without a fork: the transport object, two factories that
+are module globals (`createJournal`, `Serializer`), and its `pickle` module. What is used of it beyond that is listed in
+Replica; a test fails when the installed version is another one.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgpack
+import pysyncobj.pickle
+from pysyncobj import FAIL_REASON, SyncObj, SyncObjConf, replicated, syncobj
+from pysyncobj.node import Node
+from pysyncobj.transport import Transport
+
+from cluster.errors import LibraryMismatch
+
+VERSION = "0.3.17"
+
+# pysyncobj's own batch limit lies above the largest entry, because its path for larger ones is broken (hazard H11d).
+BATCH_BYTES_MAX = 16 << 20
+
+# Larger than any time that passes: the guard owns elections, the library's own timer must never fire.
+NEVER_S = 1e9
+
+SUCCESS = FAIL_REASON.SUCCESS
+NOT_EXECUTED = frozenset((
+    FAIL_REASON.QUEUE_FULL,
+    FAIL_REASON.MISSING_LEADER,
+    FAIL_REASON.DISCARDED,
+    FAIL_REASON.NOT_LEADER,
+    FAIL_REASON.REQUEST_DENIED,
+))
+
+Callback = Callable[[Any, int], None]
+
+
+def check_version() -> None:
+    """Raise LibraryMismatch unless exactly the pinned pysyncobj is installed."""
+    installed = importlib.metadata.version("pysyncobj")
+    if installed != VERSION:
+        raise LibraryMismatch(f"pysyncobj {installed} is installed, this program needs exactly {VERSION}")
+
+
+class PeerNode(Node):  # type: ignore[misc]
+    """A node by its name. There is one object for each name, so identity is equality (pysyncobj compares constantly)."""
+
+    __eq__ = object.__eq__
+    __ne__ = object.__ne__
+    __hash__ = object.__hash__
+
+
+class _NoPoller:
+    """pysyncobj polls its own sockets once a tick; it has none here."""
+
+    def poll(self, timeout: float) -> None:
+        """Do nothing: the loop waits, not the library."""
+
+
+def _dumps(value: Any, protocol: int | None = None) -> bytes:
+    return bytes(msgpack.packb(value))
+
+
+def _loads(data: bytes) -> Any:
+    # tuples, because pysyncobj tells a call with arguments from one without by isinstance(.., tuple)
+    return msgpack.unpackb(data, use_list=False)
+
+
+def _refuse(*_: Any) -> Any:
+    raise RuntimeError("pickle is disabled: nothing is ever unpickled")
+
+
+def _replace_pickle() -> None:
+    pysyncobj.pickle.dumps = _dumps
+    pysyncobj.pickle.loads = _loads
+    pysyncobj.pickle.load = _refuse
+    pysyncobj.pickle.dump = _refuse
+
+
+_replace_pickle()
+syncobj.PIPE_NOTIFIER_ENABLED = False       # it leaks two descriptors per object and wakes a poller that we do not have
+
+
+class Replica(SyncObj):  # type: ignore[misc]
+    """One SyncObj whose single replicated method hands each committed entry to `apply(index, entry)`.
+
+    `apply` and the callbacks of propose() must not raise for anything a client can cause: pysyncobj retries a raising
+    entry for ever and applies it twice after a raising callback (hazards H5a, H5b).
+    """
+
+    def __init__(
+        self,
+        node: PeerNode,
+        others: Iterable[PeerNode],
+        *,
+        transport: Transport,
+        journal: Any,
+        snapshots: Any,
+        dump_path: str,
+        monotonic: Callable[[], float],
+        heartbeat_s: float,
+        step_down_s: float,
+        apply: Callable[[int, bytes], Any],
+        state_changed: Callable[[], None],
+    ) -> None:
+        self._apply = apply
+        conf = SyncObjConf(
+            autoTick=False,
+            appendEntriesUseBatch=False,        # True would cost up to a heartbeat period for each command
+            appendEntriesPeriod=heartbeat_s,
+            appendEntriesBatchSizeBytes=BATCH_BYTES_MAX,
+            raftMinTimeout=NEVER_S,
+            raftMaxTimeout=2 * NEVER_S,
+            connectionTimeout=3 * NEVER_S,
+            leaderFallbackTimeout=step_down_s,
+            commandsWaitLeader=False,
+            dynamicMembershipChange=False,
+            journalFile="journal",
+            fullDumpFile=dump_path,
+            serializer=_refuse,                 # given so that the library never builds dumps of its own
+            deserializer=_refuse,
+            logCompactionMinEntries=1 << 60,    # by journal bytes instead: compact()
+            logCompactionMinTime=NEVER_S,
+            onStateChanged=lambda old, new: state_changed(),
+        )
+        syncobj.createJournal = lambda _: journal
+        syncobj.Serializer = lambda *_: snapshots
+        syncobj.monotonicTime = monotonic
+        super().__init__(node, others, conf, nodeClass=PeerNode, transport=transport)
+        self._poller = _NoPoller()
+
+    @replicated  # type: ignore[misc]
+    def entry(self, data: bytes) -> Any:
+        """Called by the library for each committed entry, in order."""
+        return self._apply(self.raftLastApplied + 1, data)
+
+    def propose(self, data: bytes, callback: Callback) -> None:
+        """Append an entry; `callback(result of apply, reason)` comes from within a later tick(), or never."""
+        self.entry(data, callback=callback)
+
+    def tick(self) -> None:
+        """Elections, commit, apply, send, append: one round of the library."""
+        self.doTick(0.0)
+
+    def compact(self) -> None:
+        """Write a snapshot at the next tick and cut the log behind it."""
+        self.forceLogCompaction()
+
+    def hand_over(self, target: PeerNode, callback: Callback) -> None:
+        """Ask `target` to start an election at once; it must have the whole log."""
+        self.transferLeadership(target, callback)
+
+    @property
+    def is_leader(self) -> bool:
+        """Leader by its own belief; never enough for an answer (node.py decides who serves)."""
+        return bool(self._isLeader())
+
+    @property
+    def leader_node(self) -> PeerNode | None:
+        """The leader this node last heard of."""
+        leader: PeerNode | None = self._getLeader()
+        return leader
+
+    @property
+    def term(self) -> int:
+        """Current term."""
+        return int(self.raftCurrentTerm)
+
+    @property
+    def commit_index(self) -> int:
+        """Index of the last entry known to be committed."""
+        return int(self.raftCommitIndex)
+
+    @property
+    def applied_index(self) -> int:
+        """Index of the last applied entry."""
+        return int(self.raftLastApplied)

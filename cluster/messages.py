@@ -1,0 +1,179 @@
+"""What nodes say to each other: one Struct for each message, MessagePack on the wire.
+
+Decoding is typed and strict: whatever is not exactly one of these is an error of the sender and ends the connection.
+Nothing from a peer is ever unpickled. `sent` is the sending leader's own monotonic clock in seconds; a follower echoes
+it, so that the leader knows how old a proof of leadership is without comparing clocks.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+WIRE_FORMAT = 1
+LogEntry = tuple[bytes, int, int]       # (command, index, term), as pysyncobj keeps them
+
+
+class Hello(Struct, tag="hello", frozen=True):
+    """First frame of each connection, in both directions: who speaks, and to whom.
+
+    `cluster_id` is empty while unknown. `voter`: may vote; `empty`: has never held an entry nor voted (see admission.py).
+    """
+
+    format: int
+    sender: str
+    receiver: str
+    cluster_id: bytes
+    version: str
+    voter: bool
+    empty: bool
+
+
+class Info(Struct, tag="info", frozen=True):
+    """What a node says of itself a few times a second: for CLUSTER STATUS, clock comparison and admission."""
+
+    role: str
+    term: int
+    applied: int
+    lag: int
+    online: bool
+    voter: bool
+    empty: bool
+    wall_ms: int
+    version: str
+    cluster_id: bytes
+
+
+class Append(Struct, tag="append", frozen=True):
+    """AppendEntries: `entries` follow the entry (prev_index, prev_term)."""
+
+    term: int
+    epoch: int
+    sent: float
+    commit: int
+    prev_index: int
+    prev_term: int
+    entries: list[LogEntry]
+
+
+class Heartbeat(Struct, tag="beat", frozen=True):
+    """I lead; nothing is said about the log (a snapshot is under way, or the connection is choked)."""
+
+    term: int
+    epoch: int
+    sent: float
+    commit: int
+
+
+class Ack(Struct, tag="ack", frozen=True):
+    """Answer to Append, Heartbeat and SnapshotChunk, echoing their term, epoch and `sent`.
+
+    `success`: this log equals the leader's below `next_index`. `reset`: please go on from `next_index`. Neither: alive.
+    `snapshot`: the transfer that ends with this answer.
+    """
+
+    term: int
+    epoch: int
+    sent: float
+    next_index: int
+    reset: bool
+    success: bool
+    snapshot: int | None = None
+
+
+class SnapshotChunk(Struct, tag="chunk", frozen=True):
+    """A piece of a snapshot file at `offset`; counts as a heartbeat."""
+
+    term: int
+    epoch: int
+    sent: float
+    commit: int
+    transfer: int
+    offset: int
+    data: bytes
+    last: bool
+
+
+class PreVote(Struct, tag="prevote", frozen=True):
+    """Would you vote for me? Changes nothing at either side (Ongaro's thesis, 9.6)."""
+
+    round: int
+    term: int
+    last_index: int
+    last_term: int
+
+
+class PreVoteAnswer(Struct, tag="prevoted", frozen=True):
+    """Answer to PreVote, with the answering node's term."""
+
+    round: int
+    term: int
+    granted: bool
+
+
+class RequestVote(Struct, tag="votereq", frozen=True):
+    """Vote for me. `handover`: the old leader asked for it, so its liveness is no reason to refuse."""
+
+    term: int
+    last_index: int
+    last_term: int
+    handover: bool = False
+
+
+class Vote(Struct, tag="vote", frozen=True):
+    """You have my vote for this term."""
+
+    term: int
+
+
+class StaleTerm(Struct, tag="stale", frozen=True):
+    """Your message is of an older term than mine."""
+
+    term: int
+
+
+class TimeoutNow(Struct, tag="timeoutnow", frozen=True):
+    """Leadership transfer: start an election at once."""
+
+    term: int
+
+
+class Admit(Struct, tag="admit", frozen=True):
+    """You have caught up: you may vote from now on (admission.py)."""
+
+    term: int
+
+
+Message = (
+    Info
+    | Append
+    | Heartbeat
+    | Ack
+    | SnapshotChunk
+    | PreVote
+    | PreVoteAnswer
+    | RequestVote
+    | Vote
+    | StaleTerm
+    | TimeoutNow
+    | Admit
+)
+
+_encoder = msgspec.msgpack.Encoder()
+_hello_decoder = msgspec.msgpack.Decoder(Hello)
+_decoder = msgspec.msgpack.Decoder(Message)
+
+
+def encode(message: Hello | Message) -> bytes:
+    """Bytes of one message, without the frame's length."""
+    return _encoder.encode(message)
+
+
+def decode(data: bytes) -> Message:
+    """The message in these bytes; raises msgspec.DecodeError or msgspec.ValidationError for anything else."""
+    return _decoder.decode(data)
+
+
+def decode_hello(data: bytes) -> Hello:
+    """The Hello in these bytes; raises like decode()."""
+    return _hello_decoder.decode(data)

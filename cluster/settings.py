@@ -1,0 +1,41 @@
+"""What a cluster node is told by its configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from core import Then
+
+
+class Member(Struct, frozen=True):
+    """One configured node. `client` is what clients dial, `peer` what this node dials to reach it ("host:port")."""
+
+    name: str
+    client: str
+    peer: str
+
+
+class Settings(Struct, frozen=True):
+    """All a ClusterNode needs to know. Times in milliseconds; `lease_ms` must be below `election_min_ms`."""
+
+    name: str
+    data_dir: Path
+    peer_listen: str
+    members: tuple[Member, ...]
+    version: str
+    heartbeat_ms: int = 50
+    election_min_ms: int = 400
+    election_max_ms: int = 800
+    lease_ms: int = 350
+    failover_grace_ms: int = 10_000
+    expire_default: Then = Then.LATER
+    bootstrap: bool = False
+
+    def member(self, name: str) -> Member:
+        """The member of this name; raises KeyError."""
+        for member in self.members:
+            if member.name == name:
+                return member
+        raise KeyError(name)

@@ -1,0 +1,147 @@
+"""Snapshots travel beside the library: in pieces, with flow control, checked before they replace anything.
+
+The library would move the commit index with every piece (H9a), put a broken file in place of the good one (H9c),
+acknowledge an install that failed (H9d), flood the network while a snapshot is being written (H9e) and starve the
+leader of answers during a transfer (H9f). Here it sees one empty marker; the bytes go in SnapshotChunk messages, each
+answered, and the install is acknowledged only when the machine really holds the new state.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from cluster.context import Context, Peer
+from cluster.messages import SnapshotChunk
+from cluster.snapshots import IncomingSnapshot, OutgoingSnapshot, SnapshotDamaged, SnapshotStore
+
+log = logging.getLogger("sockpqd.cluster")
+
+CHUNK_BYTES = 256 << 10
+WINDOW_BYTES = 2 << 20          # unsent bytes kept in the connection's buffer
+RETRY_S = 10.0                  # a whole snapshot sent and no answer for so long: start over
+
+
+class Outgoing:
+    """A snapshot on its way to a peer; the open file stays readable when a newer one replaces it."""
+
+    def __init__(self, number: int, source: OutgoingSnapshot) -> None:
+        self.number = number
+        self.source = source
+        self.offset = 0
+        self.sent_at: float | None = None       # when the last piece went out
+
+    def close(self) -> None:
+        """Give up or finish."""
+        self.source.close()
+
+
+class Incoming:
+    """A snapshot being received, in a file of its own."""
+
+    def __init__(self, number: int, sink: IncomingSnapshot) -> None:
+        self.number = number
+        self.sink = sink
+
+    def close(self) -> None:
+        """Give up: remove what was received."""
+        self.sink.abort()
+
+
+class Transfers:
+    """Both halves of moving snapshots."""
+
+    def __init__(self, context: Context, store: SnapshotStore) -> None:
+        self._context = context
+        self._store = store
+        self._numbers = 0
+
+    def begin(self, peer: Peer) -> None:
+        """Leader: start sending the newest snapshot, unless one is already on its way."""
+        if peer.sending is None:
+            self._numbers += 1
+            peer.sending = Outgoing(self._numbers, self._store.open_newest())
+            peer.high = None
+            log.info("sending a snapshot of %d bytes to %s", peer.sending.source.size, peer.name)
+
+    def finished(self, peer: Peer, number: int) -> None:
+        """Leader: the peer answered the last piece of this transfer."""
+        if peer.sending is not None and peer.sending.number == number:
+            self.stop_sending(peer)
+
+    def stop_sending(self, peer: Peer) -> None:
+        """Leader: close an outgoing transfer, if there is one."""
+        if peer.sending is not None:
+            peer.sending.close()
+            peer.sending = None
+
+    def connection_lost(self, peer: Peer) -> None:
+        """Neither half survives its connection."""
+        self.stop_sending(peer)
+        if peer.receiving is not None:
+            peer.receiving.close()
+            peer.receiving = None
+
+    def pump(self) -> None:
+        """Leader: send pieces as far as the connections take them."""
+        for peer in self._context.peers.values():
+            if peer.sending is None:
+                continue
+            if not self._context.leads() or peer.term != self._context.replica.term:
+                self.stop_sending(peer)
+            elif peer.sending.sent_at is None:
+                self._send_pieces(peer, peer.sending)
+            elif self._context.now - peer.sending.sent_at > RETRY_S:
+                self.stop_sending(peer)         # the library asks again
+
+    def _send_pieces(self, peer: Peer, outgoing: Outgoing) -> None:
+        context = self._context
+        room = WINDOW_BYTES - context.network.buffered_bytes(peer.name)
+        while room > 0 and outgoing.sent_at is None:
+            data = outgoing.source.read(CHUNK_BYTES)
+            last = outgoing.offset + len(data) >= outgoing.source.size
+            context.send(peer, SnapshotChunk(
+                peer.term, peer.epoch, context.now, context.replica.commit_index, outgoing.number, outgoing.offset,
+                data, last,
+            ))
+            outgoing.offset += len(data)
+            room -= len(data)
+            if last:
+                outgoing.sent_at = context.now
+
+    def take(self, peer: Peer, chunk: SnapshotChunk) -> int | None:
+        """Follower: store a piece. Returns None while the snapshot is incomplete, else the index up to which this log is
+        now known to equal the leader's (0: the snapshot could not be used)."""
+        if chunk.offset == 0:
+            if peer.receiving is not None:
+                peer.receiving.close()
+            peer.receiving = Incoming(chunk.transfer, self._store.begin_incoming(peer.name))
+        incoming = peer.receiving
+        if incoming is None or incoming.number != chunk.transfer or incoming.sink.offset != chunk.offset:
+            return None                         # pieces of a transfer whose start we have not seen
+        incoming.sink.write(chunk.data)
+        if not chunk.last:
+            return None
+        peer.receiving = None
+        return self._install(peer, chunk, incoming)
+
+    def _install(self, peer: Peer, chunk: SnapshotChunk, incoming: Incoming) -> int:
+        context, journal = self._context, self._context.journal
+        try:
+            index, term = incoming.sink.finish()
+        except SnapshotDamaged as error:
+            log.error("snapshot from %s refused: %s", peer.name, error)
+            incoming.close()
+            return 0
+        if index <= context.replica.commit_index or journal.term_at(index) == term:
+            incoming.close()                    # all of it is here already: keep our own, longer log
+            return max(index, journal.first_index)
+        self._store.expect(incoming.sink)
+        context.deliver(peer.node, {
+            "type": "append_entries", "term": chunk.term, "commit_index": context.replica.commit_index,
+            "serialized": (b"", True, True),
+        })
+        if journal.last_index != index or context.replica.applied_index != index:
+            log.error("snapshot from %s could not be loaded: %s", peer.name, self._store.load_error)
+            return 0
+        log.info("state taken over from %s up to entry %d", peer.name, index)
+        return index

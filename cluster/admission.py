@@ -41,7 +41,9 @@ class Admission:
         context = self._context
         if context.journal.voter or not context.journal.empty:
             return
-        if all(peer.up and peer.info is not None and peer.info.empty for peer in context.peers.values()):
+        # What a member said since this process started is enough, however old: had this node ever acknowledged anything,
+        # a majority would not have been empty after that.
+        if all(peer.info is not None and peer.info.empty for peer in context.peers.values()):
             log.info("all members are empty: this is a new cluster")
             context.journal.set_voter()
 
@@ -50,11 +52,10 @@ class Admission:
 
         The library never lowers what it believes a peer to hold, so the caller must end this leadership.
         """
-        info = peer.info
         context = self._context
         return (
-            info is not None and not info.voter and context.leads()
-            and peer.term == context.replica.term and peer.match > 0 and peer.admit_target is None
+            peer.info is not None and peer.info.empty and context.leads()
+            and peer.term == context.replica.term and peer.match > 1    # entry 1 is the same in every log
         )
 
     def tick(self) -> None:

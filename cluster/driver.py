@@ -1,0 +1,188 @@
+"""One turn of a node's loop, without sockets: messages in, operations in, Raft, disk, messages out, replies out.
+
+The order inside a turn carries the promise of durability. What vouches for something (a vote, an answer to the leader)
+leaves only after the journal is synced. What a leader sends to be appended may leave before: the leader counts its own
+copy of an entry not earlier than in the turn after the one that synced it, because the library commits at the start of
+its tick and appends at the end. So the leader's disk works at the same time as its followers'.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from typing import Protocol
+
+from cluster.api import Listener
+from cluster.clock import Clock
+from cluster.context import Network
+from cluster.errors import ApplyFailed, FailStop
+from cluster.guard import Guard
+from cluster.journal import Journal
+from cluster.leadership import Leadership
+from cluster.library import PeerNode, Replica, check_version
+from cluster.messages import Hello, Info, Message
+from cluster.settings import Settings
+from cluster.snapshots import SnapshotStore
+from core import Applied, Effects, Machine, decode_entry
+
+log = logging.getLogger("sockpqd.cluster")
+
+INFO_S = 0.25                   # how often a node tells of itself
+COMPACT_BYTES_MIN = 64 << 20    # the journal is cut when it is larger than this ...
+COMPACT_FACTOR = 2              # ... and than this times the last snapshot
+
+
+class Outbox(Network, Protocol):
+    """A network whose messages leave when the driver says so."""
+
+    def flush_appends(self) -> None:
+        """Let Append, Heartbeat and SnapshotChunk messages leave."""
+
+    def flush(self) -> None:
+        """Let everything leave."""
+
+
+class Driver:
+    """All of a node but its sockets and timers: a simulation runs the same code."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        journal: Journal,
+        store: SnapshotStore,
+        machine: Machine,
+        network: Outbox,
+        listener: Listener,
+        clock: Clock,
+        rng: random.Random,
+    ) -> None:
+        check_version()
+        self.settings = settings
+        self.machine = machine
+        self.journal = journal
+        self.store = store
+        self._network = network
+        self._listener = listener
+        self._clock = clock
+        self._info_at = float("-inf")
+        self._info_role = ""
+        self.inbox: list[tuple[str, Hello | Message | None]] = []
+        others = [PeerNode(member.name) for member in settings.members if member.name != settings.name]
+        self.guard = Guard(settings, others, journal, store, network, rng)
+        self.replica = Replica(
+            PeerNode(settings.name), others,
+            transport=self.guard, journal=journal, snapshots=store, dump_path=store.newest_path(),
+            monotonic=clock.monotonic,
+            heartbeat_s=settings.heartbeat_ms / 1000,
+            step_down_s=2 * settings.election_max_ms / 1000,
+            apply=self._apply,
+        )
+        self.guard.bind(self.replica)
+        self.leadership = Leadership(
+            settings, machine, self.replica, self.guard, clock, self._effects, listener.serving_changed,
+        )
+        if settings.bootstrap:
+            self.guard.admission.bootstrap()
+
+    def recover(self) -> None:
+        """Load the snapshot and apply the journal; before any connection. Raises what makes this node unfit to run."""
+        self.replica.tick()
+        if self.store.load_error is not None:
+            raise self.store.load_error
+        if self.replica.applied_index < self.journal.first_index:
+            raise FailStop("the journal does not reach back to the snapshot: empty this node's data directory, "
+                           "it will be brought up to date by the others")
+        self.journal.sync()
+
+    def turn(self) -> None:
+        """One turn. Raises whatever must stop this node."""
+        now = self._clock.monotonic()
+        self.guard.context.now = now
+        inbox, self.inbox = self.inbox, []
+        for name, event in inbox:
+            self._take(name, event)
+        self.leadership.judge(now)
+        self.guard.tick(now)
+        self.replica.tick()
+        self.leadership.proposer.expire(now)
+        if self.leadership.proposer.failure is not None:
+            raise FailStop("a listener failed") from self.leadership.proposer.failure
+        if self.store.load_error is not None:
+            raise self.store.load_error
+        self._tell_info(now)
+        self._compact()
+        if self.replica.is_leader:
+            self._network.flush_appends()
+        self.journal.sync()
+        self._network.flush()
+        self._listener.turn_ended()
+
+    @property
+    def busy(self) -> bool:
+        """Is there work that should not wait for the next message or timer?"""
+        return bool(self.inbox) or self.leadership.proposer.ready
+
+    def _take(self, name: str, event: Hello | Message | None) -> None:
+        if event is None:
+            self.guard.link_down(name)
+        elif isinstance(event, Hello):
+            self.guard.link_up(name, event)
+            self._info_at = float("-inf")       # introduce ourselves at once
+        else:
+            self.guard.receive(name, event)
+
+    def _apply(self, index: int, data: bytes) -> Applied | None:
+        """Execute one committed entry. An exception is a bug: skipping the entry would make this replica differ."""
+        if index <= self.machine.index:
+            return None                         # the library repeats an entry when its callback raised (H5b)
+        try:
+            entry = decode_entry(data)
+            return self.machine.apply(index, entry.now_ms, entry.seed, entry.operations)
+        except Exception as error:
+            log.critical("entry %d cannot be applied: %r; its first bytes: %s", index, error, data[:64].hex())
+            raise ApplyFailed(f"entry {index} cannot be applied") from error
+
+    def _effects(self, effects: Effects) -> None:
+        if self.leadership.serving:
+            self._listener.effects(effects)
+
+    def role(self) -> str:
+        """LEADER, FOLLOWER or CANDIDATE, as this node sees itself."""
+        if self.replica.is_leader:
+            return "LEADER"
+        return "FOLLOWER" if self.guard.elections.leader_alive() else "CANDIDATE"
+
+    def lag(self) -> int:
+        """Entries that the leader has committed and this node has not applied."""
+        committed = max(self.guard.leader_commit, self.replica.commit_index)
+        return max(0, committed - self.replica.applied_index)
+
+    def info(self) -> Info:
+        """What this node says of itself."""
+        return Info(
+            self.role(), self.replica.term, self.replica.applied_index, self.lag(), self.leadership.online,
+            self.journal.voter, self.journal.empty, self._clock.wall_ms(), self.settings.version,
+            self.machine.cluster_id or b"",
+        )
+
+    def hello(self, receiver: str) -> Hello:
+        """The first frame of a connection."""
+        from_disk = self.journal
+        return Hello(
+            1, self.settings.name, receiver, self.machine.cluster_id or b"", self.settings.version, from_disk.voter,
+            from_disk.empty,
+        )
+
+    def _tell_info(self, now: float) -> None:
+        role = self.role()
+        if now - self._info_at < INFO_S and role == self._info_role:
+            return
+        self._info_at, self._info_role = now, role
+        info = self.info()
+        for peer in self.guard.context.peers.values():
+            self.guard.context.send(peer, info)
+
+    def _compact(self) -> None:
+        if self.journal.bytes_total > max(COMPACT_BYTES_MIN, COMPACT_FACTOR * self.store.newest_bytes) \
+                and not self.store.busy:
+            self.replica.compact()

@@ -1,0 +1,156 @@
+"""Group commit: the operations of one loop turn become one log entry, and every one of them gets exactly one outcome.
+
+The library may call back late or never (hazards H11a, H11b), so each entry carries its own deadline: what is not
+answered by then has an unknown outcome. What was not handed to the library yet is surely not executed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from random import SystemRandom
+
+from cluster.api import Pending
+from cluster.library import NOT_EXECUTED, SUCCESS, Callback
+from core import Applied, CloneChunk, Effects, Operation, Put, encode_entry
+
+log = logging.getLogger("sockpqd.cluster")
+
+OPERATIONS_MAX = 2000           # of one entry, so that a turn stays short and heartbeats are never late
+ENTRY_BYTES = 1 << 20           # an entry is closed at this size; a larger operation travels alone
+IN_FLIGHT_MAX = 2               # entries proposed and not applied; more would make smaller entries, not more speed
+OPERATION_BYTES = 64            # what an operation is counted for beside its data
+OUTCOME_S = 3.0                 # no answer for so long: unknown (propose_timeout of CLUSTER.md 5)
+OUTCOME_AFTER_LOSS_S = 1.0      # the same once this node has ceased to serve
+
+_random = SystemRandom()
+
+
+class _Batch:
+    """The operations of one entry on its way."""
+
+    __slots__ = ("deadline", "open", "pendings", "size")
+
+    def __init__(self, pendings: list[Pending], size: int, deadline: float) -> None:
+        self.pendings = pendings
+        self.size = size
+        self.deadline = deadline
+        self.open = True            # its operations have no outcome yet
+
+
+class Proposer:
+    """Collects operations, proposes entries, gives out outcomes.
+
+    `submit(entry, callback)` hands an entry to Raft, `stamp()` is the replicated time for it in milliseconds, `effects` is
+    told the effects of each applied entry after its replies were given out.
+    """
+
+    def __init__(
+        self,
+        submit: Callable[[bytes, Callback], None],
+        stamp: Callable[[], int],
+        effects: Callable[[Effects], None],
+    ) -> None:
+        self._submit = submit
+        self._stamp = stamp
+        self._effects = effects
+        self._queue: deque[tuple[Operation, Pending, int]] = deque()
+        self._flying: deque[_Batch] = deque()
+        self._now = 0.0
+        self.accepting = False
+        self.backlog_bytes = 0
+        self.failure: BaseException | None = None       # a Pending or listener raised: a bug
+
+    def propose(self, operation: Operation, pending: Pending) -> None:
+        """Queue an operation; refused at once while this node does not serve."""
+        if not self.accepting:
+            pending.refused()
+            return
+        size = OPERATION_BYTES
+        if type(operation) is Put or type(operation) is CloneChunk:
+            size += len(operation.data)
+        self.backlog_bytes += size
+        self._queue.append((operation, pending, size))
+
+    def propose_first(self, operation: Operation, pending: Pending, now: float) -> None:
+        """Propose one operation as an entry of its own, also while this node does not serve yet (its Lead entry)."""
+        self._launch([operation], _Batch([pending], 0, now + OUTCOME_S))
+
+    @property
+    def idle(self) -> bool:
+        """Nothing queued, nothing in flight."""
+        return not self._queue and not self._flying
+
+    @property
+    def ready(self) -> bool:
+        """Would flush() propose something?"""
+        return bool(self._queue) and len(self._flying) < IN_FLIGHT_MAX
+
+    def flush(self, now: float) -> None:
+        """Propose what was collected, as far as few enough entries are in flight. `now`: monotonic seconds."""
+        self._now = now
+        while self._queue and len(self._flying) < IN_FLIGHT_MAX:
+            operations: list[Operation] = []
+            pendings: list[Pending] = []
+            total = 0
+            while self._queue and len(operations) < OPERATIONS_MAX:
+                operation, pending, size = self._queue[0]
+                if operations and total + size > ENTRY_BYTES:
+                    break
+                self._queue.popleft()
+                operations.append(operation)
+                pendings.append(pending)
+                total += size
+            self._launch(operations, _Batch(pendings, total, now + OUTCOME_S))
+
+    def _launch(self, operations: list[Operation], batch: _Batch) -> None:
+        self._flying.append(batch)
+        entry = encode_entry(self._stamp(), _random.getrandbits(64), operations)
+        self._submit(entry, lambda applied, reason: self._landed(batch, applied, reason))
+
+    def _landed(self, batch: _Batch, applied: Applied | None, reason: int) -> None:
+        # An exception here would make the library apply the entry a second time (H5b).
+        try:
+            self._settle(batch, applied, reason)
+        except Exception as error:
+            log.exception("a listener failed while replies were given out")
+            self.failure = error
+
+    def _settle(self, batch: _Batch, applied: Applied | None, reason: int) -> None:
+        pendings = self._close(batch)
+        if reason == SUCCESS and applied is not None:
+            for pending, reply in zip(pendings, applied.replies, strict=False):
+                pending.applied(reply)
+            self._effects(applied.effects)
+        elif reason in NOT_EXECUTED:
+            for pending in pendings:
+                pending.refused()
+        else:
+            for pending in pendings:
+                pending.unknown()
+
+    def _close(self, batch: _Batch) -> list[Pending]:
+        """Take the batch out of flight; returns those that still wait for an outcome."""
+        if not batch.open:
+            return []
+        batch.open = False
+        self.backlog_bytes -= batch.size
+        self._flying.remove(batch)
+        return batch.pendings
+
+    def stop_accepting(self, now: float) -> None:
+        """This node ceases to serve: refuse what Raft has not seen, leave the rest a last second."""
+        self.accepting = False
+        for batch in self._flying:
+            batch.deadline = min(batch.deadline, now + OUTCOME_AFTER_LOSS_S)
+        queue, self._queue = self._queue, deque()
+        for _, pending, size in queue:
+            self.backlog_bytes -= size
+            pending.refused()
+
+    def expire(self, now: float) -> None:
+        """Give up waiting for entries whose time is over."""
+        while self._flying and self._flying[0].deadline <= now:
+            for pending in self._close(self._flying[0]):
+                pending.unknown()

@@ -1,0 +1,108 @@
+"""A Disk in memory: what was not synced is gone after crash()."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+from pathlib import Path
+
+from cluster.disk import Disk
+
+
+class _File:
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.unsynced: list[tuple[int, bytes]] = []     # (offset, what stood there) of each write since the last sync
+
+
+class MemoryDisk(Disk):
+    """Files by path. Names are durable at once; contents when synced."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, _File] = {}
+        self._open: dict[int, _File] = {}
+        self._locks: dict[int, str] = {}
+        self._next = 1000
+        self._random = 0
+        self.failing: OSError | None = None     # raised by every write and sync
+
+    def crash(self) -> None:
+        """The process dies and the machine loses power."""
+        for file in self._files.values():
+            for offset, old in reversed(file.unsynced):
+                file.data[offset:offset + len(old)] = old
+            file.unsynced = []
+        self._open.clear()
+        self._locks.clear()
+
+    def make_directory(self, directory: Path) -> None:
+        pass
+
+    def names(self, directory: Path) -> list[str]:
+        prefix = f"{directory}/"
+        return sorted(name[len(prefix):] for name in self._files if name.startswith(prefix))
+
+    def lock(self, path: Path) -> int | None:
+        if str(path) in self._locks.values():
+            return None
+        self._files.setdefault(str(path), _File())
+        file = self.open(path)
+        self._locks[file] = str(path)
+        return file
+
+    def create(self, path: Path) -> int:
+        if str(path) in self._files:
+            raise FileExistsError(errno.EEXIST, "exists", str(path))
+        self._files[str(path)] = _File()
+        return self.open(path)
+
+    def open(self, path: Path, *, writable: bool = False) -> int:
+        if str(path) not in self._files:
+            raise FileNotFoundError(errno.ENOENT, "missing", str(path))
+        self._next += 1
+        self._open[self._next] = self._files[str(path)]
+        return self._next
+
+    def close(self, file: int) -> None:
+        self._open.pop(file, None)
+        self._locks.pop(file, None)
+
+    def size(self, file: int) -> int:
+        return len(self._open[file].data)
+
+    def allocate(self, file: int, size: int) -> None:
+        data = self._open[file].data
+        data.extend(bytes(max(0, size - len(data))))
+
+    def read(self, file: int, length: int, offset: int) -> bytes:
+        return bytes(self._open[file].data[offset:offset + length])
+
+    def write(self, file: int, pieces: Sequence[bytes], offset: int) -> None:
+        if self.failing is not None:
+            raise self.failing
+        block = b"".join(pieces)
+        data = self._open[file].data
+        if len(data) < offset + len(block):
+            data.extend(bytes(offset + len(block) - len(data)))
+        self._open[file].unsynced.append((offset, bytes(data[offset:offset + len(block)])))
+        data[offset:offset + len(block)] = block
+
+    def sync(self, file: int) -> None:
+        if self.failing is not None:
+            raise self.failing
+        self._open[file].unsynced = []
+
+    def sync_directory(self, directory: Path) -> None:
+        pass
+
+    def rename(self, old: Path, new: Path) -> None:
+        self._files[str(new)] = self._files.pop(str(old))
+
+    def unlink(self, path: Path) -> None:
+        if str(path) not in self._files:
+            raise FileNotFoundError(errno.ENOENT, "missing", str(path))
+        del self._files[str(path)]
+
+    def random_bytes(self, count: int) -> bytes:
+        self._random += 1
+        return self._random.to_bytes(count, "big")

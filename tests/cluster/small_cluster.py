@@ -1,0 +1,336 @@
+"""A few real drivers in one process, with a clock, a network and disks that the test moves.
+
+Time passes only in run(). A message takes `delay` seconds; a test may hold messages back or drop them with `filter`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from cluster.driver import Driver
+from cluster.journal import Journal
+from cluster.messages import Hello, Message
+from cluster.settings import Member, Settings
+from cluster.snapshots import SnapshotStore
+from core import Effects, Machine, Operation, Put, Reply
+from tests.cluster.memory_disk import MemoryDisk
+
+DELAY_S = 0.001
+TURN_S = 0.01
+
+
+class Outcome:
+    """A Pending that remembers what became of it."""
+
+    def __init__(self) -> None:
+        self.reply: Reply | None = None
+        self.state = "open"
+
+    def applied(self, reply: Reply) -> None:
+        assert self.state == "open"
+        self.state, self.reply = "applied", reply
+
+    def refused(self) -> None:
+        assert self.state == "open"
+        self.state = "refused"
+
+    def unknown(self) -> None:
+        assert self.state == "open"
+        self.state = "unknown"
+
+
+class SimNode:
+    """One node: its disk outlives its driver."""
+
+    def __init__(self, world: SmallCluster, name: str) -> None:
+        self.world = world
+        self.name = name
+        self.disk = MemoryDisk()
+        self.driver: Driver | None = None
+        self.machine = Machine()
+        self.life = 0
+        self.early: list[tuple[str, Message]] = []
+        self.late: list[tuple[str, Message]] = []
+        self.wall_offset_ms = 0
+        self.serving_log: list[bool] = []
+        self.failure: Exception | None = None
+
+    # Outbox
+    def send(self, name: str, message: Message) -> None:
+        kind = type(message).__name__
+        (self.early if kind in ("Append", "Heartbeat", "SnapshotChunk") else self.late).append((name, message))
+
+    def buffered_bytes(self, name: str) -> int:
+        return 0
+
+    def flush_appends(self) -> None:
+        early, self.early = self.early, []
+        for name, message in early:
+            self.world.transmit(self.name, name, message)
+
+    def flush(self) -> None:
+        self.flush_appends()
+        late, self.late = self.late, []
+        for name, message in late:
+            self.world.transmit(self.name, name, message)
+
+    # Listener
+    def effects(self, effects: Effects) -> None:
+        pass
+
+    def serving_changed(self, serving: bool) -> None:
+        self.serving_log.append(serving)
+
+    def turn_ended(self) -> None:
+        pass
+
+    # Clock
+    def monotonic(self) -> float:
+        return self.world.now
+
+    def wall_ms(self) -> int:
+        return 1_700_000_000_000 + int(self.world.now * 1000) + self.wall_offset_ms
+
+    def propose(self, operation: Operation) -> Outcome:
+        outcome = Outcome()
+        assert self.driver is not None
+        self.driver.leadership.proposer.propose(operation, outcome)
+        return outcome
+
+    @property
+    def up(self) -> Driver:
+        assert self.driver is not None, f"{self.name} is down"
+        return self.driver
+
+
+class SmallCluster:
+    """Nodes n1..nN, all started and connected."""
+
+    def __init__(self, count: int = 3, seed: int = 1, *, start: bool = True, **settings: int) -> None:
+        self.now = 1000.0
+        self.rng = random.Random(seed)
+        self.settings = settings
+        names = [f"n{k + 1}" for k in range(count)]
+        self.members = tuple(Member(name, f"127.0.0.1:{k + 1}", f"127.0.0.1:{k + 101}") for k, name in enumerate(names))
+        self.nodes = {name: SimNode(self, name) for name in names}
+        self.cuts: set[frozenset[str]] = set()
+        self.links: dict[frozenset[str], int] = {}      # connection number while up
+        self._connections = 0
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._serial = 0
+        self.filter: Callable[[str, str, Message], bool] = lambda source, target, message: True
+        self.sent: list[tuple[str, str, Message]] = []
+        if start:
+            for name in names:
+                self.start(name)
+
+    def __iter__(self) -> Iterator[SimNode]:
+        return iter(self.nodes.values())
+
+    def __getitem__(self, name: str) -> SimNode:
+        return self.nodes[name]
+
+    # Nodes
+
+    def start(self, name: str, *, bootstrap: bool = False) -> SimNode:
+        node = self.nodes[name]
+        node.life += 1
+        node.machine = Machine()
+        node.failure = None
+        journal = Journal.open(Path("/journal"), node.disk, segment_bytes=1 << 20)
+        store = SnapshotStore.open(Path("/snapshots"), node.disk, journal, node.machine, fork=False)
+        settings = Settings(
+            name=name, data_dir=Path("/"), peer_listen="", members=self.members, version="test",
+            bootstrap=bootstrap, **self.settings,
+        )
+        node.driver = Driver(settings, journal, store, node.machine, node, node, node, random.Random(self.rng.random()))
+        node.driver.recover()
+        self._at(self.now + self.rng.random() * TURN_S, self._timer(name, node.life))
+        for other in self.nodes.values():
+            if other is not node and other.driver is not None:
+                self._connect(frozenset((name, other.name)))
+        return node
+
+    def kill(self, name: str) -> None:
+        """The process dies and its machine loses power."""
+        node = self.nodes[name]
+        node.driver = None
+        node.life += 1
+        node.early, node.late = [], []
+        node.disk.crash()
+        for pair in list(self.links):
+            if name in pair:
+                self._disconnect(pair)
+
+    def wipe(self, name: str) -> None:
+        """Lose the disk."""
+        assert self.nodes[name].driver is None
+        self.nodes[name].disk = MemoryDisk()
+
+    def _timer(self, name: str, life: int) -> Callable[[], None]:
+        def fire() -> None:
+            if self.nodes[name].life == life:
+                self.turn(name)
+                self._at(self.now + TURN_S, fire)
+        return fire
+
+    def turn(self, name: str) -> None:
+        """One turn of a node, and the next ones as long as it is busy."""
+        node = self.nodes[name]
+        for _ in range(100):
+            if node.driver is None:
+                return
+            try:
+                node.driver.turn()
+            except Exception as error:
+                node.failure = error
+                self.kill(name)
+                return
+            if not node.driver.busy:
+                return
+
+    # Network
+
+    def _at(self, when: float, action: Callable[[], None]) -> None:
+        self._serial += 1
+        heapq.heappush(self._events, (when, self._serial, action))
+
+    def transmit(self, source: str, target: str, message: Message) -> None:
+        connection = self.links.get(frozenset((source, target)))
+        if connection is None:
+            return
+        self.sent.append((source, target, message))
+        if self.filter(source, target, message):
+            self.deliver(source, target, message, connection)
+
+    def deliver(self, source: str, target: str, message: Message, connection: int | None = None) -> None:
+        """Let a message arrive after the delay, if its connection (None: any) still stands then."""
+        def arrive() -> None:
+            node, present = self.nodes[target], self.links.get(frozenset((source, target)))
+            if node.driver is not None and present is not None and connection in (None, present):
+                node.driver.inbox.append((source, message))
+                self.turn(target)
+        self._at(self.now + DELAY_S, arrive)
+
+    def _connect(self, pair: frozenset[str]) -> None:
+        a, b = (self.nodes[name] for name in sorted(pair))
+        if pair in self.cuts or pair in self.links or a.driver is None or b.driver is None:
+            return
+        self._connections += 1
+        self.links[pair] = self._connections
+        hellos: list[tuple[SimNode, str, Hello]] = [
+            (a, b.name, b.driver.hello(a.name)), (b, a.name, a.driver.hello(b.name)),
+        ]
+        for node, other, hello in hellos:
+            node.up.inbox.append((other, hello))
+
+    def _disconnect(self, pair: frozenset[str]) -> None:
+        if self.links.pop(pair, None) is None:
+            return
+        for name in pair:
+            driver = self.nodes[name].driver
+            if driver is not None:
+                driver.inbox.append((next(iter(pair - {name})), None))
+
+    def cut(self, *groups: str) -> None:
+        """Cut the connections between the groups, each a string of names with blanks."""
+        sides = [group.split() for group in groups]
+        for k, side in enumerate(sides):
+            for other in sides[k + 1:]:
+                for a in side:
+                    for b in other:
+                        self.cuts.add(frozenset((a, b)))
+                        self._disconnect(frozenset((a, b)))
+
+    def heal(self) -> None:
+        """All connections stand again."""
+        self.cuts.clear()
+        names = list(self.nodes)
+        for k, a in enumerate(names):
+            for b in names[k + 1:]:
+                self._connect(frozenset((a, b)))
+
+    def flap(self, a: str, b: str) -> None:
+        """A connection breaks and stands again at once."""
+        self._disconnect(frozenset((a, b)))
+        self._connect(frozenset((a, b)))
+
+    # Time
+
+    def run(self, seconds: float) -> None:
+        """Let time pass."""
+        end = self.now + seconds
+        while self._events and self._events[0][0] <= end:
+            when, _, action = heapq.heappop(self._events)
+            self.now = max(self.now, when)
+            action()
+        self.now = end
+
+    def run_until(self, condition: Callable[[], object], seconds: float = 20.0) -> None:
+        """Let time pass until the condition holds; fails after so many seconds."""
+        end = self.now + seconds
+        while not condition():
+            assert self.now < end, f"not within {seconds} simulated seconds"
+            self.run(0.005)
+
+    # Questions
+
+    def serving(self) -> SimNode | None:
+        """The node that serves; fails when there are two."""
+        serving = [node for node in self if node.driver is not None and node.driver.leadership.serving]
+        assert len(serving) <= 1, f"two nodes serve: {[node.name for node in serving]}"
+        return serving[0] if serving else None
+
+    def leader(self, seconds: float = 20.0) -> SimNode:
+        """Wait for a serving leader."""
+        self.run_until(self.serving, seconds)
+        node = self.serving()
+        assert node is not None
+        return node
+
+    def followers(self) -> list[SimNode]:
+        """All running nodes but the serving leader."""
+        leader = self.serving()
+        return [node for node in self if node is not leader and node.driver is not None]
+
+    def put(self, data: bytes = b"x", queue: str = "q") -> Outcome:
+        """Propose a job on the serving leader."""
+        return self.leader().propose(Put(queue, 0, data))
+
+    def put_now(self, data: bytes = b"x", queue: str = "q") -> None:
+        """Put a job and wait for its acknowledgement."""
+        outcome = self.put(data, queue)
+        self.run_until(lambda: outcome.state != "open")
+        assert outcome.state == "applied", outcome.state
+
+    def settled(self) -> bool:
+        """Have all running nodes applied the same, and is that everything?"""
+        applied = {node.up.replica.applied_index for node in self if node.driver is not None}
+        last = {node.up.journal.last_index for node in self if node.driver is not None}
+        return len(applied | last) == 1
+
+    def states(self) -> set[bytes]:
+        """The different states of the running nodes."""
+        return {b"".join(node.machine.snapshot()) for node in self if node.driver is not None}
+
+    def bodies(self, name: str, queue: str = "q") -> list[bytes]:
+        """Data of the waiting jobs of a queue on one node, in the order in which they would be handed out."""
+        copy = Machine()
+        copy.restore(self.nodes[name].machine.snapshot())
+        return drain(copy, queue)
+
+
+def drain(machine: Machine, queue: str) -> list[bytes]:
+    """Take everything out of a queue of a machine that nobody else uses."""
+    from core import Get, Handed
+
+    bodies = []
+    while True:
+        applied = machine.apply(machine.index + 1, machine.clock_ms, 0, [Get((queue,))])
+        reply = applied.replies[0]
+        if not isinstance(reply, Handed):
+            return bodies
+        bodies.append(reply.data)

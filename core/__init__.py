@@ -1,6 +1,8 @@
 """The queue as a function of the log: no clock, no randomness, no input or output."""
 
-from core.machine import Applied, Effects, Machine, RunningJob, Totals
+from core.effects import Effects
+from core.job import RunningJob
+from core.machine import Applied, Machine, Totals
 from core.operations import (
     CloneBegin,
     CloneChunk,

@@ -74,8 +74,8 @@ class Lead(Struct, array_like=True, tag=7, gc=False, frozen=True):
     """`node` leads from here on: the first operation of each leadership (CLUSTER.md 3 and 4).
 
     `members` are all configured nodes in name order. `cluster_id` (16 random bytes) and `expire_default` only count in
-    the first Lead of an empty cluster. `grace_ms`: leases that would end sooner are extended to clock + grace_ms, once per
-    hand-out.
+    the first Lead of an empty cluster. `grace_ms`: leases that would end sooner are extended to clock + grace_ms, once
+    per hand-out.
     """
 
     node: str

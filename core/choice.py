@@ -1,0 +1,23 @@
+"""The random choice among queues: uniform, and the same on every node.
+
+The leader puts 64 random bits into each log entry; the n-th operation of the entry mixes them with n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_MASK = (1 << 64) - 1
+
+
+def splitmix64(number: int) -> int:
+    """64 well mixed bits of `number` (the finalizer of Steele, Lea and Flood's SplitMix)."""
+    bits = (number + 0x9E3779B97F4A7C15) & _MASK
+    bits = ((bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    bits = ((bits ^ (bits >> 27)) * 0x94D049BB133111EB) & _MASK
+    return bits ^ (bits >> 31)
+
+
+def choose(names: Sequence[str], seed: int) -> str:
+    """One of `names`, which must not be empty; each with equal probability over all seeds (PROTOCOL.md A18, A19)."""
+    return names[(splitmix64(seed) * len(names)) >> 64]

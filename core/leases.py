@@ -1,0 +1,93 @@
+"""The leases of running jobs: which ends next.
+
+Deadlines are kept in buckets of 16 ms, and a bucket is due when all of it has passed: a lease never ends early and at
+most 16 ms late. A job that is done leaves its bucket at once, so that a long EXPIRE leaves nothing behind.
+
+A bucket that is due gets no new jobs (the clock never goes back, and a lease ends after the moment it was given), so
+sorting it once is enough however many entries it takes to work it off.
+"""
+
+from __future__ import annotations
+
+from sortedcontainers import SortedList
+
+from core.job import RunningJob
+
+BUCKET_BITS = 4     # 16 ms
+
+_Bucket = dict[int, RunningJob]     # by id
+
+
+def _place(job: RunningJob) -> tuple[int, int]:
+    return (_deadline(job), job.id)
+
+
+def _deadline(job: RunningJob) -> int:
+    assert job.deadline_ms is not None
+    return job.deadline_ms
+
+
+class Leases:
+    """The running jobs that have a deadline."""
+
+    __slots__ = ("_buckets", "_numbers", "_sorted")
+
+    def __init__(self) -> None:
+        self._buckets: dict[int, _Bucket] = {}
+        self._numbers: SortedList = SortedList()    # the keys of the buckets
+        self._sorted: int | None = None             # the bucket that is being worked off, the last job first
+
+    def add(self, job: RunningJob) -> None:
+        """`job` has a lease from now on."""
+        number = _deadline(job) >> BUCKET_BITS
+        bucket = self._buckets.get(number)
+        if bucket is None:
+            bucket = self._buckets[number] = {}
+            self._numbers.add(number)
+        bucket[job.id] = job
+
+    def remove(self, job: RunningJob) -> None:
+        """`job` has no lease any more."""
+        number = _deadline(job) >> BUCKET_BITS
+        bucket = self._buckets[number]
+        del bucket[job.id]
+        if not bucket:
+            self._drop(number)
+
+    def next_due_ms(self) -> int | None:
+        """The time from which `take_due` has something to give; None when there is no lease."""
+        return (self._numbers[0] + 1) << BUCKET_BITS if self._buckets else None
+
+    def take_due(self, clock_ms: int, jobs_max: int) -> list[RunningJob]:
+        """Remove at most `jobs_max` jobs whose lease is over at `clock_ms`, in the order (deadline, id)."""
+        due: list[RunningJob] = []
+        while len(due) < jobs_max and self._buckets and self._numbers[0] < clock_ms >> BUCKET_BITS:
+            number = self._numbers[0]
+            bucket = self._buckets[number]
+            if self._sorted != number:
+                bucket = {job.id: job for job in sorted(bucket.values(), key=_place, reverse=True)}
+                self._buckets[number] = bucket
+                self._sorted = number
+            while bucket and len(due) < jobs_max:
+                due.append(bucket.popitem()[1])
+            if not bucket:
+                self._drop(number)
+        return due
+
+    def extend(self, until_ms: int) -> None:
+        """The failover grace: leases that end before `until_ms` end then, once per hand-out (CLUSTER.md 3)."""
+        early = [
+            job
+            for number in self._numbers.irange(None, until_ms >> BUCKET_BITS)
+            for job in self._buckets[number].values()
+            if not job.graced and _deadline(job) < until_ms
+        ]
+        for job in early:
+            self.remove(job)
+            job.deadline_ms = until_ms
+            job.graced = True
+            self.add(job)
+
+    def _drop(self, number: int) -> None:
+        del self._buckets[number]
+        self._numbers.remove(number)

@@ -1,0 +1,159 @@
+"""The seam between the queue and those who replicate it: `apply`, `snapshot`, `restore`; the rest is for reading.
+
+The queue is a function of the log. Nothing but `apply` changes it, and what `apply` does depends on nothing but the
+state and its arguments: time is `now_ms`, chance is `seed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from core import clone, snapshot
+from core.effects import Effects
+from core.handlers import HANDLERS
+from core.job import RunningJob
+from core.operations import Lead, Operation, Then
+from core.replies import Reply
+from core.state import State
+
+DUE_JOBS_MAX = 1000     # leases that end in one entry: keeps an entry short, the leader proposes Ticks for the rest
+
+
+class Applied(Struct):
+    """The replies to the operations of an entry, in their order, and what the entry brought about."""
+
+    replies: list[Reply]
+    effects: Effects
+
+
+class Totals(Struct, frozen=True):
+    """What TOTAL tells (PROTOCOL.md A47 to A49)."""
+
+    queues: int         # with an unfinished job
+    priorities: int     # pairs (queue, priority) with a waiting job
+    jobs: int           # waiting
+    running: int
+
+
+class Machine:
+    """The queue state machine of one node."""
+
+    def __init__(self) -> None:
+        self._state = State()
+
+    def apply(self, index: int, now_ms: int, seed: int, operations: Sequence[Operation]) -> Applied:
+        """Execute one log entry.
+
+        `index`: its place in the log, which must be beyond that of the last one. `now_ms`: the leader's clock, Unix
+        time in milliseconds; replicated time follows it, but never goes back. `seed`: 64 random bits. Leases that are
+        over end first, then the operations are executed in order. An exception is a bug, never a client's mistake, and
+        leaves the state undefined: the node must stop.
+        """
+        state = self._state
+        assert index > state.index, f"entry {index} after entry {state.index}"
+        state.index = index
+        state.put_item = None
+        if now_ms > state.clock_ms:
+            state.clock_ms = now_ms
+        effects = Effects()
+        # A new leader grants the failover grace before any lease may end; what has used up its grace ends with the next
+        # entry.
+        if not (operations and type(operations[0]) is Lead):
+            _end_leases(state, effects)
+        replies: list[Reply] = []
+        for operation in operations:
+            replies.append(HANDLERS[type(operation)](state, operation, seed, effects))
+            seed += 1
+        return Applied(replies, effects)
+
+    def snapshot(self) -> Iterator[bytes]:
+        """The state in chunks of 64 KiB to 1 MiB (the last may be smaller).
+
+        It is made while it is taken: `apply` must not be called before the last chunk, unless a forked child takes it.
+        """
+        return snapshot.write(self._state)
+
+    def restore(self, chunks: Iterable[bytes]) -> None:
+        """Replace the state by the one in a snapshot, cut in any way. Raises SnapshotError; nothing is changed then."""
+        self._state = clone.restore(chunks)
+
+    @property
+    def index(self) -> int:
+        """Index of the last applied entry."""
+        return self._state.index
+
+    @property
+    def term(self) -> int:
+        """Term of the last Lead."""
+        return self._state.term
+
+    @property
+    def leader(self) -> str | None:
+        """Node of the last Lead."""
+        return self._state.leader
+
+    @property
+    def clock_ms(self) -> int:
+        """Replicated time: Unix time in milliseconds."""
+        return self._state.clock_ms
+
+    @property
+    def cluster_id(self) -> bytes | None:
+        """The id the first Lead gave to the cluster."""
+        return self._state.cluster_id
+
+    @property
+    def server_ids(self) -> dict[str, int]:
+        """The server id of each node (CLUSTER.md 4). For reading."""
+        return self._state.servers.ids
+
+    @property
+    def max_id(self) -> int:
+        """The greatest server id ever given."""
+        return self._state.servers.max_id
+
+    def total(self, queue: str | None) -> Totals:
+        """The sums over one queue, or over all when `queue` is None."""
+        queues = self._state.queues
+        if queue is None:
+            return Totals(len(queues.by_name), queues.priorities, queues.waiting, len(self._state.running))
+        one = queues.by_name.get(queue)
+        if one is None:
+            return Totals(0, 0, 0, 0)
+        return Totals(1, len(one.ranks), one.ready.size, one.running)
+
+    def running(self) -> list[RunningJob]:
+        """All running jobs in rising id. For reading."""
+        return list(self._state.running.values())
+
+    def ready(self, queue: str) -> int:
+        """Number of waiting jobs of `queue`."""
+        one = self._state.queues.by_name.get(queue)
+        return 0 if one is None else one.ready.size
+
+    def ready_of_item(self, queue: str, item: str) -> int:
+        """Number of waiting jobs of `item` in `queue`."""
+        part = self._state.items.part(item, queue)
+        return 0 if part is None else part.ready.size
+
+    def nonempty(self) -> Sequence[str]:
+        """Sorted names of the queues with a waiting job: a view, valid until the next entry."""
+        names: Sequence[str] = self._state.queues.nonempty
+        return names
+
+    def next_due_ms(self) -> int | None:
+        """Replicated time at which a Tick should be applied because a lease is over then; None: there is no lease."""
+        return self._state.leases.next_due_ms()
+
+
+def _end_leases(state: State, effects: Effects) -> None:
+    for job in state.leases.take_due(state.clock_ms, DUE_JOBS_MAX):
+        del state.running[job.id]
+        if job.then is Then.DONE:
+            state.end(job)
+            effects.ended[job.queue] = None
+        else:
+            state.requeue(job, state.new_seq())
+            effects.ready[job.queue] = None

@@ -1,0 +1,225 @@
+"""Bytes back into a state, piece by piece as they come.
+
+A snapshot may come from a damaged disk or from a client (CLONE), and a checksum proves only that nobody made a mistake.
+So everything is verified: the layout by the types of the frames, and whatever the machine relies on by hand. Nothing is
+believed before `finish`, which gives a new state; the caller's own state is not touched until then.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from hashlib import blake2b
+
+import msgspec
+
+from core.job import RunningJob
+from core.operations import Then
+from core.snapshot import (
+    CHECKSUM_BYTES,
+    FORMAT,
+    MAGIC,
+    Chunk,
+    Clone,
+    End,
+    Frame,
+    Head,
+    Running,
+    RunningRow,
+    SnapshotError,
+    Waiting,
+)
+from core.state import State
+
+_decoder = msgspec.msgpack.Decoder(Frame)
+
+# Names become tokens of the protocol's lines, so one with a space or a line end must not come in (PROTOCOL.md A12).
+_name = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")
+
+# A frame may be followed only by frames of these types.
+_FOLLOWERS: dict[type[Frame] | None, tuple[type[Frame], ...]] = {
+    None: (Head,),
+    Head: (Waiting, Running, Clone, End),
+    Waiting: (Waiting, Running, Clone, End),
+    Running: (Running, Clone, End),
+    Clone: (Chunk, End),
+    Chunk: (Chunk, End),
+    End: (),
+}
+
+
+class Reader:
+    """Feed it the snapshot, in pieces of any size, then take the state."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._digest = blake2b(digest_size=CHECKSUM_BYTES)
+        self._builder = _Builder()
+        # What is read next, and its size. A plain function: a bound method would tie the reader, and the state in it,
+        # into a cycle that only the garbage collector could free.
+        self._step: Callable[[Reader, bytes], None] = Reader._prologue
+        self._size = len(MAGIC) + 4
+        self._complete = False
+
+    @property
+    def pending(self) -> tuple[Clone, list[bytes]] | None:
+        """The CLONE that was under way, and its chunks; valid after `finish`."""
+        return None if self._builder.clone is None else (self._builder.clone, self._builder.chunks)
+
+    def feed(self, data: bytes) -> None:
+        """The next bytes. Raises SnapshotError as soon as they cannot be right; the reader is useless then."""
+        buffer = self._buffer
+        buffer += data
+        start = 0
+        while len(buffer) - start >= self._size:
+            piece = bytes(buffer[start : start + self._size])
+            start += self._size
+            self._step(self, piece)
+        del buffer[:start]
+
+    def finish(self) -> State:
+        """The state, when all bytes were fed and are right. Raises SnapshotError."""
+        if not self._complete:
+            raise SnapshotError("snapshot is cut off")
+        return self._builder.state
+
+    def _prologue(self, piece: bytes) -> None:
+        self._digest.update(piece)
+        if not piece.startswith(MAGIC):
+            raise SnapshotError("not a snapshot: the magic is missing")
+        number = int.from_bytes(piece[len(MAGIC) :], "big")
+        if number != FORMAT:
+            raise SnapshotError(f"snapshot of format {number}; this version reads format {FORMAT}")
+        self._step, self._size = Reader._length, 4
+
+    def _length(self, piece: bytes) -> None:
+        self._digest.update(piece)
+        self._step, self._size = Reader._frame, int.from_bytes(piece, "big")
+
+    def _frame(self, piece: bytes) -> None:
+        self._digest.update(piece)
+        try:
+            frame = _decoder.decode(piece)
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise SnapshotError(f"bad frame in snapshot: {error}") from None
+        self._builder.add(frame)
+        if isinstance(frame, End):
+            self._step, self._size = Reader._checksum, CHECKSUM_BYTES
+        else:
+            self._step, self._size = Reader._length, 4
+
+    def _checksum(self, piece: bytes) -> None:
+        if piece != self._digest.digest():
+            raise SnapshotError("checksum of snapshot is wrong")
+        self._complete = True
+        self._step, self._size = Reader._excess, 1
+
+    def _excess(self, piece: bytes) -> None:
+        raise SnapshotError("bytes behind the end of the snapshot")
+
+
+class _Builder:
+    """Makes a state of frames, or finds what is wrong with them."""
+
+    def __init__(self) -> None:
+        self.state = State()
+        self.clone: Clone | None = None
+        self.chunks: list[bytes] = []                   # of the clone
+        self._last: type[Frame] | None = None           # type of the last frame
+        self._queue = ""                                # of the last waiting job
+        self._place: tuple[int, int] | None = None      # rank and seq of the last waiting job
+        self._id = 0                                    # of the last running job
+        self._seqs: set[int] = set()
+        self._jobs = 0
+
+    def add(self, frame: Frame) -> None:
+        """The next frame."""
+        if type(frame) not in _FOLLOWERS[self._last]:
+            raise SnapshotError(f"{type(frame).__name__} frame out of order")
+        self._last = type(frame)
+        if isinstance(frame, Waiting):
+            self._add_waiting(frame)
+        elif isinstance(frame, Running):
+            for row in frame.jobs:
+                self._add_running(row)
+        elif isinstance(frame, Head):
+            self._add_head(frame)
+        elif isinstance(frame, Clone):
+            self.clone = frame
+        elif isinstance(frame, Chunk):
+            self.chunks.append(frame.data)
+        else:
+            self._check_sums(frame)
+
+    def _add_head(self, head: Head) -> None:
+        state = self.state
+        state.index = head.index
+        state.term = head.term
+        state.leader = head.leader
+        state.clock_ms = head.clock_ms
+        state.cluster_id = head.cluster_id
+        state.expire_default = head.expire_default
+        state.next_id = head.next_id
+        state.next_seq = head.next_seq
+        state.items.next_item = head.next_item
+        state.servers.ids = dict(head.servers)
+        state.servers.max_id = head.max_id
+        numbers = [number for _, number in head.servers]
+        _check(numbers == sorted(set(numbers)), "server ids do not rise")
+        _check(len(state.servers.ids) == len(numbers), "two ids of one server")
+        _check(not numbers or 0 < numbers[0] <= numbers[-1] <= head.max_id, "server id out of range")
+        _check(head.expire_default is not Then.DEFAULT, "expire default is not given")
+        _check(min(head.next_id, head.next_seq, head.next_item) > 0, "counter is zero")
+
+    def _add_waiting(self, frame: Waiting) -> None:
+        if frame.queue != self._queue:
+            _check(frame.queue > self._queue, "queues are not in order")
+            self._queue = _checked_name(frame.queue)
+            self._place = None
+        for priority, seq, item, data in frame.jobs:
+            place = (-priority, seq)
+            _check(self._place is None or self._place < place, "jobs are not in order")
+            self._place = place
+            self._check_job(seq, item)
+            self.state.wait(frame.queue, -priority, seq, data, item)
+
+    def _add_running(self, row: RunningRow) -> None:
+        _check(self._id < row.id < self.state.next_id, "job id out of order")
+        _check(row.then is not Then.DEFAULT, "end of lease is not given")
+        self._id = row.id
+        self._check_job(row.seq, row.item)
+        self.state.resume(
+            RunningJob(
+                id=row.id,
+                queue=_checked_name(row.queue),
+                priority=row.priority,
+                data=row.data,
+                item=row.item,
+                deadline_ms=row.deadline_ms,
+                then=row.then,
+                seq=row.seq,
+                graced=row.graced,
+            )
+        )
+
+    def _check_job(self, seq: int, item: str | None) -> None:
+        _check(seq < self.state.next_seq, "place of a job out of range")
+        self._seqs.add(seq)
+        self._jobs += 1
+        if item is not None and item not in self.state.items.by_name:
+            _checked_name(item)
+
+    def _check_sums(self, end: End) -> None:
+        _check(len(self._seqs) == self._jobs, "two jobs have one place")
+        _check(end.waiting == self.state.queues.waiting, "waiting jobs are missing")
+        _check(end.running == len(self.state.running), "running jobs are missing")
+
+
+def _check(right: bool, wrong: str) -> None:
+    if not right:
+        raise SnapshotError(f"inconsistent snapshot: {wrong}")
+
+
+def _checked_name(name: str) -> str:
+    _check(_name.fullmatch(name) is not None, "a name the protocol does not allow")
+    return name

@@ -1,0 +1,191 @@
+"""The state as bytes. Equal states give equal bytes, whatever way led to them.
+
+    magic       8 bytes     PQRAFT1 and a newline
+    format      4 bytes     big endian; a change of anything below gives it a new number
+    frames                  each: length of its body (4 bytes, big endian), body (MessagePack)
+    checksum    32 bytes    BLAKE2b of everything before
+
+The frames are, in this order: one Head; Waiting, queues in name order and the jobs of a queue in the order in which
+they will be handed out; Running, in rising id; Clone and its Chunks, when a CLONE is under way; one End. Long lists are
+cut into several frames. The frames are types of their own, so that the classes of the state can change while the bytes
+stay.
+
+To change the layout: raise FORMAT, keep reading the old numbers in restore.py, add a snapshot of the old format to the
+tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from typing import Annotated, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+from core.job import Job, RunningJob
+from core.operations import Then
+from core.state import State
+
+MAGIC = b"PQRAFT1\n"
+FORMAT = 1
+CHECKSUM_BYTES = 32
+
+CHUNK_BYTES = 256 << 10             # a chunk is yielded when it has this size
+CHUNK_BYTES_MAX = 1 << 20           # a larger one, caused by a large job, is cut
+FRAME_JOBS_MAX = 1000
+FRAME_DATA_BYTES = 128 << 10        # a frame is closed when the data in it have this size
+
+COUNTER_MAX = 1 << 62               # leaves more room above it than any cluster can use up
+
+Counter = Annotated[int, Meta(ge=0, le=COUNTER_MAX)]
+
+
+class SnapshotError(ValueError):
+    """These bytes are not a snapshot this version can read."""
+
+
+class Head(Struct, array_like=True, tag="head", forbid_unknown_fields=True):
+    """All of the state that does not grow with the jobs."""
+
+    index: Counter
+    term: Counter
+    leader: str | None
+    clock_ms: Counter
+    cluster_id: bytes | None
+    expire_default: Then
+    servers: list[tuple[str, Counter]]      # in rising id
+    max_id: Counter
+    next_id: Counter
+    next_seq: Counter
+    next_item: Counter
+
+
+WaitingRow = tuple[int, Counter, str | None, bytes]     # priority, seq, item, data
+
+
+class Waiting(Struct, array_like=True, tag="waiting", forbid_unknown_fields=True):
+    """Some waiting jobs of one queue."""
+
+    queue: str
+    jobs: list[WaitingRow]
+
+
+class RunningRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """One running job."""
+
+    id: Counter
+    queue: str
+    priority: int
+    seq: Counter
+    item: str | None
+    data: bytes
+    deadline_ms: Counter | None
+    then: Then
+    graced: bool
+
+
+class Running(Struct, array_like=True, tag="running", forbid_unknown_fields=True):
+    """Some running jobs."""
+
+    jobs: list[RunningRow]
+
+
+class Clone(Struct, array_like=True, tag="clone", forbid_unknown_fields=True):
+    """A CLONE is under way."""
+
+    clone: int
+    total_bytes: int
+
+
+class Chunk(Struct, array_like=True, tag="chunk", forbid_unknown_fields=True):
+    """One chunk it has received."""
+
+    data: bytes
+
+
+class End(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
+    """Nothing follows but the checksum."""
+
+    waiting: Counter
+    running: Counter
+
+
+Frame = Head | Waiting | Running | Clone | Chunk | End
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+def write(state: State) -> Iterator[bytes]:
+    """The snapshot of `state` in chunks. The state must not change before the last one is taken."""
+    digest = blake2b(digest_size=CHECKSUM_BYTES)
+    chunk = bytearray(MAGIC + FORMAT.to_bytes(4, "big"))
+    for frame in _frames(state):
+        body = _encoder.encode(frame)
+        chunk += len(body).to_bytes(4, "big")
+        chunk += body
+        if len(chunk) >= CHUNK_BYTES:
+            digest.update(chunk)
+            yield from _cut(chunk)
+            chunk.clear()
+    digest.update(chunk)
+    yield bytes(chunk) + digest.digest()
+
+
+def _cut(chunk: bytearray) -> Iterator[bytes]:
+    for start in range(0, len(chunk), CHUNK_BYTES_MAX):
+        yield bytes(chunk[start : start + CHUNK_BYTES_MAX])
+
+
+def _frames(state: State) -> Iterator[Frame]:
+    yield _head(state)
+    for name in state.queues.nonempty:
+        for jobs in _portions(state.queues.by_name[name].ready):
+            yield Waiting(name, [(-job.rank, job.seq, job.item, job.data) for job in jobs])
+    for running in _portions(state.running.values()):
+        yield Running([_running_row(job) for job in running])
+    if state.clone is not None:
+        yield Clone(state.clone.clone, state.clone.total_bytes)
+        for data in state.clone.chunks:
+            yield Chunk(data)
+    yield End(state.queues.waiting, len(state.running))
+
+
+def _head(state: State) -> Head:
+    return Head(
+        index=state.index,
+        term=state.term,
+        leader=state.leader,
+        clock_ms=state.clock_ms,
+        cluster_id=state.cluster_id,
+        expire_default=state.expire_default,
+        servers=sorted(state.servers.ids.items(), key=lambda server: server[1]),
+        max_id=state.servers.max_id,
+        next_id=state.next_id,
+        next_seq=state.next_seq,
+        next_item=state.items.next_item,
+    )
+
+
+def _running_row(job: RunningJob) -> RunningRow:
+    return RunningRow(
+        job.id, job.queue, job.priority, job.seq, job.item, job.data, job.deadline_ms, job.then, job.graced
+    )
+
+
+_AnyJob = TypeVar("_AnyJob", Job, RunningJob)
+
+
+def _portions(jobs: Iterable[_AnyJob]) -> Iterator[list[_AnyJob]]:
+    """The jobs in lists that make frames of a handy size."""
+    portion: list[_AnyJob] = []
+    data_bytes = 0
+    for job in jobs:
+        portion.append(job)
+        data_bytes += len(job.data)
+        if data_bytes >= FRAME_DATA_BYTES or len(portion) >= FRAME_JOBS_MAX:
+            yield portion
+            portion = []
+            data_bytes = 0
+    if portion:
+        yield portion

@@ -1,0 +1,137 @@
+"""What the journal keeps in memory of each entry, and slices of the log that do not load it."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, overload
+
+Entry = tuple[bytes, int, int]      # command, index, term: the form the Raft library wants
+
+# A view keeps what it read up to this size, because the library walks over a slice and then takes the part it wants.
+VIEW_BYTES_MAX = 40 << 20
+
+
+class Place(NamedTuple):
+    """Where the command of an entry is on disk."""
+
+    segment: int
+    offset: int
+    length: int
+    crc: int
+
+
+class EntryTable:
+    """Term, length, CRC and place of all entries from `first` on: 24 bytes for each entry."""
+
+    def __init__(self, first: int = 1) -> None:
+        self.first = first
+        self._terms = array("Q")
+        self._lengths = array("I")
+        self._crcs = array("I")
+        self._places = array("Q")       # segment << 40 | offset, 0 while unknown
+
+    def __len__(self) -> int:
+        return len(self._terms)
+
+    @property
+    def next(self) -> int:
+        """The index behind the last entry."""
+        return self.first + len(self._terms)
+
+    def append(self, index: int, term: int, length: int, crc: int) -> None:
+        """Add the entry behind the last one; an empty table takes any index."""
+        if index != self.first + len(self._terms):
+            if self._terms:
+                raise ValueError(f"entry {index} does not follow entry {self.next - 1}")
+            self.first = index
+        self._terms.append(term)
+        self._lengths.append(length)
+        self._crcs.append(crc)
+        self._places.append(0)
+
+    def append_missing(self, count: int) -> None:
+        """Entries whose segment is gone: a later record must remove them, or the journal is damaged."""
+        for column in (self._terms, self._lengths, self._crcs, self._places):
+            column.extend([0] * count)
+
+    def put(self, index: int, segment: int, offset: int) -> None:
+        """Note the place of an entry's command; ignored when the entry has been removed meanwhile."""
+        position = index - self.first
+        if 0 <= position < len(self._places):
+            self._places[position] = segment << 40 | offset
+
+    def truncate(self, index: int) -> None:
+        """Remove this entry and all behind it."""
+        for column in (self._terms, self._lengths, self._crcs, self._places):
+            del column[max(0, index - self.first):]
+
+    def drop(self, index: int) -> None:
+        """Remove all entries before this one."""
+        count = index - self.first
+        if count > 0:
+            for column in (self._terms, self._lengths, self._crcs, self._places):
+                del column[:count]
+            self.first = index
+
+    def term(self, index: int) -> int:
+        """Term of an entry that is here."""
+        return self._terms[index - self.first]
+
+    def place(self, index: int) -> Place:
+        """Where the command of an entry that is here can be read."""
+        position = index - self.first
+        place = self._places[position]
+        return Place(place >> 40, place & (1 << 40) - 1, self._lengths[position], self._crcs[position])
+
+    def bytes_between(self, low: int, high: int) -> int:
+        """Length of all commands with low <= index < high together."""
+        return sum(self._lengths[max(0, low - self.first):max(0, high - self.first)])
+
+    def missing(self) -> int | None:
+        """The first entry whose place is unknown."""
+        return self.first + self._places.index(0) if 0 in self._places else None
+
+
+class EntriesView(Sequence[Entry]):
+    """Entries low..high-1, read when they are used. Valid until the journal is changed."""
+
+    def __init__(self, read: Callable[[int], Entry], low: int, high: int) -> None:
+        self._read = read
+        self._low = low
+        self._high = high
+        self._seen: list[Entry] = []        # the first entries, as far as somebody has walked
+        self._room = VIEW_BYTES_MAX
+
+    def __len__(self) -> int:
+        return self._high - self._low
+
+    def __iter__(self) -> Iterator[Entry]:
+        for position in range(self._high - self._low):
+            if position < len(self._seen):
+                yield self._seen[position]
+                continue
+            entry = self._read(self._low + position)
+            if position == len(self._seen) and self._room > 0:
+                self._seen.append(entry)
+                self._room -= len(entry[0])
+            yield entry
+
+    @overload
+    def __getitem__(self, item: int) -> Entry: ...
+
+    @overload
+    def __getitem__(self, item: slice) -> Sequence[Entry]: ...
+
+    def __getitem__(self, item: int | slice) -> Entry | Sequence[Entry]:
+        if isinstance(item, slice):
+            start, stop, step = item.indices(len(self))
+            if step != 1:
+                return [self[position] for position in range(start, stop, step)]
+            if stop <= len(self._seen):
+                return self._seen[start:stop]
+            return EntriesView(self._read, self._low + start, self._low + max(start, stop))
+        position = item + len(self) if item < 0 else item
+        if not 0 <= position < len(self):
+            raise IndexError(f"position {item} of {len(self)} entries")
+        return self._seen[position] if position < len(self._seen) else self._read(self._low + position)

@@ -1,0 +1,209 @@
+"""The bytes of the journal: one frame for each sync, and the rules by which a reader judges a frame.
+
+    frame     := header 64 | directory, 32 for each record | bodies of the records | zeros | end mark 1
+    header    := magic 4 | version 2 | 0 2 | journal id 8 | sequence 8 | length 8 | commit index 8 | records 4
+                 | zero sectors 4 | single-bit sectors 4 | CRC of the directory 4 | CRC of the header so far 4 | mark 4
+    record    := kind 1 | 0 3 | length of the body 4 | a 8 | b 8 | CRC of the body 4 | 0 4         (all little-endian)
+
+A frame is a whole number of 512-byte sectors. Frame n+1 is written only after frame n was synced, so of all frames at
+most the last can be incomplete, and nobody was promised anything that stands in an incomplete one. Everything else that
+is wrong is damage, and a damaged journal must not be used: what it lost may be what a majority counts on.
+
+How an incomplete ("torn") last frame is told from a damaged one: space is allocated as zeros, hence a sector that was
+never written is all zeros, as is everything behind the point where a write broke off. The end mark and the header's
+mark have several bits in their last byte, so a zero there is no flipped bit: the write stopped before it. Otherwise the
+frame must have more zero sectors than the header says it had by nature. A sector with a single bit could become a zero
+sector by one flipped bit; the header counts those, and where that would explain it as well the frame counts as damaged.
+
+Each bit is under one check: header CRC, directory CRC (it begins with the sequence number, so that a frame in another
+place is no frame), a CRC for each body (kept with the entry, to check it when it is read again), and comparison for
+padding and marks. A CRC32 finds every single flipped bit.
+
+When the format changes, VERSION rises by one, and a reader for the older one stays. Magic, version, header CRC and mark
+keep their places in all versions.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+from zlib import crc32
+
+VERSION = 1
+MAGIC = b"SPQJ"
+SECTOR_BYTES = 512
+HEADER = struct.Struct("<4sHH8sQQQIIIIII")
+RECORD = struct.Struct("<B3xIQQI4x")
+_CHECKED = struct.Struct("<4sHH8sQQQIIII")      # the part of the header that its CRC covers
+_CRC_AND_MARK = struct.Struct("<II")
+_MARK = 0xA5A5A5A5
+_END_MARK = b"\xa5"
+_ZERO_SECTOR = bytes(SECTOR_BYTES)
+
+# Bodies smaller than this are joined before they are written: a copy is cheaper than one more piece.
+_SMALL_BYTES = 4096
+
+# A sector with at most one bit set lies in at most three pieces (two neighbours are never both small), beside at most a
+# part of one record of the directory; so one of these pieces contains a run of zeros at least this long.
+_ZERO_RUN = bytes(64)
+
+# Kinds of record. The numbers are the format: never reused.
+ENTRY = 1           # a: index, b: term, body: command
+TRUNCATE = 2        # a: this index and all above are removed
+PREFIX = 3          # a: first index that stays, b: index up to which the newest snapshot makes the log superfluous
+CLEAR = 4           # all entries are removed
+TERM = 5            # a: term, b: 1 with a vote, body: name voted for
+VOTER = 6           # a: 1 when this node may vote
+STATE = 7           # body: MessagePack map, see journal.py; stands first in each segment
+
+
+class Header(NamedTuple):
+    """The fixed part of a frame."""
+
+    version: int
+    journal_id: bytes
+    sequence: int
+    length: int
+    commit_index: int
+    records: int
+    zero_sectors: int
+    single_bit_sectors: int
+    directory_crc: int
+
+
+class Record(NamedTuple):
+    """One change of the journal; what `a` and `b` mean depends on the kind. `crc` is body_crc(a, body)."""
+
+    kind: int
+    a: int
+    b: int
+    body: bytes
+    crc: int
+
+
+class PlacedRecord(NamedTuple):
+    """A record found in a frame; `offset` and `length` say where in the file its body is."""
+
+    kind: int
+    a: int
+    b: int
+    offset: int
+    length: int
+    crc: int
+
+
+def encode(
+    records: list[Record], journal_id: bytes, sequence: int, commit_index: int,
+) -> tuple[list[bytes], int]:
+    """The pieces of one frame, in order, large bodies not copied, and their length in all."""
+    directory = b"".join([RECORD.pack(kind, len(body), a, b, crc) for kind, a, b, body, crc in records])
+    bodies = _gather([record.body for record in records])
+    used = HEADER.size + len(directory) + sum(map(len, bodies)) + 1
+    length = -(-used // SECTOR_BYTES) * SECTOR_BYTES
+    tail = bytes(length - used) + _END_MARK
+    zero = single = 0
+    if any(_ZERO_RUN in body for body in bodies):
+        zero, single = _count_sparse(b"".join([bytes(HEADER.size), directory, *bodies, tail]))
+    checked = _CHECKED.pack(
+        MAGIC, VERSION, 0, journal_id, sequence, length, commit_index, len(records), zero, single,
+        crc32(directory, sequence & 0xFFFFFFFF),
+    )
+    return [checked, _CRC_AND_MARK.pack(crc32(checked), _MARK), directory, *bodies, tail], length
+
+
+def _gather(bodies: list[bytes]) -> list[bytes]:
+    """Join neighbours that are small."""
+    pieces: list[bytes] = []
+    small: list[bytes] = []
+    for body in bodies:
+        if len(body) < _SMALL_BYTES:
+            small.append(body)
+            continue
+        if small:
+            pieces.append(b"".join(small))
+            small = []
+        pieces.append(body)
+    if small:
+        pieces.append(b"".join(small))
+    return pieces
+
+
+def _count_sparse(frame: bytes) -> tuple[int, int]:
+    """How many sectors behind the first are all zeros, and how many have a single bit."""
+    zero = single = 0
+    for start in range(SECTOR_BYTES, len(frame), SECTOR_BYTES):
+        sector = frame[start:start + SECTOR_BYTES]
+        if sector == _ZERO_SECTOR:
+            zero += 1
+        elif sector.count(0) == SECTOR_BYTES - 1 and int.from_bytes(sector, "little").bit_count() == 1:
+            single += 1
+    return zero, single
+
+
+def body_crc(index: int, body: bytes) -> int:
+    """CRC of a record's body; it begins with the record's `a`, so that another entry's body does not fit."""
+    return crc32(body, index & 0xFFFFFFFF)
+
+
+def is_blank(data: bytes, offset: int) -> bool:
+    """Was nothing ever written in the sector at `offset`?"""
+    return data[offset:offset + SECTOR_BYTES] == _ZERO_SECTOR
+
+
+def read_header(data: bytes, offset: int) -> Header | None:
+    """The header at `offset`, None when there is no sound one. Of another version only that field is meaningful."""
+    if len(data) - offset < HEADER.size:
+        return None
+    (magic, version, _, journal_id, sequence, length, commit_index, records, zero, single, directory_crc, crc,
+     mark) = HEADER.unpack_from(data, offset)
+    if magic != MAGIC or mark != _MARK or crc32(data[offset:offset + _CHECKED.size]) != crc:
+        return None
+    return Header(version, journal_id, sequence, length, commit_index, records, zero, single, directory_crc)
+
+
+def read_records(data: bytes, offset: int, header: Header) -> list[PlacedRecord] | None:
+    """All records of the frame at `offset`, None unless every bit behind the header is as it was written."""
+    end = offset + header.length
+    bodies = offset + HEADER.size + RECORD.size * header.records
+    if end > len(data) or bodies > end or header.length % SECTOR_BYTES:
+        return None
+    view = memoryview(data)
+    directory = view[offset + HEADER.size:bodies]
+    if crc32(directory, header.sequence & 0xFFFFFFFF) != header.directory_crc:
+        return None
+    placed = []
+    position = bodies
+    for kind, length, a, b, crc in RECORD.iter_unpack(directory):
+        if position + length >= end or crc32(view[position:position + length], a & 0xFFFFFFFF) != crc:
+            return None
+        placed.append(PlacedRecord(kind, a, b, position, length, crc))
+        position += length
+    if data[position:end] != bytes(end - position - 1) + _END_MARK:
+        return None
+    return placed
+
+
+def is_torn(data: bytes, offset: int, header: Header | None) -> bool:
+    """Can the unsound frame at `offset` be explained by sectors that were never written (see above)?"""
+    if offset + SECTOR_BYTES > len(data):
+        return False
+    if header is None:
+        return data[offset + HEADER.size - 1] == 0
+    end = offset + header.length
+    if end > len(data):
+        return False
+    if data[end - 1] == 0:
+        return True
+    zero, _ = _count_sparse(data[offset:end])
+    missing = zero - header.zero_sectors
+    return missing > (1 if header.single_bit_sectors else 0)
+
+
+def later_headers(data: bytes, offset: int) -> Iterator[tuple[int, Header]]:
+    """Sound headers at or behind `offset`, which must be at the start of a sector, with their places."""
+    position = offset
+    while (position := data.find(MAGIC, position)) >= 0:
+        if position % SECTOR_BYTES == 0 and (header := read_header(data, position)) is not None:
+            yield position, header
+        position += 1

@@ -1,0 +1,445 @@
+"""The durable memory of a node: log entries, term, vote, commit index and the right to vote, in one ordered journal.
+
+Changes are collected in memory and become durable together in sync(), as one frame (frames.py) in a segment file
+(segment.py). The order in which they were made is the order on disk, so what survives a crash is always a state that
+the node really had at the end of some turn.
+
+Of the entries only the newest stay in memory; older ones are read back when somebody asks for them.
+
+Which entries are kept. The Raft library removes the entries that a new snapshot covers (deleteEntriesTo). The journal
+stays one such removal behind: it reaches back to the older of the two snapshots that are kept, so that a follower that
+was away for a moment still finds its entries, and a damaged newest snapshot can be replaced by the older one and the
+log. A segment is deleted as soon as none of the kept entries is in it.
+
+The camel-case names are those of the seam that pysyncobj calls (`createJournal`); positions there count from the first
+entry, indexes are those of Raft.
+"""
+# ruff: noqa: N802   (pysyncobj's names)
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, overload
+
+import msgpack
+
+from cluster import frames
+from cluster.disk import Disk
+from cluster.entries import EntriesView, Entry, EntryTable
+from cluster.frames import Header, PlacedRecord, Record
+from cluster.segment import SEGMENT_BYTES, Segments
+from cluster.storage_errors import JournalDamaged, JournalTooNew, StorageInUse
+
+__all__ = ["WINDOW_BYTES", "Journal", "JournalDamaged", "JournalTooNew", "StorageInUse"]
+
+WINDOW_BYTES = 16 << 20         # of recent entries kept in memory
+_ENTRY_BYTES = 200              # what an entry in memory costs beside its command
+_LIST_ENTRIES_MAX = 256         # longer slices are not copied
+_STATE_BYTES_MAX = 1024         # bound on the STATE record that a frame gets when it begins a segment
+
+
+class _State(NamedTuple):
+    """What a segment's first record restates."""
+
+    first: int          # entries first..next-1 are in the journal
+    next: int
+    covered: int
+    term: int
+    vote: str | None
+    voter: bool
+
+
+class Journal(Sequence[Entry]):
+    """The log as pysyncobj wants it, durable after sync().
+
+    Read-only attributes: `first_index`, `last_index`, `last_term` (0 while there is no entry), `voter` (may this node
+    vote? durable; False in a new journal), `clears` (how often clear() was called), `bytes_total` (length of the
+    commands that the newest snapshot does not cover: the measure for compaction).
+
+    An OSError means that the disk failed and the node must stop; after a failed write or sync every further change is
+    refused with the same error, because nobody knows what is on the disk then. Only where the disk was full before
+    anything was written can sync() be called again later.
+    """
+
+    @classmethod
+    def open(
+        cls, directory: Path, disk: Disk | None = None, *, segment_bytes: int = SEGMENT_BYTES,
+        window_bytes: int = WINDOW_BYTES,
+    ) -> Journal:
+        """The journal in `directory`; a new one when there is none.
+
+        Raises JournalDamaged (the node must not take part), JournalTooNew, StorageInUse and OSError.
+        """
+        journal = cls(directory, disk or Disk(), segment_bytes, window_bytes)
+        try:
+            journal._recover()
+        except BaseException:
+            journal.close()
+            raise
+        return journal
+
+    def __init__(self, directory: Path, disk: Disk, segment_bytes: int, window_bytes: int) -> None:
+        self.first_index = 1
+        self.last_index = 0
+        self.last_term = 0
+        self.voter = False
+        self.clears = 0
+        self.bytes_total = 0
+        self._term = 0
+        self._vote: str | None = None
+        self._commit = 0
+        self._covered = 0                           # index up to which the newest snapshot makes the log superfluous
+        self._table = EntryTable()
+        self._recent: list[Entry] = []              # the newest entries, among them all that are not on disk yet
+        self._recent_first = 1                      # index of the first of them
+        self._recent_bytes = 0
+        self._window_bytes = window_bytes
+        self._oldest: Entry | None = None           # the entry at first_index, because pysyncobj asks for it constantly
+        self._pending: list[Record] = []
+        self._commit_due = False                    # the commit index alone is worth a frame
+        self._commit_synced = 0
+        self._shrunk = False                        # segments may have become superfluous
+        self._failed: OSError | None = None
+        self._disk = disk
+        self._segments = Segments(directory, disk, segment_bytes)
+        self._synced_state: _State | None = None
+        self._lock: int | None = None
+
+    # Opening
+
+    def _recover(self) -> None:
+        directory = self._segments.directory
+        self._disk.make_directory(directory)
+        self._lock = self._disk.lock(directory / "lock")
+        if self._lock is None:
+            raise StorageInUse(f"{directory} is in use by another process: two nodes must never share a data directory")
+        self._segments.recover(self._replay)
+        if self._synced_state is None:
+            self._begin()
+        self._check_complete()
+        self.first_index = self._table.first
+        self.last_index = self._table.next - 1
+        self._forget_commands()
+        self.bytes_total = self._table.bytes_between(self._covered, self._table.next)
+        self._commit_synced = self._commit
+        self._segments.try_to_prepare()
+
+    def _begin(self) -> None:
+        """A new journal: its first frame says that nothing is known."""
+        self._segments.start(self._disk.random_bytes(8))
+        self._synced_state = self._state()
+        self._write([self._state_record()])
+
+    def _replay(self, segment: int, data: bytes, header: Header, records: list[PlacedRecord]) -> None:
+        table = self._table
+        self._commit = header.commit_index
+        for kind, a, b, offset, length, crc in records:
+            if kind == frames.ENTRY:
+                table.append(a, b, length, crc)
+                table.put(a, segment, offset)
+            elif kind == frames.TRUNCATE:
+                table.truncate(a)
+            elif kind == frames.PREFIX:
+                table.drop(a)
+                self._covered = b
+            elif kind == frames.CLEAR:
+                self._table = table = EntryTable()
+                self._covered = 0
+            elif kind == frames.TERM:
+                self._term, self._vote = a, data[offset:offset + length].decode() if b else None
+            elif kind == frames.VOTER:
+                self.voter = bool(a)
+            elif kind == frames.STATE:
+                self._replay_state(segment, _State(**msgpack.unpackb(data[offset:offset + length])))
+        self._synced_state = self._state()
+
+    def _replay_state(self, segment: int, state: _State) -> None:
+        if self._synced_state is None:
+            self._covered, self._term, self._vote, self.voter = state.covered, state.term, state.vote, state.voter
+            self._table = EntryTable(state.first)
+            self._table.append_missing(state.next - state.first)
+        elif self._state()._replace(covered=state.covered) != state:
+            self._segments.damaged(segment, 0, "it does not continue the segment before it")
+
+    def _check_complete(self) -> None:
+        missing = self._table.missing()
+        if missing is not None:
+            self._segments.damaged(self._segments.active, 0, f"entry {missing} is missing: an older segment is gone")
+
+    # The log, as pysyncobj sees it
+
+    def add(self, command: bytes, index: int, term: int) -> None:
+        """Append an entry behind the last one (an empty journal takes any index)."""
+        if self._failed is not None:
+            raise self._failed
+        crc = frames.body_crc(index, command)
+        self._table.append(index, term, len(command), crc)
+        self._pending.append(Record(frames.ENTRY, index, term, command, crc))
+        if not self._recent:
+            self._recent_first = index
+            if index != self.last_index + 1:
+                self.first_index = index
+        self._recent.append((command, index, term))
+        self._recent_bytes += len(command) + _ENTRY_BYTES
+        self.last_index = index
+        self.last_term = term
+        self.bytes_total += len(command)
+
+    def clear(self) -> None:
+        """Remove all entries. The next entry may have any index."""
+        self.clears += 1
+        self._pending = [record for record in self._pending if record.kind in (frames.TERM, frames.VOTER)]
+        self._change(frames.CLEAR)
+        self._table = EntryTable()
+        self._covered = 0
+        self.first_index, self.last_index = 1, 0
+        self.bytes_total = 0
+        self._shrunk = True
+        self._forget_commands()
+
+    def deleteEntriesFrom(self, position: int) -> None:
+        """Remove the entry at `position` and all behind it."""
+        index = self.first_index + position
+        if index > self.last_index:
+            return
+        self._change(frames.TRUNCATE, index)
+        self.bytes_total -= self._table.bytes_between(max(index, self._covered), self._table.next)
+        self._table.truncate(index)
+        self.last_index = index - 1
+        self._shrunk = True
+        if index <= self._recent_first:
+            self._forget_commands()
+            return
+        removed = self._recent[index - self._recent_first:]
+        del self._recent[index - self._recent_first:]
+        self._recent_bytes -= sum(len(entry[0]) + _ENTRY_BYTES for entry in removed)
+        self.last_term = self._recent[-1][2]
+
+    def deleteEntriesTo(self, position: int) -> None:
+        """A durable snapshot covers the entries before `position`: remove those that the one before it covered as well.
+
+        Raises ValueError when no entry would be left: a snapshot never ends behind the log.
+        """
+        index = self.first_index + position
+        if index > self.last_index:
+            raise ValueError(f"entries before {index} are to be removed, the last one is {self.last_index}")
+        keep = max(self._table.first, min(self._covered, index))
+        self._cover(index)
+        self._change(frames.PREFIX, keep, self._covered)
+        self._table.drop(keep)
+        self._show_from(max(self.first_index, keep))
+        self._shrunk = True
+
+    def align(self, position: int) -> None:
+        """Show the log from `position` on, as if nothing had been before it. Nothing is removed from disk."""
+        self._cover(self.first_index + position)
+        self._show_from(self.first_index + position)
+
+    def _cover(self, index: int) -> None:
+        if index > self._covered:
+            self.bytes_total -= self._table.bytes_between(self._covered, index)
+            self._covered = index
+
+    def _show_from(self, index: int) -> None:
+        self.first_index = index
+        self._oldest = None
+
+    def __len__(self) -> int:
+        return self.last_index + 1 - self.first_index
+
+    @overload
+    def __getitem__(self, item: int) -> Entry: ...
+
+    @overload
+    def __getitem__(self, item: slice) -> Sequence[Entry]: ...
+
+    def __getitem__(self, item: int | slice) -> Entry | Sequence[Entry]:
+        if isinstance(item, slice):
+            return self._slice(item)
+        if item == -1 and self._recent:
+            return self._recent[-1]
+        return self.entry(item + (self.first_index if item >= 0 else self.last_index + 1))
+
+    def _slice(self, item: slice) -> Sequence[Entry]:
+        size = self.last_index + 1 - self.first_index
+        start, stop = item.start or 0, size if item.stop is None else item.stop
+        if start < 0 or stop < 0 or item.step is not None:
+            start, stop, step = item.indices(size)
+            if step != 1:
+                return [self[position] for position in range(start, stop, step)]
+        if stop > size:
+            stop = size
+        if start >= stop:
+            return []
+        low = self.first_index + start - self._recent_first
+        if low >= 0 and stop - start <= _LIST_ENTRIES_MAX:
+            return self._recent[low:low + stop - start]
+        return EntriesView(self.entry, self.first_index + start, self.first_index + stop)
+
+    def setRaftCommitIndex(self, index: int) -> None:
+        """Remember the commit index; it goes to disk with the next frame, at the latest after a second."""
+        self._commit = index
+
+    def getRaftCommitIndex(self) -> int:
+        """The commit index, never above the last entry; 1 in a new journal, as pysyncobj expects."""
+        return max(1, min(self._commit, self.last_index))
+
+    def setCurrentTerm(self, term: int, vote: str | None) -> None:
+        """Term, and for whom this node voted in it (None: for nobody yet)."""
+        self._term, self._vote = term, vote
+        self._change(frames.TERM, term, 0 if vote is None else 1, (vote or "").encode())
+
+    def getCurrentTerm(self) -> int:
+        """The term set last, 0 in a new journal."""
+        return self._term
+
+    def getVotedForNodeId(self) -> str | None:
+        """The vote set last."""
+        return self._vote
+
+    def onOneSecondTimer(self) -> None:
+        """Once a second: put a new commit index on disk, and look for space again after the disk was full."""
+        self._commit_due = min(self._commit, self.last_index) != self._commit_synced
+        self._segments.try_to_prepare()
+
+    def _destroy(self) -> None:
+        self.close()
+
+    # For the rest of the cluster
+
+    @property
+    def unsynced(self) -> bool:
+        """Is something waiting for sync()? A new commit index alone does not count."""
+        return bool(self._pending)
+
+    @property
+    def empty(self) -> bool:
+        """Has this journal never known more than pysyncobj's first entry (index 1, term 0), a term or a vote?"""
+        return self.last_index <= 1 and self.last_term == 0 and self._term == 0 and self._vote is None
+
+    @property
+    def room_bytes(self) -> int:
+        """Bytes that can be written without asking the disk for more space: less than a segment when it is full."""
+        return self._segments.room_bytes
+
+    def term_at(self, index: int) -> int | None:
+        """Term of the entry with this index, None when it is not in the log. Never reads the disk."""
+        return self._table.term(index) if self.first_index <= index <= self.last_index else None
+
+    def entry(self, index: int) -> Entry:
+        """The entry with this index. Raises IndexError, OSError, and JournalDamaged when it reads back changed."""
+        if not self.first_index <= index <= self.last_index:
+            raise IndexError(f"entry {index} is not among {self.first_index}..{self.last_index}")
+        if index >= self._recent_first:
+            return self._recent[index - self._recent_first]
+        if index != self.first_index:
+            return self._read(index)
+        if self._oldest is None:
+            self._oldest = self._read(index)
+        return self._oldest
+
+    def _read(self, index: int) -> Entry:
+        segment, offset, length, crc = self._table.place(index)
+        command = self._segments.read(segment, offset, length)
+        if len(command) != length or frames.body_crc(index, command) != crc:
+            self._segments.damaged(segment, offset, f"entry {index} has changed since it was written")
+        return command, index, self._table.term(index)
+
+    def set_voter(self) -> None:
+        """This node knows enough to vote, from the next sync() on for ever."""
+        if not self.voter:
+            self.voter = True
+            self._change(frames.VOTER, 1)
+
+    def sync(self) -> None:
+        """Make all changes so far durable: one write, one fdatasync. Does nothing when there are none."""
+        if not self._pending and not self._commit_due:
+            return
+        if self._failed is not None:
+            raise self._failed
+        records = self._pending
+        self._write(records)
+        self._pending = []
+        if self._recent_bytes > self._window_bytes:
+            self._evict()
+        if self._shrunk:
+            self._shrunk = False
+            places = self._table
+            self._segments.delete_before(places.place(places.first).segment if places else self._segments.active)
+
+    def close(self) -> None:
+        """Close all files; what was not synced is lost."""
+        self._segments.close()
+        if self._lock is not None:
+            self._disk.close(self._lock)
+            self._lock = None
+        self._failed = OSError("the journal is closed")
+
+    # Writing
+
+    def _change(self, kind: int, a: int = 0, b: int = 0, body: bytes = b"") -> None:
+        if self._failed is not None:
+            raise self._failed
+        self._pending.append(Record(kind, a, b, body, frames.body_crc(a, body)))
+
+    def _state(self) -> _State:
+        return _State(self._table.first, self._table.next, self._covered, self._term, self._vote, self.voter)
+
+    def _state_record(self) -> Record:
+        """The state before the records that are to be written now."""
+        state: Any = self._synced_state
+        body: bytes = msgpack.packb(state._asdict())
+        size = self._segments.active_bytes
+        return Record(frames.STATE, size, self._segments.active, body, frames.body_crc(size, body))
+
+    def _write(self, records: list[Record]) -> None:
+        """One frame with these records."""
+        segments = self._segments
+        commit = min(self._commit, self.last_index)
+        begins = False
+        pieces, length = frames.encode(records, segments.journal_id, segments.sequence + 1, commit)
+        if not segments.fits(length):
+            segments.advance(length + _STATE_BYTES_MAX)
+            records = [self._state_record(), *records]
+            pieces, length = frames.encode(records, segments.journal_id, segments.sequence + 1, commit)
+            begins = True
+        offset = segments.position + frames.HEADER.size + frames.RECORD.size * len(records)
+        try:
+            segments.append(pieces, length)
+        except OSError as error:
+            self._failed = error
+            raise
+        for kind, index, _, body, _ in records:
+            if kind == frames.ENTRY:
+                self._table.put(index, segments.active, offset)
+            offset += len(body)
+        self._commit_due = False
+        self._commit_synced = commit
+        self._synced_state = self._state()
+        if begins:
+            segments.try_to_prepare()
+
+    # Commands in memory
+
+    def _evict(self) -> None:
+        """Forget the oldest commands in memory, all but half of what may be kept; they are on disk."""
+        count = 0
+        while self._recent_bytes > self._window_bytes // 2 and count < len(self._recent) - 1:
+            self._recent_bytes -= len(self._recent[count][0]) + _ENTRY_BYTES
+            count += 1
+        del self._recent[:count]
+        self._recent_first += count
+
+    def _forget_commands(self) -> None:
+        """Keep only the last entry in memory, or none when the log is empty."""
+        self._oldest = None
+        self._recent = []
+        self._recent_bytes = 0
+        self._recent_first = self.last_index + 1
+        self.last_term = 0
+        if self.last_index >= self.first_index:
+            self._recent = [self._read(self.last_index)]
+            self._recent_first = self.last_index
+            self._recent_bytes = len(self._recent[0][0]) + _ENTRY_BYTES
+            self.last_term = self._recent[0][2]

@@ -1,0 +1,45 @@
+"""What can be wrong with the files of a node.
+
+    StorageError
+    ├── StorageDamaged      bytes that were written once can no longer be trusted: the node must not serve nor vote
+    │   ├── JournalDamaged
+    │   └── SnapshotDamaged
+    ├── StorageTooNew       written by a newer version of this program
+    │   ├── JournalTooNew
+    │   └── SnapshotTooNew
+    └── StorageInUse        another process has the directory open
+
+Failures of the disk itself (EIO, ENOSPC) are OSErrors and pass through as they are.
+"""
+
+
+class StorageError(Exception):
+    """Base of the errors above. The message names the file and says what an operator can do."""
+
+
+class StorageDamaged(StorageError):  # noqa: N818  (the field's word for it)
+    """Written bytes are missing or changed."""
+
+
+class JournalDamaged(StorageDamaged):
+    """The journal has lost or changed something that may have been promised to somebody."""
+
+
+class SnapshotDamaged(StorageDamaged):
+    """No snapshot can be trusted, or none fits the journal."""
+
+
+class StorageTooNew(StorageError):  # noqa: N818
+    """The format number in a file is above the one this program knows."""
+
+
+class JournalTooNew(StorageTooNew):
+    """A journal of a newer format."""
+
+
+class SnapshotTooNew(StorageTooNew):
+    """A snapshot of a newer format."""
+
+
+class StorageInUse(StorageError):  # noqa: N818
+    """Two processes must never write one data directory."""

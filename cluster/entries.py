@@ -24,8 +24,8 @@ class Place(NamedTuple):
 class EntryTable:
     """Term, length, CRC and place of all entries from `first` on: 24 bytes for each entry."""
 
-    def __init__(self, first: int = 1) -> None:
-        self.first = first
+    def __init__(self) -> None:
+        self.first = 1
         self._terms = array("Q")
         self._lengths = array("I")
         self._crcs = array("I")
@@ -60,6 +60,11 @@ class EntryTable:
         position = index - self.first
         if 0 <= position < len(self._places):
             self._places[position] = segment << 40 | offset
+
+    def reset(self, first: int) -> None:
+        """Remove everything."""
+        self.truncate(self.first)
+        self.first = first
 
     def truncate(self, index: int) -> None:
         """Remove this entry and all behind it."""

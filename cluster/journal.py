@@ -144,7 +144,7 @@ class Journal(Sequence[Entry]):
                 table.drop(a)
                 self._covered = b
             elif kind == frames.CLEAR:
-                self._table = table = EntryTable()
+                table.reset(1)
                 self._covered = 0
             elif kind == frames.TERM:
                 self._term, self._vote = a, data[offset:offset + length].decode() if b else None
@@ -157,7 +157,7 @@ class Journal(Sequence[Entry]):
     def _replay_state(self, segment: int, state: _State) -> None:
         if self._synced_state is None:
             self._covered, self._term, self._vote, self.voter = state.covered, state.term, state.vote, state.voter
-            self._table = EntryTable(state.first)
+            self._table.reset(state.first)
             self._table.append_missing(state.next - state.first)
         elif self._state()._replace(covered=state.covered) != state:
             self._segments.damaged(segment, 0, "it does not continue the segment before it")
@@ -191,7 +191,7 @@ class Journal(Sequence[Entry]):
         self.clears += 1
         self._pending = [record for record in self._pending if record.kind in (frames.TERM, frames.VOTER)]
         self._change(frames.CLEAR)
-        self._table = EntryTable()
+        self._table.reset(1)
         self._covered = 0
         self.first_index, self.last_index = 1, 0
         self.bytes_total = 0

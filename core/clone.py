@@ -23,7 +23,7 @@ class PendingClone:
         self.total_bytes = total_bytes
         self.chunks: list[bytes] = []
         self._received_bytes = 0
-        self._reader = Reader()
+        self._reader = Reader(foreign=True)
 
     def add(self, data: bytes) -> None:
         """The next chunk. Raises SnapshotError when the bytes so far cannot become a snapshot of the size announced."""

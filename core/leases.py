@@ -19,12 +19,8 @@ _Bucket = dict[int, RunningJob]     # by id
 
 
 def _place(job: RunningJob) -> tuple[int, int]:
-    return (_deadline(job), job.id)
-
-
-def _deadline(job: RunningJob) -> int:
     assert job.deadline_ms is not None
-    return job.deadline_ms
+    return (job.deadline_ms, job.id)
 
 
 class Leases:
@@ -39,7 +35,8 @@ class Leases:
 
     def add(self, job: RunningJob) -> None:
         """`job` has a lease from now on."""
-        number = _deadline(job) >> BUCKET_BITS
+        assert job.deadline_ms is not None
+        number = job.deadline_ms >> BUCKET_BITS
         bucket = self._buckets.get(number)
         if bucket is None:
             bucket = self._buckets[number] = {}
@@ -48,7 +45,8 @@ class Leases:
 
     def remove(self, job: RunningJob) -> None:
         """`job` has no lease any more."""
-        number = _deadline(job) >> BUCKET_BITS
+        assert job.deadline_ms is not None
+        number = job.deadline_ms >> BUCKET_BITS
         bucket = self._buckets[number]
         del bucket[job.id]
         if not bucket:
@@ -80,7 +78,7 @@ class Leases:
             job
             for number in self._numbers.irange(None, until_ms >> BUCKET_BITS)
             for job in self._buckets[number].values()
-            if not job.graced and _deadline(job) < until_ms
+            if not job.graced and _place(job)[0] < until_ms
         ]
         for job in early:
             self.remove(job)

@@ -3,6 +3,9 @@
 A snapshot may come from a damaged disk or from a client (CLONE), and a checksum proves only that nobody made a mistake.
 So everything is verified: the layout by the types of the frames, and whatever the machine relies on by hand. Nothing is
 believed before `finish`, which gives a new state; the caller's own state is not touched until then.
+
+A foreign snapshot, one that came from a client, is held to more: what this cluster made itself it must be able to read
+again, whatever rules for names or limits have become stricter since.
 """
 
 from __future__ import annotations
@@ -33,6 +36,9 @@ from core.state import State
 
 _decoder = msgspec.msgpack.Decoder(Frame)
 
+# Counters of a foreign snapshot leave room to count on for ever.
+FOREIGN_COUNTER_MAX = 1 << 62
+
 # Names become tokens of the protocol's lines, so one with a space or a line end must not come in (PROTOCOL.md A12).
 _name = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")
 
@@ -49,12 +55,12 @@ _FOLLOWERS: dict[type[Frame] | None, tuple[type[Frame], ...]] = {
 
 
 class Reader:
-    """Feed it the snapshot, in pieces of any size, then take the state."""
+    """Feed it the snapshot, in pieces of any size, then take the state. `foreign`: the bytes come from a client."""
 
-    def __init__(self) -> None:
+    def __init__(self, foreign: bool = False) -> None:
         self._buffer = bytearray()
         self._digest = blake2b(digest_size=CHECKSUM_BYTES)
-        self._builder = _Builder()
+        self._builder = _Builder(foreign)
         # What is read next, and its size. A plain function: a bound method would tie the reader, and the state in it,
         # into a cycle that only the garbage collector could free.
         self._step: Callable[[Reader, bytes], None] = Reader._prologue
@@ -121,7 +127,8 @@ class Reader:
 class _Builder:
     """Makes a state of frames, or finds what is wrong with them."""
 
-    def __init__(self) -> None:
+    def __init__(self, foreign: bool) -> None:
+        self._foreign = foreign
         self.state = State()
         self.clone: Clone | None = None
         self.chunks: list[bytes] = []                   # of the clone
@@ -169,12 +176,15 @@ class _Builder:
         _check(len(state.servers.ids) == len(numbers), "two ids of one server")
         _check(not numbers or 0 < numbers[0] <= numbers[-1] <= head.max_id, "server id out of range")
         _check(head.expire_default is not Then.DEFAULT, "expire default is not given")
-        _check(min(head.next_id, head.next_seq, head.next_item) > 0, "counter is zero")
+        counters = (head.next_id, head.next_seq, head.next_item)
+        _check(min(counters) > 0, "counter is zero")
+        _check(not self._foreign or max(counters) <= FOREIGN_COUNTER_MAX, "counter is absurd")
 
     def _add_waiting(self, frame: Waiting) -> None:
         if frame.queue != self._queue:
             _check(frame.queue > self._queue, "queues are not in order")
-            self._queue = _checked_name(frame.queue)
+            self._check_name(frame.queue)
+            self._queue = frame.queue
             self._place = None
         for priority, seq, item, data in frame.jobs:
             place = (-priority, seq)
@@ -187,11 +197,12 @@ class _Builder:
         _check(self._id < row.id < self.state.next_id, "job id out of order")
         _check(row.then is not Then.DEFAULT, "end of lease is not given")
         self._id = row.id
+        self._check_name(row.queue)
         self._check_job(row.seq, row.item)
         self.state.resume(
             RunningJob(
                 id=row.id,
-                queue=_checked_name(row.queue),
+                queue=row.queue,
                 priority=row.priority,
                 data=row.data,
                 item=row.item,
@@ -207,7 +218,10 @@ class _Builder:
         self._seqs.add(seq)
         self._jobs += 1
         if item is not None and item not in self.state.items.by_name:
-            _checked_name(item)
+            self._check_name(item)
+
+    def _check_name(self, name: str) -> None:
+        _check(not self._foreign or _name.fullmatch(name) is not None, "a name the protocol does not allow")
 
     def _check_sums(self, end: End) -> None:
         _check(len(self._seqs) == self._jobs, "two jobs have one place")
@@ -218,8 +232,3 @@ class _Builder:
 def _check(right: bool, wrong: str) -> None:
     if not right:
         raise SnapshotError(f"inconsistent snapshot: {wrong}")
-
-
-def _checked_name(name: str) -> str:
-    _check(_name.fullmatch(name) is not None, "a name the protocol does not allow")
-    return name

@@ -36,7 +36,7 @@ CHUNK_BYTES_MAX = 1 << 20           # a larger one, caused by a large job, is cu
 FRAME_JOBS_MAX = 1000
 FRAME_DATA_BYTES = 128 << 10        # a frame is closed when the data in it have this size
 
-COUNTER_MAX = 1 << 62               # leaves more room above it than any cluster can use up
+COUNTER_MAX = (1 << 63) - 1
 
 Counter = Annotated[int, Meta(ge=0, le=COUNTER_MAX)]
 

@@ -1,1 +1,21 @@
-"""To be written."""
+"""The machine replicated and durable: Raft, journal, snapshots, and the connections between nodes."""
+
+from cluster.api import Cluster, Listener, NodeStatus, Pending
+from cluster.errors import ApplyFailed, ClusterError, FailStop, LibraryMismatch, RaftViolated
+from cluster.node import ClusterNode
+from cluster.settings import Member, Settings
+
+__all__ = [
+    "ApplyFailed",
+    "Cluster",
+    "ClusterError",
+    "ClusterNode",
+    "FailStop",
+    "LibraryMismatch",
+    "Listener",
+    "Member",
+    "NodeStatus",
+    "Pending",
+    "RaftViolated",
+    "Settings",
+]

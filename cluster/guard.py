@@ -62,6 +62,7 @@ class Guard(Transport):  # type: ignore[misc]
         self._transfers = Transfers(self.context, store)
         self._sender = Sender(self.context, self._transfers, self._onNodeConnected, self._onNodeDisconnected)
         self._receiver = Receiver(self.context)
+        self.leader_commit = 0                  # what the present leader last called committed
         self._by_node = {peer.node: peer for peer in self.context.peers.values()}
         self._receive: dict[type, Callable[[Peer, Any], None]] = {
             Info: self._info,
@@ -153,20 +154,24 @@ class Guard(Transport):  # type: ignore[misc]
     def _info(self, peer: Peer, message: Info) -> None:
         peer.info, peer.info_at = message, self.context.now
 
+    def _leader_heard(self, commit: int) -> None:
+        self.elections.leader_heard()
+        self.leader_commit = commit
+
     def _append(self, peer: Peer, message: Append) -> None:
         if message.term >= self.context.replica.term:
-            self.elections.leader_heard()
+            self._leader_heard(message.commit)
         self._receiver.append(peer, message)
 
     def _heartbeat(self, peer: Peer, message: Heartbeat) -> None:
         if message.term >= self.context.replica.term:
-            self.elections.leader_heard()
+            self._leader_heard(message.commit)
         self._receiver.heartbeat(peer, message)
 
     def _snapshot_chunk(self, peer: Peer, message: SnapshotChunk) -> None:
         if message.term < self.context.replica.term:
             return
-        self.elections.leader_heard()
+        self._leader_heard(message.commit)
         receiver = self._receiver
         receiver.begin(message.term, message.epoch, message.sent)
         try:

@@ -107,7 +107,6 @@ class Replica(SyncObj):  # type: ignore[misc]
         heartbeat_s: float,
         step_down_s: float,
         apply: Callable[[int, bytes], Any],
-        state_changed: Callable[[], None],
     ) -> None:
         self._apply = apply
         conf = SyncObjConf(
@@ -127,7 +126,6 @@ class Replica(SyncObj):  # type: ignore[misc]
             deserializer=_refuse,
             logCompactionMinEntries=1 << 60,    # by journal bytes instead: compact()
             logCompactionMinTime=NEVER_S,
-            onStateChanged=lambda old, new: state_changed(),
         )
         syncobj.createJournal = lambda _: journal
         syncobj.Serializer = lambda *_: snapshots

@@ -1,0 +1,179 @@
+"""A cluster node on a real event loop: sockets and timers around the driver."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from pathlib import Path
+
+from cluster.api import Listener, NodeStatus
+from cluster.clock import SystemClock
+from cluster.disk import Disk
+from cluster.driver import Driver
+from cluster.journal import Journal
+from cluster.messages import Hello, Info, Message
+from cluster.peers import PeerNetwork
+from cluster.settings import Settings
+from cluster.snapshots import SnapshotStore
+from core import Machine, Operation
+
+log = logging.getLogger("sockpqd.cluster")
+
+TICK_S = 0.01                   # a turn at least so often
+GIVE_AWAY_S = 5.0               # OFFLINE and an orderly stop wait so long for a successor
+POLL_S = 0.02
+UNSURE = 2147483647             # INTERCONNECT's answer of a node that knows of no leader: never the minimum (DECISIONS 1)
+
+
+class ClusterNode:
+    """Implements cluster.api.Cluster. All methods must be called on the loop that start() runs on."""
+
+    def __init__(self, settings: Settings, listener: Listener) -> None:
+        """Opens the storage; raises OSError or what the storage says of its damage."""
+        self.name = settings.name
+        self.machine = Machine()
+        self._settings = settings
+        self._loop = asyncio.get_running_loop()
+        self.failed: asyncio.Future[None] = self._loop.create_future()
+        self._network = PeerNetwork(settings, self._hello, self._event)
+        disk = Disk()
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        journal = Journal.open(settings.data_dir / "journal", disk)
+        store = SnapshotStore.open(settings.data_dir / "snapshots", disk, journal, self.machine)
+        self._driver = Driver(
+            settings, journal, store, self.machine, self._network, listener, SystemClock(), random.Random(),
+        )
+        self._scheduled = False
+        self._stopped = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def start(self) -> None:
+        """Recover from disk, then join the others. Raises what makes this node unfit to run."""
+        self._driver.recover()
+        await self._network.start()
+        self._tick()
+
+    async def stop(self) -> None:
+        """Give leadership away, then close. Returns after GIVE_AWAY_S at the latest."""
+        if not self.failed.done():
+            await self.go_offline()
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._network.stop()
+        self._driver.store.close()
+        self._driver.journal.close()
+
+    # Turns
+
+    def _hello(self, receiver: str) -> Hello:
+        return self._driver.hello(receiver)
+
+    def _event(self, name: str, event: Hello | Message | None) -> None:
+        self._driver.inbox.append((name, event))
+        self._wake()
+
+    def _wake(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._scheduled = False
+        if self._stopped or self.failed.done():
+            return
+        try:
+            self._driver.turn()
+        except Exception as error:
+            self.failed.set_exception(error)
+            return
+        if self._driver.busy:
+            self._wake()
+
+    def _tick(self) -> None:
+        if not self._stopped:
+            self._wake()
+            self._timer = self._loop.call_later(TICK_S, self._tick)
+
+    # cluster.api.Cluster
+
+    @property
+    def serving(self) -> bool:
+        """See Cluster."""
+        return self._driver.leadership.serving
+
+    @property
+    def online(self) -> bool:
+        """See Cluster."""
+        return self._driver.leadership.online
+
+    @property
+    def backlog_bytes(self) -> int:
+        """See Cluster."""
+        return self._driver.leadership.proposer.backlog_bytes
+
+    def propose(self, operation: Operation, pending: object) -> None:
+        """See Cluster."""
+        self._driver.leadership.proposer.propose(operation, pending)    # type: ignore[arg-type]
+        self._wake()
+
+    def leader(self) -> str | None:
+        """See Cluster."""
+        driver = self._driver
+        if driver.replica.is_leader:
+            return self.name
+        node = driver.replica.leader_node
+        return str(node.id) if node is not None and driver.guard.elections.leader_alive() else None
+
+    def interconnect_id(self) -> int:
+        """See Cluster."""
+        ids, mine = self.machine.server_ids, self.machine.server_ids.get(self.name)
+        if self.serving and mine is not None:
+            return mine
+        if self.leader() in (None, self.name) or mine is None:
+            return UNSURE
+        return self.machine.max_id + 1 if mine == min(ids.values()) else mine
+
+    def status(self) -> list[NodeStatus]:
+        """See Cluster."""
+        nodes = [self._status(self.name, self._driver.info(), up=True)]
+        for peer in self._driver.guard.context.peers.values():
+            nodes.append(self._status(peer.name, peer.info, peer.up))
+        return sorted(nodes, key=lambda node: (node.server_id is None, node.server_id, node.name))
+
+    def _status(self, name: str, info: Info | None, up: bool) -> NodeStatus:
+        member, server_id = self._settings.member(name), self.machine.server_ids.get(name)
+        if info is None:
+            return NodeStatus(server_id, name, member.client, "DOWN", None, None, None, None, None)
+        role = info.role if up else "DOWN"
+        return NodeStatus(
+            server_id, name, member.client, role, info.online, info.term, info.applied, info.lag, info.version,
+        )
+
+    async def go_offline(self) -> None:
+        """See Cluster."""
+        driver = self._driver
+        driver.leadership.online = False
+        driver.guard.elections.may_campaign = False
+        self._wake()
+        deadline = self._loop.time() + GIVE_AWAY_S
+        while self._loop.time() < deadline and not self.failed.done():
+            await asyncio.sleep(POLL_S)
+            idle = driver.leadership.proposer.idle
+            if idle and not (driver.replica.is_leader and driver.leadership.successors()):
+                return
+
+    def go_online(self) -> None:
+        """See Cluster."""
+        self._driver.leadership.online = True
+        self._driver.guard.elections.may_campaign = True
+        self._wake()
+
+    async def export_snapshot(self, path: Path) -> None:
+        """See Cluster."""
+        child = self._driver.store.export(path)
+        while (status := child.poll()) is None:
+            await asyncio.sleep(POLL_S)
+        if status != 0:
+            raise OSError(f"the snapshot could not be written to {path} (exit status {status})")

@@ -1,0 +1,317 @@
+"""Connections between nodes.
+
+Each node dials every other at the address in its own configuration and sends only on the connection it dialed; it
+receives on the one the peer dialed. A link is up while both stand, and when one ends the other is closed with it, so
+that nothing of an old connection is ever taken for news. Frames are a length and a message; whatever is not a frame of
+a known peer ends the connection with one line in the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import struct
+from collections.abc import Callable
+
+import msgspec
+
+from cluster.messages import WIRE_FORMAT, Append, Heartbeat, Hello, Message, SnapshotChunk, decode, decode_hello, encode
+from cluster.settings import Settings
+
+log = logging.getLogger("sockpqd.peers")
+
+FRAME_BYTES_MAX = 32 << 20      # above the largest entry (16 MiB) with all that surrounds it
+HELLO_BYTES_MAX = 4096          # what a stranger may send before he has said who he is
+STRANGERS_MAX = 64              # connections that have not said it yet
+HELLO_S = 2.0
+DIAL_S = 1.0
+REDIAL_S = (0.03, 0.1)
+SILENCE_S = 3.0                 # nodes tell of themselves four times a second; this much silence is a dead connection
+COMPLAINT_S = 5.0               # at most one complaint about strangers in so many seconds
+
+_LENGTH = struct.Struct(">I")
+
+
+class _Frames:
+    """Cuts a byte stream into frames."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self.limit = HELLO_BYTES_MAX
+
+    def feed(self, data: bytes) -> None:
+        """Add received bytes."""
+        self._buffer += data
+
+    def next(self) -> bytes | None:
+        """The next complete frame, None while there is none; raises ValueError for an absurd length."""
+        if len(self._buffer) < 4:
+            return None
+        (length,) = _LENGTH.unpack_from(self._buffer)
+        if length > self.limit:
+            raise ValueError(f"a frame of {length} bytes (limit {self.limit})")
+        if len(self._buffer) < 4 + length:
+            return None
+        frame = bytes(memoryview(self._buffer)[4:4 + length])
+        del self._buffer[:4 + length]
+        return frame
+
+
+class _Link:
+    """Both connections to one peer."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.outgoing: _Connection | None = None        # dialed by us, greeted by the peer
+        self.incoming: _Connection | None = None        # dialed by the peer, greeted by us
+        self.up = False
+        self.early: list[bytes] = []                    # frames that may leave before the journal is synced
+        self.late: list[bytes] = []
+        self.waiting: list[Message] = []                # received before our own side was complete
+        self.closed = asyncio.Event()                   # wakes the dialer
+
+
+class _Connection(asyncio.Protocol):
+    """One TCP connection to or from a peer; all decisions are the network's."""
+
+    def __init__(self, network: PeerNetwork, link: _Link | None) -> None:
+        self._network = network
+        self._frames = _Frames()
+        self.link = link                                # known from the start when we dialed
+        self.dialed = link is not None
+        self.greeting: Hello | None = None
+        self.transport: asyncio.Transport | None = None
+        self.heard_at = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self._network.connected(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._frames.feed(data)
+        try:
+            while self.transport is not None and (frame := self._frames.next()) is not None:
+                if self.greeting is None:
+                    self._network.greeted(self, decode_hello(frame))
+                    self._frames.limit = FRAME_BYTES_MAX
+                else:
+                    self._network.received(self, decode(frame))
+        except (ValueError, msgspec.MsgspecError) as error:
+            self._network.refuse(self, str(error))
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.transport = None
+        self._network.disconnected(self)
+
+    def send(self, frame: bytes) -> None:
+        """Write one frame at once."""
+        if self.transport is not None:
+            self.transport.write(_LENGTH.pack(len(frame)) + frame)
+
+    def abort(self) -> None:
+        """Close without waiting for what is unsent."""
+        if self.transport is not None:
+            self.transport.abort()
+
+
+class PeerNetwork:
+    """All links of a node. Events go to `inbox` as (name, Hello: link up | Message | None: link down), in order."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        hello: Callable[[str], Hello],
+        inbox: Callable[[str, Hello | Message | None], None],
+    ) -> None:
+        self._settings = settings
+        self._hello = hello
+        self._inbox = inbox
+        self._links = {member.name: _Link(member.name) for member in settings.members if member.name != settings.name}
+        self._strangers: set[_Connection] = set()
+        self._server: asyncio.Server | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._complained_at = float("-inf")
+        self._loop = asyncio.get_running_loop()
+
+    async def start(self) -> None:
+        """Listen and begin to dial; raises OSError when the address cannot be used."""
+        host, port = _address(self._settings.peer_listen)
+        self._server = await self._loop.create_server(lambda: _Connection(self, None), host, port)
+        self._tasks = [asyncio.create_task(self._dial(link)) for link in self._links.values()]
+        self._tasks.append(asyncio.create_task(self._watch()))
+
+    async def stop(self) -> None:
+        """Close everything."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._server is not None:
+            self._server.close()
+        for link in self._links.values():
+            self._close(link)
+        for stranger in list(self._strangers):
+            stranger.abort()
+        await asyncio.sleep(0)
+
+    # The driver's side
+
+    def send(self, name: str, message: Message) -> None:
+        """See Network."""
+        link = self._links[name]
+        if link.up:
+            early = isinstance(message, (Append, Heartbeat, SnapshotChunk))
+            frame = encode(message)
+            queue = link.early if early else link.late
+            queue.append(_LENGTH.pack(len(frame)))
+            queue.append(frame)
+
+    def buffered_bytes(self, name: str) -> int:
+        """See Network."""
+        link = self._links[name]
+        if link.outgoing is None or link.outgoing.transport is None:
+            return 0
+        return link.outgoing.transport.get_write_buffer_size() + sum(map(len, link.early))
+
+    def flush_appends(self) -> None:
+        """See Outbox."""
+        for link in self._links.values():
+            if link.early:
+                self._write(link, link.early)
+                link.early = []
+
+    def flush(self) -> None:
+        """See Outbox."""
+        self.flush_appends()
+        for link in self._links.values():
+            if link.late:
+                self._write(link, link.late)
+                link.late = []
+
+    def _write(self, link: _Link, frames: list[bytes]) -> None:
+        if link.outgoing is not None and link.outgoing.transport is not None:
+            link.outgoing.transport.write(b"".join(frames))
+
+    # The connections' side
+
+    def connected(self, connection: _Connection) -> None:
+        """A connection was made; who dialed speaks first."""
+        connection.heard_at = self._loop.time()
+        if connection.dialed and connection.link is not None:
+            connection.send(encode(self._hello(connection.link.name)))
+        elif len(self._strangers) >= STRANGERS_MAX:
+            connection.abort()
+        else:
+            self._strangers.add(connection)
+
+    def greeted(self, connection: _Connection, hello: Hello) -> None:
+        """A Hello arrived; raises ValueError when we do not want to talk to its sender."""
+        mine = self._hello(hello.sender)
+        if hello.format != WIRE_FORMAT:
+            raise ValueError(f"{hello.sender} speaks format {hello.format} of the peer protocol, we speak {WIRE_FORMAT}")
+        if hello.receiver != self._settings.name:
+            raise ValueError(f"{hello.sender} looks for {hello.receiver}, this is {self._settings.name}")
+        if hello.sender not in self._links or (connection.link and connection.link.name != hello.sender):
+            raise ValueError(f"{hello.sender} is not who we expect at the other end")
+        if hello.cluster_id and mine.cluster_id and hello.cluster_id != mine.cluster_id:
+            raise ValueError(f"{hello.sender} belongs to another cluster; its data directory or ours is a stranger's")
+        connection.greeting = hello
+        link = self._links[hello.sender]
+        if connection.dialed:
+            link.outgoing = connection
+        else:
+            self._strangers.discard(connection)
+            if link.incoming is not None:               # the peer has restarted and we have not noticed yet
+                self._close(link)
+            connection.link = link
+            link.incoming = connection
+            connection.send(encode(mine))
+        if link.incoming is not None and link.outgoing is not None and link.incoming.greeting is not None:
+            link.up = True
+            self._inbox(link.name, link.incoming.greeting)
+            for message in link.waiting:
+                self._inbox(link.name, message)
+            link.waiting = []
+
+    def received(self, connection: _Connection, message: Message) -> None:
+        """A message of a greeted peer."""
+        link = connection.link
+        if link is None or connection is not link.incoming:
+            return
+        connection.heard_at = self._loop.time()
+        if link.up:
+            self._inbox(link.name, message)
+        else:
+            link.waiting.append(message)
+
+    def refuse(self, connection: _Connection, why: str) -> None:
+        """Close a connection that makes no sense; one line in the log now and then."""
+        now = self._loop.time()
+        if now - self._complained_at > COMPLAINT_S:
+            self._complained_at = now
+            address = connection.transport.get_extra_info("peername") if connection.transport else None
+            log.warning("connection with %s closed: %s", address, why)
+        connection.abort()
+
+    def disconnected(self, connection: _Connection) -> None:
+        """A connection ended: so does the link it belongs to."""
+        self._strangers.discard(connection)
+        link = connection.link
+        if link is not None and connection in (link.incoming, link.outgoing):
+            self._close(link)
+        elif link is not None:
+            link.closed.set()
+
+    def _close(self, link: _Link) -> None:
+        incoming, outgoing, link.incoming, link.outgoing = link.incoming, link.outgoing, None, None
+        link.early, link.late, link.waiting = [], [], []
+        for connection in (incoming, outgoing):
+            if connection is not None:
+                connection.abort()
+        link.closed.set()
+        if link.up:
+            link.up = False
+            self._inbox(link.name, None)
+
+    async def _dial(self, link: _Link) -> None:
+        host, port = _address(self._settings.member(link.name).peer)
+        while True:
+            link.closed.clear()
+            try:
+                async with asyncio.timeout(DIAL_S):
+                    _, connection = await self._loop.create_connection(lambda: _Connection(self, link), host, port)
+            except (OSError, TimeoutError):
+                pass
+            else:
+                try:
+                    await self._until_closed(link, connection)
+                finally:
+                    connection.abort()
+            await asyncio.sleep(random.uniform(*REDIAL_S))
+
+    async def _until_closed(self, link: _Link, connection: _Connection) -> None:
+        deadline = self._loop.time() + HELLO_S
+        while connection.greeting is None and connection.transport is not None:
+            if self._loop.time() > deadline:
+                return
+            await asyncio.sleep(0.005)
+        if link.outgoing is connection:
+            await link.closed.wait()
+
+    async def _watch(self) -> None:
+        """Close connections that have gone silent or never said who they are."""
+        while True:
+            await asyncio.sleep(0.5)
+            now = self._loop.time()
+            for link in self._links.values():
+                if link.up and link.incoming is not None and now - link.incoming.heard_at > SILENCE_S:
+                    log.info("%s has been silent for %.0f s", link.name, SILENCE_S)
+                    self._close(link)
+            for stranger in [s for s in self._strangers if now - s.heard_at > HELLO_S]:
+                stranger.abort()
+
+
+def _address(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)

@@ -1,0 +1,481 @@
+"""Each hazard of pysyncobj that is cured here, as a minimal case that goes red when the cure is taken out.
+
+Most tests run twice: with the cure, and with the cure removed by a patch of this test; the second run must show the
+damage, which proves that the first one could fail. Numbers as in docs/ARCHITECTURE.md.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import pickle
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pysyncobj.pickle
+import pytest
+
+from cluster import driver, elections, leadership, library, proposer, transfer
+from cluster.appending import Receiver, Sender
+from cluster.errors import FailStop, LibraryMismatch, RaftViolated
+from cluster.journal import Journal
+from cluster.messages import Ack, Append, Heartbeat, Info, Message, SnapshotChunk
+from core import Put, Stored
+from tests.cluster.small_cluster import Outcome, SimNode, SmallCluster
+
+
+@pytest.fixture(params=[True, False], ids=["cured", "cure-removed"])
+def cured(request: pytest.FixtureRequest) -> bool:
+    """Is the cure in place in this run?"""
+    return bool(request.param)
+
+
+def append_from(world: SmallCluster, leader: SimNode, to: SimNode, prev: int, count: int) -> None:
+    """Let the follower receive a re-sent piece of the leader's log."""
+    journal = leader.up.journal
+    entries = [journal.entry(index) for index in range(prev + 1, prev + 1 + count)]
+    message = Append(
+        leader.up.replica.term, leader.up.guard.context.peers[to.name].epoch, world.now,
+        leader.up.replica.commit_index, prev, journal.term_at(prev) or 0, entries,
+    )
+    to.up.inbox.append((leader.name, message))
+    world.turn(to.name)
+
+
+def give_raw(self: Receiver, peer: Any, message: Append) -> None:
+    """What the library would do with AppendEntries by itself."""
+    self._context.deliver(peer.node, {
+        "type": "append_entries", "term": message.term, "commit_index": message.commit, "entries": message.entries,
+        "prevLogIdx": message.prev_index, "prevLogTerm": message.prev_term,
+    })
+
+
+def test_h1_a_resent_piece_of_the_log_does_not_cut_what_follows(cured: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = SmallCluster(3)
+    for _ in range(5):
+        world.put_now()
+    world.run_until(world.settled)
+    leader, follower = world.leader(), world.followers()[0]
+    last = follower.up.journal.last_index
+    world.filter = lambda source, target, message: False
+    if not cured:
+        monkeypatch.setattr(Receiver, "_append", give_raw)
+    append_from(world, leader, follower, last - 4, 2)
+    assert (follower.up.journal.last_index < last) is not cured
+
+
+def test_h1_committed_entries_are_never_cut() -> None:
+    world = SmallCluster(3)
+    for _ in range(5):
+        world.put_now()
+    world.run_until(world.settled)
+    leader, follower = world.leader(), world.followers()[0]
+    last = follower.up.journal.last_index
+    liar = Append(leader.up.replica.term, 1, world.now, last, last - 2, follower.up.journal.term_at(last - 2) or 0, [
+        (b"\1", last - 1, leader.up.replica.term + 5),
+    ])
+    follower.up.inbox.append((leader.name, liar))
+    world.turn(follower.name)
+    assert isinstance(follower.failure, RaftViolated)
+    assert follower.driver is None
+
+
+def test_h2_an_answer_of_an_earlier_leadership_is_not_counted(cured: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = SmallCluster(3)
+    world.put_now()
+    leader, follower = world.leader(), world.followers()[0]
+    world.filter = lambda source, target, message: False
+    outcome = leader.propose(Put("q", 0, b"held by nobody else"))
+    world.turn(leader.name)
+    if not cured:
+        real = Sender.acknowledged
+
+        def believe(self: Sender, peer: Any, ack: Ack) -> None:
+            term = self._context.replica.term
+            real(self, peer, Ack(term, peer.epoch, ack.sent, ack.next_index, ack.reset, ack.success))
+        # the parts of the guard keep bound methods, so the table is patched as well
+        leader.up.guard._receive[Ack] = lambda peer, ack: believe(leader.up.guard._sender, peer, ack)
+    stale = Ack(leader.up.replica.term - 1, 1, world.now, leader.up.journal.last_index + 1, False, True)
+    leader.up.inbox.append((follower.name, stale))
+    world.turn(leader.name)
+    world.run(0.02)
+    assert (outcome.state == "applied") is not cured
+
+
+def test_h3_every_entry_is_sent_once_to_each_follower(cured: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not cured:
+        real = Sender._send_new
+
+        def forgetful(self: Sender, peer: Any, message: dict[str, Any]) -> None:
+            peer.high = None
+            real(self, peer, message)
+        monkeypatch.setattr(Sender, "_send_new", forgetful)
+    monkeypatch.setattr(proposer, "IN_FLIGHT_MAX", 20)
+    monkeypatch.setattr(proposer, "OPERATIONS_MAX", 1)
+    world = SmallCluster(3)
+    leader = world.leader()
+    world.sent.clear()
+    outcomes = []
+    for _ in range(20):
+        outcomes += [leader.propose(Put("q", 0, b"x")) for _ in range(5)]
+        world.run(0.0007)
+    world.run_until(lambda: all(outcome.state == "applied" for outcome in outcomes))
+    sent = sum(len(m.entries) for _, target, m in world.sent if isinstance(m, Append))
+    assert (sent > 1.2 * 2 * 100) is not cured
+
+
+def diverged(world: SmallCluster) -> tuple[SimNode, SimNode]:
+    """A former leader with a tail nobody else has, and the new leader, whose log is several frames longer."""
+    old = world.leader()
+    world.filter = lambda source, target, message: source != old.name or not isinstance(message, Append)
+    for _ in range(12):
+        for _ in range(3):
+            old.propose(Put("q", 0, b"tail"))
+        world.turn(old.name)
+    world.filter = lambda source, target, message: True
+    world.cut(old.name, " ".join(node.name for node in world if node is not old))
+    world.run_until(lambda: any(node is not old and node.up.leadership.serving for node in world), 5)
+    new = next(node for node in world if node is not old and node.up.leadership.serving)
+    return old, new
+
+
+def put_on(world: SmallCluster, node: SimNode, data: bytes) -> None:
+    outcome = node.propose(Put("q", 0, data))
+    world.run_until(lambda: outcome.state == "applied")
+
+
+def test_h3b_a_diverged_tail_is_repaired_in_few_rounds(cured: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proposer, "OPERATIONS_MAX", 1)
+    monkeypatch.setattr(proposer, "IN_FLIGHT_MAX", 40)
+    if not cured:
+        def one_by_one(self: Receiver, peer: Any, message: Append, index: int) -> None:
+            self.contact(peer, message.term, message.commit)
+            self.answer(peer, index, reset=True)
+        monkeypatch.setattr(Receiver, "_step_back", one_by_one)
+    world = SmallCluster(3)
+    world.put_now()
+    old, new = diverged(world)
+    tail = old.up.journal.last_index
+    world.heal()
+    world.filter = lambda source, target, message: old.name not in (source, target) or isinstance(message, Info)
+    for k in range(tail - 10):      # the new leader believes that it has sent all this to the old one
+        put_on(world, new, b"%d" % k)
+    world.filter = lambda source, target, message: True
+    world.flap(old.name, new.name)
+    world.sent.clear()
+    world.run_until(lambda: old.up.journal.last_term == new.up.journal.last_term and world.settled(), 20)
+    resets = sum(1 for source, _, m in world.sent if isinstance(m, Ack) and m.reset and source == old.name)
+    assert tail > 20
+    assert (resets > 5) is not cured
+    assert len(world.states()) == 1
+
+
+def test_h5a_an_exception_in_apply_stops_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = SmallCluster(3)
+    follower = world.followers()[0]
+    world.put_now()
+
+    def boom(*_: Any) -> Any:
+        raise ZeroDivisionError
+    monkeypatch.setattr(follower.machine, "apply", boom, raising=True)
+    world.put_now()
+    world.run(0.5)
+    assert isinstance(follower.failure, FailStop)
+
+
+def test_h5b_a_raising_callback_does_not_apply_the_entry_twice(cured: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Rude(Outcome):
+        def applied(self, reply: Any) -> None:
+            raise RuntimeError("rude")
+
+    world = SmallCluster(1)
+    node = world.leader()
+    if not cured:
+        monkeypatch.setattr(proposer.Proposer, "_landed", proposer.Proposer._settle)
+        node.up.replica._apply = lambda index, data: node.machine.apply(
+            node.machine.index + 1, 0, 0, [Put("q", 0, b"again")])
+    node.up.leadership.proposer.propose(Put("q", 0, b"once"), Rude())
+    failures = []
+    for _ in range(5):
+        try:
+            node.up.turn()
+        except Exception as error:
+            failures.append(error)
+    assert failures
+    assert (node.machine.total("q").jobs > 1) is not cured
+
+
+@pytest.mark.parametrize("kind", [b"\2", b"\3", b"\x7f", b""], ids=["membership", "version", "unknown", "nothing"])
+def test_h5c_h10d_other_kinds_of_entries_are_never_taken_in(kind: bytes) -> None:
+    world = SmallCluster(3)
+    world.put_now()
+    leader, follower = world.leader(), world.followers()[0]
+    world.run_until(world.settled)
+    last, term = follower.up.journal.last_index, leader.up.replica.term
+    message = Append(term, 1, world.now, last, last, term, [(kind + b"x" * bool(kind), last + 1, term)])
+    follower.up.inbox.append((leader.name, message))
+    world.turn(follower.name)
+    assert isinstance(follower.failure, RaftViolated)
+    world.start(follower.name)
+    assert follower.up.journal.last_index == last
+
+
+def test_h6_a_node_that_was_cut_off_does_not_depose_the_leader(cured: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not cured:
+        def rush(self: elections.Elections) -> None:
+            if not self._context.leads() and self._context.now >= (self._deadline or 0):
+                self._restart_timer()
+                self._campaign()
+        monkeypatch.setattr(elections.Elections, "tick", rush)
+        monkeypatch.setattr(elections.Elections, "leader_alive", lambda self: False)
+    world = SmallCluster(3)
+    term = world.leader().up.replica.term
+    follower = world.followers()[0].name
+    for _ in range(3):
+        world.cut(follower, " ".join(name for name in world.nodes if name != follower))
+        world.run(3)
+        world.heal()
+        world.run(2)
+    assert (world.leader().up.replica.term > term) is not cured
+
+
+@dataclass
+class Exploit:
+    """Writes a file when it is unpickled."""
+
+    path: Path
+
+    def __reduce__(self) -> Any:
+        return (Path.write_text, (self.path, "executed"))
+
+
+def test_h7_the_library_can_no_longer_unpickle(tmp_path: Path) -> None:
+    payload = pickle.dumps(Exploit(tmp_path / "effect"))
+    for loads in (pysyncobj.pickle.loads, pysyncobj.syncobj.pickle.loads, pysyncobj.serializer.pickle.loads):
+        with pytest.raises(ValueError, match=r".*"):
+            loads(payload)
+    with pytest.raises(RuntimeError):
+        pysyncobj.syncobj.pickle.load(None)
+    assert not (tmp_path / "effect").exists()
+    pickle.loads(payload)
+    assert (tmp_path / "effect").exists(), "the payload is a real one"
+
+
+def test_h8_a_fresh_leader_serves_only_after_its_own_lead_entry(cured: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not cured:
+        monkeypatch.setattr(leadership.Leadership, "announced", property(lambda self: True))
+    world = SmallCluster(3)
+    for k in range(10):
+        world.put_now(b"%d" % k)
+    for name in world.nodes:
+        world.kill(name)
+    early = []
+
+    def look() -> object:
+        for node in world:
+            if node.driver is not None and node.driver.leadership.serving:
+                early.append(node.machine.total("q").jobs)
+        return early
+    for name in world.nodes:
+        world.start(name)
+    for node in world:      # as if the commit index had not been written: nothing of the log is applied yet
+        assert node.machine.total("q").jobs <= 10
+    world.run_until(look)
+    world.run_until(world.settled)
+    if cured:
+        assert early[0] == 10
+        leader = world.leader()
+        assert leader.machine.leader == leader.name
+    else:
+        assert leadership.Leadership.announced.fget(None)    # the judgement below is what the cure decides
+        assert world.leader().up.leadership.serving
+
+
+def snapshot_everywhere(world: SmallCluster, names: list[str]) -> None:
+    """Let these nodes compact their logs."""
+    for name in names:
+        before = world[name].up.journal.first_index
+        world[name].up.replica.compact()
+        world.run_until(lambda n=name, b=before: world[n].up.journal.first_index > b)  # type: ignore[misc]
+
+
+def test_h9a_a_snapshot_transfer_never_commits_an_unverified_tail(
+    cured: bool, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = SmallCluster(3)
+    world.put_now()
+    old, new = diverged(world)
+    lost = old.propose(Put("q", 0, b"not executed"))
+    for k in range(50):
+        put_on(world, new, b"%d" % k)
+    snapshot_everywhere(world, [node.name for node in world if node is not old])
+    if not cured:
+        real = Receiver.contact
+
+        def trusting(self: Receiver, peer: Any, term: int, commit: int, known: int | None = None) -> None:
+            real(self, peer, term, commit, 1 << 60)
+        monkeypatch.setattr(Receiver, "contact", trusting)
+    seen: list[set[bytes]] = []
+    real_turn = driver.Driver.turn
+
+    def watch(self: driver.Driver) -> None:
+        real_turn(self)
+        if self is old.driver:
+            seen.append(set(world.bodies(old.name)))
+    monkeypatch.setattr(driver.Driver, "turn", watch)
+    world.heal()
+    world.run(2)
+    assert lost.state != "applied"
+    assert any(b"tail" in bodies for bodies in seen) is not cured
+    if cured:
+        world.run_until(world.settled)
+        assert len(world.states()) == 1
+
+
+def lagging(world: SmallCluster) -> SimNode:
+    """A follower that needs a snapshot, still down."""
+    away = world.followers()[0]
+    world.kill(away.name)
+    for k in range(20):
+        world.put_now(b"%d" % k * 1000)
+    snapshot_everywhere(world, [node.name for node in world if node is not away])
+    world.put_now(b"after")
+    return away
+
+
+def test_a_follower_behind_the_journal_gets_a_snapshot_while_the_cluster_serves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transfer, "CHUNK_BYTES", 500)
+    world = SmallCluster(3)
+    away = lagging(world)
+    world.sent.clear()
+    world.start(away.name)
+    for _ in range(5):
+        world.put_now()
+    world.run_until(world.settled)
+    assert sum(1 for _, _, m in world.sent if isinstance(m, SnapshotChunk)) > 10
+    assert len(world.states()) == 1
+
+
+def test_h9c_a_transfer_that_is_interrupted_starts_again_and_harms_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer, "CHUNK_BYTES", 500)
+    world = SmallCluster(3)
+    away = lagging(world)
+    count = 0
+
+    def break_it(source: str, target: str, message: Message) -> bool:
+        nonlocal count
+        if isinstance(message, SnapshotChunk):
+            count += 1
+            if count in (3, 20, 21):
+                world.flap(source, target)
+                return False
+            return count != 30      # one piece is lost without the connection breaking
+        return True
+    world.filter = break_it
+    world.start(away.name)
+    world.run_until(world.settled, 40)
+    assert count > 30
+    assert len(world.states()) == 1
+    world.kill(away.name)
+    world.start(away.name)
+    world.run_until(world.settled)
+    assert len(world.states()) == 1
+
+
+def test_h9d_a_snapshot_that_cannot_be_used_is_not_acknowledged() -> None:
+    world = SmallCluster(3)
+    away = lagging(world)
+
+    def flip(source: str, target: str, message: Message) -> bool:
+        if isinstance(message, SnapshotChunk) and message.data:
+            data = bytearray(message.data)
+            data[len(data) // 2] ^= 1
+            bad = SnapshotChunk(message.term, message.epoch, message.sent, message.commit, message.transfer,
+                                message.offset, bytes(data), message.last)
+            world.deliver(source, target, bad)
+            return False
+        return True
+    world.filter = flip
+    world.start(away.name)
+    world.run(3)
+    match = world.leader().up.guard.context.peers[away.name].match
+    assert match <= away.up.journal.last_index < world.leader().up.journal.first_index
+    world.filter = lambda source, target, message: True
+    world.run_until(world.settled, 40)
+    assert len(world.states()) == 1
+
+
+def test_h9e_h9f_a_slow_transfer_neither_floods_nor_starves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer, "CHUNK_BYTES", 300)
+    monkeypatch.setattr(transfer, "WINDOW_BYTES", 300)
+    world = SmallCluster(2)
+    away = world.followers()[0]
+    for k in range(20):
+        world.put_now(b"%d" % k * 1000)
+    world.kill(away.name)
+    leader = next(node for node in world if node.driver is not None)
+    snapshot_everywhere(world, [leader.name])
+    term = leader.up.replica.term
+    world.start(away.name)
+    world.sent.clear()
+    start = world.now
+    world.run_until(lambda: world.settled() and world.serving())
+    longest = max(len([1 for s, _, m in world.sent if s == leader.name]), 1) / max(world.now - start, 0.01)
+    assert longest < 2000, "messages per second"
+    assert world.leader().up.replica.term <= term + 1
+
+
+def test_h11_every_proposal_gets_an_outcome_also_when_the_library_never_calls_back(
+    cured: bool, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if not cured:
+        monkeypatch.setattr(proposer.Proposer, "expire", lambda self, now: None)
+    world = SmallCluster(3)
+    world.put_now()
+    old = world.leader()
+    world.filter = lambda source, target, message: old.name not in (source, target)
+    outcomes = [old.propose(Put("q", 0, b"?")) for _ in range(5)]
+    world.run(5)
+    assert all(outcome.state == "unknown" for outcome in outcomes) is cured
+
+
+def test_h11d_the_largest_entry_is_replicated_whole() -> None:
+    world = SmallCluster(3)
+    body = bytes(8 << 20)
+    outcome = world.put(body)
+    world.run_until(lambda: outcome.state != "open")
+    assert outcome.reply == Stored()
+    world.run_until(world.settled)
+    assert len(world.states()) == 1
+    assert len(body) + (1 << 20) < library.BATCH_BYTES_MAX
+
+
+def test_the_installed_library_is_the_pinned_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    library.check_version()
+    assert importlib.metadata.version("pysyncobj") == library.VERSION
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.3.18")
+    with pytest.raises(LibraryMismatch, match=r"0\.3\.18"):
+        library.check_version()
+
+
+def test_nothing_that_vouches_leaves_before_the_journal_is_synced(
+    cured: bool, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = SmallCluster(3)
+    world.put_now()
+    early: list[str] = []
+
+    def watch(source: str, target: str, message: Message) -> bool:
+        if world[source].up.journal.unsynced and not isinstance(message, Append | Heartbeat | SnapshotChunk | Info):
+            early.append(type(message).__name__)
+        return True
+    world.filter = watch
+    if not cured:
+        monkeypatch.setattr(Journal, "sync", lambda self: None)
+    for _ in range(10):
+        world.put_now()
+    world.kill(world.leader().name)
+    world.put_now()
+    assert bool(early) is not cured

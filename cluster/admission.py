@@ -4,10 +4,10 @@ A voter whose disk was wiped has forgotten what it acknowledged and whom it vote
 acknowledged jobs can be lost. So a new journal carries no right to vote. It gets it in one of three ways:
 
 * founding: every configured member has said that it is empty too, so there is nothing that could be forgotten;
-* admission: a leader has brought it up to date. The leader must know that it still leads by a majority WITHOUT this node
-  that answered after the node came back empty: such a majority shares a member with any that ever elected somebody with
-  the forgotten vote, so no newer leader can exist; and the node must hold the leader's log as it was then, which contains
-  all it may have acknowledged. In the term of its admission it does not vote again;
+* admission: a leader has brought it up to date. The leader must know that it still leads by a majority WITHOUT this
+  node that answered after the node came back empty: such a majority shares a member with any that ever elected somebody with
+  the forgotten vote, so no newer leader can exist; and the node must hold the leader's log as it was then, which
+  contains all it may have acknowledged. In the term of its admission it does not vote again;
 * --bootstrap: the operator says so.
 """
 
@@ -41,8 +41,8 @@ class Admission:
         context = self._context
         if context.journal.voter or not context.journal.empty:
             return
-        # What a member said since this process started is enough, however old: had this node ever acknowledged anything,
-        # a majority would not have been empty after that.
+        # What a member said since this process started is enough, however old: had this node ever acknowledged
+        # anything, a majority would not have been empty after that.
         if all(peer.info is not None and peer.info.empty for peer in context.peers.values()):
             log.info("all members are empty: this is a new cluster")
             context.journal.set_voter()

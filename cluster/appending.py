@@ -197,8 +197,8 @@ class Receiver:
     def contact(self, peer: Peer, term: int, commit: int, known: int | None = None) -> None:
         """Tell the library that this leader is alive, nothing about logs.
 
-        The library would take any commit index it is given up to its own log's end, compared or not (H9a): it is capped to
-        `known`, by default what is committed here already.
+        The library would take any commit index it is given up to its own log's end, compared or not (H9a): it is capped
+        to `known`, by default what is committed here already.
         """
         known = self._context.replica.commit_index if known is None else known
         self._context.deliver(peer.node, {

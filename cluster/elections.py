@@ -46,7 +46,7 @@ class Elections:
         return self._context.now - self._heard < self._min_s
 
     def leader_lost(self) -> None:
-        """The connection to the leader was closed: its process is probably dead. PreVote keeps a wrong guess harmless."""
+        """The connection to the leader was closed: probably its process is dead. PreVote makes a wrong guess harmless."""
         self._heard = float("-inf")
         early = self._context.now + self._context.rng.random() * self._min_s * EARLY
         self._deadline = early if self._deadline is None else min(self._deadline, early)
@@ -113,7 +113,7 @@ class Elections:
                 self._campaign()
 
     def _campaign(self) -> None:
-        # To the library this looks like the leader it knows (or None) handing over: it starts an election at the next tick.
+        # To the library this looks like the leader it knows (or None) handing over: its next tick starts an election.
         replica = self._context.replica
         log.info("starting an election after term %d", replica.term)
         self._context.deliver(replica.leader_node, {"type": "timeout_now", "term": replica.term})

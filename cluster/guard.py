@@ -204,8 +204,9 @@ class Guard(Transport):  # type: ignore[misc]
     def lease_until(self) -> float:
         """Monotonic seconds up to which no other node can have been elected by followers that heard us.
 
-        The age of a proof is counted from the moment we SENT the message that was answered. A closed connection voids its
-        proof. Not what safety rests on (every answer is committed first), but what makes a cut-off leader say so in time.
+        The age of a proof is counted from the moment we SENT the message that was answered. A closed connection voids
+        its proof. Safety does not rest on this (every answer is committed first); it makes a cut-off leader say so in
+        time.
         """
         context = self.context
         needed = context.majority - 1

@@ -147,7 +147,7 @@ class Leadership:
         self.proposer.propose_first(lead, _Announced(), self._clock.monotonic())
 
     def _clock_is_wrong(self) -> bool:
-        """Is our clock far ahead of most of the others'? Compared with nodes, never with replicated time (DECISIONS 2)."""
+        """Is our clock far ahead of most others'? Compared with nodes, never with replicated time (DECISIONS 2)."""
         wall_ms, now = self._clock.wall_ms(), self._guard.context.now
         ahead = [
             wall_ms - (peer.info.wall_ms + int((now - peer.info_at) * 1000)) > CLOCK_JUMP_MS
@@ -176,4 +176,5 @@ class Leadership:
 
     def successors(self) -> bool:
         """Is there any node that could take over, now or soon?"""
-        return any(peer.up and peer.info is not None and peer.info.online for peer in self._guard.context.peers.values())
+        peers = self._guard.context.peers.values()
+        return any(peer.up and peer.info is not None and peer.info.online for peer in peers)

@@ -40,6 +40,20 @@ NOT_EXECUTED = frozenset((
 
 Callback = Callable[[Any, int], None]
 
+__all__ = [
+    "BATCH_BYTES_MAX",
+    "FAIL_REASON",
+    "NOT_EXECUTED",
+    "NOT_LEADER",
+    "SUCCESS",
+    "VERSION",
+    "Callback",
+    "PeerNode",
+    "Replica",
+    "Transport",
+    "check_version",
+]
+
 
 def check_version() -> None:
     """Raise LibraryMismatch unless exactly the pinned pysyncobj is installed."""
@@ -49,7 +63,7 @@ def check_version() -> None:
 
 
 class PeerNode(Node):  # type: ignore[misc]
-    """A node by its name. There is one object for each name, so identity is equality (pysyncobj compares constantly)."""
+    """A node by its name. There is one object for each name, so identity is equality (pysyncobj compares a lot)."""
 
     __eq__ = object.__eq__
     __ne__ = object.__ne__
@@ -133,7 +147,7 @@ class Replica(SyncObj):  # type: ignore[misc]
         super().__init__(node, others, conf, nodeClass=PeerNode, transport=transport)
         self._poller = _NoPoller()
 
-    @replicated  # type: ignore[misc]
+    @replicated  # type: ignore[untyped-decorator]
     def entry(self, data: bytes) -> Any:
         """Called by the library for each committed entry, in order."""
         return self._apply(self.raftLastApplied + 1, data)

@@ -17,7 +17,7 @@ LogEntry = tuple[bytes, int, int]       # (command, index, term), as pysyncobj k
 class Hello(Struct, tag="hello", frozen=True):
     """First frame of each connection, in both directions: who speaks, and to whom.
 
-    `cluster_id` is empty while unknown. `voter`: may vote; `empty`: has never held an entry nor voted (see admission.py).
+    `cluster_id` is empty while unknown. `voter`: may vote; `empty`: has never held an entry nor voted (admission.py).
     """
 
     format: int
@@ -161,7 +161,7 @@ Message = (
 
 _encoder = msgspec.msgpack.Encoder()
 _hello_decoder = msgspec.msgpack.Decoder(Hello)
-_decoder = msgspec.msgpack.Decoder(Message)
+_decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
 
 def encode(message: Hello | Message) -> bytes:

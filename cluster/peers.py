@@ -209,7 +209,7 @@ class PeerNetwork:
         """A Hello arrived; raises ValueError when we do not want to talk to its sender."""
         mine = self._hello(hello.sender)
         if hello.format != WIRE_FORMAT:
-            raise ValueError(f"{hello.sender} speaks format {hello.format} of the peer protocol, we speak {WIRE_FORMAT}")
+            raise ValueError(f"{hello.sender} speaks format {hello.format} of this protocol, we speak {WIRE_FORMAT}")
         if hello.receiver != self._settings.name:
             raise ValueError(f"{hello.sender} looks for {hello.receiver}, this is {self._settings.name}")
         if hello.sender not in self._links or (connection.link and connection.link.name != hello.sender):

@@ -42,8 +42,8 @@ class _Batch:
 class Proposer:
     """Collects operations, proposes entries, gives out outcomes.
 
-    `submit(entry, callback)` hands an entry to Raft, `stamp()` is the replicated time for it in milliseconds, `effects` is
-    told the effects of each applied entry after its replies were given out.
+    `submit(entry, callback)` hands an entry to Raft, `stamp()` is the replicated time for it in milliseconds, `effects`
+    is told the effects of each applied entry after its replies were given out.
     """
 
     def __init__(

@@ -109,8 +109,11 @@ class Transfers:
                 outgoing.sent_at = context.now
 
     def take(self, peer: Peer, chunk: SnapshotChunk) -> int | None:
-        """Follower: store a piece. Returns None while the snapshot is incomplete, else the index up to which this log is
-        now known to equal the leader's (0: the snapshot could not be used)."""
+        """Follower: store a piece.
+
+        Returns None while the snapshot is incomplete, else the index up to which this log is now known to equal the
+        leader's (0: the snapshot could not be used).
+        """
         if chunk.offset == 0:
             if peer.receiving is not None:
                 peer.receiving.close()

@@ -1,0 +1,178 @@
+"""The peer port: two real networks on loopback, and strangers who knock."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import struct
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from cluster.messages import Ack, Append, Hello, Message, PreVote, encode
+from cluster.peers import FRAME_BYTES_MAX, PeerNetwork
+from cluster.settings import Member, Settings
+
+
+class End:
+    """One node's network and what arrived."""
+
+    def __init__(self, name: str, members: tuple[Member, ...], cluster_id: bytes = b"") -> None:
+        self.name = name
+        self.cluster_id = cluster_id
+        self.events: list[tuple[str, Hello | Message | None]] = []
+        listen = next(member.peer for member in members if member.name == name)
+        settings = Settings(name=name, data_dir=Path("/"), peer_listen=listen, members=members, version="1")
+        self.network = PeerNetwork(settings, self.hello, lambda who, event: self.events.append((who, event)))
+
+    def hello(self, receiver: str) -> Hello:
+        return Hello(1, self.name, receiver, self.cluster_id, "1", True, False)
+
+    def messages(self) -> list[Message]:
+        return [event for _, event in self.events if event is not None and not isinstance(event, Hello)]
+
+
+def members(count: int) -> tuple[Member, ...]:
+    """Members on ports that were free a moment ago."""
+    import socket
+
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return tuple(Member(f"n{k + 1}", "127.0.0.1:1", f"127.0.0.1:{port}") for k, port in enumerate(ports))
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def run(test: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(test())     # type: ignore[arg-type]
+
+
+def test_messages_of_any_size_arrive_in_order() -> None:
+    async def test() -> None:
+        both = members(2)
+        a, b = End("n1", both), End("n2", both)
+        await a.network.start()
+        await b.network.start()
+        await until(lambda: a.events and b.events)
+        sent: list[Message] = [
+            Append(1, 1, 0.5, 0, 1, 1, [(bytes(3 << 20), 2, 1)]), PreVote(1, 2, 3, 4), Ack(1, 1, 0.5, 3, False, True),
+        ]
+        for message in sent:
+            a.network.send("n2", message)
+        assert a.network.buffered_bytes("n2") >= 3 << 20
+        a.network.flush()
+        await until(lambda: len(b.messages()) == 3)
+        assert b.messages() == sent
+        await a.network.stop()
+        await until(lambda: b.events[-1] == ("n1", None))
+        await b.network.stop()
+    run(test)
+
+
+def test_a_peer_that_restarts_is_linked_again() -> None:
+    async def test() -> None:
+        both = members(2)
+        a, b = End("n1", both), End("n2", both)
+        await a.network.start()
+        await b.network.start()
+        await until(lambda: a.events and b.events)
+        for _ in range(3):
+            await b.network.stop()
+            await until(lambda: a.events[-1] == ("n2", None))
+            b = End("n2", both)
+            await b.network.start()
+            await until(lambda: isinstance(a.events[-1][1], Hello) and b.events)     # noqa: B023
+        await a.network.stop()
+        await b.network.stop()
+    run(test)
+
+
+def test_nodes_of_different_clusters_do_not_talk(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        both = members(2)
+        a, b = End("n1", both, b"A" * 16), End("n2", both, b"B" * 16)
+        await a.network.start()
+        await b.network.start()
+        await until(lambda: "another cluster" in caplog.text)
+        assert not a.events
+        assert not b.events
+        await a.network.stop()
+        await b.network.stop()
+    run(test)
+
+
+def frame(data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + data
+
+
+GOOD_HELLO = encode(Hello(1, "n2", "n1", b"", "1", True, False))
+KNOCKS = {
+    "garbage": b"GET / HTTP/1.1\r\n\r\n",
+    "absurd length": b"\xff\xff\xff\xff",
+    "not a hello": frame(encode(PreVote(1, 1, 1, 1))),
+    "unknown sender": frame(encode(Hello(1, "stranger", "n1", b"", "1", True, False))),
+    "for another node": frame(encode(Hello(1, "n2", "n3", b"", "1", True, False))),
+    "newer format": frame(encode(Hello(99, "n2", "n1", b"", "1", True, False))),
+    "pickle": frame(pickle.dumps(print)),
+    "garbage after hello": frame(GOOD_HELLO) + frame(b"\xc1\xc1"),
+    "pickle after hello": frame(GOOD_HELLO) + frame(pickle.dumps({"type": "append_entries"})),
+    "huge frame after hello": frame(GOOD_HELLO) + struct.pack(">I", FRAME_BYTES_MAX + 1),
+    "wrong types after hello": frame(GOOD_HELLO) + frame(b"\x82\xa4type\xa3ack\xa4term\xa1x"),
+}
+
+
+@pytest.mark.parametrize("knock", KNOCKS.values(), ids=KNOCKS.keys())
+def test_whoever_makes_no_sense_is_closed_and_nothing_else_happens(knock: bytes) -> None:
+    async def test() -> None:
+        two = members(2)
+        a = End("n1", two)
+        await a.network.start()
+        host, port = two[0].peer.split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(knock)
+        async with asyncio.timeout(10):
+            try:
+                while await reader.read(1000):
+                    pass
+            except ConnectionError:
+                pass
+        writer.close()
+        assert not a.messages()
+        b = End("n2", two)
+        await b.network.start()
+        await until(lambda: b.events and isinstance(a.events[-1][1], Hello))
+        await a.network.stop()
+        await b.network.stop()
+    run(test)
+
+
+def test_silent_strangers_are_cut_and_do_not_keep_peers_out() -> None:
+    async def test() -> None:
+        two = members(2)
+        a = End("n1", two)
+        await a.network.start()
+        host, port = two[0].peer.split(":")
+        strangers = [await asyncio.open_connection(host, int(port)) for _ in range(80)]
+        closed = 0
+        async with asyncio.timeout(20):
+            for reader, writer in strangers:
+                try:
+                    assert await reader.read(10) == b""
+                except ConnectionError:
+                    pass
+                closed += 1
+                writer.close()
+        assert closed == 80
+        b = End("n2", two)
+        await b.network.start()
+        await until(lambda: b.events)
+        await a.network.stop()
+        await b.network.stop()
+    run(test)

@@ -1,0 +1,139 @@
+"""Group commit and the three outcomes, without Raft."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster import proposer as proposer_module
+from cluster.library import FAIL_REASON, NOT_EXECUTED, SUCCESS, Callback
+from cluster.proposer import ENTRY_BYTES, IN_FLIGHT_MAX, OUTCOME_AFTER_LOSS_S, OUTCOME_S, Proposer
+from core import Applied, Done, Effects, Finished, Put, Stored, decode_entry
+from tests.cluster.small_cluster import Outcome
+
+
+class Log:
+    """Stands where Raft would: keeps what was proposed until the test decides."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[bytes, Callback]] = []
+        self.effects: list[Effects] = []
+        self.proposer = Proposer(lambda data, callback: self.entries.append((data, callback)), lambda: 7,
+                                 self.effects.append)
+        self.proposer.accepting = True
+
+    def land(self, *replies: object, reason: int = SUCCESS) -> None:
+        _, callback = self.entries.pop(0)
+        callback(Applied(list(replies), Effects()) if reason == SUCCESS else None, reason)  # type: ignore[arg-type]
+
+    def put(self, size: int = 1) -> Outcome:
+        outcome = Outcome()
+        self.proposer.propose(Put("q", 0, bytes(size)), outcome)
+        return outcome
+
+
+def test_operations_of_one_turn_share_one_entry_and_keep_their_order() -> None:
+    log = Log()
+    first, second = log.put(), Outcome()
+    log.proposer.propose(Done(3), second)
+    log.proposer.flush(0.0)
+    entry = decode_entry(log.entries[0][0])
+    assert entry.operations == [Put("q", 0, b"\0"), Done(3)]
+    assert entry.now_ms == 7
+    log.land(Stored(), Finished())
+    assert (first.reply, second.reply) == (Stored(), Finished())
+    assert len(log.effects) == 1
+    assert log.proposer.idle
+    assert log.proposer.backlog_bytes == 0
+
+
+def test_only_so_many_entries_are_in_flight() -> None:
+    log = Log()
+    for k in range(IN_FLIGHT_MAX + 3):
+        log.put()
+        log.proposer.flush(k)
+    assert len(log.entries) == IN_FLIGHT_MAX
+    assert log.proposer.ready is False
+    log.land(Stored())
+    assert log.proposer.ready
+    log.proposer.flush(9)
+    assert len(decode_entry(log.entries[-1][0]).operations) == 3
+
+
+def test_an_entry_is_closed_by_size_and_a_larger_operation_travels_alone() -> None:
+    log = Log()
+    log.put(ENTRY_BYTES - 1000)
+    log.put(900)
+    log.put(3 * ENTRY_BYTES)
+    log.proposer.flush(0.0)
+    assert [len(decode_entry(data).operations) for data, _ in log.entries] == [1, 1]
+    log.land(Stored())
+    log.proposer.flush(0.0)
+    assert len(log.entries[-1][0]) > 3 * ENTRY_BYTES
+
+
+def test_nothing_is_taken_while_not_accepting() -> None:
+    log = Log()
+    log.proposer.accepting = False
+    assert log.put().state == "refused"
+    assert log.proposer.idle
+
+
+@pytest.mark.parametrize("reason", sorted(NOT_EXECUTED))
+def test_what_the_library_surely_dropped_is_refused(reason: int) -> None:
+    log = Log()
+    outcome = log.put()
+    log.proposer.flush(0.0)
+    log.land(reason=reason)
+    assert outcome.state == "refused"
+
+
+@pytest.mark.parametrize("reason", [FAIL_REASON.LEADER_CHANGED, FAIL_REASON.UNKNOWN_OUTCOME, 99])
+def test_everything_else_is_unknown(reason: int) -> None:
+    log = Log()
+    outcome = log.put()
+    log.proposer.flush(0.0)
+    log.land(reason=reason)
+    assert outcome.state == "unknown"
+
+
+def test_a_silent_library_means_unknown_and_a_late_answer_changes_nothing() -> None:
+    log = Log()
+    outcome = log.put()
+    log.proposer.flush(10.0)
+    log.proposer.expire(10.0 + OUTCOME_S - 0.001)
+    assert outcome.state == "open"
+    log.proposer.expire(10.0 + OUTCOME_S)
+    assert outcome.state == "unknown"
+    assert log.proposer.idle
+    log.land(Stored())
+    assert outcome.state == "unknown"
+    assert len(log.effects) == 1, "waiters still learn what the entry brought about"
+
+
+def test_ceasing_to_serve_refuses_what_raft_has_not_seen_and_shortens_the_rest() -> None:
+    log = Log()
+    flying = log.put()
+    log.proposer.flush(10.0)
+    queued = log.put()
+    log.proposer.stop_accepting(11.0)
+    assert (flying.state, queued.state) == ("open", "refused")
+    log.proposer.expire(11.0 + OUTCOME_AFTER_LOSS_S)
+    assert flying.state == "unknown"
+    assert log.proposer.backlog_bytes == 0
+
+
+def test_an_exception_of_a_listener_is_kept_and_not_raised_into_the_library() -> None:
+    class Rude(Outcome):
+        def applied(self, reply: object) -> None:
+            raise KeyError("rude")
+
+    log = Log()
+    log.proposer.propose(Done(1), Rude())
+    log.proposer.flush(0.0)
+    log.land(Finished())
+    assert isinstance(log.proposer.failure, KeyError)
+
+
+def test_limits_fit_together() -> None:
+    assert proposer_module.ENTRY_BYTES < 16 << 20
+    assert proposer_module.OUTCOME_AFTER_LOSS_S < proposer_module.OUTCOME_S

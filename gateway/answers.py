@@ -1,0 +1,136 @@
+"""Replies to bytes: every line the gateway sends (PROTOCOL.md 1.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from core import Accepted, Empty, Finished, Handed, InvalidSnapshot, NotFound, Reply, RunningJob, Stored, Totals
+
+if TYPE_CHECKING:
+    from cluster.api import NodeStatus
+
+OK = b"200 OK\r\n"
+NO_CAPS = b"200 OK 0\r\n"
+SWITCHED_OFFLINE = b"200 OK Switched to Offline Mode\r\n"
+SWITCHED_ONLINE = b"200 OK Switched to Online Mode\r\n"
+GOODBYE = b"221 Goodbye\r\n"
+SHUTTING_DOWN = b"221 Shutting Down\r\n"
+BAD_COMMAND = b"400 Bad Command\r\n"
+BAD_ARGUMENTS = b"400 Bad Arguments\r\n"
+QUEUE_EMPTY = b"404 Queue Empty\r\n"
+JOB_NOT_FOUND = b"404 Job Not Found\r\n"
+NO_LEADER = b"404 No Leader\r\n"
+TOO_LARGE = b"413 Data Too Large\r\n"
+OFFLINE_MODE = b"500 Offline Mode\r\n"
+INVALID_SNAPSHOT = b"500 Invalid Snapshot\r\n"
+NOT_SUPPORTED = b"501 Not Supported\r\n"
+BUSY = b"503 Busy\r\n"
+
+
+def _stored(reply: Stored) -> bytes:
+    return OK if reply.item is None else f"200 OK IS {reply.item}\r\n".encode()
+
+
+def _handed(reply: Handed) -> bytes:
+    data = reply.data
+    item = "" if reply.item is None else f" IS {reply.item}"
+    return f"200 OK {reply.queue} {reply.id} {reply.priority} {len(data)}{item}\r\n".encode() + data
+
+
+def _empty(reply: Empty) -> bytes:
+    return QUEUE_EMPTY
+
+
+_FINISHED = {
+    (False, False): OK,
+    (True, False): b"200 OK FINQ\r\n",
+    (False, True): b"200 OK FINI\r\n",
+    (True, True): b"200 OK FINQ FINI\r\n",
+}
+
+
+def _finished(reply: Finished) -> bytes:
+    return _FINISHED[reply.queue_done, reply.item_done]
+
+
+def _accepted(reply: Accepted) -> bytes:
+    return OK
+
+
+def _not_found(reply: NotFound) -> bytes:
+    return JOB_NOT_FOUND
+
+
+def _invalid_snapshot(reply: InvalidSnapshot) -> bytes:
+    return INVALID_SNAPSHOT
+
+
+_ENCODERS: dict[type, Callable[[Any], bytes]] = {
+    Stored: _stored,
+    Handed: _handed,
+    Empty: _empty,
+    Finished: _finished,
+    Accepted: _accepted,
+    NotFound: _not_found,
+    InvalidSnapshot: _invalid_snapshot,
+}
+
+
+def answer(reply: Reply) -> bytes:
+    """The answer to the command whose operation got this reply."""
+    return _ENCODERS[type(reply)](reply)
+
+
+def wait_for_output(reply: Stored) -> bytes:
+    """The first answer to PUT .. WAIT; it names the item only when the machine made it (A30)."""
+    return b"206 Wait for output\r\n" if reply.item is None else f"206 Wait for output IS {reply.item}\r\n".encode()
+
+
+def total(totals: Totals) -> bytes:
+    """The answer to TOTAL."""
+    return f"200 OK {totals.queues} {totals.priorities} {totals.jobs} {totals.running}\r\n".encode()
+
+
+def number(value: int) -> bytes:
+    """`200 OK <n>`: a length, a count or a server id."""
+    return b"200 OK %d\r\n" % value
+
+
+def run_lines(jobs: Sequence[RunningJob], with_data: bool) -> bytes:
+    """RUNLIST's lines for these jobs; the time of expiry is Unix time in whole seconds, rounded up (A52)."""
+    lines = []
+    for job in jobs:
+        length = f" {len(job.data)}" if with_data else ""
+        expire = "" if job.deadline_ms is None else f" EXPIRE {-(-job.deadline_ms // 1000)}"
+        lines.append(f"{job.id} {job.queue} {job.priority}{length}{expire}\r\n")
+    return "".join(lines).encode()
+
+
+def cluster_status(nodes: Sequence[NodeStatus]) -> bytes:
+    """The answer to CLUSTER STATUS; `-` stands for what this node does not know."""
+    lines = [f"200 OK {len(nodes)}\r\n"]
+    for node in nodes:
+        host, port = _address(node)
+        online = "-" if node.online is None else "ONLINE" if node.online else "OFFLINE"
+        figures = (node.term, node.applied, node.lag, node.version)
+        known = " ".join("-" if value is None else str(value) for value in figures)
+        lines.append(f"{_known(node.server_id)} {node.name} {host} {port} {node.role} {online} {known}\r\n")
+    return "".join(lines).encode()
+
+
+def cluster_leader(leader: NodeStatus | None) -> bytes:
+    """The answer to CLUSTER LEADER."""
+    if leader is None:
+        return NO_LEADER
+    host, port = _address(leader)
+    return f"200 OK {_known(leader.server_id)} {host} {port}\r\n".encode()
+
+
+def _address(node: NodeStatus) -> tuple[str, str]:
+    host, _, port = node.client.rpartition(":")
+    return host.strip("[]"), port
+
+
+def _known(value: int | None) -> str:
+    return "-" if value is None else str(value)

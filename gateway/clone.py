@@ -1,0 +1,70 @@
+"""CLONE: a client's snapshot goes through the log in chunks; the last operation swaps the state (CLUSTER.md 6.6)."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+from core import CloneBegin, CloneChunk, CloneEnd, InvalidSnapshot, Operation, Reply
+from gateway.pending import Fate, Outcome
+
+if TYPE_CHECKING:
+    from gateway.session import Session
+
+
+class Clone:
+    """The slot of a CLONE's answer, and where the outcomes of all its operations go.
+
+    As soon as something failed the rest of the data is read and dropped; the answer comes after the last byte (A8).
+    """
+
+    def __init__(self, session: Session, total_bytes: int) -> None:
+        self.outcome: Outcome | None = None
+        self._session = session
+        self._number = secrets.randbits(63)
+        self._open = 0                          # operations without an outcome
+        self._complete = False                  # all data are here
+        self._failed: Outcome | None = None
+        self._last: Reply | None = None
+        self._propose(CloneBegin(self._number, total_bytes))
+
+    def add(self, data: bytes, last: bool) -> None:
+        """The next bytes from the client."""
+        if data and self._failed is None:
+            self._propose(CloneChunk(self._number, data))
+        if last:
+            if self._failed is None:
+                self._propose(CloneEnd(self._number))
+            self._complete = True
+            self._settle()
+
+    def applied(self, reply: Reply) -> None:
+        """One of the operations was executed."""
+        if isinstance(reply, InvalidSnapshot):
+            self._failed = self._failed or reply
+        self._last = reply
+        self._ended()
+
+    def refused(self) -> None:
+        """One of the operations was not executed, so the state will not be swapped."""
+        self._failed = Fate.REFUSED
+        self._ended()
+
+    def unknown(self) -> None:
+        """Nobody knows."""
+        self._failed = self.outcome = Fate.UNKNOWN
+        self._ended()
+
+    def _propose(self, operation: Operation) -> None:
+        self._open += 1
+        self._session.hub.cluster.propose(operation, self)
+
+    def _ended(self) -> None:
+        self._open -= 1
+        self._settle()
+
+    def _settle(self) -> None:
+        if self._complete and not self._open and self.outcome is None:
+            self.outcome = self._failed or self._last
+        if self.outcome is not None:
+            self._session.wake()

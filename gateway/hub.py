@@ -1,0 +1,112 @@
+"""What all sessions of this node share: the cluster, the waiters, and the turn in which they go on."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from core import Effects
+from gateway.limits import BACKLOG_BYTES_MAX, COMMANDS_PER_TURN_MAX, EXPORTS_MAX, UNSEEN_S, Limits
+from gateway.waiters import Waiters
+
+if TYPE_CHECKING:
+    from cluster.api import Cluster
+    from gateway.connection import Connection
+    from gateway.session import Session
+
+log = logging.getLogger("sockpqd.gateway")
+
+
+class Hub:
+    """The cluster's listener; wakes sessions once per turn.
+
+    Outcomes only mark a session awake. It goes on when the turn has ended, or, for outcomes outside of a turn, in the
+    next iteration of the loop: so no answer leaves before its turn is durable, and each connection is written to once.
+    """
+
+    def __init__(self, limits: Limits, export_dir: Path, offline_close: bool, shut_down: Callable[[str], None]) -> None:
+        self.limits = limits
+        self.offline_close = offline_close
+        self.shut_down = shut_down                  # called with the reason
+        self.budget = COMMANDS_PER_TURN_MAX         # commands that may still be executed before the turn ends
+        self.exports = asyncio.Semaphore(EXPORTS_MAX)
+        self.connections: set[Connection] = set()
+        self._export_dir = export_dir
+        self._export_numbers = itertools.count(1)
+        self._loop = asyncio.get_running_loop()
+        self._awake: list[Session] = []
+        self._scheduled = False
+        self._congested: dict[Session, None] = {}
+        self._looking = False
+
+    def attach(self, cluster: Cluster) -> None:
+        """The cluster whose listener this is; before anything else."""
+        self.cluster = cluster
+        self.waiters = Waiters(cluster)
+
+    # ---- Listener
+
+    def effects(self, effects: Effects) -> None:
+        """An entry was applied."""
+        self.waiters.effects(effects)
+        if self.waiters.unseen and not self._looking:
+            self._looking = True
+            self._loop.call_later(UNSEEN_S, self._look)
+
+    def serving_changed(self, serving: bool) -> None:
+        """This node begins or ceases to serve."""
+        log.info("this node %s", "serves" if serving else "does not serve")
+        if not serving:
+            self.waiters.stop()
+
+    def turn_ended(self) -> None:
+        """Let everybody go on who has been waiting for this turn."""
+        self.budget = COMMANDS_PER_TURN_MAX
+        if self._congested and self.cluster.backlog_bytes * 2 < BACKLOG_BYTES_MAX:
+            for session in self._congested:
+                session.wake()
+            self._congested.clear()
+        awake, self._awake = self._awake, []
+        for session in awake:
+            try:
+                session.advance()
+            except Exception:
+                log.exception("%s: a session failed", session.link.peer)
+                session.cut("after an error of ours")
+
+    # ---- for sessions
+
+    def wake(self, session: Session) -> None:
+        """Call the session's advance() when the turn has ended."""
+        self._awake.append(session)
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._outside_a_turn)
+
+    def _outside_a_turn(self) -> None:
+        self._scheduled = False
+        self.turn_ended()
+
+    def congested(self) -> bool:
+        """Is so much proposed that nobody should be read?"""
+        return self.cluster.backlog_bytes > BACKLOG_BYTES_MAX
+
+    def wake_when_relieved(self, session: Session) -> None:
+        """Wake the session when the cluster has worked off half of its backlog."""
+        self._congested[session] = None
+
+    def forget(self, session: Session) -> None:
+        """The session is closed."""
+        self._congested.pop(session, None)
+
+    def new_export_path(self) -> Path:
+        """A file that does not exist, for a snapshot on its way to a client."""
+        return self._export_dir / f"export-{next(self._export_numbers)}"
+
+    def _look(self) -> None:
+        self._looking = False
+        self.waiters.look_at_unseen()

@@ -1,0 +1,73 @@
+"""Every limit of the gateway in one place, each with its reason. The configurable ones are the fields of `Limits`."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+
+# A declared block above this is not read to its end before it is refused: the connection is closed (A4).
+SKIPPED_BYTES_MAX = 256 * MIB
+
+# A log entry holds at most 16 MiB with everything around the body; a configured limit on bodies must stay below that.
+DATA_BYTES_CEILING = 8 * MIB
+
+# Chunks of a CLONE: small enough that one never keeps heartbeats waiting (CLUSTER.md 6.6).
+CLONE_CHUNK_BYTES_MAX = 48 * KIB
+
+# Commands of one connection that are proposed and not yet answered. A pipelining client gains nothing from more, and
+# each one costs memory here and in the log.
+COMMANDS_IN_FLIGHT_MAX = 4096
+
+# Commands taken from all connections between two turns of the cluster: about 15 ms of work, so that a flood of
+# pipelined commands cannot make heartbeats late.
+COMMANDS_PER_TURN_MAX = 4096
+
+# Proposed and not yet applied, over all clients: above it no client is read, at the half of it reading goes on.
+# Two full log entries of the largest size keep the disk busy; more would only wait.
+BACKLOG_BYTES_MAX = 32 * MIB
+
+# Item waiters of one queue that are looked at whenever a job becomes ready there; more wait up to UNSEEN_S.
+ITEMS_LOOKED_AT_MAX = 64
+UNSEEN_S = 0.1
+
+# The kernel's and the transport's buffers of one connection before the gateway stops executing its commands.
+OUTPUT_HIGH_WATER_BYTES = 256 * KIB
+
+# Pieces in which snapshots are streamed from the disk to a client.
+STREAM_PIECE_BYTES = 256 * KIB
+
+# Lines of RUNLIST that are formatted before other clients get their turn.
+RUNLIST_LINES_PER_PIECE = 1000
+
+# A streamed answer of which the client takes nothing for so long is cut.
+STREAM_STALL_S = 60.0
+
+# Snapshots made for clients at the same time: each costs a copy of the state on disk.
+EXPORTS_MAX = 2
+
+# After an answer that closes, input is read and dropped for so long, so that a TCP reset does not destroy the answer
+# (DECISIONS 12); a client that has not taken its answers by the second limit is cut.
+LINGER_S = 1.0
+LINGER_CUT_S = 60.0
+
+# Waiting clients whose host vanished are found by TCP keepalive after about two minutes.
+KEEPALIVE_IDLE_S = 60
+KEEPALIVE_INTERVAL_S = 15
+KEEPALIVE_PROBES = 4
+
+# Connections the kernel completes before the gateway accepts them: a whole fleet reconnecting after a failover.
+ACCEPT_BACKLOG = 4096
+
+
+class Limits(Struct, frozen=True, forbid_unknown_fields=True):
+    """The `[limits]` section. Sizes are bytes."""
+
+    data_bytes_max: int = 8 * MIB           # one job's data (A4)
+    line_bytes_max: int = 64 * KIB          # one command line with its line end (A3)
+    snapshot_bytes_max: int = 4 * GIB       # what CLONE takes (DECISIONS 6)
+    connections_max: int = 10_000           # clients at once; file descriptors are the scarce thing
+    output_bytes_max: int = 64 * MIB        # unread answers of one connection: a slower reader is cut
+    pipeline_bytes_max: int = 1 * MIB       # commands kept behind a blocked one (A9)

@@ -1,0 +1,175 @@
+"""Bytes in, requests out, without IO: lines, data blocks, and what to do with those that cannot be accepted.
+
+Bytes are fed as they come; requests are pulled, so that what stands behind a blocked command stays here as plain bytes.
+A data block is cut out of the received bytes once; one that comes in many pieces is collected in one growing buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gateway.answers import BAD_ARGUMENTS, BAD_COMMAND, TOO_LARGE
+from gateway.grammar import VERBS, CloneHead, PutHead, SkipHead, Words, block_length
+from gateway.limits import CLONE_CHUNK_BYTES_MAX, SKIPPED_BYTES_MAX, Limits
+from gateway.requests import Broken, CloneData, CloneStart, Refused, Request
+from gateway.values import ArgumentError
+
+CR = 13
+
+
+class Parser:
+    """One client's stream of commands. It never raises, whatever the bytes are."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._buffer = b""                  # what is looked at, from _start on
+        self._start = 0
+        self._later = bytearray()           # what came while _buffer was not used up
+        self._block: Callable[[], Request | None] | None = None     # reads on in a data block, while one is due
+        self._left = 0                      # bytes of that block still to come
+        self._put: PutHead | None = None    # the PUT whose block is collected
+        self._data = bytearray()            # what is collected
+        self._skip_answer = b""             # what is said when the block has been skipped
+        self._closed = False
+
+    @property
+    def backlog_bytes(self) -> int:
+        """Bytes received and not yet looked at."""
+        return len(self._buffer) - self._start + len(self._later)
+
+    def feed(self, data: bytes) -> None:
+        """Take what the client sent."""
+        if self._closed:
+            return
+        if self._start == len(self._buffer) and not self._later:
+            self._buffer = data
+            self._start = 0
+        else:
+            self._later += data
+
+    def next(self) -> Request | None:
+        """The next request, None when more bytes are needed. After a `Broken` there is none."""
+        if self._block is not None:
+            return self._block()
+        while True:
+            start = self._start
+            end = self._buffer.find(b"\n", start)
+            if end < 0 and self._later:
+                self._merge()
+                continue
+            if (end if end >= 0 else len(self._buffer)) - start >= self._limits.line_bytes_max:
+                return self._close(BAD_COMMAND)
+            if end < 0:
+                if start == len(self._buffer):
+                    self._buffer, self._start = b"", 0      # an idle client keeps no memory
+                return None
+            self._start = end + 1
+            if end > start and self._buffer[end - 1] == CR:
+                end -= 1
+            line = self._buffer[start:end]
+            words = line.split()
+            if words:                                       # an empty line is ignored (A1)
+                return self._request(words, line)
+
+    def _request(self, words: Words, line: bytes) -> Request | None:
+        parse = VERBS.get(words[0]) or VERBS.get(words[0].upper())
+        try:
+            if b"\r" in line or b"\v" in line or b"\f" in line:     # split() takes them for spaces
+                raise ArgumentError
+            if parse is None:
+                return Refused(BAD_COMMAND)
+            request = parse(words)
+        except ArgumentError:
+            length = block_length(words)
+            return self._close(BAD_ARGUMENTS) if length is None else self._skip_block(length, BAD_ARGUMENTS)
+        if type(request) is PutHead:
+            return self._put_block(request)
+        if type(request) is CloneHead:
+            return self._clone_block(request.length)
+        if type(request) is SkipHead:
+            return self._skip_block(request.length, request.answer)
+        return request  # type: ignore[return-value]      # mypy does not narrow by `type(..) is`; isinstance is slower
+
+    def _close(self, answer: bytes) -> Broken:
+        self._closed = True
+        self._buffer, self._start = b"", 0
+        self._later.clear()
+        return Broken(answer)
+
+    def _merge(self) -> None:
+        self._buffer = self._buffer[self._start:] + self._later
+        self._start = 0
+        self._later.clear()
+
+    # ---- data blocks
+
+    def _put_block(self, head: PutHead) -> Request | None:
+        if head.length > self._limits.data_bytes_max:
+            return self._skip_block(head.length, TOO_LARGE)
+        start = self._start
+        end = start + head.length
+        if end <= len(self._buffer):
+            self._start = end
+            return head.with_data(self._buffer[start:end])
+        self._put = head
+        self._left = head.length
+        self._block = self._collect
+        return self._collect()
+
+    def _collect(self) -> Request | None:
+        while self._left and (piece := self._take(self._left)):
+            self._data += piece
+            self._left -= len(piece)
+        if self._left or self._put is None:
+            return None
+        request = self._put.with_data(bytes(self._data))
+        self._block = self._put = None
+        self._data = bytearray()
+        return request
+
+    def _skip_block(self, length: int, answer: bytes) -> Request | None:
+        """Read a block to its end and drop it, then say `answer`; too long a one is not waited for."""
+        if length > SKIPPED_BYTES_MAX:
+            return self._close(answer)
+        self._left = length
+        self._skip_answer = answer
+        self._block = self._skip
+        return self._skip()
+
+    def _skip(self) -> Request | None:
+        while self._left and (piece := self._take(self._left)):
+            self._left -= len(piece)
+        if self._left:
+            return None
+        self._block = None
+        return Refused(self._skip_answer)
+
+    def _clone_block(self, length: int) -> Request | None:
+        if length > self._limits.snapshot_bytes_max:
+            return self._skip_block(length, TOO_LARGE)
+        self._left = length
+        self._block = self._clone_chunk
+        return CloneStart(length)
+
+    def _clone_chunk(self) -> Request | None:
+        """The next chunk, of full size except the last."""
+        size = min(self._left, CLONE_CHUNK_BYTES_MAX)
+        if self.backlog_bytes < size:
+            return None
+        if len(self._buffer) - self._start < size:
+            self._merge()
+        data = self._take(size)
+        self._left -= size
+        if not self._left:
+            self._block = None
+        return CloneData(data, last=not self._left)
+
+    def _take(self, size: int) -> bytes:
+        """At most `size` of the bytes at hand, none when there are none."""
+        start = self._start
+        if start == len(self._buffer) and self._later:
+            self._merge()
+            start = 0
+        piece = self._buffer[start:start + size]
+        self._start = start + len(piece)
+        return piece

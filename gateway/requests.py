@@ -1,0 +1,105 @@
+"""What a client asked for: the parser's output. PUT, GET, DONE and LATER are the queue machine's own operations."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from core import Done, Get, Later, Put
+
+
+class BlockingGet(Struct, gc=False, frozen=True):
+    """GETB; with `until_finished` GETBE, which ends when its queues have no unfinished job (A24)."""
+
+    get: Get
+    until_finished: bool
+
+
+class PutWait(Struct, gc=False, frozen=True):
+    """PUT .. WAIT: `put`, then `get` waits for a job of the same item."""
+
+    put: Put
+    get: Get
+
+
+class CloneStart(Struct, gc=False, frozen=True):
+    """CLONE: a snapshot of `total_bytes` follows in `CloneData` requests."""
+
+    total_bytes: int
+
+
+class CloneData(Struct, gc=False, frozen=True):
+    """The next bytes of the snapshot; `last` with the final ones (which may be none)."""
+
+    data: bytes
+    last: bool
+
+
+class Total(Struct, gc=False, frozen=True):
+    """TOTAL, of one queue or of all."""
+
+    queue: str | None
+
+
+class RunList(Struct, gc=False, frozen=True):
+    """RUNLIST, with DATA when asked."""
+
+    with_data: bool
+
+
+class Snapshot(Struct, gc=False, frozen=True):
+    """SNAPSHOT."""
+
+
+class Interconnect(Struct, gc=False, frozen=True):
+    """INTERCONNECT."""
+
+
+class Offline(Struct, gc=False, frozen=True):
+    """OFFLINE."""
+
+
+class Online(Struct, gc=False, frozen=True):
+    """ONLINE."""
+
+
+class Quit(Struct, gc=False, frozen=True):
+    """QUIT."""
+
+
+class Shutdown(Struct, gc=False, frozen=True):
+    """SHUTDOWN."""
+
+
+class Caps(Struct, gc=False, frozen=True):
+    """CAPS (EXTENSIONS.md 0)."""
+
+
+class Ping(Struct, gc=False, frozen=True):
+    """PING (EXTENSIONS.md 0)."""
+
+
+class ClusterStatus(Struct, gc=False, frozen=True):
+    """CLUSTER STATUS (EXTENSIONS.md 15)."""
+
+
+class ClusterLeader(Struct, gc=False, frozen=True):
+    """CLUSTER LEADER (EXTENSIONS.md 15)."""
+
+
+class Refused(Struct, gc=False, frozen=True):
+    """Not a command that can be executed: `answer` says why."""
+
+    answer: bytes
+
+
+class Broken(Struct, gc=False, frozen=True):
+    """The stream cannot be followed any further: say `answer` and close."""
+
+    answer: bytes
+
+
+Request = (
+    Put | Get | Done | Later | BlockingGet | PutWait | CloneStart | CloneData | Total | RunList | Snapshot
+    | Interconnect | Offline | Online | Quit | Shutdown | Caps | Ping | ClusterStatus | ClusterLeader | Refused
+    | Broken
+)

@@ -1,0 +1,301 @@
+"""One client's commands in order, and their answers in the same order (A9), without sockets.
+
+Operations that follow each other are proposed at once; their answers wait in slots, first in, first out. Two kinds of
+commands hold up what stands behind them: those that may block, and those that read or change this node itself, which
+also wait until everything before them is answered. What is held up stays in the parser as plain bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Protocol
+
+from core import Handed, Operation, Return
+from gateway import answers
+from gateway.commands import ALONE, AT_ONCE
+from gateway.limits import COMMANDS_IN_FLIGHT_MAX, STREAM_STALL_S
+from gateway.parser import Parser
+from gateway.pending import NOBODY, Awaited, Fate, Outcome, Said, Slot
+from gateway.requests import Request
+
+if TYPE_CHECKING:
+    from gateway.clone import Clone
+    from gateway.hub import Hub
+    from gateway.waiters import Waiter
+
+log = logging.getLogger("sockpqd.gateway")
+
+
+class Link(Protocol):
+    """The connection as its session sees it."""
+
+    peer: str
+
+    def write(self, data: bytes) -> None:
+        """Send bytes."""
+
+    def unsent_bytes(self) -> int:
+        """Bytes written that the kernel has not taken yet."""
+
+    def pause(self) -> None:
+        """Stop reading."""
+
+    def resume(self) -> None:
+        """Read on."""
+
+    def finish(self) -> None:
+        """Close so that the answers arrive."""
+
+    def abort(self) -> None:
+        """Close at once."""
+
+
+class Session:
+    """The conversation with one client. All calls come from the loop."""
+
+    def __init__(self, hub: Hub, link: Link) -> None:
+        self.hub = hub
+        self.link = link
+        self.ended = False                          # the client sent its last byte
+        self.closed = False                         # nothing is answered any more
+        self.awake = False                          # the hub will call advance()
+        self.clone: Clone | None = None             # the CLONE whose data arrive
+        self._parser = Parser(hub.limits)
+        self._slots: deque[Slot] = deque()
+        self._waiter: Waiter | None = None          # the blocked command, the last slot
+        self._held: Request | None = None           # waits until all slots are answered
+        self._task: asyncio.Task[None] | None = None    # a command that takes its time
+        self._out: list[bytes] = []
+        self._paused = False                        # the client is not read
+        self._output_full = False
+        self._room: asyncio.Future[None] | None = None
+        self._leader = hub.cluster.leader()         # the last one known when the client came (A63)
+
+    # ---- what happens to the connection
+
+    def receive(self, data: bytes) -> None:
+        """The client sent bytes."""
+        if self.closed:
+            return
+        self._parser.feed(data)
+        self._go_on()
+
+    def end(self) -> None:
+        """The client sent its last byte: a command that is blocked is cancelled, the others are answered."""
+        self.ended = True
+        self._drain()
+        if self._waiter is not None and self._waiter.number:
+            self.finish()
+        else:
+            self._go_on()
+
+    def lost(self) -> None:
+        """The connection is gone."""
+        self._close()
+
+    def output_full(self) -> None:
+        """The client does not take its answers."""
+        self._output_full = True
+
+    def output_taken(self) -> None:
+        """There is room for answers again."""
+        self._output_full = False
+        if self._room is not None and not self._room.done():
+            self._room.set_result(None)
+        self.wake()
+
+    # ---- what commands do
+
+    def propose(self, operation: Operation) -> None:
+        """Put an operation into the log; its answer gets the next slot."""
+        slot = Awaited(self)
+        self._slots.append(slot)
+        self.hub.cluster.propose(operation, slot)
+
+    def await_slot(self, slot: Slot) -> None:
+        """The next answer is the outcome of `slot`."""
+        self._slots.append(slot)
+
+    def block(self, waiter: Waiter) -> None:
+        """The next answer is `waiter`'s; nothing behind it is executed before."""
+        self._waiter = waiter
+        self._slots.append(waiter)
+
+    def say(self, outcome: Outcome) -> None:
+        """Answer at once, in order."""
+        self._slots.append(Said(outcome))
+
+    def say_last(self, answer: bytes) -> None:
+        """Answer and close."""
+        self._out.append(answer)
+        self.finish()
+
+    def run(self, work: Coroutine[None, None, None]) -> None:
+        """Execute a command that takes its time; nothing behind it is executed before."""
+        self._flush()
+        self._task = asyncio.ensure_future(work)
+        self._task.add_done_callback(self._task_done)
+
+    async def stream(self, piece: bytes) -> None:
+        """Send a piece of a long answer as soon as the client has taken most of those before; raises TimeoutError."""
+        self.link.write(piece)
+        while self._output_full:
+            self._room = asyncio.get_running_loop().create_future()
+            await asyncio.wait_for(self._room, STREAM_STALL_S)
+
+    def wake(self) -> None:
+        """Go on when the turn has ended."""
+        if not self.awake:
+            self.awake = True
+            self.hub.wake(self)
+
+    def finish(self) -> None:
+        """Send what is answered and close."""
+        if not self.closed:
+            self._flush()
+            self._close()
+            self.link.finish()
+
+    def cut(self, why: str) -> None:
+        """Close at once."""
+        if not self.closed:
+            log.info("%s: connection cut, %s", self.link.peer, why)
+            self._close()
+            self.link.abort()
+
+    # ---- going on
+
+    def advance(self) -> None:
+        """Outcomes or room have come."""
+        self.awake = False
+        if self.closed:
+            self._give_back()
+        else:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        self._drain()
+        dry = self._pump()
+        self._drain()
+        if self.closed:
+            return
+        self._flush()
+        if self.ended and dry and not self._slots:
+            self.finish()
+        elif not self.closed:
+            self._throttle(dry)
+
+    def _pump(self) -> bool:
+        """Execute commands as long as nothing holds them up; are all that are complete executed?"""
+        hub = self.hub
+        while not (self._held or self._waiter or self._task or self._output_full or self.closed):
+            if len(self._slots) >= COMMANDS_IN_FLIGHT_MAX:
+                return False
+            if hub.budget <= 0:
+                self.wake()
+                return False
+            request = self._parser.next()
+            if request is None:
+                return True
+            hub.budget -= 1
+            self._execute(request)
+        return False
+
+    def _execute(self, request: Request) -> None:
+        run = AT_ONCE.get(type(request))
+        if run is not None:
+            run(self, request)
+            return
+        self._drain()
+        if self.closed:
+            return
+        if self._slots:
+            self._held = request
+        else:
+            ALONE[type(request)](self, request)
+
+    def _drain(self) -> None:
+        """Take the answers whose turn it is, then the command that waited for them."""
+        slots, out = self._slots, self._out
+        while slots and (outcome := slots[0].outcome) is not None:
+            if slots.popleft() is self._waiter:
+                self._waiter = None
+            if isinstance(outcome, Fate):
+                if outcome is Fate.REFUSED:
+                    out.append(answers.OFFLINE_MODE)
+                if outcome is not Fate.REFUSED or self._leader_changed():
+                    self.finish()
+                    return
+            else:
+                out.append(outcome if isinstance(outcome, bytes) else answers.answer(outcome))
+        if self._held is not None and not slots:
+            request, self._held = self._held, None
+            ALONE[type(request)](self, request)
+
+    def _leader_changed(self) -> bool:
+        """Does this node know another leader than when the client came? Then the client should choose anew (A63)."""
+        leader = self.hub.cluster.leader()
+        if leader is None or leader == self._leader:
+            return False
+        if self._leader is None:
+            self._leader = leader
+            return False
+        return self.hub.offline_close
+
+    def _task_done(self, task: asyncio.Task[None]) -> None:
+        self._task = None
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, TimeoutError):
+            self.cut("it took nothing of a long answer")
+        elif error is not None:
+            log.error("%s: a command failed", self.link.peer, exc_info=error)
+            self.cut("after an error of ours")
+        self.wake()
+
+    # ---- the connection's buffers
+
+    def _flush(self) -> None:
+        if self._out:
+            data = self._out[0] if len(self._out) == 1 else b"".join(self._out)
+            self._out.clear()
+            self.link.write(data)
+            if self._output_full and self.link.unsent_bytes() > self.hub.limits.output_bytes_max:
+                self.cut("it does not take its answers")
+
+    def _throttle(self, dry: bool) -> None:
+        """Do not read a client that is ahead of us; go on at the half."""
+        share = 2 if self._paused else 1
+        full = not dry and self._parser.backlog_bytes * share > self.hub.limits.pipeline_bytes_max
+        if self.hub.congested():
+            self.hub.wake_when_relieved(self)
+            full = True
+        if full and not self._paused:
+            self.link.pause()
+        elif self._paused and not full:
+            self.link.resume()
+        self._paused = full
+
+    def _close(self) -> None:
+        if self.closed:
+            return
+        self.closed = self.ended = True
+        self._out.clear()
+        self._held = None
+        if self._waiter is not None:
+            self.hub.waiters.cancel(self._waiter)
+        if self._task is not None:
+            self._task.cancel()
+        self._give_back()
+        self.hub.forget(self)
+
+    def _give_back(self) -> None:
+        """Jobs that were handed out and cannot be delivered return to their places (A28)."""
+        slots, self._slots = self._slots, deque()
+        for slot in slots:
+            if slot.outcome is None:
+                self._slots.append(slot)
+            elif isinstance(slot.outcome, Handed):
+                self.hub.cluster.propose(Return(slot.outcome.id), NOBODY)

@@ -1,0 +1,66 @@
+"""Long answers, sent piece by piece as the client takes them: SNAPSHOT and RUNLIST."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from gateway import answers
+from gateway.limits import RUNLIST_LINES_PER_PIECE, STREAM_PIECE_BYTES
+
+if TYPE_CHECKING:
+    from gateway.session import Session
+
+log = logging.getLogger("sockpqd.gateway")
+
+
+async def run_list(session: Session, with_data: bool) -> None:
+    """RUNLIST [DATA]: the jobs running at this moment."""
+    jobs = session.hub.cluster.machine.running()
+    await session.stream(answers.number(len(jobs)))
+    for start in range(0, len(jobs), RUNLIST_LINES_PER_PIECE):
+        await session.stream(answers.run_lines(jobs[start:start + RUNLIST_LINES_PER_PIECE], with_data))
+        await asyncio.sleep(0)
+    if with_data:
+        await _stream_data(session, [job.data for job in jobs])
+
+
+async def _stream_data(session: Session, blocks: list[bytes]) -> None:
+    """The blocks in a row, small ones joined."""
+    piece: list[bytes] = []
+    size = 0
+    for block in blocks:
+        piece.append(block)
+        size += len(block)
+        if size >= STREAM_PIECE_BYTES:
+            await session.stream(b"".join(piece))
+            await asyncio.sleep(0)
+            piece, size = [], 0
+    await session.stream(b"".join(piece))
+
+
+async def snapshot(session: Session) -> None:
+    """SNAPSHOT: the applied state goes to a file first, and from there to the client.
+
+    The file has no name any more while it is sent, so that nothing is left whatever happens.
+    """
+    hub = session.hub
+    async with hub.exports:
+        path = hub.new_export_path()
+        try:
+            await hub.cluster.export_snapshot(path)
+            file = path.open("rb")
+        except OSError as error:
+            log.warning("SNAPSHOT for %s failed: %s", session.link.peer, error)
+            session.say(answers.BUSY)
+            return
+        finally:
+            path.unlink(missing_ok=True)
+        with file:
+            size = file.seek(0, 2)
+            file.seek(0)
+            await session.stream(answers.number(size))
+            while piece := file.read(STREAM_PIECE_BYTES):
+                await session.stream(piece)
+                await asyncio.sleep(0)

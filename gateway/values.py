@@ -1,0 +1,84 @@
+"""Words of a command line to values: names, numbers, seconds (PROTOCOL.md A12, A14, A15, A18)."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+UNSIGNED_MAX = 2**64 - 1
+SIGNED_MIN, SIGNED_MAX = -(2**63), 2**63 - 1
+EXPIRE_MS_MAX = 100 * 366 * 86_400_000      # a hundred years; more is a mistake
+
+_NAME = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")
+_SECONDS = re.compile(rb"([0-9]+)(?:\.([0-9]+))?")
+
+
+class ArgumentError(Exception):
+    """The words after the verb are not what the command's grammar allows."""
+
+
+@lru_cache(maxsize=8192)        # the same few names come again and again, and one string object each saves memory
+def name(word: bytes) -> str:
+    """The queue or item name in `word`."""
+    if _NAME.fullmatch(word) is None:
+        raise ArgumentError
+    return word.decode("ascii")
+
+
+@lru_cache(maxsize=8192)
+def _one_queue(word: bytes) -> tuple[str, ...]:
+    return (name(word),)
+
+
+def queues(word: bytes) -> tuple[str, ...]:
+    """The queue names in `a|b|c`, each once, in the order given."""
+    if b"|" not in word:
+        return _one_queue(word)
+    return tuple(dict.fromkeys(map(name, word.split(b"|"))))
+
+
+def unsigned(word: bytes) -> int:
+    """A decimal number of at most 64 bits, without sign."""
+    if not word.isdigit():
+        raise ArgumentError
+    if len(word) > 19:
+        return _within(word, 0, UNSIGNED_MAX)
+    return int(word)
+
+
+def signed(word: bytes) -> int:
+    """A decimal number of 64 bits with an optional sign."""
+    if word.isdigit() and len(word) <= 18:
+        return int(word)
+    digits = word[1:] if word[:1] in (b"-", b"+") else word
+    if not digits.isdigit():
+        raise ArgumentError
+    return _within(word, SIGNED_MIN, SIGNED_MAX)
+
+
+def _within(word: bytes, lowest: int, highest: int) -> int:
+    """A number of any length: zeros before it are harmless, thousands of digits are not (int() would raise)."""
+    sign, digits = (word[:1], word[1:]) if word[:1] in (b"-", b"+") else (b"", word)
+    digits = digits.lstrip(b"0") or b"0"
+    if len(digits) > 20:
+        raise ArgumentError
+    number = int(sign + digits)
+    if not lowest <= number <= highest:
+        raise ArgumentError
+    return number
+
+
+def milliseconds(word: bytes) -> int:
+    """Seconds with an optional decimal fraction, as milliseconds rounded up (A15)."""
+    if word.isdigit() and len(word) <= 9:
+        return int(word) * 1000
+    match = _SECONDS.fullmatch(word)
+    if match is None:
+        raise ArgumentError
+    whole, fraction = match.group(1), match.group(2) or b""
+    number_ms = _within(whole, 0, UNSIGNED_MAX) * 1000 + int(fraction[:3].ljust(3, b"0"))
+    if fraction[3:].strip(b"0"):
+        number_ms += 1
+    if number_ms > EXPIRE_MS_MAX:
+        raise ArgumentError
+    return number_ms

@@ -5,8 +5,8 @@ acknowledged jobs can be lost. So a new journal carries no right to vote. It get
 
 * founding: every configured member has said that it is empty too, so there is nothing that could be forgotten;
 * admission: a leader has brought it up to date. The leader must know that it still leads by a majority WITHOUT this
-  node that answered after the node came back empty: such a majority shares a member with any that ever elected somebody with
-  the forgotten vote, so no newer leader can exist; and the node must hold the leader's log as it was then, which
+  node that answered after the node came back empty: such a majority shares a member with any that ever elected somebody
+  with the forgotten vote, so no newer leader can exist; and the node must hold the leader's log as it was then, which
   contains all it may have acknowledged. In the term of its admission it does not vote again;
 * --bootstrap: the operator says so.
 """

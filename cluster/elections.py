@@ -46,7 +46,7 @@ class Elections:
         return self._context.now - self._heard < self._min_s
 
     def leader_lost(self) -> None:
-        """The connection to the leader was closed: probably its process is dead. PreVote makes a wrong guess harmless."""
+        """The connection to the leader was closed: its process is probably dead. PreVote makes an error harmless."""
         self._heard = float("-inf")
         early = self._context.now + self._context.rng.random() * self._min_s * EARLY
         self._deadline = early if self._deadline is None else min(self._deadline, early)

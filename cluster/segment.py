@@ -17,7 +17,7 @@ from pathlib import Path
 from cluster import frames
 from cluster.disk import Disk
 from cluster.frames import Header, PlacedRecord
-from cluster.storage_errors import JournalDamaged, JournalTooNew
+from cluster.storage_errors import START_EMPTY, JournalDamaged, JournalTooNew
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -25,11 +25,6 @@ SEGMENT_BYTES = 32 << 20
 READ_AHEAD_BYTES = 256 << 10
 _WIPE_BYTES = 1 << 20
 _NAME = re.compile(r"journal-(\d{8})")
-
-_ADVICE = (
-    "This node must not serve or vote with it. Stop it, move its data directory away and start it again with an empty"
-    " one: the other nodes bring it up to date."
-)
 
 # (segment number, contents of its file, frame's header, frame's records)
 Replay = Callable[[int, bytes, Header, list[PlacedRecord]], None]
@@ -120,7 +115,7 @@ class Segments:
 
     def damaged(self, segment: int, offset: int, what: str) -> None:
         """Raise JournalDamaged."""
-        raise JournalDamaged(f"journal {self.path(segment)} is damaged at offset {offset}: {what}. {_ADVICE}")
+        raise JournalDamaged(f"journal {self.path(segment)} is damaged at offset {offset}: {what}. {START_EMPTY}")
 
     # Writing
 

@@ -13,6 +13,13 @@ Failures of the disk itself (EIO, ENOSPC) are OSErrors and pass through as they 
 """
 
 
+# What an operator can do about damage; ends the messages.
+START_EMPTY = (
+    "This node must not serve or vote with it. Stop it, move its data directory away and start it again with an empty"
+    " one: the other nodes bring it up to date."
+)
+
+
 class StorageError(Exception):
     """Base of the errors above. The message names the file and says what an operator can do."""
 

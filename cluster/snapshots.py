@@ -1,0 +1,405 @@
+"""The snapshots of a node: written beside its work, sent, received, and used at the start.
+
+A snapshot is the machine's state after one log entry, in a file `snapshot-<index>`. It gets that name only when all its
+bytes are durable, so what has the name is whole, unless it was damaged later. The last two are kept, and the journal
+reaches back to the older one.
+
+SnapshotStore takes the place of pysyncobj's Serializer (the camel-case methods). The library sees one empty marker
+where it would send pieces; transfer.py moves the bytes.
+"""
+# ruff: noqa: N802   (pysyncobj's names)
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+from cluster import snapshot_file
+from cluster.child import Child, Inline, Job
+from cluster.disk import Disk
+from cluster.entries import Entry
+from cluster.journal import Journal
+from cluster.snapshot_file import Contents, SnapshotFile
+from cluster.storage_errors import START_EMPTY, SnapshotDamaged, SnapshotTooNew
+
+__all__ = ["IncomingSnapshot", "OutgoingSnapshot", "SnapshotDamaged", "SnapshotStore", "SnapshotTooNew"]
+
+log = logging.getLogger("sockpqd.cluster")
+
+KEPT = 2
+RETRY_S = 10.0          # after a snapshot could not be written (a full disk, say) the store is busy for so long
+
+# pysyncobj's SERIALIZER_STATE
+NOT_SERIALIZING, SERIALIZING, SUCCESS, FAILED = range(4)
+
+_NAME = re.compile(r"snapshot-(\d{16})")
+
+
+class State(Protocol):
+    """What is in a snapshot: core's Machine."""
+
+    def snapshot(self) -> Iterator[bytes]:
+        """The state as bytes."""
+
+    def restore(self, chunks: Iterable[bytes]) -> None:
+        """Replace the state; leaves it as it was when anything is raised, by itself or by `chunks`."""
+
+
+class SnapshotStore:
+    """The directory of snapshots.
+
+    `load_error` is what deserialize() raised, because pysyncobj logs and forgets that: the driver must stop the node.
+    `newest_index` and `newest_bytes` tell of the newest snapshot, both 0 when there is none.
+    """
+
+    @classmethod
+    def open(
+        cls, directory: Path, disk: Disk, journal: Journal, machine: State, *, fork: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> SnapshotStore:
+        """Find the newest snapshot that can be trusted and check that the journal continues it.
+
+        `fork`: write in a forked child (False: at once, for simulations). `clock`: seconds. Raises SnapshotDamaged (the
+        node must not take part), SnapshotTooNew and OSError.
+        """
+        store = cls(directory, disk, journal, machine, fork=fork, clock=clock)
+        store._choose()
+        return store
+
+    def __init__(
+        self, directory: Path, disk: Disk, journal: Journal, machine: State, *, fork: bool,
+        clock: Callable[[], float],
+    ) -> None:
+        self.load_error: BaseException | None = None
+        self.newest_index = 0
+        self.newest_bytes = 0
+        self._directory = directory
+        self._disk = disk
+        self._journal = journal
+        self._machine = machine
+        self._start_job: Callable[[Callable[[], None]], Job] = Child if fork else Inline
+        self._clock = clock
+        self._job: Job | None = None            # writing a snapshot
+        self._job_id: int | None = None         # the name pysyncobj gave to it
+        self._job_index = 0
+        self._job_path = directory
+        self._retry_at = float("-inf")
+        self._expected: IncomingSnapshot | None = None
+        self._received = False
+
+    def path(self, index: int) -> Path:
+        """The file of the snapshot that ends with entry `index`."""
+        return self._directory / f"snapshot-{index:016d}"
+
+    # Opening
+
+    def _choose(self) -> None:
+        self._disk.make_directory(self._directory)
+        for name in self._disk.names(self._directory):
+            if name.endswith(".tmp"):           # of a process that died
+                self._disk.unlink(self._directory / name)
+        indexes = self._indexes()
+        damaged: list[tuple[int, SnapshotDamaged]] = []
+        contents: Contents | None = None
+        for index in reversed(indexes):
+            try:
+                contents = _verify(self._disk, self.path(index))
+            except SnapshotDamaged as error:
+                log.error("%s", error)
+                damaged.append((index, error))
+                continue
+            self._use(index)
+            break
+        self._check_journal(contents, damaged)
+        for index, _ in damaged:
+            self._disk.rename(self.path(index), self._directory / f"{self.path(index).name}.damaged")
+        if damaged:
+            used = f"snapshot {contents.last[1]} and the journal" if contents else "the whole journal"
+            log.error("the state is recovered from %s instead, nothing is lost", used)
+            self._disk.sync_directory(self._directory)
+
+    def _indexes(self) -> list[int]:
+        names = self._disk.names(self._directory)
+        return sorted(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
+
+    def _use(self, index: int) -> None:
+        """From now on this is the newest one."""
+        file = self._disk.open(self.path(index))
+        try:
+            self.newest_index, self.newest_bytes = index, self._disk.size(file)
+        finally:
+            self._disk.close(file)
+
+    def _check_journal(self, contents: Contents | None, damaged: list[tuple[int, SnapshotDamaged]]) -> None:
+        """Snapshot and journal together must hold everything that this node may have promised."""
+        journal = self._journal
+        if damaged and journal.last_index < damaged[0][0]:
+            raise SnapshotDamaged(f"{damaged[0][1]}, and the journal ends before it. {START_EMPTY}")
+        if contents is None:
+            if journal.first_index > 1:
+                reason = damaged[0][1] if damaged else f"{self._directory} holds no snapshot"
+                raise SnapshotDamaged(f"{reason}, and the journal begins with entry {journal.first_index}. {START_EMPTY}")
+        elif journal.last_index >= contents.last[1]:
+            self._check_reach(contents, damaged)
+
+    def _check_reach(self, contents: Contents, damaged: list[tuple[int, SnapshotDamaged]]) -> None:
+        journal, (_, index, term) = self._journal, contents.last
+        if journal.first_index > contents.prev[1]:
+            raise SnapshotDamaged(
+                f"snapshot {self.path(index)} is older than the journal, which begins with entry {journal.first_index}:"
+                f" a newer snapshot is missing{' or damaged' if damaged else ''}. {START_EMPTY}"
+            )
+        # A tail of another term is legitimate behind a snapshot that was just received: the library removes it.
+        if damaged and journal.term_at(index) != term:
+            raise SnapshotDamaged(f"{damaged[0][1]}, and the journal does not continue the one before it. {START_EMPTY}")
+
+    def newest_path(self) -> str:
+        """For pysyncobj, which only asks whether this file exists: one that does as soon as there is a snapshot."""
+        return __file__ if self.newest_index else ""
+
+    # Writing our own
+
+    @property
+    def busy(self) -> bool:
+        """Should no snapshot be asked for now: is one being written, or did the last attempt fail a moment ago?"""
+        return self._job is not None or self._clock() < self._retry_at
+
+    def serialize(self, data: tuple[Any, Entry, Entry, Iterable[Any]], id: int) -> None:  # noqa: A002
+        """pysyncobj: begin to write the state, which is that after `last`. `data`: (None, last, prev, nodes)."""
+        if self._job is not None:
+            return
+        _, last, prev, nodes = data
+        contents = Contents(last, prev, sorted(node.id for node in nodes))
+        self._job_id, self._job_index = id, last[1]
+        self._job_path = temporary = self._temporary(self.path(last[1]).name)
+        try:
+            self._job = self._start_job(lambda: self._write(temporary, contents))
+        except OSError as error:
+            self._write_failed(str(error))
+
+    def _write(self, temporary: Path, contents: Contents) -> None:
+        snapshot_file.write(self._disk, temporary, contents, self._machine.snapshot())
+        self._disk.rename(temporary, self.path(contents.last[1]))
+        self._disk.sync_directory(self._directory)
+
+    def _temporary(self, name: str) -> Path:
+        """A name of which a child of an earlier process, should it still be alive, knows nothing."""
+        return self._directory / f"{name}-{self._disk.random_bytes(4).hex()}.tmp"
+
+    def checkSerializing(self) -> tuple[int, int | None]:
+        """pysyncobj, each tick: how the writing goes. SUCCESS and FAILED are told once."""
+        if self._job is None:
+            return NOT_SERIALIZING, None
+        status = self._job.poll()
+        if status is None:
+            return SERIALIZING, self._job_id
+        error, self._job = self._job.error, None
+        if status != 0:
+            self._write_failed(error)
+            return FAILED, self._job_id
+        self._use(self._job_index)
+        self._prune()
+        log.info("snapshot up to entry %d written, %d bytes", self.newest_index, self.newest_bytes)
+        return SUCCESS, self._job_id
+
+    def _write_failed(self, error: str) -> None:
+        log.warning("the snapshot up to entry %d could not be written: %s", self._job_index, error)
+        self._retry_at = self._clock() + RETRY_S
+        self._remove(self._job_path)
+
+    def _remove(self, path: Path) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self._disk.unlink(path)
+
+    def _prune(self) -> None:
+        """Keep the newest two; what was set aside as damaged has served its time."""
+        for index in self._indexes()[:-KEPT]:
+            if index != self.newest_index:
+                self._remove(self.path(index))
+        for name in self._disk.names(self._directory):
+            if name.endswith(".damaged"):
+                self._remove(self._directory / name)
+
+    def export(self, path: Path) -> Job:
+        """Begin to write the machine's stream alone to a new file; poll the job. Raises OSError."""
+        return self._start_job(lambda: self._write_stream(path))
+
+    def _write_stream(self, path: Path) -> None:
+        file = self._disk.create(path)
+        try:
+            offset = 0
+            for chunk in self._machine.snapshot():
+                self._disk.write(file, [chunk], offset)
+                offset += len(chunk)
+        finally:
+            self._disk.close(file)
+
+    def _drop_job(self) -> None:
+        if self._job is not None:
+            self._job.kill()
+            self._job = None
+            self._remove(self._job_path)
+
+    # Loading
+
+    def deserialize(self) -> tuple[None, Entry, Entry, list[str]]:
+        """pysyncobj: load the newest snapshot into the machine. Returns (None, last, prev, names of the members)."""
+        try:
+            return self._load()
+        except BaseException as error:
+            self.load_error = error
+            raise
+
+    def _load(self) -> tuple[None, Entry, Entry, list[str]]:
+        received, self._received = self._received, False
+        file = SnapshotFile(self._disk, self.path(self.newest_index))
+        try:
+            self._machine.restore(file.stream())
+        finally:
+            file.close()
+        contents = file.contents
+        if not received:
+            self._align(contents)
+        return None, contents.last, contents.prev, contents.members
+
+    def _align(self, contents: Contents) -> None:
+        """Let the journal begin with the snapshot's two entries.
+
+        pysyncobj compares them with the first two of the log and wipes the whole log when they differ, acknowledged
+        entries behind the snapshot included. They differ after a crash between snapshot and removal of old entries, and
+        because our journal reaches further back anyway.
+        """
+        journal, (last, prev) = self._journal, contents[:2]
+        if journal.term_at(last[1]) != last[2]:
+            return                  # all of the log is older, or contradicts what is committed: wiping it is right
+        if journal.term_at(prev[1]) is None or journal.entry(prev[1]) != prev or journal.entry(last[1]) != last:
+            raise SnapshotDamaged(f"{self.path(last[1])} and the journal disagree about entry {last[1]}. {START_EMPTY}")
+        journal.align(prev[1] - journal.first_index)
+
+    # Sending and receiving
+
+    def getTransmissionData(self, node: Any) -> tuple[bytes, bool, bool]:
+        """pysyncobj: the marker that transfer.py recognises."""
+        return b"", True, True
+
+    def cancelTransmisstion(self, node: Any) -> None:
+        """pysyncobj: nothing to do, transfers end with their connections."""
+
+    def setTransmissionData(self, data: Any) -> bool:
+        """pysyncobj: install the snapshot given to expect(); True means that it is to be loaded now."""
+        incoming, self._expected = self._expected, None
+        if incoming is None:
+            return False
+        incoming.install()
+        return True
+
+    def expect(self, incoming: IncomingSnapshot) -> None:
+        """The next setTransmissionData() installs this snapshot, which must be finished."""
+        self._expected = incoming
+
+    def open_newest(self) -> OutgoingSnapshot:
+        """The newest snapshot for sending. Raises LookupError when there is none, OSError."""
+        if not self.newest_index:
+            raise LookupError("there is no snapshot to send")
+        return OutgoingSnapshot(self._disk, self.path(self.newest_index))
+
+    def begin_incoming(self, peer: str) -> IncomingSnapshot:
+        """A new file for a snapshot that `peer` sends. Raises OSError."""
+        return IncomingSnapshot(self, self._disk, self._temporary(f"incoming-{peer}"))
+
+    def take_over(self, temporary: Path, index: int) -> None:
+        """IncomingSnapshot: give a verified file its name; it replaces what this node has."""
+        self._drop_job()            # it would report an older state as the newest
+        self._disk.rename(temporary, self.path(index))
+        self._disk.sync_directory(self._directory)
+        self._use(index)
+        self._received = True
+        self._prune()
+
+    def close(self) -> None:
+        """Stop a child that is writing."""
+        self._drop_job()
+
+
+def _verify(disk: Disk, path: Path) -> Contents:
+    """What a snapshot says of itself, once all its bytes are checked. Raises as SnapshotFile does."""
+    file = SnapshotFile(disk, path)
+    try:
+        file.verify()
+        return file.contents
+    finally:
+        file.close()
+
+
+class OutgoingSnapshot:
+    """A snapshot being sent; it stays readable when newer ones replace it."""
+
+    def __init__(self, disk: Disk, path: Path) -> None:
+        self._file = SnapshotFile(disk, path)
+        self._offset = 0
+        self.size = self._file.size
+
+    def read(self, length: int) -> bytes:
+        """The next bytes, fewer at the end. Raises OSError."""
+        data = self._file.read(self._offset, length)
+        self._offset += len(data)
+        return data
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class IncomingSnapshot:
+    """A snapshot being received, in a temporary file. `offset`: how many bytes are here."""
+
+    def __init__(self, store: SnapshotStore, disk: Disk, path: Path) -> None:
+        self.offset = 0
+        self._store = store
+        self._disk = disk
+        self._path = path
+        self._index = 0
+        self._synced = 0
+        self._file: int | None = disk.create(path)
+
+    def write(self, data: bytes) -> None:
+        """Append. Raises OSError."""
+        assert self._file is not None
+        self._disk.write(self._file, [data], self.offset)
+        self.offset += len(data)
+        if self.offset - self._synced >= snapshot_file.SYNC_BYTES:
+            self._disk.sync(self._file)
+            self._synced = self.offset
+
+    def finish(self) -> tuple[int, int]:
+        """Make it durable and check all of it. Returns index and term of the last entry it contains.
+
+        Nothing is replaced yet. Raises SnapshotDamaged (abort() it then), SnapshotTooNew and OSError.
+        """
+        assert self._file is not None
+        self._disk.sync(self._file)
+        self._close()
+        _, self._index, term = _verify(self._disk, self._path).last
+        return self._index, term
+
+    def install(self) -> None:
+        """Make it the newest snapshot of this node; finish() must have succeeded. Raises OSError."""
+        assert self._index > 0
+        self._store.take_over(self._path, self._index)
+        self._index = 0
+
+    def abort(self) -> None:
+        """Remove what was received; harmless after install()."""
+        self._close()
+        with contextlib.suppress(FileNotFoundError):
+            self._disk.unlink(self._path)
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._disk.close(self._file)
+            self._file = None

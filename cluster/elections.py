@@ -67,6 +67,8 @@ class Elections:
         if self._led or self._deadline is None:
             self._led = False
             self._restart_timer()
+            if not context.peers:
+                self._deadline = context.now    # nobody to wait for
         if self._deadline is None or context.now < self._deadline:
             return
         self._restart_timer()

@@ -26,9 +26,9 @@ class Settings(Struct, frozen=True):
     members: tuple[Member, ...]
     version: str
     heartbeat_ms: int = 50
-    election_min_ms: int = 400
-    election_max_ms: int = 800
-    lease_ms: int = 350
+    election_min_ms: int = 600
+    election_max_ms: int = 1000
+    lease_ms: int = 550
     failover_grace_ms: int = 10_000
     expire_default: Then = Then.LATER
     bootstrap: bool = False

@@ -1,1 +1,52 @@
-"""Client library of sockpqd."""
+"""Client library of sockpqd, the replicated priority job queue. Examples: README.md; errors: errors.py."""
+
+from sockpq.client import Client
+from sockpq.errors import (
+    BadArguments,
+    BatchFailed,
+    Busy,
+    ClientClosed,
+    DataTooLarge,
+    InvalidSnapshot,
+    JobNotFound,
+    NoOutput,
+    NotExecuted,
+    NotServing,
+    NotSupported,
+    OutcomeUnknown,
+    ProtocolError,
+    Refused,
+    SockpqError,
+    Unavailable,
+)
+from sockpq.job import Job
+from sockpq.model import Finished, Leader, NodeStatus, RunningJob, Totals
+from sockpq.survey import ServerView, survey
+
+__all__ = [
+    "BadArguments",
+    "BatchFailed",
+    "Busy",
+    "Client",
+    "ClientClosed",
+    "DataTooLarge",
+    "Finished",
+    "InvalidSnapshot",
+    "Job",
+    "JobNotFound",
+    "Leader",
+    "NoOutput",
+    "NodeStatus",
+    "NotExecuted",
+    "NotServing",
+    "NotSupported",
+    "OutcomeUnknown",
+    "ProtocolError",
+    "Refused",
+    "RunningJob",
+    "ServerView",
+    "SockpqError",
+    "Totals",
+    "Unavailable",
+    "survey",
+]

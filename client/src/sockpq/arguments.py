@@ -1,0 +1,91 @@
+"""Checks of what the caller gives, before anything is sent: TypeError for types, BadArguments for values."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from typing import Literal
+
+from sockpq.errors import BadArguments, DataTooLarge
+
+Then = Literal["later", "done"]
+
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")   # PROTOCOL.md A12
+INT64_MAX = 2**63 - 1
+UINT64_MAX = 2**64 - 1
+DATA_BYTES_MAX = 256 * 1024 * 1024      # above it the server closes the connection instead of answering
+SNAPSHOT_BYTES_MAX = 2**63 - 1          # the server's own limit is configurable
+LINE_BYTES_MAX = 65_536                 # a command line with its line end, PROTOCOL.md A3
+EXPIRE_S_MAX = 100 * 366 * 86_400       # 100 years, PROTOCOL.md A15
+
+
+def name(value: str, what: str) -> str:
+    """`value`, when it may be the name of a queue or an item."""
+    if not isinstance(value, str):
+        raise TypeError(f"{what} must be a string, not {type(value).__name__}")
+    if not NAME.fullmatch(value):
+        raise BadArguments(f"{what} {value!r}: a name is 1 to 255 of A-Z a-z 0-9 _ . : @ -, not beginning with . : @ -")
+    return value
+
+
+def queues(value: str | Iterable[str] | None) -> tuple[str, ...] | None:
+    """The queues a GET names: one, several, or None for any."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return (name(value, "queue"),)
+    names = tuple(dict.fromkeys(name(queue, "queue") for queue in value))
+    if not names:
+        raise BadArguments("an empty list of queues (None means any queue)")
+    return names
+
+
+def integer(value: int, what: str, low: int, high: int) -> int:
+    """`value`, when it is an integer from `low` to `high`."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{what} must be an int, not {type(value).__name__}")
+    if not low <= value <= high:
+        raise BadArguments(f"{what} {value} is not between {low} and {high}")
+    return value
+
+
+def body(value: bytes | bytearray | memoryview, bytes_max: int = DATA_BYTES_MAX) -> bytes:
+    """The bytes of a body; a copy when the caller could change them later."""
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise TypeError(f"data must be bytes, not {type(value).__name__}")
+    data = bytes(value)
+    if len(data) > bytes_max:
+        raise DataTooLarge(f"{len(data)} bytes of data; the protocol's limit is {bytes_max}")
+    return data
+
+
+def lease(expire: float | None, then: Then | None) -> str:
+    """The end of a GET or WAIT line: " EXPIRE <sec> THEN <what>". `expire` in seconds, 0 for no limit."""
+    if then is not None and then not in ("later", "done"):
+        raise BadArguments(f"then is 'later' or 'done', not {then!r}")
+    if expire is None:
+        if then is not None:
+            raise BadArguments("then needs expire: it says what happens when the lease ends")
+        return ""
+    return f" EXPIRE {_seconds(expire)}" + (f" THEN {then.upper()}" if then else "")
+
+
+def _seconds(value: float) -> str:
+    """Seconds as the protocol writes them: decimal, milliseconds, rounded up (0 would mean no limit)."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError(f"expire must be a number of seconds, not {type(value).__name__}")
+    if not 0 <= value <= EXPIRE_S_MAX:      # also false for NaN
+        raise BadArguments(f"expire {value} is not between 0 and {EXPIRE_S_MAX} seconds")
+    milliseconds = math.ceil(round(value * 1000, 3)) or (1 if value > 0 else 0)
+    seconds, rest = divmod(milliseconds, 1000)
+    return f"{seconds}.{rest:03d}" if rest else str(seconds)
+
+
+def span(value: float, what: str) -> float:
+    """A positive, finite number of seconds."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError(f"{what} must be a number of seconds, not {type(value).__name__}")
+    if not 0 < value < math.inf:
+        raise BadArguments(f"{what} must be a positive number of seconds, not {value}")
+    return float(value)

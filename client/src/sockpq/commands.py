@@ -1,0 +1,151 @@
+"""Every command of the protocol as a value: its bytes, how its answer is read, and what may be done when it is lost.
+
+The functions check their arguments (TypeError, BadArguments, DataTooLarge) and do nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import Enum
+from functools import partial
+from typing import Generic, Literal, NamedTuple, TypeVar
+
+from sockpq import arguments, replies
+from sockpq.arguments import INT64_MAX, UINT64_MAX, Then
+from sockpq.errors import BadArguments
+from sockpq.model import Finished, Handed, Leader, NodeStatus, RunningJob, Totals
+from sockpq.replies import Reader
+
+T = TypeVar("T")
+Block = bool | Literal["until_done"]
+Data = bytes | bytearray | memoryview
+
+_GET_VERBS: dict[Block, str] = {False: "GET", True: "GETB", "until_done": "GETBE"}
+
+
+class Repeat(Enum):
+    """What may be done with a command that was sent and whose answer was lost (CLUSTER.md 7)."""
+
+    FREELY = "it changes nothing"
+    HARMLESS = "doing it twice does no harm: a lost job returns when its lease ends, an id is done only once"
+    IF_ASKED = "doing it twice may be wrong: only when the caller said that at least once is good enough"
+
+
+class Blocks(Enum):
+    """When may the server delay the rest of the answer for as long as it likes?"""
+
+    NEVER = "it answers at once"
+    AT_ONCE = "GETB, GETBE: until a job comes"
+    AFTER_206 = "PUT .. WAIT: the first line at once, the output when it comes"
+
+
+class Command(NamedTuple, Generic[T]):
+    """One command, ready to send."""
+
+    line: bytes
+    data: bytes
+    read: Callable[[], Reader[T]]
+    repeat: Repeat
+    blocks: Blocks = Blocks.NEVER
+
+
+def put(
+    queue: str, data: Data, priority: int = 0, item: str | None = None, new_item: bool = False
+) -> Command[str | None]:
+    """PUT without WAIT."""
+    return puts(queue, [data], priority, item, new_item)[0]
+
+
+def puts(
+    queue: str, datas: Iterable[Data], priority: int = 0, item: str | None = None, new_item: bool = False
+) -> list[Command[str | None]]:
+    """One PUT for each body."""
+    if item is not None and new_item:
+        raise BadArguments("item names the job's item, new_item asks the server for a name: not both")
+    item = item if item is None else arguments.name(item, "item")
+    priority = arguments.integer(priority, "priority", -INT64_MAX - 1, INT64_MAX)
+    start = f"PUT {arguments.name(queue, 'queue')} {priority} "
+    end = " NEW\r\n" if new_item else f" IS {item}\r\n" if item else "\r\n"
+    read = partial(replies.stored, item, new_item)
+    bodies = map(arguments.body, datas)
+    return [Command(f"{start}{len(body)}{end}".encode(), body, read, Repeat.IF_ASKED) for body in bodies]
+
+
+def call(
+    queue: str,
+    data: Data,
+    output: str,
+    priority: int = 0,
+    item: str | None = None,
+    expire: float | None = None,
+    then: Then | None = None,
+) -> Command[Handed]:
+    """PUT .. WAIT: the job, and the wait for the job of the same item in queue `output`."""
+    stored = put(queue, data, priority, item, new_item=item is None)
+    wait = f" WAIT {arguments.name(output, 'output')}{arguments.lease(expire, then)}\r\n"
+    line = stored.line.removesuffix(b"\r\n") + wait.encode()
+    return Command(line, stored.data, partial(replies.output, output, item), Repeat.IF_ASKED, Blocks.AFTER_206)
+
+
+def get(
+    queues: str | Iterable[str] | None = None,
+    block: Block = False,
+    expire: float | None = None,
+    then: Then | None = None,
+) -> Command[Handed | None]:
+    """GET, GETB (`block=True`) or GETBE (`block="until_done"`)."""
+    if not isinstance(block, bool) and block != "until_done":
+        raise BadArguments(f"block is False, True or 'until_done', not {block!r}")
+    names = arguments.queues(queues)
+    line = _GET_VERBS[block] + (f" {'|'.join(names)}" if names else "") + arguments.lease(expire, then) + "\r\n"
+    if len(line) > arguments.LINE_BYTES_MAX:
+        raise BadArguments(f"too many queues: the command would have {len(line)} bytes")
+    repeat = Repeat.HARMLESS if expire else Repeat.IF_ASKED     # without a lease a lost job would run for ever
+    return Command(line.encode(), b"", partial(replies.job, names), repeat, Blocks.AT_ONCE if block else Blocks.NEVER)
+
+
+def done(job_id: int) -> Command[Finished]:
+    """DONE."""
+    return Command(b"DONE %d\r\n" % _job_id(job_id), b"", replies.finished, Repeat.HARMLESS)
+
+
+def later(job_id: int) -> Command[None]:
+    """LATER."""
+    return Command(b"LATER %d\r\n" % _job_id(job_id), b"", replies.done, Repeat.HARMLESS)
+
+
+def total(queue: str | None = None) -> Command[Totals]:
+    """TOTAL."""
+    line = "TOTAL\r\n" if queue is None else f"TOTAL {arguments.name(queue, 'queue')}\r\n"
+    return Command(line.encode(), b"", replies.totals, Repeat.FREELY)
+
+
+def running(with_data: bool = False) -> Command[list[RunningJob]]:
+    """RUNLIST."""
+    line = b"RUNLIST DATA\r\n" if with_data else b"RUNLIST\r\n"
+    return Command(line, b"", partial(replies.running, with_data), Repeat.FREELY)
+
+
+def clone(snapshot: Data) -> Command[None]:
+    """CLONE."""
+    data = arguments.body(snapshot, arguments.SNAPSHOT_BYTES_MAX)
+    return Command(b"CLONE %d\r\n" % len(data), data, replies.done, Repeat.IF_ASKED)
+
+
+def _job_id(job_id: int) -> int:
+    return arguments.integer(job_id, "job id", 0, UINT64_MAX)
+
+
+SNAPSHOT: Command[bytes] = Command(b"SNAPSHOT\r\n", b"", replies.data, Repeat.FREELY)
+INTERCONNECT: Command[int] = Command(b"INTERCONNECT\r\n", b"", replies.number, Repeat.FREELY)
+PING: Command[None] = Command(b"PING\r\n", b"", replies.done, Repeat.FREELY)
+CAPS: Command[tuple[str, ...]] = Command(b"CAPS\r\n", b"", replies.words, Repeat.FREELY)
+CLUSTER_STATUS: Command[list[NodeStatus]] = Command(b"CLUSTER STATUS\r\n", b"", replies.statuses, Repeat.FREELY)
+CLUSTER_LEADER: Command[Leader | None] = Command(b"CLUSTER LEADER\r\n", b"", replies.leader, Repeat.FREELY)
+OFFLINE: Command[None] = Command(
+    b"OFFLINE\r\n", b"", partial(replies.done, "200 OK Switched to Offline Mode"), Repeat.HARMLESS
+)
+ONLINE: Command[None] = Command(
+    b"ONLINE\r\n", b"", partial(replies.done, "200 OK Switched to Online Mode"), Repeat.HARMLESS
+)
+SHUTDOWN: Command[None] = Command(b"SHUTDOWN\r\n", b"", partial(replies.done, "221 Shutting Down"), Repeat.IF_ASKED)

@@ -1,0 +1,104 @@
+"""Every error a caller can see, in one place.
+
+    SockpqError
+    ├── NotExecuted             the command changed nothing and never will: repeating it is safe
+    │   ├── BadArguments        refused before sending, or `400` from the server (also a ValueError)
+    │   ├── DataTooLarge        `413`: the body is longer than the server allows
+    │   ├── NotSupported        `501`
+    │   ├── InvalidSnapshot     CLONE: these bytes are no snapshot of this server's kind
+    │   ├── JobNotFound         DONE, LATER: no running job has this id (done before, expired, or never handed out)
+    │   ├── Refused             another refusal with a status line of its own
+    │   ├── Busy                `503` until the deadline: the server is out of memory or its log is full
+    │   ├── NotServing          `500`: this server does not serve; a caller sees it when he named the server
+    │   ├── Unavailable         no server could execute it before the deadline
+    │   └── ClientClosed        close() was called
+    ├── OutcomeUnknown          it was sent and no answer came: executed once, or not at all
+    │   ├── NoOutput            call(): the job is queued for sure, but its output did not reach this client
+    │   └── BatchFailed         put_many(): says for each job how it stands
+    └── ProtocolError           the server sent something that is not the protocol; the cause of one of the others
+
+A wrong type is a plain TypeError, as everywhere in Python, and nothing was sent.
+"""
+
+# ruff: noqa: N818 - the names say what is known about the command; an "Error" at their end would add nothing
+
+from __future__ import annotations
+
+
+class SockpqError(Exception):
+    """Base of all errors of this library."""
+
+
+class NotExecuted(SockpqError):
+    """The command changed nothing and never will."""
+
+
+class BadArguments(NotExecuted, ValueError):
+    """A value the protocol does not allow; found before sending, or answered `400`."""
+
+
+class DataTooLarge(NotExecuted):
+    """The body is longer than the server (or, above 256 MiB, the protocol) allows."""
+
+
+class NotSupported(NotExecuted):
+    """The server knows the command and does not offer it (`501`)."""
+
+
+class InvalidSnapshot(NotExecuted):
+    """CLONE was given bytes that are not a snapshot; the state is unchanged."""
+
+
+class JobNotFound(NotExecuted):
+    """No running job has this id: it was done, its lease ended, or it was never handed out."""
+
+
+class Refused(NotExecuted):
+    """The server refused with a status line that has no class of its own here; `args[0]` is the line."""
+
+
+class Busy(NotExecuted):
+    """The server is overloaded (`503`) and stayed so until the deadline."""
+
+
+class NotServing(NotExecuted):
+    """This server is not the serving leader (`500 Offline Mode`)."""
+
+
+class Unavailable(NotExecuted):
+    """No server executed the command before the deadline; the message has the last reason."""
+
+
+class ClientClosed(NotExecuted):
+    """The client was closed."""
+
+
+class OutcomeUnknown(SockpqError):
+    """The command was sent and its answer never came: it was executed, or it was not, or it still will be."""
+
+
+class NoOutput(OutcomeUnknown):
+    """call(): the job is queued, but the wait for its output ended without one.
+
+    `item` is the name that groups the job and its output: the output, once made, waits in the output queue under it.
+    """
+
+    def __init__(self, message: str, item: str) -> None:
+        super().__init__(message)
+        self.item = item
+
+
+class BatchFailed(OutcomeUnknown):
+    """put_many() did not get everything acknowledged before it had to give up.
+
+    `unknown` and `not_executed` hold positions in the batch; every other job of the batch is acknowledged.
+    """
+
+    def __init__(self, message: str, unknown: tuple[int, ...], not_executed: tuple[int, ...]) -> None:
+        super().__init__(message)
+        self.unknown = unknown
+        self.not_executed = not_executed
+
+
+class ProtocolError(SockpqError):
+    """What the server sent is not the protocol. The connection is closed: nothing later on it could be trusted."""

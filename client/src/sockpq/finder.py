@@ -1,0 +1,69 @@
+"""Which server serves: found by asking all of them, remembered until it fails, shared by all threads of a client."""
+
+from __future__ import annotations
+
+import threading
+from time import monotonic
+
+from sockpq.addresses import Address
+from sockpq.commands import INTERCONNECT
+from sockpq.errors import NotServing
+from sockpq.retry import Lost
+from sockpq.survey import ask_all, choose_leader
+
+STRAGGLER_S = 0.1       # how long the answers of slower servers are waited for, doubled with each failed attempt
+
+
+class Finder:
+    """Knows the serving leader, or finds it. Thread-safe; while one thread asks, the others wait for its result."""
+
+    def __init__(self, addresses: tuple[Address, ...], timeout: float) -> None:
+        """`timeout`: seconds a server has for connecting and answering."""
+        self._addresses = addresses
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._leader: Address | None = None
+        self._rounds = 0                                # surveys finished so far
+        self._failure: NotServing | None = None         # of the last survey
+
+    def leader(self, deadline: float, attempts: int) -> Address:
+        """The server to send to. `deadline`: on the monotonic clock; `attempts`: how often this call failed already.
+
+        Raises NotServing, or Lost when another thread's survey did not end in time: nothing was executed.
+        """
+        if self._leader is not None:        # without the lock: a reference is read in one piece
+            return self._leader
+        seen = self._rounds
+        if not self._lock.acquire(timeout=max(deadline - monotonic(), 0)):
+            raise Lost("no server was found in time", sent=False)
+        try:
+            if self._leader is not None:
+                return self._leader
+            if self._rounds > seen and self._failure:
+                raise NotServing(str(self._failure))    # another thread has just asked for both
+            return self._survey(deadline, attempts)
+        finally:
+            self._lock.release()
+
+    def failed(self, address: Address) -> None:
+        """This server does not serve, or cannot be reached: ask again before the next command."""
+        with self._lock:
+            if self._leader == address:
+                self._leader = None
+
+    def _survey(self, deadline: float, attempts: int) -> Address:
+        """Ask all servers. A single one is not asked: the command itself will tell."""
+        self._failure = None
+        try:
+            if len(self._addresses) == 1:
+                self._leader = self._addresses[0]
+            else:
+                timeout = min(self._timeout, max(deadline - monotonic(), 0.01))
+                straggler = min(STRAGGLER_S * 2**attempts, timeout)
+                self._leader = choose_leader(ask_all(self._addresses, [INTERCONNECT], timeout, straggler))
+        except NotServing as failure:
+            self._failure = failure
+            raise
+        finally:
+            self._rounds += 1
+        return self._leader

@@ -1,0 +1,74 @@
+"""What the commands return, as plain values."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Handed(NamedTuple):
+    """A job as it came from the server, running under `id` from now on."""
+
+    id: int
+    queue: str
+    priority: int
+    data: bytes
+    item: str | None
+
+
+class Finished(NamedTuple):
+    """DONE: the job is removed.
+
+    `queue_done`: it was the last unfinished job of its queue (FINQ); `item_done`: the last one of its item (FINI).
+    """
+
+    queue_done: bool
+    item_done: bool
+
+
+class Totals(NamedTuple):
+    """TOTAL: `priorities` counts pairs of queue and priority with a waiting job, `jobs` the waiting jobs."""
+
+    queues: int
+    priorities: int
+    jobs: int
+    running: int
+
+
+class RunningJob(NamedTuple):
+    """One line of RUNLIST. `expires_at` is Unix time in seconds, None without a limit; `data` only when asked for."""
+
+    id: int
+    queue: str
+    priority: int
+    expires_at: int | None
+    data: bytes | None
+
+
+class NodeStatus(NamedTuple):
+    """One line of CLUSTER STATUS as the answering node knows it; None where it knows nothing.
+
+    `client` is the address clients dial, "host:port"; `lag` counts log entries behind the leader's commit index.
+    """
+
+    id: int | None
+    name: str
+    client: str
+    role: str
+    online: bool | None
+    term: int | None
+    applied: int | None
+    lag: int | None
+    version: str | None
+
+
+class Leader(NamedTuple):
+    """CLUSTER LEADER: the leader's server id and the address clients dial, "host:port"."""
+
+    id: int
+    client: str
+
+
+class Waiting(NamedTuple):
+    """`206 Wait for output`: the PUT is executed, its output has not come yet. `item` groups the two."""
+
+    item: str

@@ -1,0 +1,150 @@
+"""The bytes of each command, and what is refused before anything is sent."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from sockpq import BadArguments, DataTooLarge, commands
+from sockpq.addresses import parse_server, parse_servers
+from sockpq.commands import Repeat
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        (commands.put("mail", b"hi"), b"PUT mail 0 2\r\n"),
+        (commands.put("mail", b"", -7, item="order_1"), b"PUT mail -7 0 IS order_1\r\n"),
+        (commands.put("NEW", bytearray(b"abc"), 5, new_item=True), b"PUT NEW 5 3 NEW\r\n"),
+        (commands.call("in", b"x", "out"), b"PUT in 0 1 NEW WAIT out\r\n"),
+        (commands.call("in", b"x", "WAIT", item="NEW", expire=1.5, then="done"),
+         b"PUT in 0 1 IS NEW WAIT WAIT EXPIRE 1.500 THEN DONE\r\n"),
+        (commands.get(), b"GET\r\n"),
+        (commands.get("EXPIRE"), b"GET EXPIRE\r\n"),
+        (commands.get(expire=5), b"GET EXPIRE 5\r\n"),
+        (commands.get("EXPIRE", expire=5), b"GET EXPIRE EXPIRE 5\r\n"),
+        (commands.get(["a", "b", "a"], block=True), b"GETB a|b\r\n"),
+        (commands.get("a", block="until_done", expire=0.0001, then="later"), b"GETBE a EXPIRE 0.001 THEN LATER\r\n"),
+        (commands.get("a", expire=0), b"GET a EXPIRE 0\r\n"),
+        (commands.get("a", expire=0.07), b"GET a EXPIRE 0.070\r\n"),
+        (commands.done(2**64 - 1), b"DONE 18446744073709551615\r\n"),
+        (commands.later(0), b"LATER 0\r\n"),
+        (commands.total(), b"TOTAL\r\n"),
+        (commands.total("celery@host.pidbox:1"), b"TOTAL celery@host.pidbox:1\r\n"),
+        (commands.running(), b"RUNLIST\r\n"),
+        (commands.running(True), b"RUNLIST DATA\r\n"),
+        (commands.clone(memoryview(b"abc")), b"CLONE 3\r\n"),
+    ],
+)
+def test_a_command_is_written_as_the_protocol_has_it(command: commands.Command[Any], line: bytes) -> None:
+    assert command.line == line
+
+
+@pytest.mark.parametrize("name", ["", " ", "a b", "a|b", "a\r\nDONE 1", "a\n", ".a", "-a", "@a", "*", "ä", "a" * 256])
+def test_a_name_the_protocol_does_not_allow_is_refused(name: str) -> None:
+    for build in (
+        lambda: commands.put(name, b""),
+        lambda: commands.put("q", b"", item=name),
+        lambda: commands.call("q", b"", name),
+        lambda: commands.get(name),
+        lambda: commands.get(["q", name]),
+        lambda: commands.total(name),
+    ):
+        with pytest.raises(BadArguments):
+            build()
+
+
+def test_the_longest_name_is_allowed() -> None:
+    assert commands.total("a" * 255).line == b"TOTAL " + b"a" * 255 + b"\r\n"
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: commands.put("q", b"", 2**63),
+        lambda: commands.put("q", b"", -(2**63) - 1),
+        lambda: commands.put("q", b"", item="i", new_item=True),
+        lambda: commands.get([]),
+        lambda: commands.get([f"{number:0255}" for number in range(300)]),
+        lambda: commands.get("q", block="forever"),     # type: ignore[arg-type]
+        lambda: commands.get("q", then="later"),
+        lambda: commands.get("q", expire=5, then="LATER"),  # type: ignore[arg-type]
+        lambda: commands.get("q", expire=-1),
+        lambda: commands.get("q", expire=math.nan),
+        lambda: commands.get("q", expire=math.inf),
+        lambda: commands.get("q", expire=4e9),
+        lambda: commands.done(-1),
+        lambda: commands.done(2**64),
+    ],
+)
+def test_a_value_out_of_range_is_refused(build: Any) -> None:
+    with pytest.raises(BadArguments) as refused:
+        build()
+    assert isinstance(refused.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: commands.put(b"q", b""),                # type: ignore[arg-type]
+        lambda: commands.put("q", "text"),              # type: ignore[arg-type]
+        lambda: commands.put("q", None),                # type: ignore[arg-type]
+        lambda: commands.put("q", b"", 1.0),            # type: ignore[arg-type]
+        lambda: commands.put("q", b"", True),
+        lambda: commands.put("q", b"", item=5),         # type: ignore[arg-type]
+        lambda: commands.get(5),                        # type: ignore[arg-type]
+        lambda: commands.get(["q", 5]),                 # type: ignore[list-item]
+        lambda: commands.get("q", expire="5"),          # type: ignore[arg-type]
+        lambda: commands.get("q", expire=True),
+        lambda: commands.done("5"),                     # type: ignore[arg-type]
+    ],
+)
+def test_a_wrong_type_is_a_type_error(build: Any) -> None:
+    with pytest.raises(TypeError):
+        build()
+
+
+def test_a_body_above_the_protocols_limit_is_refused() -> None:
+    with pytest.raises(DataTooLarge):
+        commands.put("q", bytes(256 * 1024 * 1024 + 1))
+
+
+def test_a_body_the_caller_changes_later_is_sent_as_it_was() -> None:
+    body = bytearray(b"before")
+    command = commands.put("q", body)
+    body[:] = b"behind"
+    assert command.data == b"before"
+
+
+def test_only_commands_whose_repetition_does_no_harm_are_marked_so() -> None:
+    assert commands.put("q", b"").repeat is Repeat.IF_ASKED
+    assert commands.get("q").repeat is Repeat.IF_ASKED
+    assert commands.get("q", expire=0).repeat is Repeat.IF_ASKED
+    assert commands.get("q", expire=1).repeat is Repeat.HARMLESS
+    assert commands.done(1).repeat is Repeat.HARMLESS
+    assert commands.clone(b"").repeat is Repeat.IF_ASKED
+    assert commands.total().repeat is Repeat.FREELY
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [("db1:7000", "db1", 7000), ("db1", "db1", 11361), ("[::1]:80", "::1", 80), ("[::1]", "::1", 11361)],
+)
+def test_a_server_address_is_read(text: str, host: str, port: int) -> None:
+    assert parse_server(text) == (host, port)
+
+
+@pytest.mark.parametrize("text", ["", ":", "a:", "a:x", "a:0", "a:65536", "a:-1", "::1", "::1:80", "a b:1", "a:1²"])
+def test_what_is_no_server_address_is_refused(text: str) -> None:
+    with pytest.raises(BadArguments):
+        parse_server(text)
+
+
+def test_servers_are_a_list_or_one_string_and_never_none() -> None:
+    assert parse_servers("a:1, b:2,a:1") == (("a", 1), ("b", 2))
+    assert parse_servers(["a:1"]) == (("a", 1),)
+    with pytest.raises(BadArguments):
+        parse_servers(" , ")
+    with pytest.raises(TypeError):
+        parse_servers([("a", 1)])   # type: ignore[list-item]

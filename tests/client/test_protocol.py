@@ -1,0 +1,195 @@
+"""Answers from bytes, in any pieces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sockpq import (
+    BadArguments,
+    Busy,
+    DataTooLarge,
+    Finished,
+    InvalidSnapshot,
+    JobNotFound,
+    Leader,
+    NodeStatus,
+    NoOutput,
+    NotServing,
+    NotSupported,
+    OutcomeUnknown,
+    ProtocolError,
+    Refused,
+    RunningJob,
+    Totals,
+    commands,
+)
+from sockpq.commands import Command
+from sockpq.model import Handed
+from sockpq.protocol import Answer, Protocol
+
+CASES: list[tuple[Command[Any], bytes, Any]] = [
+    (commands.put("q", b""), b"200 OK\r\n", None),
+    (commands.put("q", b"", item="a"), b"200 OK\r\n", "a"),
+    (commands.put("q", b"", new_item=True), b"200 OK IS i7\r\n", "i7"),
+    (commands.get("q"), b"404 Queue Empty\r\n", None),
+    (commands.get("q"), b"200 OK q 12 -3 4\r\n\r\n\0x", Handed(12, "q", -3, b"\r\n\0x", None)),
+    (commands.get(), b"200 OK IS 1 0 0 IS IS\r\n", Handed(1, "IS", 0, b"", "IS")),
+    (commands.call("q", b"", "out", item="a"),
+     b"206 Wait for output\r\n200 OK out 5 0 2 IS a\r\nhi", Handed(5, "out", 0, b"hi", "a")),
+    (commands.call("q", b"", "out"),
+     b"206 Wait for output IS i1\r\n200 OK out 5 0 2 IS i1\r\nhi", Handed(5, "out", 0, b"hi", "i1")),
+    (commands.done(1), b"200 OK\r\n", Finished(False, False)),
+    (commands.done(1), b"200 OK FINQ FINI\r\n", Finished(True, True)),
+    (commands.done(1), b"200 OK FINI\r\n", Finished(False, True)),
+    (commands.later(1), b"200 OK\r\n", None),
+    (commands.total(), b"200 OK 1 2 3 4\r\n", Totals(1, 2, 3, 4)),
+    (commands.running(), b"200 OK 0\r\n", []),
+    (commands.running(), b"200 OK 2\r\n1 q 0\r\n2 EXPIRE -1 EXPIRE 1700000000\r\n",
+     [RunningJob(1, "q", 0, None, None), RunningJob(2, "EXPIRE", -1, 1700000000, None)]),
+    (commands.running(True), b"200 OK 2\r\n1 q 0 2\r\n2 r -1 0 EXPIRE 17\r\nhi",
+     [RunningJob(1, "q", 0, None, b"hi"), RunningJob(2, "r", -1, 17, b"")]),
+    (commands.SNAPSHOT, b"200 OK 3\r\nabc", b"abc"),
+    (commands.clone(b""), b"200 OK\r\n", None),
+    (commands.INTERCONNECT, b"200 OK 2147483647\r\n", 2147483647),
+    (commands.CAPS, b"200 OK 0\r\n", ()),
+    (commands.CAPS, b"200 OK 12\r\nbatch\ndelay\n", ("batch", "delay")),
+    (commands.CLUSTER_LEADER, b"404 No Leader\r\n", None),
+    (commands.CLUSTER_LEADER, b"200 OK 3 10.0.0.3 11361\r\n", Leader(3, "10.0.0.3:11361")),
+    (commands.CLUSTER_STATUS,
+     b"200 OK 2\r\n3 c ::1 11361 LEADER ONLINE 7 15233 0 0.1.0\r\n- a a.example 1 DOWN - - - - -\r\n",
+     [NodeStatus(3, "c", "[::1]:11361", "LEADER", True, 7, 15233, 0, "0.1.0"),
+      NodeStatus(None, "a", "a.example:1", "DOWN", None, None, None, None, None)]),
+    (commands.CLUSTER_STATUS, b"200 OK 1\r\n3 c 10.0.0.3 11361 FOLLOWER OFFLINE 7 15233 0\r\n",
+     [NodeStatus(3, "c", "10.0.0.3:11361", "FOLLOWER", False, 7, 15233, 0, None)]),
+    (commands.ONLINE, b"200 OK Switched to Online Mode\r\n", None),
+]
+
+
+@pytest.mark.parametrize(("command", "answer", "value"), CASES)
+def test_an_answer_is_read_whole_and_byte_by_byte(command: Command[Any], answer: bytes, value: Any) -> None:
+    whole = Protocol()
+    whole.send(command)
+    assert whole.receive(answer) == [Answer(value)]
+    pieces = Protocol()
+    pieces.send(command)
+    got = [one for byte in range(len(answer)) for one in pieces.receive(answer[byte : byte + 1])]
+    assert got == [Answer(value)]
+    assert len(pieces) == 0
+
+
+def test_pipelined_answers_belong_to_their_commands_in_order() -> None:
+    protocol = Protocol()
+    for command, _, _ in CASES:
+        protocol.send(command)
+    stream = b"".join(answer for _, answer, _ in CASES)
+    middle = len(stream) // 2
+    values = [one.value for one in protocol.receive(stream[:middle]) + protocol.receive(stream[middle:])]
+    assert values == [value for _, _, value in CASES]
+
+
+@pytest.mark.parametrize(
+    ("command", "line", "error"),
+    [
+        (commands.put("q", b""), b"500 Offline Mode", NotServing),
+        (commands.put("q", b""), b"400 Bad Arguments", BadArguments),
+        (commands.put("q", b""), b"413 Data Too Large", DataTooLarge),
+        (commands.put("q", b""), b"503 Busy", Busy),
+        (commands.put("q", b""), b"504 Outcome Unknown", OutcomeUnknown),
+        (commands.put("q", b""), b"401 Auth Required", Refused),
+        (commands.SNAPSHOT, b"501 Not Supported", NotSupported),
+        (commands.done(1), b"404 Job Not Found", JobNotFound),
+        (commands.clone(b""), b"500 Invalid Snapshot", InvalidSnapshot),
+        (commands.call("q", b"", "out"), b"500 Offline Mode", NotServing),
+    ],
+)
+def test_a_refusal_is_an_answer_and_the_connection_stays_in_step(
+    command: Command[Any], line: bytes, error: type[Exception]
+) -> None:
+    protocol = Protocol()
+    protocol.send(command)
+    protocol.send(commands.PING)
+    refusal, ping = protocol.receive(line + b"\r\n200 OK\r\n")
+    assert type(refusal.error) is error
+    assert ping == Answer(None)
+
+
+def test_after_206_a_500_speaks_of_the_wait_only() -> None:
+    protocol = Protocol()
+    protocol.send(commands.call("q", b"", "out"))
+    assert protocol.receive(b"206 Wait for output IS i5\r\n") == []
+    assert protocol.waiting is not None
+    (answer,) = protocol.receive(b"500 Offline Mode\r\n")
+    assert isinstance(answer.error, NoOutput)
+    assert answer.error.item == "i5"
+    assert protocol.waiting is None
+
+
+@pytest.mark.parametrize(
+    ("command", "rubbish"),
+    [
+        (commands.put("q", b""), b"HTTP/1.1 400 Bad Request\r\n"),
+        (commands.put("q", b""), b"200 OK\n"),
+        (commands.put("q", b""), b"\r\n"),
+        (commands.put("q", b""), b"200 OK \r\n"),
+        (commands.put("q", b""), b"200 OK q 1 0 0\r\n"),
+        (commands.put("q", b""), b"200 OK\r\n200 OK\r\n\xff"),
+        (commands.put("q", b""), b"\xff\xfe\r\n"),
+        (commands.put("q", b""), b"500 Something Else\r\n"),
+        (commands.put("q", b""), b"4000 x\r\n"),
+        (commands.put("q", b"", new_item=True), b"200 OK IS \r\n"),
+        (commands.put("q", b"", new_item=True), b"200 OK\r\n"),
+        (commands.get("q"), b"200 OK other 1 0 0\r\n"),
+        (commands.get("q"), b"200 OK q 1 0\r\n"),
+        (commands.get("q"), b"200 OK q 1 0 -1\r\n"),
+        (commands.get("q"), b"200 OK q 1 0 1_0\r\n"),
+        (commands.get("q"), b"200 OK q 1 0 99999999999999\r\n"),
+        (commands.get("q"), b"200 OK q 1 0 " + b"9" * 5000 + b"\r\n"),
+        (commands.get("q"), b"200 OK q x 0 1\r\n"),
+        (commands.get("q"), b"200 OK q 1 0 1 ITEM a\r\n"),
+        (commands.call("q", b"", "out", item="a"), b"206 Wait for output\r\n200 OK out 5 0 2 IS b\r\nhi"),
+        (commands.call("q", b"", "out", item="a"), b"206 Wait for output\r\n200 OK q 5 0 2 IS a\r\nhi"),
+        (commands.call("q", b"", "out"), b"206 Wait for output\r\n"),
+        (commands.call("q", b"", "out"), b"200 OK\r\n"),
+        (commands.done(1), b"200 OK FINI FINQ\r\n"),
+        (commands.total(), b"200 OK 1 2 3\r\n"),
+        (commands.running(), b"200 OK 99999999999\r\n"),
+        (commands.running(), b"200 OK 1\r\n1 q\r\n"),
+        (commands.CLUSTER_STATUS, b"200 OK 1\r\n3 c 10.0.0.3 11361 KING ONLINE 7 15233 0\r\n"),
+        (commands.CLUSTER_STATUS, b"200 OK 1\r\n3 c 10.0.0.3 99999 LEADER ONLINE 7 15233 0\r\n"),
+        (commands.PING, b"2" * 70_000),
+    ],
+)
+def test_what_is_not_the_protocol_is_an_error(command: Command[Any], rubbish: bytes) -> None:
+    protocol = Protocol()
+    protocol.send(command)
+    def receive_twice() -> None:    # good answers before the rubbish are given out first
+        protocol.receive(rubbish)
+        protocol.receive(b"")
+
+    with pytest.raises(ProtocolError):
+        receive_twice()
+
+
+def test_answers_before_rubbish_still_count() -> None:
+    protocol = Protocol()
+    for _ in range(3):
+        protocol.send(commands.put("q", b""))
+    assert protocol.receive(b"200 OK\r\n200 OK\r\nrubbish\r\n") == [Answer(None), Answer(None)]
+    with pytest.raises(ProtocolError):
+        protocol.receive(b"200 OK\r\n")
+
+
+def test_bytes_nobody_asked_for_are_an_error() -> None:
+    protocol = Protocol()
+    with pytest.raises(ProtocolError):
+        protocol.receive(b"200 OK\r\n")
+
+
+def test_a_large_body_in_small_pieces_takes_linear_time() -> None:
+    body = bytes(range(256)) * 80_000     # 20 MB in 5000 pieces
+    protocol = Protocol()
+    protocol.send(commands.get("q"))
+    stream = b"200 OK q 1 0 %d\r\n" % len(body) + body
+    answers = [one for at in range(0, len(stream), 4096) for one in protocol.receive(stream[at : at + 4096])]
+    assert answers == [Answer(Handed(1, "q", 0, body, None))]

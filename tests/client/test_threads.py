@@ -1,0 +1,60 @@
+"""One client, many threads."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+from sockpq import Client
+
+from tests.client.fake_server import FakeCluster
+
+
+def test_threads_share_a_client_and_no_job_gets_lost_or_mixed_up(cluster: FakeCluster, client: Client) -> None:
+    def produce(worker: int) -> None:
+        for number in range(40):
+            client.put("q", b"%d.%d" % (worker, number))
+
+    def consume(_: int) -> list[bytes]:
+        got = []
+        while job := client.get("q", block=True, expire=30, wait=0.3):
+            got.append(job.data)
+            job.done()
+        return got
+
+    with ThreadPoolExecutor(16) as pool:
+        producing = [pool.submit(produce, worker) for worker in range(8)]
+        consuming = [pool.submit(consume, worker) for worker in range(8)]
+        for task in producing:
+            task.result()
+        got = [data for task in consuming for data in task.result()]
+    assert sorted(got) == sorted(b"%d.%d" % (worker, number) for worker in range(8) for number in range(40))
+    assert cluster.running == {}
+
+
+def test_threads_survive_a_change_of_the_leader_together(cluster: FakeCluster, client: Client) -> None:
+    begun = threading.Barrier(9)
+
+    def produce(worker: int) -> None:
+        begun.wait()
+        for number in range(50):
+            client.put("q", b"%d.%d" % (worker, number), retry_unknown=True)
+
+    with ThreadPoolExecutor(8) as pool:
+        tasks = [pool.submit(produce, worker) for worker in range(8)]
+        begun.wait()
+        for server in (1, 2, 0):
+            cluster.lead(cluster.servers[server])
+        cluster.servers[0].stop()
+        cluster.lead(cluster.servers[1])
+        for task in tasks:
+            task.result()
+    assert {b"%d.%d" % (worker, number) for worker in range(8) for number in range(50)} == set(cluster.bodies("q"))
+
+
+def test_threads_that_find_no_leader_do_not_queue_up_for_their_own_searches(cluster: FakeCluster) -> None:
+    for server in cluster.servers:
+        server.stop()
+    with Client(cluster.addresses, timeout=0.5) as client, ThreadPoolExecutor(20) as pool:
+        errors = [task.exception(timeout=10) for task in [pool.submit(client.put, "q", b"x") for _ in range(20)]]
+    assert all(type(error).__name__ == "Unavailable" for error in errors)

@@ -292,11 +292,17 @@ def test_h8_a_fresh_leader_serves_only_after_its_own_lead_entry(cured: bool, mon
 
 
 def snapshot_everywhere(world: SmallCluster, names: list[str]) -> None:
-    """Let these nodes compact their logs."""
+    """Let these nodes compact their logs, twice, because the journal reaches back to the older of two snapshots."""
+    serving = next(node for node in world if node.driver is not None and node.up.leadership.serving)
+    before = {name: world[name].up.journal.first_index for name in names}
+    for _ in range(2):
+        put_on(world, serving, b"between")
+        world.run(0.2)
+        for name in names:
+            world[name].up.replica.compact()
+        world.run(0.2)
     for name in names:
-        before = world[name].up.journal.first_index
-        world[name].up.replica.compact()
-        world.run_until(lambda n=name, b=before: world[n].up.journal.first_index > b)  # type: ignore[misc]
+        assert world[name].up.journal.first_index > before[name] + 1
 
 
 def test_h9a_a_snapshot_transfer_never_commits_an_unverified_tail(
@@ -409,22 +415,18 @@ def test_h9d_a_snapshot_that_cannot_be_used_is_not_acknowledged() -> None:
 
 def test_h9e_h9f_a_slow_transfer_neither_floods_nor_starves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transfer, "CHUNK_BYTES", 300)
-    monkeypatch.setattr(transfer, "WINDOW_BYTES", 300)
-    world = SmallCluster(2)
-    away = world.followers()[0]
-    for k in range(20):
-        world.put_now(b"%d" % k * 1000)
-    world.kill(away.name)
-    leader = next(node for node in world if node.driver is not None)
-    snapshot_everywhere(world, [leader.name])
-    term = leader.up.replica.term
+    monkeypatch.setattr(transfer, "WINDOW_BYTES", 1)    # one piece in each turn
+    world = SmallCluster(3)
+    away = lagging(world)
+    term = world.leader().up.replica.term
     world.start(away.name)
     world.sent.clear()
     start = world.now
-    world.run_until(lambda: world.settled() and world.serving())
-    longest = max(len([1 for s, _, m in world.sent if s == leader.name]), 1) / max(world.now - start, 0.01)
-    assert longest < 2000, "messages per second"
-    assert world.leader().up.replica.term <= term + 1
+    world.run_until(world.settled)
+    assert world.now - start > 0.1, "the transfer was to be a long one"
+    to_it = sum(1 for _, target, _ in world.sent if target == away.name)
+    assert to_it / (world.now - start) < 3000, "messages per second; pysyncobj sends 27,000 in one tick"
+    assert world.leader().up.replica.term == term
 
 
 def test_h11_every_proposal_gets_an_outcome_also_when_the_library_never_calls_back(

@@ -4,6 +4,7 @@ from cluster.api import Cluster, Listener, NodeStatus, Pending
 from cluster.errors import ApplyFailed, ClusterError, FailStop, LibraryMismatch, RaftViolated
 from cluster.node import ClusterNode
 from cluster.settings import Member, Settings
+from cluster.storage_errors import StorageError
 
 __all__ = [
     "ApplyFailed",
@@ -18,4 +19,5 @@ __all__ = [
     "Pending",
     "RaftViolated",
     "Settings",
+    "StorageError",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +36,7 @@ class Hub:
         self.budget = COMMANDS_PER_TURN_MAX         # commands that may still be executed before the turn ends
         self.exports = asyncio.Semaphore(EXPORTS_MAX)
         self.connections: set[Connection] = set()
+        self.on_serving: Callable[[], None] = lambda: None
         self._export_dir = export_dir
         self._export_numbers = itertools.count(1)
         self._loop = asyncio.get_running_loop()
@@ -60,7 +62,9 @@ class Hub:
     def serving_changed(self, serving: bool) -> None:
         """This node begins or ceases to serve."""
         log.info("this node %s", "serves" if serving else "does not serve")
-        if not serving:
+        if serving:
+            self.on_serving()
+        else:
             self.waiters.stop()
 
     def turn_ended(self) -> None:
@@ -106,6 +110,11 @@ class Hub:
     def new_export_path(self) -> Path:
         """A file that does not exist, for a snapshot on its way to a client."""
         return self._export_dir / f"export-{next(self._export_numbers)}"
+
+    def empty_export_dir(self) -> None:
+        """Make the folder for exports; what lies there is left over from a crash. Raises OSError."""
+        shutil.rmtree(self._export_dir, ignore_errors=True)
+        self._export_dir.mkdir(parents=True)
 
     def _look(self) -> None:
         self._looking = False

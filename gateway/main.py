@@ -1,0 +1,66 @@
+"""The daemon `sockpqd`: reads its arguments and configuration, runs one node, ends with a code that says why.
+
+0: stopped in an orderly way. 2: wrong arguments or configuration. 70: the node had to stop itself (fail-stop).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import click
+import uvloop
+
+from gateway import dev
+from gateway.config import Config, ConfigError, load
+from gateway.daemon import NodeFailed, run
+
+log = logging.getLogger("sockpqd")
+
+EXIT_CONFIG = 2
+EXIT_FAILED = 70
+
+CONFIG_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--config", "config_file", type=CONFIG_FILE, help="Run the node that this TOML file describes.")
+@click.option("--check-config", "check_file", type=CONFIG_FILE, help="Check a configuration file and exit.")
+@click.option("--dev", "as_dev", is_flag=True, help="Run a node alone on loopback, its data in ./sockpqd-dev.")
+@click.option("--bootstrap", is_flag=True,
+              help="Found a new cluster although not every member says that it is empty; if one is not, jobs are lost.")
+@click.version_option(version("sockpqd"), prog_name="sockpqd")
+def main(config_file: Path | None, check_file: Path | None, as_dev: bool, bootstrap: bool) -> None:
+    """One node of a replicated priority job queue."""
+    if sum((config_file is not None, check_file is not None, as_dev)) != 1:
+        raise click.UsageError("give exactly one of --config FILE, --check-config FILE and --dev")
+    try:
+        config = _config(config_file or check_file)
+    except ConfigError as error:
+        print(f"sockpqd: {error}", file=sys.stderr)
+        sys.exit(EXIT_CONFIG)
+    if check_file is not None:
+        print(f"{check_file}: good; node {config.node.name} of {len(config.cluster.members)}")
+        return
+    _log_to_stderr()
+    if bootstrap:
+        log.warning("--bootstrap: this node takes part in elections without asking the others whether they know more")
+    try:
+        uvloop.run(run(config, bootstrap=bootstrap, announce=dev.announce if as_dev else None))
+    except NodeFailed as error:
+        log.critical("the node stopped itself: %s", error)
+        sys.exit(EXIT_FAILED)
+
+
+def _config(file: Path | None) -> Config:
+    return dev.configuration(Path.cwd(), os.environ) if file is None else load(file, os.environ)
+
+
+def _log_to_stderr() -> None:
+    """One line per event. Nothing of what clients send is ever logged."""
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )

@@ -13,6 +13,7 @@ import logging
 import random
 import struct
 from collections.abc import Callable
+from typing import cast
 
 import msgspec
 
@@ -85,8 +86,7 @@ class _Connection(asyncio.Protocol):
         self.heard_at = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast(asyncio.Transport, transport)     # uvloop's are not registered as such
         self._network.connected(self)
 
     def data_received(self, data: bytes) -> None:

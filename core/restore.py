@@ -133,7 +133,7 @@ class _Builder:
         self.clone: Clone | None = None
         self.chunks: list[bytes] = []                   # of the clone
         self._last: type[Frame] | None = None           # type of the last frame
-        self._queue = ""                                # of the last waiting job
+        self._queue: str | None = None                  # of the last waiting job
         self._place: tuple[int, int] | None = None      # rank and seq of the last waiting job
         self._id = 0                                    # of the last running job
         self._seqs: set[int] = set()
@@ -182,7 +182,7 @@ class _Builder:
 
     def _add_waiting(self, frame: Waiting) -> None:
         if frame.queue != self._queue:
-            _check(frame.queue > self._queue, "queues are not in order")
+            _check(self._queue is None or self._queue < frame.queue, "queues are not in order")
             self._check_name(frame.queue)
             self._queue = frame.queue
             self._place = None

@@ -1,0 +1,139 @@
+"""Logs to feed machines with: strategies for Hypothesis, and long random ones from a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+from typing import NamedTuple
+
+from hypothesis import strategies as st
+
+from core import Applied, Done, Get, Handed, Later, Lead, Machine, Operation, Put, Return, Then, Tick
+
+QUEUES = ("a", "b", "c")
+ITEMS = ("x", "y", "i1", "i3")      # NEW makes names like the last two
+MEMBERS = ("n1", "n2", "n3")
+CLUSTER = b"sixteen bytes id"
+
+
+class LogEntry(NamedTuple):
+    """The arguments of apply, without the index."""
+
+    now_ms: int
+    seed: int
+    operations: list[Operation]
+
+
+def lead(node: str = "n1", term: int = 1, grace_ms: int = 0, expire_default: Then = Then.LATER) -> Lead:
+    """A Lead of the three members."""
+    return Lead(node, term, MEMBERS, CLUSTER, grace_ms, expire_default)
+
+
+def run(machine: Machine, *operations: Operation, now_ms: int = 0, seed: int = 0) -> Applied:
+    """Apply one entry."""
+    return machine.apply(machine.index + 1, now_ms, seed, operations)
+
+
+def ask(machine: Machine, *operations: Operation, now_ms: int = 0, seed: int = 0) -> list[object]:
+    """The replies to one entry."""
+    return list(run(machine, *operations, now_ms=now_ms, seed=seed).replies)
+
+
+def data_of(replies: list[object]) -> list[bytes]:
+    """The data of the jobs handed out."""
+    return [reply.data for reply in replies if isinstance(reply, Handed)]
+
+
+def play(machine: Machine, log: list[LogEntry]) -> Iterator[list[object]]:
+    """Apply the entries behind what the machine has; yields the replies of each."""
+    for entry in log:
+        yield list(machine.apply(machine.index + 1, *entry).replies)
+
+
+def snapshot_of(machine: Machine) -> bytes:
+    """The whole snapshot in one piece."""
+    return b"".join(machine.snapshot())
+
+
+def restored(snapshot: bytes) -> Machine:
+    """A new machine with this state."""
+    machine = Machine()
+    machine.restore([snapshot])
+    return machine
+
+
+# --- for Hypothesis
+
+_queue = st.sampled_from(QUEUES)
+_item = st.none() | st.sampled_from(ITEMS)
+_priority = st.integers(-1, 1) | st.sampled_from([-(2**63), 2**63 - 1])
+# Ids are given from 1 on, so small numbers often hit a running job.
+_id = st.integers(1, 20) | st.sampled_from([0, -1, 2**63, 2**64, 10**40])
+_expire = st.sampled_from([None, None, 0, 1, 15, 16, 17, 40, 100, 10**30])
+
+_put = st.builds(Put, _queue, _priority, st.binary(max_size=3), _item, st.booleans())
+_get = st.builds(
+    Get,
+    st.none() | st.lists(_queue, max_size=3).map(tuple),
+    _expire,
+    st.sampled_from(Then),
+    _item,
+    st.booleans(),
+)
+_end = st.builds(Done, _id) | st.builds(Later, _id) | st.builds(Return, _id)
+_lead = st.builds(
+    Lead,
+    st.sampled_from(MEMBERS),
+    st.integers(1, 5),
+    st.just(MEMBERS),
+    st.just(CLUSTER),
+    st.sampled_from([0, 30, 1000]),
+    st.sampled_from([Then.LATER, Then.DONE]),
+)
+operations = st.one_of(_put, _put, _get, _get, _end, _end, st.builds(Tick), _lead)
+entries = st.builds(
+    LogEntry,
+    st.integers(0, 300),
+    st.integers(0, 2**64 - 1),
+    st.lists(operations, max_size=6),
+)
+logs = st.lists(entries, max_size=25)
+
+
+# --- long ones
+
+def random_log(seed: int, length: int) -> list[LogEntry]:
+    """A log of `length` entries in which most operations hit something: a machine that plays along tells the ids."""
+    random = Random(seed)
+    machine = Machine()
+    now_ms = 1_700_000_000_000
+    log = [LogEntry(now_ms, 0, [lead(expire_default=random.choice([Then.LATER, Then.DONE]))])]
+    machine.apply(1, *log[0])
+    ids: list[int] = []
+    while len(log) < length:
+        now_ms += random.choice([-20, 0, 1, 5, 30, 200])
+        operations = [_random_operation(random, ids) for _ in range(random.randrange(8))]
+        if random.random() < 0.02:
+            operations.insert(0, lead(random.choice(MEMBERS), machine.term + 1, random.choice([0, 50])))
+        log.append(LogEntry(now_ms, random.getrandbits(64), operations))
+        applied = machine.apply(len(log), *log[-1])
+        ids += [reply.id for reply in applied.replies if isinstance(reply, Handed)]
+        ids = ids[-30:]
+    return log
+
+
+def _random_operation(random: Random, ids: list[int]) -> Operation:
+    queues = [f"queue_{number}" for number in range(6)]
+    items = [f"item_{number}" for number in range(4)]
+    kind = random.random()
+    if kind < 0.4:
+        data = random.randbytes(random.randrange(20))
+        item = random.choice([None, None, *items])
+        return Put(random.choice(queues), random.randrange(-2, 3), data, item, random.random() < 0.1)
+    if kind < 0.75:
+        asked = random.choice([None, tuple(random.sample(queues, 1)), tuple(random.sample(queues, 3))])
+        item = random.choice([None, None, None, *items])
+        expire_ms = random.choice([None, 10, 100, 1000])
+        return Get(asked, expire_ms, random.choice(list(Then)), item, random.random() < 0.1)
+    ending = random.choice([Done, Done, Later, Return])
+    return ending(random.choice(ids) if ids else 0)

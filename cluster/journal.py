@@ -20,14 +20,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, overload
-
-import msgpack
+from typing import overload
 
 from cluster import frames
 from cluster.disk import Disk
-from cluster.entries import EntriesView, Entry, EntryTable
+from cluster.entries import EntriesView, Entry
 from cluster.frames import Header, PlacedRecord, Record
+from cluster.journal_state import JournalState, Restated
 from cluster.segment import SEGMENT_BYTES, Segments
 from cluster.storage_errors import JournalDamaged, JournalTooNew, StorageInUse
 
@@ -39,23 +38,12 @@ _LIST_ENTRIES_MAX = 256         # longer slices are not copied
 _STATE_BYTES_MAX = 1024         # bound on the STATE record that a frame gets when it begins a segment
 
 
-class _State(NamedTuple):
-    """What a segment's first record restates."""
-
-    first: int          # entries first..next-1 are in the journal
-    next: int
-    covered: int
-    term: int
-    vote: str | None
-    voter: bool
-
-
 class Journal(Sequence[Entry]):
     """The log as pysyncobj wants it, durable after sync().
 
-    Read-only attributes: `first_index`, `last_index`, `last_term` (0 while there is no entry), `voter` (may this node
-    vote? durable; False in a new journal), `clears` (how often clear() was called), `bytes_total` (length of the
-    commands that the newest snapshot does not cover: the measure for compaction).
+    Read-only attributes: `first_index`, `last_index`, `last_term` (0 while there is no entry), `clears` (how often
+    clear() was called), `bytes_total` (length of the commands that the newest snapshot does not cover: the measure for
+    compaction).
 
     An OSError means that the disk failed and the node must stop; after a failed write or sync every further change is
     refused with the same error, because nobody knows what is on the disk then. Only where the disk was full before
@@ -83,14 +71,11 @@ class Journal(Sequence[Entry]):
         self.first_index = 1
         self.last_index = 0
         self.last_term = 0
-        self.voter = False
         self.clears = 0
         self.bytes_total = 0
-        self._term = 0
-        self._vote: str | None = None
+        self._state = JournalState()
+        self._table = self._state.table
         self._commit = 0
-        self._covered = 0                           # index up to which the newest snapshot makes the log superfluous
-        self._table = EntryTable()
         self._recent: list[Entry] = []              # the newest entries, among them all that are not on disk yet
         self._recent_first = 1                      # index of the first of them
         self._recent_bytes = 0
@@ -103,7 +88,7 @@ class Journal(Sequence[Entry]):
         self._failed: OSError | None = None
         self._disk = disk
         self._segments = Segments(directory, disk, segment_bytes)
-        self._synced_state: _State | None = None
+        self._synced_state: Restated | None = None  # what a new segment begins with
         self._lock: int | None = None
 
     # Opening
@@ -121,49 +106,33 @@ class Journal(Sequence[Entry]):
         self.first_index = self._table.first
         self.last_index = self._table.next - 1
         self._forget_commands()
-        self.bytes_total = self._table.bytes_between(self._covered, self._table.next)
+        self.bytes_total = self._table.bytes_between(self._state.covered, self._table.next)
         self._commit_synced = self._commit
         self._segments.try_to_prepare()
 
     def _begin(self) -> None:
         """A new journal: its first frame says that nothing is known."""
         self._segments.start(self._disk.random_bytes(8))
-        self._synced_state = self._state()
-        self._write([self._state_record()])
+        self._synced_state = self._state.restated()
+        self._write([self._state_record(self._synced_state)])
 
     def _replay(self, segment: int, data: bytes, header: Header, records: list[PlacedRecord]) -> None:
-        table = self._table
+        state = self._state
         self._commit = header.commit_index
         for kind, a, b, offset, length, crc in records:
             if kind == frames.ENTRY:
-                table.append(a, b, length, crc)
-                table.put(a, segment, offset)
-            elif kind == frames.TRUNCATE:
-                table.truncate(a)
-            elif kind == frames.PREFIX:
-                table.drop(a)
-                self._covered = b
-            elif kind == frames.CLEAR:
-                table.reset(1)
-                self._covered = 0
-            elif kind == frames.TERM:
-                self._term, self._vote = a, data[offset:offset + length].decode() if b else None
-            elif kind == frames.VOTER:
-                self.voter = bool(a)
-            elif kind == frames.STATE:
-                self._replay_state(segment, _State(**msgpack.unpackb(data[offset:offset + length])))
-        self._synced_state = self._state()
-
-    def _replay_state(self, segment: int, state: _State) -> None:
-        if self._synced_state is None:
-            self._covered, self._term, self._vote, self.voter = state.covered, state.term, state.vote, state.voter
-            self._table.reset(state.first)
-            self._table.append_missing(state.next - state.first)
-        elif self._state()._replace(covered=state.covered) != state:
-            self._segments.damaged(segment, 0, "it does not continue the segment before it")
+                state.table.append(a, b, length, crc)
+                state.table.put(a, segment, offset)
+            elif kind != frames.STATE:
+                state.apply(kind, a, b, data[offset:offset + length])
+            elif self._synced_state is None:
+                state.begin(data[offset:offset + length])
+            elif not state.agrees(data[offset:offset + length]):
+                self._segments.damaged(segment, 0, "it does not continue the segment before it")
+        self._synced_state = state.restated()
 
     def _check_complete(self) -> None:
-        missing = self._table.missing()
+        missing = self._state.table.missing()
         if missing is not None:
             self._segments.damaged(self._segments.active, 0, f"entry {missing} is missing: an older segment is gone")
 
@@ -191,8 +160,6 @@ class Journal(Sequence[Entry]):
         self.clears += 1
         self._pending = [record for record in self._pending if record.kind in (frames.TERM, frames.VOTER)]
         self._change(frames.CLEAR)
-        self._table.reset(1)
-        self._covered = 0
         self.first_index, self.last_index = 1, 0
         self.bytes_total = 0
         self._shrunk = True
@@ -203,9 +170,8 @@ class Journal(Sequence[Entry]):
         index = self.first_index + position
         if index > self.last_index:
             return
+        self.bytes_total -= self._table.bytes_between(max(index, self._state.covered), self._table.next)
         self._change(frames.TRUNCATE, index)
-        self.bytes_total -= self._table.bytes_between(max(index, self._covered), self._table.next)
-        self._table.truncate(index)
         self.last_index = index - 1
         self._shrunk = True
         if index <= self._recent_first:
@@ -224,10 +190,9 @@ class Journal(Sequence[Entry]):
         index = self.first_index + position
         if index > self.last_index:
             raise ValueError(f"entries before {index} are to be removed, the last one is {self.last_index}")
-        keep = max(self._table.first, min(self._covered, index))
+        keep = max(self._table.first, min(self._state.covered, index))
         self._cover(index)
-        self._change(frames.PREFIX, keep, self._covered)
-        self._table.drop(keep)
+        self._change(frames.PREFIX, keep, self._state.covered)
         self._show_from(max(self.first_index, keep))
         self._shrunk = True
 
@@ -237,9 +202,9 @@ class Journal(Sequence[Entry]):
         self._show_from(self.first_index + position)
 
     def _cover(self, index: int) -> None:
-        if index > self._covered:
-            self.bytes_total -= self._table.bytes_between(self._covered, index)
-            self._covered = index
+        if index > self._state.covered:
+            self.bytes_total -= self._table.bytes_between(self._state.covered, index)
+            self._state.covered = index
 
     def _show_from(self, index: int) -> None:
         self.first_index = index
@@ -287,16 +252,15 @@ class Journal(Sequence[Entry]):
 
     def setCurrentTerm(self, term: int, vote: str | None) -> None:
         """Term, and for whom this node voted in it (None: for nobody yet)."""
-        self._term, self._vote = term, vote
         self._change(frames.TERM, term, 0 if vote is None else 1, (vote or "").encode())
 
     def getCurrentTerm(self) -> int:
         """The term set last, 0 in a new journal."""
-        return self._term
+        return self._state.term
 
     def getVotedForNodeId(self) -> str | None:
         """The vote set last."""
-        return self._vote
+        return self._state.vote
 
     def onOneSecondTimer(self) -> None:
         """Once a second: put a new commit index on disk, and look for space again after the disk was full."""
@@ -309,6 +273,11 @@ class Journal(Sequence[Entry]):
     # For the rest of the cluster
 
     @property
+    def voter(self) -> bool:
+        """May this node vote? Durable; False in a new journal."""
+        return self._state.voter
+
+    @property
     def unsynced(self) -> bool:
         """Is something waiting for sync()? A new commit index alone does not count."""
         return bool(self._pending)
@@ -316,7 +285,7 @@ class Journal(Sequence[Entry]):
     @property
     def empty(self) -> bool:
         """Has this journal never known more than pysyncobj's first entry (index 1, term 0), a term or a vote?"""
-        return self.last_index <= 1 and self.last_term == 0 and self._term == 0 and self._vote is None
+        return self.last_index <= 1 and self.last_term == 0 and self._state.term == 0 and self._state.vote is None
 
     @property
     def room_bytes(self) -> int:
@@ -348,8 +317,7 @@ class Journal(Sequence[Entry]):
 
     def set_voter(self) -> None:
         """This node knows enough to vote, from the next sync() on for ever."""
-        if not self.voter:
-            self.voter = True
+        if not self._state.voter:
             self._change(frames.VOTER, 1)
 
     def sync(self) -> None:
@@ -382,15 +350,11 @@ class Journal(Sequence[Entry]):
         if self._failed is not None:
             raise self._failed
         self._pending.append(Record(kind, a, b, body, frames.body_crc(a, body)))
+        self._state.apply(kind, a, b, body)
 
-    def _state(self) -> _State:
-        return _State(self._table.first, self._table.next, self._covered, self._term, self._vote, self.voter)
-
-    def _state_record(self) -> Record:
-        """The state before the records that are to be written now."""
-        state: Any = self._synced_state
-        body: bytes = msgpack.packb(state._asdict())
-        size = self._segments.active_bytes
+    def _state_record(self, state: Restated) -> Record:
+        """First in a segment: its size and number, and the state before the records that follow."""
+        body, size = state.pack(), self._segments.active_bytes
         return Record(frames.STATE, size, self._segments.active, body, frames.body_crc(size, body))
 
     def _write(self, records: list[Record]) -> None:
@@ -401,7 +365,8 @@ class Journal(Sequence[Entry]):
         pieces, length = frames.encode(records, segments.journal_id, segments.sequence + 1, commit)
         if not segments.fits(length):
             segments.advance(length + _STATE_BYTES_MAX)
-            records = [self._state_record(), *records]
+            assert self._synced_state is not None
+            records = [self._state_record(self._synced_state), *records]
             pieces, length = frames.encode(records, segments.journal_id, segments.sequence + 1, commit)
             begins = True
         offset = segments.position + frames.HEADER.size + frames.RECORD.size * len(records)
@@ -416,7 +381,7 @@ class Journal(Sequence[Entry]):
             offset += len(body)
         self._commit_due = False
         self._commit_synced = commit
-        self._synced_state = self._state()
+        self._synced_state = self._state.restated()
         if begins:
             segments.try_to_prepare()
 

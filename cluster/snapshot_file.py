@@ -127,11 +127,17 @@ class SnapshotFile:
         if self.read(self._end, _TRAILER.size) != expected:
             raise self._damaged("it has changed since it was written")
 
-    def verify(self) -> None:
-        """Read it all; raises SnapshotDamaged or OSError."""
-        for _ in self.stream():
-            pass
-
     def close(self) -> None:
         """Close the file."""
         self._disk.close(self._file)
+
+
+def verify(disk: Disk, path: Path) -> Contents:
+    """Check every byte of a snapshot; returns what it says of itself. Raises as SnapshotFile does."""
+    file = SnapshotFile(disk, path)
+    try:
+        for _ in file.stream():
+            pass
+        return file.contents
+    finally:
+        file.close()

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -24,6 +23,7 @@ from cluster.child import Child, Inline, Job
 from cluster.disk import Disk
 from cluster.entries import Entry
 from cluster.journal import Journal
+from cluster.snapshot_directory import SnapshotDirectory
 from cluster.snapshot_file import Contents, SnapshotFile
 from cluster.storage_errors import START_EMPTY, SnapshotDamaged, SnapshotTooNew
 
@@ -31,13 +31,10 @@ __all__ = ["IncomingSnapshot", "OutgoingSnapshot", "SnapshotDamaged", "SnapshotS
 
 log = logging.getLogger("sockpqd.cluster")
 
-KEPT = 2
 RETRY_S = 10.0          # after a snapshot could not be written (a full disk, say) the store is busy for so long
 
 # pysyncobj's SERIALIZER_STATE
 NOT_SERIALIZING, SERIALIZING, SUCCESS, FAILED = range(4)
-
-_NAME = re.compile(r"snapshot-(\d{16})")
 
 
 class State(Protocol):
@@ -67,18 +64,20 @@ class SnapshotStore:
         `fork`: write in a forked child (False: at once, for simulations). `clock`: seconds. Raises SnapshotDamaged (the
         node must not take part), SnapshotTooNew and OSError.
         """
-        store = cls(directory, disk, journal, machine, fork=fork, clock=clock)
-        store._choose()
+        store = cls(SnapshotDirectory(directory, disk), disk, journal, machine, fork=fork, clock=clock)
+        newest = store._files.choose(journal)
+        if newest:
+            store._use(newest)
         return store
 
     def __init__(
-        self, directory: Path, disk: Disk, journal: Journal, machine: State, *, fork: bool,
+        self, files: SnapshotDirectory, disk: Disk, journal: Journal, machine: State, *, fork: bool,
         clock: Callable[[], float],
     ) -> None:
         self.load_error: BaseException | None = None
         self.newest_index = 0
         self.newest_bytes = 0
-        self._directory = directory
+        self._files = files
         self._disk = disk
         self._journal = journal
         self._machine = machine
@@ -87,76 +86,14 @@ class SnapshotStore:
         self._job: Job | None = None            # writing a snapshot
         self._job_id: int | None = None         # the name pysyncobj gave to it
         self._job_index = 0
-        self._job_path = directory
+        self._job_path = Path()
         self._retry_at = float("-inf")
         self._expected: IncomingSnapshot | None = None
         self._received = False
 
-    def path(self, index: int) -> Path:
-        """The file of the snapshot that ends with entry `index`."""
-        return self._directory / f"snapshot-{index:016d}"
-
-    # Opening
-
-    def _choose(self) -> None:
-        self._disk.make_directory(self._directory)
-        for name in self._disk.names(self._directory):
-            if name.endswith(".tmp"):           # of a process that died
-                self._disk.unlink(self._directory / name)
-        indexes = self._indexes()
-        damaged: list[tuple[int, SnapshotDamaged]] = []
-        contents: Contents | None = None
-        for index in reversed(indexes):
-            try:
-                contents = _verify(self._disk, self.path(index))
-            except SnapshotDamaged as error:
-                log.error("%s", error)
-                damaged.append((index, error))
-                continue
-            self._use(index)
-            break
-        self._check_journal(contents, damaged)
-        for index, _ in damaged:
-            self._disk.rename(self.path(index), self._directory / f"{self.path(index).name}.damaged")
-        if damaged:
-            used = f"snapshot {contents.last[1]} and the journal" if contents else "the whole journal"
-            log.error("the state is recovered from %s instead, nothing is lost", used)
-            self._disk.sync_directory(self._directory)
-
-    def _indexes(self) -> list[int]:
-        names = self._disk.names(self._directory)
-        return sorted(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
-
     def _use(self, index: int) -> None:
         """From now on this is the newest one."""
-        file = self._disk.open(self.path(index))
-        try:
-            self.newest_index, self.newest_bytes = index, self._disk.size(file)
-        finally:
-            self._disk.close(file)
-
-    def _check_journal(self, contents: Contents | None, damaged: list[tuple[int, SnapshotDamaged]]) -> None:
-        """Snapshot and journal together must hold everything that this node may have promised."""
-        journal = self._journal
-        if damaged and journal.last_index < damaged[0][0]:
-            raise SnapshotDamaged(f"{damaged[0][1]}, and the journal ends before it. {START_EMPTY}")
-        if contents is None:
-            if journal.first_index > 1:
-                reason = damaged[0][1] if damaged else f"{self._directory} holds no snapshot"
-                raise SnapshotDamaged(f"{reason}, and the journal begins with entry {journal.first_index}. {START_EMPTY}")
-        elif journal.last_index >= contents.last[1]:
-            self._check_reach(contents, damaged)
-
-    def _check_reach(self, contents: Contents, damaged: list[tuple[int, SnapshotDamaged]]) -> None:
-        journal, (_, index, term) = self._journal, contents.last
-        if journal.first_index > contents.prev[1]:
-            raise SnapshotDamaged(
-                f"snapshot {self.path(index)} is older than the journal, which begins with entry {journal.first_index}:"
-                f" a newer snapshot is missing{' or damaged' if damaged else ''}. {START_EMPTY}"
-            )
-        # A tail of another term is legitimate behind a snapshot that was just received: the library removes it.
-        if damaged and journal.term_at(index) != term:
-            raise SnapshotDamaged(f"{damaged[0][1]}, and the journal does not continue the one before it. {START_EMPTY}")
+        self.newest_index, self.newest_bytes = index, self._files.size(index)
 
     def newest_path(self) -> str:
         """For pysyncobj, which only asks whether this file exists: one that does as soon as there is a snapshot."""
@@ -176,7 +113,7 @@ class SnapshotStore:
         _, last, prev, nodes = data
         contents = Contents(last, prev, sorted(node.id for node in nodes))
         self._job_id, self._job_index = id, last[1]
-        self._job_path = temporary = self._temporary(self.path(last[1]).name)
+        self._job_path = temporary = self._files.temporary(self._files.path(last[1]).name)
         try:
             self._job = self._start_job(lambda: self._write(temporary, contents))
         except OSError as error:
@@ -184,12 +121,7 @@ class SnapshotStore:
 
     def _write(self, temporary: Path, contents: Contents) -> None:
         snapshot_file.write(self._disk, temporary, contents, self._machine.snapshot())
-        self._disk.rename(temporary, self.path(contents.last[1]))
-        self._disk.sync_directory(self._directory)
-
-    def _temporary(self, name: str) -> Path:
-        """A name of which a child of an earlier process, should it still be alive, knows nothing."""
-        return self._directory / f"{name}-{self._disk.random_bytes(4).hex()}.tmp"
+        self._files.put(temporary, contents.last[1])
 
     def checkSerializing(self) -> tuple[int, int | None]:
         """pysyncobj, each tick: how the writing goes. SUCCESS and FAILED are told once."""
@@ -203,27 +135,14 @@ class SnapshotStore:
             self._write_failed(error)
             return FAILED, self._job_id
         self._use(self._job_index)
-        self._prune()
+        self._files.prune(self._job_index)
         log.info("snapshot up to entry %d written, %d bytes", self.newest_index, self.newest_bytes)
         return SUCCESS, self._job_id
 
     def _write_failed(self, error: str) -> None:
         log.warning("the snapshot up to entry %d could not be written: %s", self._job_index, error)
         self._retry_at = self._clock() + RETRY_S
-        self._remove(self._job_path)
-
-    def _remove(self, path: Path) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            self._disk.unlink(path)
-
-    def _prune(self) -> None:
-        """Keep the newest two; what was set aside as damaged has served its time."""
-        for index in self._indexes()[:-KEPT]:
-            if index != self.newest_index:
-                self._remove(self.path(index))
-        for name in self._disk.names(self._directory):
-            if name.endswith(".damaged"):
-                self._remove(self._directory / name)
+        self._files.remove(self._job_path)
 
     def export(self, path: Path) -> Job:
         """Begin to write the machine's stream alone to a new file; poll the job. Raises OSError."""
@@ -243,7 +162,7 @@ class SnapshotStore:
         if self._job is not None:
             self._job.kill()
             self._job = None
-            self._remove(self._job_path)
+            self._files.remove(self._job_path)
 
     # Loading
 
@@ -257,7 +176,7 @@ class SnapshotStore:
 
     def _load(self) -> tuple[None, Entry, Entry, list[str]]:
         received, self._received = self._received, False
-        file = SnapshotFile(self._disk, self.path(self.newest_index))
+        file = SnapshotFile(self._disk, self._files.path(self.newest_index))
         try:
             self._machine.restore(file.stream())
         finally:
@@ -278,7 +197,8 @@ class SnapshotStore:
         if journal.term_at(last[1]) != last[2]:
             return                  # all of the log is older, or contradicts what is committed: wiping it is right
         if journal.term_at(prev[1]) is None or journal.entry(prev[1]) != prev or journal.entry(last[1]) != last:
-            raise SnapshotDamaged(f"{self.path(last[1])} and the journal disagree about entry {last[1]}. {START_EMPTY}")
+            path = self._files.path(last[1])
+            raise SnapshotDamaged(f"{path} and the journal disagree about entry {last[1]}. {START_EMPTY}")
         journal.align(prev[1] - journal.first_index)
 
     # Sending and receiving
@@ -306,34 +226,23 @@ class SnapshotStore:
         """The newest snapshot for sending. Raises LookupError when there is none, OSError."""
         if not self.newest_index:
             raise LookupError("there is no snapshot to send")
-        return OutgoingSnapshot(self._disk, self.path(self.newest_index))
+        return OutgoingSnapshot(self._disk, self._files.path(self.newest_index))
 
     def begin_incoming(self, peer: str) -> IncomingSnapshot:
         """A new file for a snapshot that `peer` sends. Raises OSError."""
-        return IncomingSnapshot(self, self._disk, self._temporary(f"incoming-{peer}"))
+        return IncomingSnapshot(self, self._disk, self._files.temporary(f"incoming-{peer}"))
 
     def take_over(self, temporary: Path, index: int) -> None:
         """IncomingSnapshot: give a verified file its name; it replaces what this node has."""
         self._drop_job()            # it would report an older state as the newest
-        self._disk.rename(temporary, self.path(index))
-        self._disk.sync_directory(self._directory)
+        self._files.put(temporary, index)
         self._use(index)
         self._received = True
-        self._prune()
+        self._files.prune(index)
 
     def close(self) -> None:
         """Stop a child that is writing."""
         self._drop_job()
-
-
-def _verify(disk: Disk, path: Path) -> Contents:
-    """What a snapshot says of itself, once all its bytes are checked. Raises as SnapshotFile does."""
-    file = SnapshotFile(disk, path)
-    try:
-        file.verify()
-        return file.contents
-    finally:
-        file.close()
 
 
 class OutgoingSnapshot:
@@ -384,7 +293,7 @@ class IncomingSnapshot:
         assert self._file is not None
         self._disk.sync(self._file)
         self._close()
-        _, self._index, term = _verify(self._disk, self._path).last
+        _, self._index, term = snapshot_file.verify(self._disk, self._path).last
         return self._index, term
 
     def install(self) -> None:

@@ -1,0 +1,69 @@
+"""What the records of a journal add up to. Live changes and the replay at the start go through the same apply()."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgpack
+
+from cluster import frames
+from cluster.entries import EntryTable
+
+
+class Restated(NamedTuple):
+    """The state in short: the body of a STATE record, as a MessagePack map with these keys."""
+
+    first: int          # entries first..next-1 are in the journal
+    next: int
+    covered: int
+    term: int
+    vote: str | None
+    voter: bool
+
+    def pack(self) -> bytes:
+        """The body."""
+        body: bytes = msgpack.packb(self._asdict())
+        return body
+
+
+class JournalState:
+    """Everything durable except the commit index, which is in the header of each frame, and the commands themselves."""
+
+    def __init__(self) -> None:
+        self.table = EntryTable()
+        self.covered = 0                # index up to which the newest snapshot makes the log superfluous
+        self.term = 0
+        self.vote: str | None = None
+        self.voter = False
+
+    def apply(self, kind: int, a: int, b: int, body: bytes) -> None:
+        """Execute a record other than ENTRY and STATE."""
+        if kind == frames.TRUNCATE:
+            self.table.truncate(a)
+        elif kind == frames.PREFIX:
+            self.table.drop(a)
+            self.covered = b
+        elif kind == frames.CLEAR:
+            self.table.reset(1)
+            self.covered = 0
+        elif kind == frames.TERM:
+            self.term, self.vote = a, body.decode() if b else None
+        elif kind == frames.VOTER:
+            self.voter = bool(a)
+        else:
+            raise ValueError(f"record of kind {kind}")
+
+    def restated(self) -> Restated:
+        """The state in short."""
+        return Restated(self.table.first, self.table.next, self.covered, self.term, self.vote, self.voter)
+
+    def begin(self, body: bytes) -> None:
+        """Take over the state that the oldest segment restates; its entries are missing until they are removed."""
+        restated = Restated(**msgpack.unpackb(body))
+        self.covered, self.term, self.vote, self.voter = restated[2:]
+        self.table.reset(restated.first)
+        self.table.append_missing(restated.next - restated.first)
+
+    def agrees(self, body: bytes) -> bool:
+        """Does a later segment restate what we have? (Not so `covered`: align() moves it without a record.)"""
+        return Restated(**msgpack.unpackb(body)) == self.restated()._replace(covered=msgpack.unpackb(body)["covered"])

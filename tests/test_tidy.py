@@ -1,0 +1,190 @@
+"""Style as a test: which package may know which, what core must stay away from, and that nothing grows out of sight."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+# Where each package lives, and which others it may know.
+PACKAGES = {
+    "core": ("core", ()),
+    "cluster": ("cluster", ("core",)),
+    "gateway": ("gateway", ("core", "cluster")),
+    "sockpq": ("client/src/sockpq", ()),
+    "pqctl": ("pqctl", ("sockpq",)),
+    "bench": ("bench", ("sockpq",)),
+}
+# Other packages import the face of a package, its __init__; this module belongs to a face as well.
+FACES = ("cluster.api",)
+
+# Everything core needs. There is no clock, no randomness and no input or output in any of these.
+CORE_IMPORTS = {"__future__", "bisect", "collections", "enum", "hashlib", "msgspec", "re", "sortedcontainers", "typing"}
+# The first two differ between two processes, the others reach out of the machine or are not exact.
+CORE_BUILTINS_FORBIDDEN = {"hash", "id", "open", "print", "input", "exec", "eval", "__import__", "float", "round"}
+
+LIBRARY_MODULES = ("cluster/library.py", "cluster/replica.py")      # all that may know pysyncobj
+
+FUNCTION_LINES_MAX = 60
+FILE_LINES_MAX = 400
+LEFTOVERS = ("TODO", "FIXME", "XXX")
+
+
+def findings(path: str, source: str, faces: dict[str, set[str]]) -> list[str]:
+    """What is wrong with the file `path` (from the root) of one of the packages. `faces`: the names each exports."""
+    package = next(name for name, (folder, _) in PACKAGES.items() if path.startswith(f"{folder}/"))
+    tree = ast.parse(source)
+    found = [*_size(source, tree), *_imports(path, package, tree, faces)]
+    if package == "core":
+        found += _impurities(tree)
+    return [f"{path}: {finding}" for finding in found]
+
+
+def _size(source: str, tree: ast.AST) -> Iterator[str]:
+    lines = source.splitlines()
+    if len(lines) > FILE_LINES_MAX:
+        yield f"{len(lines)} lines"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            if length > FUNCTION_LINES_MAX:
+                yield f"{node.name} has {length} lines"
+    for number, line in enumerate(lines, start=1):
+        for leftover in LEFTOVERS:
+            if leftover in line:
+                yield f"{leftover} in line {number}"
+
+
+def _imports(path: str, package: str, tree: ast.AST, faces: dict[str, set[str]]) -> Iterator[str]:
+    for module, names in _imported(tree):
+        top = module.partition(".")[0]
+        if top == "pysyncobj" and path not in LIBRARY_MODULES:
+            yield "imports pysyncobj"
+        if package == "core" and top not in CORE_IMPORTS | {"core"}:
+            yield f"core imports {module}"
+        if package == "sockpq" and top != "sockpq" and top not in sys.stdlib_module_names:
+            yield f"the client library imports {module}"
+        if top not in PACKAGES or top == package:
+            continue
+        if top not in PACKAGES[package][1]:
+            yield f"{package} imports {module}"
+        elif module in FACES:
+            continue
+        elif module != top:
+            yield f"imports {module} behind the face of {top}"
+        else:
+            yield from (f"imports {name}, which {top} does not export" for name in names if name not in faces[top])
+
+
+def _imported(tree: ast.AST) -> Iterator[tuple[str, list[str]]]:
+    """Each module imported, with the names taken from it. Our own imports are all absolute (ruff's TID sees to it)."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, []) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield node.module or "", [alias.name for alias in node.names]
+
+
+def _impurities(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in CORE_BUILTINS_FORBIDDEN:
+            yield f"{node.id} in line {node.lineno}"
+        elif isinstance(node, ast.Constant) and isinstance(node.value, float):
+            yield f"float in line {node.lineno}"
+        elif isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Div):
+            yield f"division that makes a float in line {node.lineno}"
+        elif isinstance(node, ast.For | ast.comprehension) and _is_set(node.iter):
+            yield f"iteration over a set in line {node.iter.lineno}"
+
+
+def _is_set(node: ast.expr) -> bool:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return node.func.id in ("set", "frozenset")
+    return isinstance(node, ast.Set | ast.SetComp)
+
+
+def exported(source: str) -> set[str]:
+    """The names in __all__."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign) and any(isinstance(to, ast.Name) and to.id == "__all__" for to in node.targets):
+            return set(ast.literal_eval(node.value))
+    return set()
+
+
+@pytest.fixture(scope="module")
+def faces() -> dict[str, set[str]]:
+    """What each package exports."""
+    inits = {name: ROOT / folder / "__init__.py" for name, (folder, _) in PACKAGES.items()}
+    return {name: exported(init.read_text()) for name, init in inits.items() if init.exists()}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_package_is_tidy(package: str, faces: dict[str, set[str]]) -> None:
+    found = []
+    for path in sorted((ROOT / PACKAGES[package][0]).rglob("*.py")):
+        found += findings(path.relative_to(ROOT).as_posix(), path.read_text(), faces)
+    assert not found, "\n".join(found)
+
+
+def test_core_is_there_to_be_looked_at() -> None:
+    assert len(list((ROOT / "core").glob("*.py"))) > 10
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "finding"),
+    [
+        ("core/a.py", "import cluster", "core imports cluster"),
+        ("core/a.py", "from gateway import main", "core imports gateway"),
+        ("cluster/a.py", "from gateway import main", "cluster imports gateway"),
+        ("gateway/a.py", "from sockpq import Client", "gateway imports sockpq"),
+        ("client/src/sockpq/a.py", "from core import Machine", "sockpq imports core"),
+        ("client/src/sockpq/a.py", "import msgspec", "the client library imports msgspec"),
+        ("pqctl/a.py", "from cluster import ClusterNode", "pqctl imports cluster"),
+        ("bench/a.py", "import gateway.main", "bench imports gateway.main"),
+        ("gateway/a.py", "from core.machine import Machine", "imports core.machine behind the face of core"),
+        ("gateway/a.py", "import core.machine", "imports core.machine behind the face of core"),
+        ("gateway/a.py", "from core import machine", "imports machine, which core does not export"),
+        ("gateway/a.py", "def f():\n    import core.state", "imports core.state behind the face of core"),
+        ("gateway/a.py", "import pysyncobj", "imports pysyncobj"),
+        ("cluster/guard.py", "from pysyncobj.node import Node", "imports pysyncobj"),
+        *(
+            ("core/a.py", f"import {module}", f"core imports {module}")
+            for module in ("time", "datetime", "random", "secrets", "uuid", "os", "socket", "asyncio", "logging")
+        ),
+        ("core/a.py", "x = hash('q')", "hash in line 1"),
+        ("core/a.py", "x = sorted([], key=id)", "id in line 1"),
+        ("core/a.py", "x = 0.5", "float in line 1"),
+        ("core/a.py", "x = 1 / 2", "division that makes a float in line 1"),
+        ("core/a.py", "x = 1\nx /= 2", "division that makes a float in line 2"),
+        ("core/a.py", "for x in {1, 2}: pass", "iteration over a set in line 1"),
+        ("core/a.py", "y = [x for x in set('ab')]", "iteration over a set in line 1"),
+        ("pqctl/a.py", "def f():\n" + "    pass\n" * 60, "f has 61 lines"),
+        ("pqctl/a.py", "async def f():\n" + "    pass\n" * 60, "f has 61 lines"),
+        ("pqctl/a.py", "pass\n" * 401, "401 lines"),
+        ("pqctl/a.py", "x = 1\n# TO" "DO: more", "TO" "DO in line 2"),
+        ("pqctl/a.py", "x = 1   # FIX" "ME", "FIX" "ME in line 1"),
+    ],
+)
+def test_what_is_not_tidy_is_found(path: str, source: str, finding: str) -> None:
+    assert f"{path}: {finding}" in findings(path, source, {"core": {"Machine"}, "cluster": {"ClusterNode"}})
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("core/a.py", "from core.machine import Machine\nfrom collections.abc import Iterator\nimport msgspec"),
+        ("core/a.py", "x = 7 // 2\nfor y in sorted({1, 2}): pass\ntype(x)"),
+        ("cluster/library.py", "import pysyncobj"),
+        ("gateway/a.py", "from core import Machine\nfrom cluster.api import Cluster\nimport os"),
+        ("pqctl/a.py", "from sockpq import Client\nimport click"),
+        ("pqctl/a.py", "def f():\n" + "    pass\n" * 59),
+        ("pqctl/a.py", "pass\n" * 400),
+    ],
+)
+def test_what_is_tidy_is_not_found(path: str, source: str) -> None:
+    assert findings(path, source, {"core": {"Machine"}, "sockpq": {"Client"}}) == []

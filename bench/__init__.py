@@ -1,0 +1,1 @@
+"""The demo, a local cluster of real nodes, and the benchmark programs for users."""

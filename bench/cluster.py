@@ -1,0 +1,260 @@
+"""A cluster of real nodes on loopback, for the demo, the benchmarks and the system tests.
+
+    with LocalCluster(nodes=3) as cluster:
+        client = sockpq.Client(cluster.servers)
+        cluster.kill(cluster.wait_for_leader())
+
+Every process is ended and every file removed when the block ends, also when this process is killed.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+
+from sockpq import ServerView, survey
+
+from bench.guardian import Guardian
+from bench.node import Node, NodeError, Settings, write_config
+from bench.ports import HOST, free_ports
+
+START_ATTEMPTS = 5
+POLL_S = 0.01
+ASK_S = 0.5
+STOP_S = 15.0
+IN_USE = "address already in use"
+
+
+class LocalCluster:
+    """`nodes` real sockpqd processes named n1, n2, .. with data below a temporary directory."""
+
+    def __init__(
+        self, nodes: int = 3, config: Settings | None = None, directory: Path | None = None, ready_s: float = 20.0
+    ) -> None:
+        """`config`: further configuration of every node, e.g. {"raft": {"failover_grace_ms": 0}}.
+
+        `directory`: where the temporary directory is made (None: the system's place); `ready_s`: seconds a start may
+        take.
+        """
+        self.names = [f"n{number + 1}" for number in range(nodes)]
+        self._config: Settings = config or {}
+        self._directory = directory
+        self._ready_s = ready_s
+        self._nodes: dict[str, Node] = {}
+        self._guardian: Guardian | None = None
+        self.folder = Path()
+
+    def __enter__(self) -> LocalCluster:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    # the whole
+
+    def start(self) -> None:
+        """Start all nodes and wait until one serves; raises NodeError."""
+        self.folder = Path(tempfile.mkdtemp(prefix="sockpqd-", dir=self._directory))
+        self._guardian = Guardian(self.folder)
+        try:
+            for attempt in range(START_ATTEMPTS):
+                self._prepare()
+                for node in self._nodes.values():
+                    node.start()
+                try:
+                    self.wait_for_leader()
+                    return
+                except NodeError:
+                    taken = any(IN_USE in node.log().lower() for node in self._nodes.values())
+                    if not taken or attempt == START_ATTEMPTS - 1:
+                        raise
+                    self._end_all()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> dict[str, int | None]:
+        """End all nodes in an orderly way, or by force after a while; returns the exit codes. Removes all files."""
+        if self._guardian is None:
+            return {}
+        for node in self._nodes.values():
+            node.signal(signal.SIGCONT)
+            node.signal(signal.SIGTERM)
+        until = time.monotonic() + STOP_S
+        codes = {name: node.wait(max(until - time.monotonic(), 0.1)) for name, node in self._nodes.items()}
+        self._end_all()
+        self._guardian.close()
+        self._guardian = None
+        return codes
+
+    @property
+    def servers(self) -> list[str]:
+        """What clients dial: "host:port" of every node."""
+        return [node.client for node in self._nodes.values()]
+
+    def server(self, name: str) -> str:
+        """What clients dial to reach this node."""
+        return self._nodes[name].client
+
+    def leader(self) -> str | None:
+        """The node that serves now; None when nobody does."""
+        asked = {node.client: node.name for node in self._nodes.values() if node.running and not node.paused}
+        views = [view for view in survey(asked, ASK_S) if view.error is None] if asked else []
+        for view in sorted(views, key=lambda view: view.id or 0):
+            if serves(view.server):
+                return asked[view.server]
+        return None
+
+    def wait_for_leader(self, timeout: float | None = None) -> str:
+        """The node that serves, as soon as one does; raises NodeError when none does in time or a node has ended."""
+        until = time.monotonic() + (self._ready_s if timeout is None else timeout)
+        while time.monotonic() < until:
+            leader = self.leader()
+            if leader:
+                return leader
+            for node in self._nodes.values():
+                code = node.wait(0)
+                if code is not None and code != -signal.SIGKILL:
+                    raise node.complaint(f"ended with exit code {code}")
+            time.sleep(POLL_S)
+        raise NodeError("no node serves; " + "; ".join(f"{name}: {self.logs(name)[-500:]}" for name in self.names))
+
+    def wait_until(self, condition: Callable[[list[ServerView]], bool], what: str, timeout: float = 20.0) -> None:
+        """Wait until `condition` holds for the views of all nodes; raises NodeError after `timeout` seconds."""
+        until = time.monotonic() + timeout
+        while not condition(survey(self.servers, ASK_S)):
+            if time.monotonic() > until:
+                raise NodeError(f"after {timeout:g} s still not: {what}")
+            time.sleep(POLL_S)
+
+    def wait_until_level(self, timeout: float = 20.0) -> None:
+        """Wait until the leader has heard from every node and none lags; raises NodeError."""
+        self.wait_until(lambda views: any(_level(view) for view in views), "all nodes up and none lags", timeout)
+
+    # one node
+
+    def kill(self, name: str) -> None:
+        """SIGKILL, and wait until the process is gone."""
+        self._nodes[name].signal(signal.SIGKILL)
+        self._nodes[name].wait(STOP_S)
+
+    def terminate(self, name: str) -> int | None:
+        """SIGTERM, and wait for the exit code; None when it does not end."""
+        self._nodes[name].signal(signal.SIGTERM)
+        return self._nodes[name].wait(STOP_S)
+
+    def pause(self, name: str) -> None:
+        """SIGSTOP: the process does nothing, its connections stay open."""
+        self._nodes[name].signal(signal.SIGSTOP)
+        self._nodes[name].paused = True
+
+    def resume(self, name: str) -> None:
+        """SIGCONT."""
+        self._nodes[name].signal(signal.SIGCONT)
+        self._nodes[name].paused = False
+
+    def restart(self, name: str, wait: bool = True) -> None:
+        """Start a node that has ended; with `wait` return when it answers. Raises NodeError."""
+        node = self._nodes[name]
+        until = time.monotonic() + self._ready_s
+        node.start()
+        while wait and say(node.client, "PING", ASK_S) is None:
+            if time.monotonic() > until:
+                raise node.complaint("does not answer")
+            code = node.wait(POLL_S)
+            if code is not None:
+                if IN_USE not in node.log().lower():
+                    raise node.complaint(f"ended with exit code {code}")
+                time.sleep(0.2)         # the port is still held by what the killed process left
+                node.start()
+
+    def wipe(self, name: str) -> None:
+        """Remove the data of a node that has ended."""
+        if self.running(name):
+            raise ValueError(f"{name} still runs")
+        shutil.rmtree(self._nodes[name].data_dir, ignore_errors=True)
+
+    def running(self, name: str) -> bool:
+        """Is there a process (paused ones count)?"""
+        return self._nodes[name].running
+
+    def pid(self, name: str) -> int | None:
+        """The process's number, None when none runs."""
+        return self._nodes[name].pid
+
+    def logs(self, name: str) -> str:
+        """What the node has printed since the start of the cluster."""
+        return self._nodes[name].log()
+
+    def config_file(self, name: str) -> Path:
+        """The node's configuration."""
+        return self._nodes[name].config_file
+
+    def data_dir(self, name: str) -> Path:
+        """The node's data directory."""
+        return self._nodes[name].data_dir
+
+    def peer_address(self, dialing: str, dialed: str, address: str) -> str:
+        """What `dialing` dials to reach `dialed`, which listens on `address`. Overridden to put proxies between."""
+        return address
+
+    # inside
+
+    def _prepare(self) -> None:
+        """New ports, empty data directories, configuration files."""
+        assert self._guardian
+        ports = free_ports(3 * len(self.names))
+        listens = {
+            name: dict(zip(("client", "peer", "http"), (f"{HOST}:{ports.pop()}" for _ in range(3)), strict=True))
+            for name in self.names
+        }
+        self._nodes = {name: Node(name, self.folder, self._guardian) for name in self.names}
+        for name, node in self._nodes.items():
+            shutil.rmtree(node.data_dir, ignore_errors=True)
+            node.log_file.unlink(missing_ok=True)
+            node.client = listens[name]["client"]
+            members: list[Mapping[str, str]] = [
+                {"name": other, "client": listen["client"],
+                 "peer": self.peer_address(name, other, listen["peer"]) if other != name else listen["peer"]}
+                for other, listen in listens.items()
+            ]
+            write_config(node, listens[name], members, self._config)
+
+    def _end_all(self) -> None:
+        for node in self._nodes.values():
+            node.signal(signal.SIGKILL)
+        for node in self._nodes.values():
+            node.wait(STOP_S)
+
+
+def say(server: str, line: str, timeout: float) -> str | None:
+    """Send one command on a connection of its own; the first line of the answer, None when there is none."""
+    host, _, port = server.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout) as connection:
+            connection.sendall(f"{line}\r\n".encode())
+            with connection.makefile("rb") as stream:
+                answer = stream.readline()
+    except OSError:
+        return None
+    return answer.decode("ascii", "replace").rstrip("\r\n") if answer.endswith(b"\n") else None
+
+
+def serves(server: str) -> bool:
+    """Does this server execute commands? Asked with a DONE of a job that cannot exist."""
+    return say(server, "DONE 0", ASK_S) == "404 Job Not Found"
+
+
+def _level(view: ServerView) -> bool:
+    """Does this view come from the leader and show every node up and up to date?"""
+    leads = any(node.role == "LEADER" and node.id == view.id for node in view.nodes)
+    return leads and all(node.role in ("LEADER", "FOLLOWER") and node.lag == 0 for node in view.nodes)

@@ -1,0 +1,41 @@
+"""Free ports on loopback that stay free."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import socket
+from pathlib import Path
+
+HOST = "127.0.0.1"
+PORT_RANGE_FILE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+LOWEST = 12_000
+
+
+def free_ports(count: int) -> list[int]:
+    """`count` different ports nobody listens on now.
+
+    They lie below the range the system takes outgoing connections' ports from: while a node is down, no connection of
+    a client can take its port, and none can connect to itself. Another program may still take one before it is used.
+    """
+    ports: list[int] = []
+    with contextlib.ExitStack() as held:    # all at once, so that no port is given out twice
+        while len(ports) < count:
+            port = random.SystemRandom().randrange(LOWEST, _highest())
+            listener = held.enter_context(socket.socket())
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                listener.bind((HOST, port))
+                listener.listen(1)
+            except OSError:
+                continue
+            ports.append(port)
+    return ports
+
+
+def _highest() -> int:
+    try:
+        lowest_outgoing = int(PORT_RANGE_FILE.read_text().split()[0])
+    except (OSError, ValueError):
+        return 32_768
+    return lowest_outgoing if lowest_outgoing > LOWEST + 2000 else 65_536

@@ -1,0 +1,86 @@
+"""The local cluster: real nodes come up, are killed, come back, and nothing stays behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from sockpq import Client
+
+from bench.cluster import LocalCluster, say, serves
+from bench.node import NodeError
+from bench.ports import free_ports
+
+
+def gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_a_killed_leader_is_replaced_and_comes_back() -> None:
+    with LocalCluster(nodes=3, config={"raft": {"failover_grace_ms": 1000}}) as cluster:
+        leader = cluster.leader()
+        assert leader is not None
+        assert serves(cluster.server(leader))
+        with Client(cluster.servers) as client:
+            client.put("q", b"before")
+            cluster.kill(leader)
+            assert not cluster.running(leader)
+            client.put("q", b"after", retry_unknown=True)
+            assert cluster.wait_for_leader() != leader
+            cluster.restart(leader)
+            cluster.wait_until_level()
+            assert client.total("q").jobs == 2
+        folder = cluster.folder
+        assert "failover_grace_ms = 1000" in cluster.config_file(leader).read_text()
+        assert cluster.logs(leader)
+        assert set(cluster.stop().values()) == {0}
+    assert not folder.exists()
+
+
+def test_a_paused_node_neither_answers_nor_ends() -> None:
+    with LocalCluster(nodes=1) as cluster:
+        cluster.pause("n1")
+        assert say(cluster.server("n1"), "PING", 0.3) is None
+        assert cluster.leader() is None
+        cluster.resume("n1")
+        assert cluster.wait_for_leader() == "n1"
+
+
+def test_a_node_that_cannot_start_is_an_error_with_its_output() -> None:
+    cluster = LocalCluster(nodes=1, config={"raft": {"lease_ms": 0}})
+    with pytest.raises(NodeError, match="lease_ms"):
+        cluster.start()
+    assert not cluster.folder.exists()
+
+
+def test_nothing_survives_the_death_of_the_program_that_started_it() -> None:
+    program = (
+        "from bench.cluster import LocalCluster\n"
+        "import sys, time\n"
+        "cluster = LocalCluster(nodes=1)\n"
+        "cluster.start()\n"
+        "print(cluster.pid('n1'), cluster.folder, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        pid, folder = process.stdout.readline().split()
+        process.send_signal(signal.SIGKILL)
+    until = time.monotonic() + 20
+    while not gone(int(pid)) or Path(folder).exists():
+        assert time.monotonic() < until, "the guardian left something behind"
+        time.sleep(0.05)
+
+
+def test_free_ports_are_different_and_free() -> None:
+    ports = free_ports(50)
+    assert len(set(ports)) == 50

@@ -64,9 +64,9 @@ class Raft(Struct, frozen=True, forbid_unknown_fields=True):
     """[raft], in milliseconds."""
 
     heartbeat_ms: int = 50
-    election_min_ms: int = 400
-    election_max_ms: int = 800
-    lease_ms: int = 350
+    election_min_ms: int = 600
+    election_max_ms: int = 1000
+    lease_ms: int = 550
     failover_grace_ms: int = 10_000
 
 

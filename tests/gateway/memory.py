@@ -1,0 +1,146 @@
+"""A gateway in memory: real connections and sessions over transports that are buffers, before the fake cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from gateway.connection import Connection
+from gateway.hub import Hub
+from gateway.limits import Limits
+from tests.gateway.fake_cluster import FakeCluster
+
+
+class NoSocket:
+    """Stands for the socket, whose options do not matter here."""
+
+    def setsockopt(self, *arguments: int) -> None:
+        """Nothing to set."""
+
+
+class MemoryTransport(asyncio.Transport):
+    """Keeps what is written until the test takes it. With `stuck` the peer reads nothing."""
+
+    def __init__(self, connection: Connection, peer: str) -> None:
+        super().__init__({"peername": (peer, 1), "socket": NoSocket()})
+        self._connection = connection
+        self._written = bytearray()
+        self.ended = False          # the write side is shut down
+        self.closed = False
+        self.aborted = False
+        self.reading = True
+        self.stuck = False
+        self.writes = 0
+        self._high = 1 << 16
+        self._full = False
+
+    def take(self) -> bytes:
+        """What was written since the last call."""
+        data = bytes(self._written)
+        self._written.clear()
+        if self._full:
+            self._full = False
+            self._connection.resume_writing()
+        return data
+
+    def write(self, data: bytes) -> None:    # type: ignore[override]
+        assert not self.ended, "written after the end"
+        if self.closed:
+            return
+        self.writes += 1
+        self._written += data
+        if self.stuck and not self._full and len(self._written) > self._high:
+            self._full = True
+            self._connection.pause_writing()
+
+    def get_write_buffer_size(self) -> int:
+        return len(self._written) if self.stuck else 0
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self._high = high or self._high
+
+    def write_eof(self) -> None:
+        self.ended = True
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = self.ended = True
+            asyncio.get_running_loop().call_soon(self._connection.connection_lost, None)
+
+    def abort(self) -> None:
+        self.aborted = True
+        self.close()
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+
+class MemoryClient:
+    """One client of a MemoryGateway."""
+
+    def __init__(self, hub: Hub, name: str) -> None:
+        self._connection = Connection(hub)
+        self.transport = MemoryTransport(self._connection, name)
+        self._connection.connection_made(self.transport)
+
+    def send(self, data: bytes) -> None:
+        """The client sends bytes."""
+        if not self.transport.closed:
+            self._connection.data_received(data)
+
+    def end(self) -> None:
+        """The client shuts down its write side (FIN)."""
+        if not self.transport.closed and not self._connection.eof_received():
+            self.transport.close()
+
+    def vanish(self) -> None:
+        """The connection breaks."""
+        self.transport.abort()
+
+    def take(self) -> bytes:
+        """What the server answered since the last call."""
+        return self.transport.take()
+
+    @property
+    def closed(self) -> bool:
+        """Has the server closed, or begun to?"""
+        return self.transport.ended
+
+
+class MemoryGateway:
+    """A hub before a fake cluster, and its clients."""
+
+    def __init__(self, folder: Path, limits: Limits | None = None, *, automatic: bool = True) -> None:
+        self.stop_reasons: list[str] = []
+        self.hub = Hub(limits or Limits(), folder, offline_close=True, shut_down=self.stop_reasons.append)
+        self.cluster = FakeCluster(automatic=automatic)
+        self.hub.attach(self.cluster)
+        self.cluster.start(self.hub)
+        self.clients: list[MemoryClient] = []
+
+    def connect(self, name: str = "client") -> MemoryClient:
+        """A new client."""
+        client = MemoryClient(self.hub, name)
+        self.clients.append(client)
+        return client
+
+    async def settle(self) -> None:
+        """Let the loop run until nothing moves."""
+        for _ in range(12):
+            await asyncio.sleep(0)
+
+    async def talk(self, data: bytes) -> bytes:
+        """What one client gets that sends these bytes."""
+        client = self.connect()
+        client.send(data)
+        await self.settle()
+        return client.take()
+
+    async def close(self) -> None:
+        """Drop all clients, so that no timer is left."""
+        for client in self.clients:
+            client.vanish()
+        await self.settle()

@@ -1,0 +1,20 @@
+"""Every conversation in transcripts/ goes exactly as written there."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.gateway.transcript import Transcript
+
+TRANSCRIPTS = sorted((Path(__file__).parent / "transcripts").glob("*.txt"))
+
+
+@pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
+def test_transcript(path: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    transcript = Transcript(path)
+    lines = asyncio.run(transcript.run(tmp_path))
+    if request.config.getoption("--rewrite", default=False):
+        path.write_text("\n".join(lines) + "\n", "ascii")
+    else:
+        assert lines == transcript.lines

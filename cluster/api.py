@@ -61,8 +61,14 @@ class Cluster(Protocol):
 
     name: str                   # of this node
     machine: Machine            # the applied state; read only, and only between two calls
-    serving: bool               # may this node execute queue commands now (CLUSTER.md 0)?
-    online: bool                # the administrative switch of this node (OFFLINE, ONLINE)
+
+    @property
+    def serving(self) -> bool:
+        """May this node execute queue commands now (CLUSTER.md 0)?"""
+
+    @property
+    def online(self) -> bool:
+        """The administrative switch of this node (OFFLINE, ONLINE)."""
 
     def propose(self, operation: Operation, pending: Pending) -> None:
         """Put the operation into the log. Operations keep the order in which they are proposed."""

@@ -1,0 +1,170 @@
+"""What an operator does with real nodes: stop, replace, damage, look at them."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sockpq
+
+from bench.cluster import LocalCluster, say
+from tests.system.load import Producer, check, drain
+
+PROGRAM = Path(sys.executable).parent / "sockpqd"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    """Three nodes that the tests of this file share; each test leaves them all running."""
+    with LocalCluster(3) as running:
+        yield running
+
+
+def test_an_orderly_stop_of_the_leader_hands_over_and_ends_with_0(cluster: LocalCluster) -> None:
+    producer = Producer(cluster.servers, "stop")
+    producer.start()
+    leader = cluster.wait_for_leader()
+    assert cluster.terminate(leader) == 0
+    assert "handing leadership over" in cluster.logs(leader)
+    assert cluster.wait_for_leader() != leader
+    cluster.restart(leader)
+    producer.finish()
+    check([producer], drain(cluster))
+
+
+def test_followers_answer_500_and_interconnect_leads_to_the_leader(cluster: LocalCluster) -> None:
+    leader = cluster.wait_for_leader()
+    cluster.wait_until_level()
+    numbers = {}
+    for name in cluster.names:
+        answer = say(cluster.server(name), "INTERCONNECT", 2.0)
+        assert answer is not None
+        numbers[name] = int(answer.split()[2])
+        expected = "404 Queue Empty" if name == leader else "500 Offline Mode"
+        assert say(cluster.server(name), "GET nothing_here", 2.0) == expected
+    assert min(numbers, key=lambda name: numbers[name]) == leader
+    assert len(set(numbers.values())) == 3
+
+
+def test_a_wiped_node_is_brought_up_to_date_before_it_votes(cluster: LocalCluster) -> None:
+    with sockpq.Client(cluster.servers) as client:
+        for k in range(20):
+            client.put("kept", b"%d" % k)
+    wiped = next(name for name in cluster.names if name != cluster.wait_for_leader())
+    cluster.kill(wiped)
+    cluster.wipe(wiped)
+    cluster.restart(wiped)
+    cluster.wait_until_level()
+    other = next(name for name in cluster.names if name not in (wiped, cluster.wait_for_leader()))
+    cluster.kill(other)
+    cluster.kill(cluster.names[3 - cluster.names.index(wiped) - cluster.names.index(other)])
+    cluster.restart(other)      # the wiped node and this one are the majority now
+    assert drain(cluster, "kept") == [b"%d" % k for k in range(20)]
+    for name in cluster.names:
+        if not cluster.running(name):
+            cluster.restart(name)
+    assert "brought up to date" in cluster.logs(wiped)
+
+
+def test_a_damaged_journal_is_refused_with_a_sentence_and_exit_code_70(cluster: LocalCluster) -> None:
+    victim = next(name for name in cluster.names if name != cluster.wait_for_leader())
+    assert cluster.terminate(victim) == 0
+    segment = max((cluster.data_dir(victim) / "journal").glob("*"), key=lambda path: path.stat().st_size)
+    original = segment.read_bytes()
+    damaged = bytearray(original)
+    damaged[700] ^= 0x10
+    segment.write_bytes(damaged)
+    command = [PROGRAM, "--config", cluster.config_file(victim)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert ended.returncode == 70
+    assert segment.name in ended.stderr
+    assert "Traceback" not in ended.stderr
+    segment.write_bytes(original)
+    cluster.restart(victim)
+
+
+def test_garbage_on_all_ports_changes_nothing_and_the_next_client_is_served(cluster: LocalCluster) -> None:
+    leader = cluster.wait_for_leader()
+    config = cluster.config_file(leader).read_text()
+    peer_port = int(config.split('peer = "127.0.0.1:')[1].split('"')[0])
+    client_port = int(cluster.server(leader).rsplit(":", 1)[1])
+    before = [say(cluster.server(leader), "TOTAL", 2.0), rss_mb(cluster.pid(leader))]
+    knocks = [
+        b"\0" * 100_000, b"\xff" * 100_000, b"A" * 200_000, b"PUT q 0 -1\r\n", b"PUT q 0 99999999999999999999\r\n",
+        b"PUT q 0 1000\r\nhalf", b"GET " + b"q|" * 40_000 + b"\r\n", b"\x80\x04\x95", b"DONE 1 2 3\r\n" * 10_000,
+        b"PUT q 99999999999999999999 1\r\nx", b"CLONE 1000000\r\nPQRAFT1\n", b"NONSENSE\r\n" * 20_000,
+    ]
+    for port in (client_port, peer_port):
+        for knock in knocks * 3:
+            with socket.create_connection(("127.0.0.1", port), 5.0) as connection:
+                connection.settimeout(0.2)
+                with contextlib.suppress(OSError):
+                    connection.sendall(knock)
+                    connection.recv(1000)
+    assert say(cluster.server(leader), "TOTAL", 2.0) == before[0]
+    assert cluster.wait_for_leader() == leader
+    after = rss_mb(cluster.pid(leader))
+    assert after - float(before[1] or 0) < 60, "memory grew"
+    for name in cluster.names:
+        assert "Traceback" not in cluster.logs(name)
+
+
+def rss_mb(pid: int | None) -> float:
+    """Resident memory of a process."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    raise AssertionError("no VmRSS")
+
+
+class PlainClient:
+    """As a client author would write it first: connect to all, INTERCONNECT, stay with the smallest number."""
+
+    def __init__(self, servers: list[str]) -> None:
+        answers = []
+        for server in servers:
+            host, port = server.split(":")
+            try:
+                connection = socket.create_connection((host, int(port)), 2.0)
+            except OSError:
+                continue
+            stream = connection.makefile("rwb", buffering=0)
+            stream.write(b"INTERCONNECT\r\n")
+            answers.append((int(stream.readline().split()[2]), connection, stream))
+        _, self._connection, self.stream = min(answers, key=lambda answer: answer[0])
+        for _, connection, stream in answers:
+            if connection is not self._connection:
+                stream.close()
+                connection.close()
+
+    def say(self, request: bytes) -> list[bytes]:
+        """Send, return the words of the answer's line."""
+        self.stream.write(request)
+        return self.stream.readline().split()
+
+    def close(self) -> None:
+        """End the connection."""
+        self.stream.close()
+        self._connection.close()
+
+
+def test_a_client_written_only_from_the_protocol_works_through_a_failover(cluster: LocalCluster) -> None:
+    client = PlainClient(cluster.servers)
+    assert client.say(b"PUT work 5 3 NEW\r\nabc")[:3] == [b"200", b"OK", b"IS"]
+    client.close()
+    victim = cluster.wait_for_leader()
+    cluster.kill(victim)
+    cluster.wait_for_leader()
+    client = PlainClient(cluster.servers)
+    words = client.say(b"GET work EXPIRE 60 THEN LATER\r\n")
+    assert words[:3] == [b"200", b"OK", b"work"]
+    assert words[4:6] == [b"5", b"3"]
+    assert client.stream.read(3) == b"abc"
+    assert client.say(b"DONE %s\r\n" % words[3]) == [b"200", b"OK", b"FINQ", b"FINI"]
+    client.close()
+    cluster.restart(victim)

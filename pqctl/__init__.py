@@ -1,1 +1,1 @@
-"""To be written."""
+"""The operator's command line."""

@@ -311,11 +311,11 @@ class FakeServer:
             return f"200 OK {leader.id} 127.0.0.1 {leader.port}\r\n".encode() if leader else b"404 No Leader\r\n"
         lines = self.status_lines
         if lines is None:
-            lines = [self._status_line(server) for server in sorted(self.cluster.servers, key=lambda one: one.id)]
+            lines = [self.status_line(server) for server in sorted(self.cluster.servers, key=lambda one: one.id)]
         return "".join(f"{line}\r\n" for line in [f"200 OK {len(lines)}", *lines]).encode()
 
     @staticmethod
-    def _status_line(server: FakeServer) -> str:
+    def status_line(server: FakeServer) -> str:
         if server._stopped:
             return f"{server.id} {server.name} 127.0.0.1 {server.port} DOWN - - - - -"
         role = "LEADER" if server.serving else "FOLLOWER"

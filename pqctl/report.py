@@ -1,0 +1,42 @@
+"""A cluster's health in words: one JSON object for programs (DECISIONS.md 22), one sentence for people."""
+
+from __future__ import annotations
+
+from pqctl.cluster import HEALTHY, Health
+
+
+def as_json(health: Health) -> dict[str, object]:
+    """The object `cluster status --json` prints."""
+    return {
+        "serving": health.serving,
+        "leader": health.leader.name if health.leader else None,
+        "can_lose": health.can_lose,
+        "nodes": [
+            {
+                "id": node.id,
+                "name": node.name,
+                "client": node.client,
+                "role": node.role,
+                "online": node.online,
+                "term": node.term,
+                "applied": node.applied,
+                "lag": node.lag,
+                "version": node.version,
+            }
+            for node in health.nodes
+        ],
+    }
+
+
+def headline(health: Health) -> str:
+    """One sentence: does it serve, and how many nodes can it lose?"""
+    members = len(health.nodes)
+    if health.leader is None:
+        need = f"{health.majority} needed" if health.up < health.majority else "no leader yet"
+        return f"NOT SERVING: {health.up} of {members} nodes up, {need}"
+    state = "serving" if health.exit_code == HEALTHY else "DEGRADED, but serving"
+    nodes = "node" if health.can_lose == 1 else "nodes"
+    return (
+        f"{state}: {health.leader.name} leads; {health.up} of {members} nodes up, "
+        f"can lose {health.can_lose or 'no'} more {nodes}"
+    )

@@ -174,7 +174,7 @@ class Journal(Sequence[Entry]):
         self._change(frames.TRUNCATE, index)
         self.last_index = index - 1
         self._shrunk = True
-        if index <= self._recent_first:
+        if index <= max(self._recent_first, self.first_index):
             self._forget_commands()
             return
         removed = self._recent[index - self._recent_first:]
@@ -190,21 +190,16 @@ class Journal(Sequence[Entry]):
         index = self.first_index + position
         if index > self.last_index:
             raise ValueError(f"entries before {index} are to be removed, the last one is {self.last_index}")
-        keep = max(self._table.first, min(self._state.covered, index))
-        self._cover(index)
-        self._change(frames.PREFIX, keep, self._state.covered)
+        covered = self._state.covered
+        keep = max(self._table.first, min(covered, index))
+        self.bytes_total -= self._table.bytes_between(covered, index)
+        self._change(frames.PREFIX, keep, max(covered, index))
         self._show_from(max(self.first_index, keep))
         self._shrunk = True
 
     def align(self, position: int) -> None:
         """Show the log from `position` on, as if nothing had been before it. Nothing is removed from disk."""
-        self._cover(self.first_index + position)
         self._show_from(self.first_index + position)
-
-    def _cover(self, index: int) -> None:
-        if index > self._state.covered:
-            self.bytes_total -= self._table.bytes_between(self._state.covered, index)
-            self._state.covered = index
 
     def _show_from(self, index: int) -> None:
         self.first_index = index

@@ -40,6 +40,7 @@ class JournalState:
         """Execute a record other than ENTRY and STATE."""
         if kind == frames.TRUNCATE:
             self.table.truncate(a)
+            self.covered = min(self.covered, a)
         elif kind == frames.PREFIX:
             self.table.drop(a)
             self.covered = b
@@ -65,5 +66,5 @@ class JournalState:
         self.table.append_missing(restated.next - restated.first)
 
     def agrees(self, body: bytes) -> bool:
-        """Does a later segment restate what we have? (Not so `covered`: align() moves it without a record.)"""
-        return Restated(**msgpack.unpackb(body)) == self.restated()._replace(covered=msgpack.unpackb(body)["covered"])
+        """Does a later segment restate what we have?"""
+        return Restated(**msgpack.unpackb(body)) == self.restated()

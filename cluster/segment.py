@@ -134,7 +134,9 @@ class Segments:
         self.prepare()
         spare = self.active + 1
         if length > self._spare_bytes:
-            self._disk.allocate(self._file(spare), length)
+            file = self._file(spare)
+            self._disk.allocate(file, length)
+            self._disk.sync(file)       # the frame that says how long the file is must not be durable before it is
             self._spare_bytes = length
         self.active, self.active_bytes, self.position, self._spare_bytes = spare, self._spare_bytes, 0, 0
 

@@ -7,7 +7,7 @@ import asyncio
 from pathlib import Path
 
 from cluster.api import Listener, NodeStatus, Pending
-from core import Get, Lead, Machine, Operation, Put, Return
+from core import CloneChunk, Get, Lead, Machine, Operation, Put, Return
 
 MEMBERS = ("n1", "n2", "n3")
 
@@ -53,9 +53,9 @@ class FakeCluster:
         self._leader = leader
         self._serve(False)
 
-    def commit(self) -> None:
-        """Apply everything in flight as one entry."""
-        in_flight = self._take()
+    def commit(self, count: int | None = None) -> None:
+        """Apply what is in flight as one entry: everything, or the first `count` operations."""
+        in_flight = self._take(count)
         if in_flight:
             self._apply([operation for operation, _ in in_flight], [pending for _, pending in in_flight])
         self._turn_ended()
@@ -97,7 +97,7 @@ class FakeCluster:
         if isinstance(operation, Get) and operation.item_of_put:
             assert isinstance(self._in_flight[-1][0], Put), "the hand-out of a PUT .. WAIT stands right behind its PUT"
         self._in_flight.append((operation, pending))
-        self.backlog_bytes += len(operation.data) if isinstance(operation, Put) else 1
+        self.backlog_bytes += _size(operation)
         if self.automatic and not self._scheduled:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._automatic_commit)
@@ -145,9 +145,11 @@ class FakeCluster:
         self._scheduled = False
         self.commit()
 
-    def _take(self) -> list[tuple[Operation, Pending]]:
-        in_flight, self._in_flight = self._in_flight, []
-        self.backlog_bytes = 0
+    def _take(self, count: int | None = None) -> list[tuple[Operation, Pending]]:
+        if count is None:
+            count = len(self._in_flight)
+        in_flight, self._in_flight = self._in_flight[:count], self._in_flight[count:]
+        self.backlog_bytes = sum(_size(operation) for operation, _ in self._in_flight)
         return in_flight
 
     def _apply(self, operations: list[Operation], pendings: list[Pending] | None = None) -> None:
@@ -169,6 +171,10 @@ class FakeCluster:
     def _turn_ended(self) -> None:
         if self._listener is not None:
             self._listener.turn_ended()
+
+
+def _size(operation: Operation) -> int:
+    return 64 + (len(operation.data) if isinstance(operation, Put | CloneChunk) else 0)
 
 
 def returned(cluster: FakeCluster) -> list[int]:

@@ -11,9 +11,9 @@
     <* 300 x            the server sends 300 times these bytes
     <.                  the server closes
 
-`\\r \\n \\t \\\\ \\xNN` stand for bytes. `B > ..` and `B < ..` speak of connection B; without a name it is A. A connection opens
-when it is first spoken of. Directly behind each `>` line and each directive stand all answers it brings about, of each
-connection; a test fails when one is missing or too many. Directives:
+`\\r \\n \\t \\\\ \\xNN` stand for bytes. `B > ..` and `B < ..` speak of connection B; without a name it is A. A
+connection opens when it is first spoken of. Directly behind each `>` line and each directive stand all answers it
+brings about, of each connection; a test fails when one is missing or too many. Directives:
 
     @limits data_bytes_max=10 ..    at the top: other limits than the usual
     @follow n2 | @follow            n2 leads, or nobody is known to lead
@@ -164,5 +164,7 @@ def _lines(data: bytes) -> Iterator[str]:
         yield f"< {_text(line)}" if end else f"<| {_text(line)}"
         if job := _HANDED.fullmatch(line):
             block, data = data[:int(job[1])], data[int(job[1]):]
-            if block:
-                yield f"<* {len(block)} {_text(block[:1])}" if len(set(block)) < len(block) // 100 else f"<| {_text(block)}"
+            if len(block) > 100 and len(set(block)) == 1:
+                yield f"<* {len(block)} {_text(block[:1])}"
+            elif block:
+                yield f"<| {_text(block)}"

@@ -1,0 +1,75 @@
+"""Words to values."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.values import ArgumentError, milliseconds, name, queues, signed, unsigned
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(0, 30))
+def test_unsigned_reads_every_64_bit_number_with_zeros_before_it(number: int, zeros: int) -> None:
+    assert unsigned(b"0" * zeros + b"%d" % number) == number
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_signed_reads_every_64_bit_number(number: int) -> None:
+    assert signed(b"%d" % number) == number
+    if number >= 0:
+        assert signed(b"+%d" % number) == number
+
+
+@pytest.mark.parametrize(
+    "word", [b"", b"-1", b"+1", b"1.0", b"1_0", b"0x1", b"\xb2", b"18446744073709551616", b"9" * 5000],
+)
+def test_unsigned_refuses(word: bytes) -> None:
+    with pytest.raises(ArgumentError):
+        unsigned(word)
+
+
+@pytest.mark.parametrize(
+    "word",
+    [b"", b"-", b"+", b"--1", b"+-1", b"1-", b"9223372036854775808", b"-9223372036854775809", b"-" + b"9" * 5000],
+)
+def test_signed_refuses(word: bytes) -> None:
+    with pytest.raises(ArgumentError):
+        signed(word)
+
+
+@pytest.mark.parametrize(("word", "expected_ms"), [
+    (b"0", 0), (b"5", 5000), (b"5.0", 5000), (b"0.001", 1), (b"0.0001", 1), (b"0.0000", 0), (b"1.9991", 2000),
+    (b"000000000012", 12_000), (b"0.50000000000000000000000000000000", 500), (b"1." + b"0" * 6000 + b"1", 1001),
+    (b"3162240000", 3_162_240_000_000),
+])
+def test_seconds_become_milliseconds_rounded_up(word: bytes, expected_ms: int) -> None:
+    assert milliseconds(word) == expected_ms
+
+
+@pytest.mark.parametrize(
+    "word", [b"", b"-1", b"-0", b"+1", b"1.", b".5", b"1e3", b"1,5", b"3162240000.001", b"9" * 5000],
+)
+def test_seconds_refuse(word: bytes) -> None:
+    with pytest.raises(ArgumentError):
+        milliseconds(word)
+
+
+@given(st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}", fullmatch=True))
+def test_names_are_kept_as_they_are(text: str) -> None:
+    assert name(text.encode()) == text
+
+
+@pytest.mark.parametrize("word", [b"", b".a", b"-a", b"a b", b"a/b", b"a\n", b"\xc3\xa4", b"a" * 256, b"*", b"a|b"])
+def test_names_refuse(word: bytes) -> None:
+    with pytest.raises(ArgumentError):
+        name(word)
+
+
+def test_queue_lists_name_each_queue_once_in_the_order_given() -> None:
+    assert queues(b"b|a|b|c|a") == ("b", "a", "c")
+    assert queues(b"a") == ("a",)
+
+
+@pytest.mark.parametrize("word", [b"|", b"a|", b"|a", b"a||b", b"a|*"])
+def test_queue_lists_refuse_empty_parts_and_bad_names(word: bytes) -> None:
+    with pytest.raises(ArgumentError):
+        queues(word)

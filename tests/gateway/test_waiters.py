@@ -1,0 +1,410 @@
+"""Who waits gets a job in the right order, exactly once, and is never forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core import Get, Put
+from gateway.limits import ITEMS_LOOKED_AT_MAX, Limits
+from tests.gateway.memory import MemoryClient, MemoryGateway
+
+CLIENTS = 6
+QUEUES = ["a", "b", "c"]
+ITEMS = ["x", "y"]
+
+SETS = st.sampled_from([None, ("a",), ("b",), ("a", "b"), ("b", "c"), ("a", "b", "c")])
+CLIENT = st.integers(0, CLIENTS - 1)
+STEPS = st.one_of(
+    st.tuples(st.just("getb"), CLIENT, SETS),
+    st.tuples(st.just("getb"), CLIENT, SETS),
+    st.tuples(st.just("getbe"), CLIENT, SETS),
+    st.tuples(st.just("wait"), CLIENT, st.tuples(st.sampled_from(QUEUES), st.sampled_from(ITEMS))),
+    st.tuples(st.just("put"), CLIENT, st.tuples(st.sampled_from(QUEUES), st.sampled_from([None, *ITEMS]))),
+    st.tuples(st.just("put"), CLIENT, st.tuples(st.sampled_from(QUEUES), st.sampled_from([None, *ITEMS]))),
+    st.tuples(st.just("later"), CLIENT, st.integers(0, 5)),
+    st.tuples(st.just("done"), CLIENT, st.integers(0, 5)),
+    st.tuples(st.just("leave"), CLIENT, st.none()),
+)
+WORK = "w"      # where PUT .. WAIT puts its jobs; only those who wait for any queue take them
+
+
+class Job:
+    def __init__(self, number: int, queue: str, item: str | None) -> None:
+        self.data = b"%d" % number
+        self.queue = queue
+        self.item = item
+
+
+class Waiting:
+    def __init__(self, client: int, kind: str, queues: tuple[str, ...] | None, item: str | None = None) -> None:
+        self.client = client
+        self.kind = kind
+        self.queues = queues
+        self.item = item
+
+    def takes(self, job: Job) -> bool:
+        return (self.queues is None or job.queue in self.queues) and (self.item is None or self.item == job.item)
+
+
+class Model:
+    """One queue server that does everything at once, in the obvious way."""
+
+    def __init__(self) -> None:
+        self.ready: list[Job] = []
+        self.running: dict[int, Job] = {}
+        self.waiting: list[Waiting] = []
+        self.number = 0
+
+    def new_job(self, queue: str, item: str | None) -> Job:
+        self.number += 1
+        return Job(self.number, queue, item)
+
+    def blocked(self, client: int) -> bool:
+        return any(waiting.client == client for waiting in self.waiting)
+
+    def offer(self, job: Job) -> Waiting | None:
+        """Who gets the job that has just become ready: a waiter for its item before the others, in order of arrival."""
+        takers = [waiting for waiting in self.waiting if waiting.takes(job)]
+        takers.sort(key=lambda waiting: waiting.item is None)       # stable: keeps the order of arrival
+        if not takers:
+            self.ready.append(job)
+            return None
+        self.waiting.remove(takers[0])
+        return takers[0]
+
+    def unfinished(self, queues: tuple[str, ...] | None) -> bool:
+        return any(queues is None or job.queue in queues for job in [*self.ready, *self.running.values()])
+
+    def finished(self) -> list[Waiting]:
+        """The GETBE waiters that learn the end."""
+        over = [one for one in self.waiting if one.kind == "getbe" and not self.unfinished(one.queues)]
+        self.waiting = [one for one in self.waiting if one not in over]
+        return over
+
+
+def handed(answer: bytes) -> tuple[int, str, bytes] | None:
+    """Id, queue and data of the hand-out at the end of an answer."""
+    line, _, data = answer.rpartition(b"\r\n")
+    words = line.rpartition(b"\r\n")[2].split()
+    if len(words) < 6 or words[:2] != [b"200", b"OK"]:
+        return None
+    return int(words[3]), words[2].decode(), data
+
+
+class Comparison:
+    """Runs steps against a gateway and the model, and compares who gets what."""
+
+    def __init__(self, folder: Path) -> None:
+        self.gateway = MemoryGateway(folder)
+        self.clients: list[MemoryClient] = [self.gateway.connect(str(number)) for number in range(CLIENTS)]
+        self.model = Model()
+        self.expected: dict[int, bytes | set[Job]] = {}     # who should hear what: an answer, or one of these jobs
+
+    async def run(self, steps: list[tuple]) -> None:     # type: ignore[type-arg]
+        for kind, client, detail in steps:
+            self.expected = {}
+            if kind == "leave":
+                self.leave(client)
+            elif not self.model.blocked(client):
+                getattr(self, kind)(client, detail)
+            await self.gateway.settle()
+            self.compare()
+        await self.gateway.close()
+
+    def leave(self, client: int) -> None:
+        self.clients[client].vanish()
+        self.clients[client] = self.gateway.connect(str(client))
+        self.model.waiting = [one for one in self.model.waiting if one.client != client]
+
+    def getb(self, client: int, queues: tuple[str, ...] | None, kind: str = "getb") -> None:
+        names = b"" if queues is None else b" " + "|".join(queues).encode()
+        self.clients[client].send(kind.upper().encode() + names + b"\r\n")
+        waiting = Waiting(client, kind, queues)
+        candidates = [job for job in self.model.ready if waiting.takes(job)]
+        if candidates:
+            firsts = {job.queue: job for job in reversed(candidates)}
+            self.expected = {client: set(firsts.values())}
+        elif kind == "getbe" and not self.model.unfinished(queues):
+            self.expected = {client: b"404 Queue Empty\r\n"}
+        else:
+            self.model.waiting.append(waiting)
+
+    def getbe(self, client: int, queues: tuple[str, ...] | None) -> None:
+        self.getb(client, queues, "getbe")
+
+    def wait(self, client: int, detail: tuple[str, str]) -> None:
+        queue, item = detail
+        job = self.model.new_job(WORK, item)
+        self.clients[client].send(f"PUT {WORK} 0 {len(job.data)} IS {item} WAIT {queue}\r\n".encode() + job.data)
+        self.expected = {client: b"206 Wait for output\r\n"}
+        self.give(job)
+        candidates = [job for job in self.model.ready if job.queue == queue and job.item == item]
+        if candidates:
+            self.expected[client] = {candidates[0]}
+        else:
+            self.model.waiting.append(Waiting(client, "wait", (queue,), item))
+
+    def put(self, client: int, detail: tuple[str, str | None]) -> None:
+        queue, item = detail
+        job = self.model.new_job(queue, item)
+        tail = "" if item is None else f" IS {item}"
+        self.clients[client].send(f"PUT {queue} 0 {len(job.data)}{tail}\r\n".encode() + job.data)
+        self.expected = {client: b"200 OK\r\n"}
+        self.give(job)
+
+    def give(self, job: Job) -> None:
+        taker = self.model.offer(job)
+        if taker is not None:
+            self.expected[taker.client] = {job}
+            self.model.ready.append(job)        # compare() takes it from there
+
+    def later(self, client: int, which: int) -> None:
+        id_ = self.some_id(which)
+        self.clients[client].send(b"LATER %d\r\n" % id_)
+        self.expected = {client: b"404 Job Not Found\r\n"}
+        if id_ in self.model.running:
+            self.expected = {client: b"200 OK\r\n"}
+            self.give(self.model.running.pop(id_))
+
+    def done(self, client: int, which: int) -> None:
+        id_ = self.some_id(which)
+        self.clients[client].send(b"DONE %d\r\n" % id_)
+        self.expected = {client: b"200 OK" if id_ in self.model.running else b"404"}
+        self.model.running.pop(id_, None)
+
+    def some_id(self, which: int) -> int:
+        ids = sorted(self.model.running)
+        return ids[which % len(ids)] if ids else 10**9
+
+    def compare(self) -> None:
+        for waiting in self.model.finished():
+            self.expected[waiting.client] = b"404 Queue Empty\r\n"
+        for number, client in enumerate(self.clients):
+            answer, expected = client.take(), self.expected.get(number, b"")
+            if isinstance(expected, bytes):
+                assert answer.startswith(expected), (number, answer, expected)
+                assert bool(answer) == bool(expected), (number, answer, expected)
+            else:
+                self.delivered(answer, expected)
+
+    def delivered(self, answer: bytes, jobs: set[Job]) -> None:
+        hand_out = handed(answer)
+        assert hand_out is not None, (answer, jobs)
+        id_, queue, data = hand_out
+        job = next(job for job in jobs if job.data == data)
+        assert job.queue == queue
+        self.model.ready.remove(job)
+        self.model.running[id_] = job
+
+
+@given(steps=st.lists(STEPS, max_size=40))
+@settings(max_examples=200, deadline=None)
+def test_jobs_go_to_those_the_model_says(steps: list[tuple]) -> None:   # type: ignore[type-arg]
+    async def run() -> None:
+        await Comparison(Path("unused")).run(steps)
+    asyncio.run(run())
+
+
+LOOSE_STEPS = st.one_of(STEPS, st.tuples(st.just("commit"), st.integers(0, 6), st.none()))
+
+
+@given(steps=st.lists(LOOSE_STEPS, max_size=60))
+@settings(max_examples=200, deadline=None)
+def test_nobody_is_forgotten_however_commits_come(steps: list[tuple]) -> None:     # type: ignore[type-arg]
+    async def run() -> None:
+        gateway = MemoryGateway(Path("unused"), automatic=False)
+        clients = [gateway.connect(str(number)) for number in range(CLIENTS)]
+        for kind, client, detail in steps:
+            if kind == "commit":
+                gateway.cluster.commit(client)
+            elif kind == "leave":
+                clients[client].vanish()
+                clients[client] = gateway.connect(str(client))
+            else:
+                clients[client].send(line(kind, detail))
+            await gateway.settle()
+        while gateway.cluster.in_flight:
+            gateway.cluster.commit()
+            await gateway.settle()
+        assert_nobody_is_forgotten(gateway)
+        await gateway.close()
+    asyncio.run(run())
+
+
+def line(kind: str, detail: object) -> bytes:
+    """A command of the loose test; ids are guessed."""
+    match kind, detail:
+        case ("getb" | "getbe"), None:
+            return kind.encode() + b"\r\n"
+        case ("getb" | "getbe"), tuple(queues):
+            return f"{kind} {'|'.join(queues)}\r\n".encode()
+        case "wait", (queue, item):
+            return f"PUT {WORK} 0 1 IS {item} WAIT {queue}\r\nx".encode()
+        case "put", (queue, None):
+            return f"PUT {queue} 0 1\r\nx".encode()
+        case "put", (queue, item):
+            return f"PUT {queue} 0 1 IS {item}\r\nx".encode()
+        case _:
+            return f"{kind} {detail}\r\n".encode()
+
+
+def assert_nobody_is_forgotten(gateway: MemoryGateway) -> None:
+    machine, waiters = gateway.cluster.machine, gateway.hub.waiters
+    for waiter in waiters._standing.values():
+        get = waiter.get
+        queues = list(machine.nonempty()) if get.queues is None else get.queues
+        if get.item is not None:
+            assert not machine.ready_of_item(queues[0], get.item)
+        else:
+            assert not any(machine.ready(queue) for queue in queues)
+        if waiter.until_finished:
+            totals = [machine.total(queue) for queue in get.queues or [None]]
+            assert any(total.jobs + total.running for total in totals)
+    assert not waiters._claims
+    assert not waiters._item_claims
+    if not len(waiters):
+        assert not waiters._any
+        for lines in (waiters._queues, waiters._items, waiters._watchers, waiters._watchers_of_all):
+            assert lines == {}
+
+
+def test_a_hand_off_costs_one_commit() -> None:
+    async def run() -> None:
+        gateway = MemoryGateway(Path("unused"), automatic=False)
+        worker, producer = gateway.connect(), gateway.connect()
+        worker.send(b"GETB q\r\n")
+        gateway.cluster.commit()
+        producer.send(b"PUT q 0 1\r\nx")
+        assert gateway.cluster.in_flight == [Put("q", 0, b"x"), Get(("q",))]
+        gateway.cluster.commit()
+        assert worker.take() == b"200 OK q 1 0 1\r\nx"
+        assert gateway.cluster.in_flight == []
+        await gateway.close()
+    asyncio.run(run())
+
+
+def test_a_get_that_comes_back_empty_leaves_the_waiter_at_its_place() -> None:
+    async def run() -> None:
+        gateway = MemoryGateway(Path("unused"), automatic=False)
+        first, second, thief, producer = (gateway.connect() for _ in range(4))
+        first.send(b"GETB q\r\n")
+        second.send(b"GETB q\r\n")
+        producer.send(b"PUT q 0 1 NEW\r\nx")
+        producer.send(b"GET q\r\n")
+        gateway.cluster.commit()
+        producer.send(b"LATER 1\r\n")
+        thief.send(b"GET q\r\n")          # stands right behind LATER; the waiter's Get comes with the next entry
+        gateway.cluster.commit(1)
+        gateway.cluster.commit()
+        assert thief.take() == b"200 OK q 2 0 1 IS i1\r\nx"
+        assert (first.take(), second.take()) == (b"", b"")
+        producer.send(b"PUT q 0 1\r\ny")
+        gateway.cluster.commit()
+        assert first.take() == b"200 OK q 3 0 1\r\ny"
+        assert second.take() == b""
+        await gateway.close()
+    asyncio.run(run())
+
+
+def calls_of(action: Callable[[], object]) -> int:
+    """How many Python functions are called."""
+    count = 0
+
+    def profile(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(profile)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def cost_of_a_hand_off(waiters: int, name: Callable[[int], str], kind: str = "GETB") -> int:
+    """Calls for one PUT to a queue with a waiter and for one DONE, among many waiters."""
+    async def run() -> int:
+        gateway = MemoryGateway(Path("unused"), Limits(connections_max=20_000), automatic=False)
+        producer = gateway.connect()
+        producer.send(b"PUT busy 0 0\r\nGET busy\r\nPUT other 0 0\r\nGET other\r\n")
+        gateway.cluster.commit()
+        for number in range(waiters):
+            gateway.connect().send(f"{kind} {name(number)}\r\n".encode())
+            gateway.cluster.commit()
+        assert len(gateway.hub.waiters) == waiters
+
+        def work() -> None:
+            producer.send(b"PUT q0 0 0\r\n")
+            gateway.cluster.commit()
+            producer.send(b"DONE 3\r\nDONE 2\r\n")
+            gateway.cluster.commit()
+        calls = calls_of(work)
+        assert len(gateway.hub.waiters) == waiters - 1
+        return calls
+    return asyncio.run(run())
+
+
+def test_a_hand_off_among_ten_thousand_waiters_costs_no_more_than_among_ten() -> None:
+    for name, kind in [
+        (lambda number: "q0", "GETB"),
+        (lambda number: f"q{number}", "GETB"),
+        (lambda number: f"q0|a{number}|b{number}", "GETB"),
+        (lambda number: "q0|busy|other", "GETBE"),
+    ]:
+        few, many = cost_of_a_hand_off(10, name, kind), cost_of_a_hand_off(10_000, name, kind)
+        assert many < few * 1.5, (kind, few, many)
+
+
+def test_an_item_is_found_among_very_many_waited_for() -> None:
+    async def run() -> None:
+        gateway = MemoryGateway(Path("unused"))
+        count = ITEMS_LOOKED_AT_MAX * 3
+        clients = [gateway.connect() for _ in range(count)]
+        owner = gateway.connect()
+        owner.send(b"PUT o 0 1 IS i7\r\nxGET o\r\n")
+        for number, client in enumerate(clients):
+            client.send(f"PUT w 0 0 IS i{number} WAIT o\r\n".encode())
+        await gateway.settle()
+        for client in clients:
+            client.take()
+        owner.send(b"LATER 1\r\n")        # its effect does not tell of which item the job is
+        await gateway.settle()
+        for _ in range(500):
+            if answer := clients[7].take():
+                break
+            await asyncio.sleep(0.01)
+        assert answer == b"200 OK o 2 0 1 IS i7\r\nx"
+        assert not any(client.take() for client in clients)
+        await gateway.close()
+    asyncio.run(run())
+
+
+def test_a_clone_wakes_those_for_whom_it_brings_something() -> None:
+    async def run() -> None:
+        source = MemoryGateway(Path("unused"))
+        await source.talk(b"PUT q 0 1\r\nxPUT o 0 1 IS it\r\ny")
+        snapshot = b"".join(source.cluster.machine.snapshot())
+        await source.close()
+        gateway = MemoryGateway(Path("unused"))
+        general, waiting, ending, owner = (gateway.connect() for _ in range(4))
+        owner.send(b"PUT r 0 1\r\nzGET r\r\n")
+        general.send(b"GETB a|q\r\n")
+        waiting.send(b"PUT w 0 1 IS it WAIT o\r\nw")
+        ending.send(b"GETBE r\r\n")
+        await gateway.settle()
+        waiting.take()
+        owner.send(b"CLONE %d\r\n" % len(snapshot) + snapshot)
+        await gateway.settle()
+        assert general.take().endswith(b" 0 1\r\nx")
+        assert waiting.take().endswith(b" 0 1 IS it\r\ny")
+        assert ending.take() == b"404 Queue Empty\r\n"
+        await gateway.close()
+    asyncio.run(run())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from core import Applied, Done, Get, Handed, Later, Lead, Machine, Operation, Put, Return, Then, Tick
+from core import Applied, Done, Get, Handed, Later, Lead, Machine, Operation, Put, Reply, Return, Then, Tick
 
 QUEUES = ("a", "b", "c")
 ITEMS = ("x", "y", "i1", "i3")      # NEW makes names like the last two
@@ -34,20 +34,20 @@ def run(machine: Machine, *operations: Operation, now_ms: int = 0, seed: int = 0
     return machine.apply(machine.index + 1, now_ms, seed, operations)
 
 
-def ask(machine: Machine, *operations: Operation, now_ms: int = 0, seed: int = 0) -> list[object]:
+def ask(machine: Machine, *operations: Operation, now_ms: int = 0, seed: int = 0) -> list[Reply]:
     """The replies to one entry."""
-    return list(run(machine, *operations, now_ms=now_ms, seed=seed).replies)
+    return run(machine, *operations, now_ms=now_ms, seed=seed).replies
 
 
-def data_of(replies: list[object]) -> list[bytes]:
+def data_of(replies: Sequence[Reply]) -> list[bytes]:
     """The data of the jobs handed out."""
     return [reply.data for reply in replies if isinstance(reply, Handed)]
 
 
-def play(machine: Machine, log: list[LogEntry]) -> Iterator[list[object]]:
+def play(machine: Machine, log: list[LogEntry]) -> Iterator[list[Reply]]:
     """Apply the entries behind what the machine has; yields the replies of each."""
     for entry in log:
-        yield list(machine.apply(machine.index + 1, *entry).replies)
+        yield machine.apply(machine.index + 1, *entry).replies
 
 
 def snapshot_of(machine: Machine) -> bytes:
@@ -135,5 +135,6 @@ def _random_operation(random: Random, ids: list[int]) -> Operation:
         item = random.choice([None, None, None, *items])
         expire_ms = random.choice([None, 10, 100, 1000])
         return Get(asked, expire_ms, random.choice(list(Then)), item, random.random() < 0.1)
-    ending = random.choice([Done, Done, Later, Return])
+    endings: list[Callable[[int], Operation]] = [Done, Done, Later, Return]
+    ending = random.choice(endings)
     return ending(random.choice(ids) if ids else 0)

@@ -180,6 +180,13 @@ def test_damaged_clone_is_invalid_and_leaves_no_chunk_behind(machine: Machine) -
     assert b"clone" not in snapshot_of(machine)
 
 
+def test_bad_chunk_drops_the_clone_at_once(machine: Machine) -> None:
+    ask(machine, CloneBegin(1, 1000), CloneChunk(1, b"PQR"))
+    assert b"clone" in snapshot_of(machine)
+    assert ask(machine, CloneChunk(1, b"this is no snapshot")) == [InvalidSnapshot()]
+    assert b"clone" not in snapshot_of(machine)
+
+
 def test_pending_clone_survives_a_snapshot(machine: Machine) -> None:
     *begin, end = clone_of(snapshot_of(source(OTHER)), chunk_bytes=7)
     for length in range(1, len(begin) + 1):

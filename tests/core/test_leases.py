@@ -48,7 +48,7 @@ def test_next_due_is_when_a_tick_ends_the_lease(machine: Machine) -> None:
 def test_then_later_puts_the_job_to_the_tail_and_makes_it_ready(machine: Machine) -> None:
     ask(machine, Put("q", 0, b"a"), Put("q", 0, b"b"), Get(("q",), 1, Then.LATER), now_ms=START_MS)
     applied = run(machine, Get(("q",)), Get(("q",)), now_ms=START_MS + 16)
-    assert data_of(list(applied.replies)) == [b"b", b"a"]
+    assert data_of(applied.replies) == [b"b", b"a"]
     assert (list(applied.effects.ready), list(applied.effects.ended)) == (["q"], [])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -131,13 +132,16 @@ def test_huge_length_of_a_frame_needs_no_memory(machine: Machine) -> None:
 # --- well-made bytes with a wrong meaning
 
 LATER = Then.LATER.value
-HEAD = ["head", 9, 1, "n1", 1000, b"id", LATER, [["n1", 1], ["n2", 2]], 2, 10, 20, 5]
-WAITING = ["waiting", "q", [[0, 3, None, b"a"], [0, 4, "x", b"b"]]]
-RUNNING = ["running", [[1, "q", 0, 1, None, b"c", 1500, LATER, False], [2, "r", 0, 2, "x", b"d", None, LATER, True]]]
-END = ["end", 2, 2]
+HEAD: list[Any] = ["head", 9, 1, "n1", 1000, b"id", LATER, [["n1", 1], ["n2", 2]], 2, 10, 20, 5]
+WAITING: list[Any] = ["waiting", "q", [[0, 3, None, b"a"], [0, 4, "x", b"b"]]]
+RUNNING: list[Any] = [
+    "running",
+    [[1, "q", 0, 1, None, b"c", 1500, LATER, False], [2, "r", 0, 2, "x", b"d", None, LATER, True]],
+]
+END: list[Any] = ["end", 2, 2]
 
 
-def changed(frame: list[object], at: int, value: object) -> list[object]:
+def changed(frame: list[Any], at: int, value: object) -> list[Any]:
     """The frame with another value at one place."""
     return [*frame[:at], value, *frame[at + 1 :]]
 
@@ -225,12 +229,13 @@ def test_inconsistent_snapshot_is_refused(machine: Machine, frames: tuple[str, t
 @given(st.data())
 def test_random_frames_are_refused_or_make_a_sound_machine(data: st.DataObject) -> None:
     base = [HEAD, WAITING, RUNNING, END]
-    odd = st.sampled_from([None, -1, 0, 1, 2, 3, 4, 2**63 - 1, 2**63, 2**64 - 1, "", "q", "x", b"", True, [], 1.5])
+    odd: st.SearchStrategy[object] = st.sampled_from(
+        [None, -1, 0, 1, 2, 3, 4, 2**63 - 1, 2**63, 2**64 - 1, "", "q", "x", b"", True, [], 1.5]
+    )
     number = data.draw(st.integers(0, 3))
     frame = base[number]
     if number in (1, 2) and data.draw(st.booleans()):
         rows = frame[-1]
-        assert isinstance(rows, list)
         at = data.draw(st.integers(0, 1))
         row = changed(rows[at], data.draw(st.integers(0, len(rows[at]) - 1)), data.draw(odd))
         frame = changed(frame, len(frame) - 1, changed(rows, at, row))

@@ -46,6 +46,7 @@ class Admission:
         if all(peer.info is not None and peer.info.empty for peer in context.peers.values()):
             log.info("all members are empty: this is a new cluster")
             context.journal.set_voter()
+            self._elections.leader_lost()       # there is none: no need to wait for it
 
     def lost_its_disk(self, peer: Peer) -> bool:
         """Leader: has this peer come back without the log that it acknowledged to us in this term?

@@ -1,0 +1,66 @@
+"""The wire between nodes: exact, typed, and nothing else."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from cluster.messages import (
+    Ack,
+    Admit,
+    Append,
+    Heartbeat,
+    Hello,
+    Info,
+    Message,
+    PreVote,
+    PreVoteAnswer,
+    RequestVote,
+    SnapshotChunk,
+    StaleTerm,
+    TimeoutNow,
+    Vote,
+    decode,
+    decode_hello,
+    encode,
+)
+
+ALL: list[Message] = [
+    Info("LEADER", 3, 4, 0, True, True, False, 1_700_000_000_000, "0.1.0", b"x" * 16),
+    Append(3, 1, 12.5, 9, 8, 3, [(b"\0abc", 9, 3), (b"\1", 10, 3)]),
+    Heartbeat(3, 1, 12.5, 9),
+    Ack(3, 1, 12.5, 11, False, True, None),
+    Ack(3, 1, 12.5, 11, True, False, 7),
+    SnapshotChunk(3, 1, 12.5, 9, 7, 1 << 33, b"data", True),
+    PreVote(5, 3, 10, 3),
+    PreVoteAnswer(5, 3, True),
+    RequestVote(4, 10, 3, True),
+    Vote(4),
+    StaleTerm(9),
+    TimeoutNow(3),
+    Admit(3),
+]
+
+
+@pytest.mark.parametrize("message", ALL, ids=lambda message: type(message).__name__)
+def test_every_message_arrives_as_it_was_sent(message: Message) -> None:
+    assert decode(encode(message)) == message
+
+
+def test_hello_arrives_as_it_was_sent_and_is_no_other_message() -> None:
+    hello = Hello(1, "n1", "n2", b"", "0.1.0", True, False)
+    assert decode_hello(encode(hello)) == hello
+    with pytest.raises(msgspec.ValidationError):
+        decode(encode(hello))
+    with pytest.raises(msgspec.ValidationError):
+        decode_hello(encode(Vote(1)))
+
+
+@pytest.mark.parametrize("data", [
+    b"", b"\xc1", b"\x80", b"\x93\x01\x02\x03", b"\x82\xa4type\xa4vote\xa4term\xa1x", b"\x81\xa4type\xa4vote",
+    encode(Append(1, 1, 0.0, 1, 1, 1, [(b"x", 2, 1)])).replace(b"\x93\xc4\x01x", b"\x92\xc4\x01x"),
+    encode(Vote(1)) + b"\x00",
+])
+def test_anything_else_is_an_error(data: bytes) -> None:
+    with pytest.raises(msgspec.MsgspecError):
+        decode(data)

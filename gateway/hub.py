@@ -42,7 +42,8 @@ class Hub:
         self._loop = asyncio.get_running_loop()
         self._awake: list[Session] = []
         self._scheduled = False
-        self._congested: dict[Session, None] = {}
+        self._congested = False                     # too much is proposed: until half of it is worked off
+        self._unread: dict[Session, None] = {}      # who is not read because of that
         self._looking = False
 
     def attach(self, cluster: Cluster) -> None:
@@ -71,9 +72,10 @@ class Hub:
         """Let everybody go on who has been waiting for this turn."""
         self.budget = COMMANDS_PER_TURN_MAX
         if self._congested and self.cluster.backlog_bytes * 2 < BACKLOG_BYTES_MAX:
-            for session in self._congested:
+            self._congested = False
+            relieved, self._unread = self._unread, {}
+            for session in relieved:
                 session.wake()
-            self._congested.clear()
         awake, self._awake = self._awake, []
         for session in awake:
             try:
@@ -97,15 +99,17 @@ class Hub:
 
     def congested(self) -> bool:
         """Is so much proposed that nobody should be read?"""
-        return self.cluster.backlog_bytes > BACKLOG_BYTES_MAX
+        if not self._congested:
+            self._congested = self.cluster.backlog_bytes > BACKLOG_BYTES_MAX
+        return self._congested
 
     def wake_when_relieved(self, session: Session) -> None:
         """Wake the session when the cluster has worked off half of its backlog."""
-        self._congested[session] = None
+        self._unread[session] = None
 
     def forget(self, session: Session) -> None:
         """The session is closed."""
-        self._congested.pop(session, None)
+        self._unread.pop(session, None)
 
     def new_export_path(self) -> Path:
         """A file that does not exist, for a snapshot on its way to a client."""

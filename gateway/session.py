@@ -193,7 +193,10 @@ class Session:
         hub = self.hub
         while not (self._held or self._waiter or self._task or self._output_full or self.closed):
             if len(self._slots) >= COMMANDS_IN_FLIGHT_MAX:
-                return False
+                self._drain()       # those answered at once make room
+                if len(self._slots) >= COMMANDS_IN_FLIGHT_MAX:
+                    return False
+                continue
             if hub.budget <= 0:
                 self.wake()
                 return False

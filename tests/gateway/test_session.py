@@ -1,0 +1,320 @@
+"""Sessions in memory: order, hold-ups, back pressure, and what is given back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core import CloneBegin, CloneChunk, Done, Get, Put
+from gateway.limits import BACKLOG_BYTES_MAX, COMMANDS_IN_FLIGHT_MAX, COMMANDS_PER_TURN_MAX, MIB, Limits
+from tests.gateway.fake_cluster import returned
+from tests.gateway.memory import MemoryGateway
+from tests.gateway.test_parser import STREAMS
+
+
+def with_gateway(
+    test: Callable[[MemoryGateway], Awaitable[None]], limits: Limits | None = None, *, automatic: bool = True,
+    folder: Path = Path("unused"),
+) -> None:
+    async def run() -> None:
+        gateway = MemoryGateway(folder, limits, automatic=automatic)
+        try:
+            await test(gateway)
+        finally:
+            await gateway.close()
+    asyncio.run(run())
+
+
+SMALL = Limits(data_bytes_max=40, line_bytes_max=80, snapshot_bytes_max=200, output_bytes_max=1000)
+
+
+def answers(pieces: list[bytes], folder: Path) -> bytes:
+    result = b""
+
+    async def talk(gateway: MemoryGateway) -> None:
+        nonlocal result
+        client = gateway.connect()
+        for piece in pieces:
+            client.send(piece)
+            await gateway.settle()
+        client.end()
+        await gateway.settle()
+        result = client.take()
+        assert client.closed
+
+    with_gateway(talk, SMALL, folder=folder)
+    return result
+
+
+@given(stream=STREAMS, size=st.integers(1, 30))
+@settings(max_examples=100, deadline=None)
+def test_any_cut_of_the_stream_gives_the_same_answers(
+    stream: bytes, size: int, tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    # CLUSTER STATUS shows the index of the log and SNAPSHOT contains it, which depends on what came together.
+    stream = stream.replace(b"CLUSTER", b"PING").replace(b"SNAPSHOT", b"TOTAL")
+    folder = tmp_path_factory.getbasetemp()
+    pieces = [stream[at:at + size] for at in range(0, len(stream), size)]
+    assert answers(pieces, folder) == answers([stream], folder)
+
+
+def test_consecutive_operations_are_proposed_at_once_and_in_order() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        gateway.connect().send(b"PUT q 0 1\r\naDONE 7\r\nGET q\r\nPING\r\nGETB q\r\nDONE 8\r\n")
+        assert gateway.cluster.in_flight == [Put("q", 0, b"a"), Done(7), Get(("q",)), Get(("q",))]
+    with_gateway(test, automatic=False)
+
+
+def test_answers_of_one_turn_are_written_once() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        client.send(b"PUT q 0 1\r\na" * 100)
+        before = client.transport.writes
+        gateway.cluster.commit()
+        assert client.take() == b"200 OK\r\n" * 100
+        assert client.transport.writes == before + 1
+    with_gateway(test, automatic=False)
+
+
+def test_commands_in_flight_are_limited() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        count = COMMANDS_IN_FLIGHT_MAX + 1000
+        client.send(b"DONE 1\r\n" * count)
+        await gateway.settle()
+        assert len(gateway.cluster.in_flight) == COMMANDS_IN_FLIGHT_MAX
+        while gateway.cluster.in_flight:
+            gateway.cluster.commit()
+            await gateway.settle()
+        assert client.take() == b"404 Job Not Found\r\n" * count
+    with_gateway(test, automatic=False)
+
+
+def test_one_turn_executes_a_limited_number_of_commands() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        clients = [gateway.connect() for _ in range(4)]
+        for client in clients:
+            client.send(b"DONE 1\r\n" * (COMMANDS_PER_TURN_MAX // 2))
+        assert len(gateway.cluster.in_flight) == COMMANDS_PER_TURN_MAX
+        await gateway.settle()
+        assert len(gateway.cluster.in_flight) == COMMANDS_PER_TURN_MAX * 2
+    with_gateway(test, automatic=False)
+
+
+def test_a_client_that_pipelines_behind_a_blocked_command_is_not_read_any_more() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client, producer = gateway.connect(), gateway.connect()
+        client.send(b"GETB q\r\n")
+        await gateway.settle()
+        for _ in range(10):
+            client.send(b"PING\r\n" * 1000)
+        assert client.transport.reading
+        client.send(b"PING\r\n" * 10_000)
+        assert not client.transport.reading
+        producer.send(b"PUT q 0 1\r\nx")
+        await gateway.settle()
+        assert client.transport.reading
+        assert client.take().count(b"200 OK\r\n") == 20_000
+    with_gateway(test, Limits(pipeline_bytes_max=100_000))
+
+
+def test_nobody_is_read_while_the_cluster_has_too_much_to_do() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        writer, other = gateway.connect(), gateway.connect()
+        put = b"PUT q 0 %d\r\n" % (8 * MIB) + bytes(8 * MIB)
+        for _ in range(BACKLOG_BYTES_MAX // (8 * MIB)):
+            writer.send(put)
+        assert not writer.transport.reading
+        other.send(b"PING\r\n")
+        assert not other.transport.reading
+        gateway.cluster.commit(1)
+        assert not writer.transport.reading
+        gateway.cluster.commit()
+        await gateway.settle()
+        assert writer.transport.reading
+        assert other.transport.reading
+        assert other.take() == b"200 OK\r\n"
+    with_gateway(test, automatic=False)
+
+
+def test_a_client_that_takes_nothing_is_not_served_further() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        client.transport.stuck = True
+        client.send(b"PUT q 0 400000\r\n" + bytes(400_000) + b"GET q\r\n")
+        await gateway.settle()
+        client.send(b"PUT q 0 1\r\nx")
+        await gateway.settle()
+        assert gateway.cluster.machine.ready("q") == 0
+        client.take()
+        await gateway.settle()
+        assert gateway.cluster.machine.ready("q") == 1
+        assert client.take() == b"200 OK\r\n"
+    with_gateway(test)
+
+
+def test_a_reader_that_is_too_slow_is_cut_and_its_undelivered_jobs_return() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client, producer = gateway.connect(), gateway.connect()
+        producer.send((b"PUT q 0 100000\r\n" + bytes(100_000)) * 30)
+        gateway.cluster.commit()
+        client.transport.stuck = True
+        for _ in range(30):
+            client.send(b"GET q\r\n")
+        for _ in range(30):
+            gateway.cluster.commit(1)
+        assert client.transport.aborted
+        while gateway.cluster.in_flight:
+            gateway.cluster.commit()
+            await gateway.settle()
+        delivered = 30 - len(returned(gateway.cluster))
+        assert 10 <= delivered < 20         # as many as output_bytes_max allows
+        assert gateway.cluster.machine.ready("q") == 30 - delivered
+    with_gateway(test, Limits(data_bytes_max=100_000, output_bytes_max=MIB), automatic=False)
+
+
+def test_the_fate_of_commands_reaches_a_client_that_is_paused() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        client.send(b"PUT q 0 1\r\nx")
+        gateway.cluster.lose()
+        assert client.closed
+        assert client.take() == b""
+    with_gateway(test, automatic=False)
+
+
+def test_a_hand_out_behind_an_unknown_outcome_returns() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        client.send(b"PUT q 0 1\r\nxPUT q 0 1\r\nyGET q\r\n")
+        (_, first), *rest = gateway.cluster._in_flight
+        gateway.cluster._in_flight = rest
+        gateway.cluster.commit()
+        assert client.take() == b""         # in order: nothing before the first
+        first.unknown()
+        await gateway.settle()
+        assert client.closed
+        assert client.take() == b""
+        gateway.cluster.commit()
+        assert returned(gateway.cluster) == [1]
+    with_gateway(test, automatic=False)
+
+
+def test_a_clone_replaces_the_state_and_travels_in_chunks(tmp_path: Path) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        await gateway.talk(b"PUT q 0 %d\r\n" % 200_000 + bytes(200_000) + b"PUT q 0 1 IS it\r\nx")
+        client = gateway.connect()
+        client.send(b"SNAPSHOT\r\n")
+        await gateway.settle()
+        await gateway.settle()
+        head, _, snapshot = client.take().partition(b"\r\n")
+        assert head == b"200 OK %d" % len(snapshot)
+        assert snapshot.startswith(b"PQRAFT1\n")
+        client.send(b"GET q\r\nDONE 1\r\nGET q\r\nDONE 2\r\nTOTAL\r\n")
+        await gateway.settle()
+        assert client.take().endswith(b"200 OK FINQ FINI\r\n200 OK 0 0 0 0\r\n")
+        client.send(b"CLONE %d\r\n" % len(snapshot) + snapshot[:-1])
+        await gateway.settle()
+        client.send(snapshot[-1:] + b"TOTAL\r\n")
+        await gateway.settle()
+        assert client.take() == b"200 OK\r\n200 OK 1 1 2 0\r\n"
+        assert len(gateway.cluster.operations(CloneChunk)) == 5
+        assert not list(tmp_path.iterdir())
+    with_gateway(test, folder=tmp_path)
+
+
+def test_a_broken_clone_changes_nothing(tmp_path: Path) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        await gateway.talk(b"PUT q 0 1\r\nx")
+        snapshot = bytearray(b"".join(gateway.cluster.machine.snapshot()))
+        snapshot[-1] ^= 1
+        assert await gateway.talk(b"PUT r 0 1\r\nyCLONE %d\r\n" % len(snapshot) + snapshot + b"TOTAL\r\n") == (
+            b"200 OK\r\n500 Invalid Snapshot\r\n200 OK 2 2 2 0\r\n"
+        )
+    with_gateway(test)
+
+
+def test_a_clone_whose_client_dies_is_dropped() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        client.send(b"CLONE 100000\r\n" + bytes(60_000))
+        await gateway.settle()
+        client.vanish()
+        await gateway.settle()
+        assert len(gateway.cluster.operations(CloneBegin)) == 1
+        assert await gateway.talk(b"PUT q 0 1\r\nxTOTAL\r\n") == b"200 OK\r\n200 OK 1 1 1 0\r\n"
+    with_gateway(test)
+
+
+@pytest.mark.parametrize(("fate", "answer"), [("refuse", b"500 Offline Mode\r\n"), ("lose", b"")])
+def test_a_clone_in_flight_shares_the_fate_of_its_operations(fate: str, answer: bytes) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        client.send(b"CLONE 100000\r\n" + bytes(60_000))
+        getattr(gateway.cluster, fate)()
+        await gateway.settle()
+        assert client.take() == b""
+        client.send(bytes(40_000) + b"PING\r\n")
+        gateway.cluster.commit()
+        await gateway.settle()
+        assert client.take() == (answer + b"200 OK\r\n" if answer else b"")
+        assert client.closed == (fate == "lose")
+    with_gateway(test, automatic=False)
+
+
+def test_a_snapshot_that_cannot_be_written_is_busy(tmp_path: Path) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        assert await gateway.talk(b"SNAPSHOT\r\nPING\r\n") == b"503 Busy\r\n200 OK\r\n"
+    with_gateway(test, folder=tmp_path / "does not exist")
+
+
+def test_long_lists_are_streamed_as_the_client_takes_them() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        producer, client = gateway.connect(), gateway.connect()
+        count, size = 3000, 1000
+        for _ in range(count):
+            producer.send(b"PUT q 0 %d\r\n" % size + bytes(size) + b"GET q\r\n")
+            gateway.cluster.commit()
+        client.transport.stuck = True
+        client.send(b"RUNLIST DATA\r\nPING\r\n")
+        received, most = b"", 0
+        for _ in range(200):
+            await gateway.settle()
+            piece = client.take()
+            received += piece
+            most = max(most, len(piece))
+        lines = received.split(b"\r\n", count + 1)
+        assert lines[0] == b"200 OK %d" % count
+        assert lines[1] == b"1 q 0 %d" % size
+        assert lines[-1] == bytes(count * size) + b"200 OK\r\n"
+        assert most < MIB
+    with_gateway(test, Limits(data_bytes_max=1000, output_bytes_max=100_000), automatic=False)
+
+
+def test_shutdown_is_told_to_the_daemon() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect("10.1.1.1")
+        client.send(b"SHUTDOWN\r\n")
+        assert client.take() == b"221 Shutting Down\r\n"
+        assert client.closed
+        assert gateway.stop_reasons == ["SHUTDOWN from 10.1.1.1:1"]
+    with_gateway(test)
+
+
+def test_a_bug_in_one_session_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        broken, other = gateway.connect(), gateway.connect()
+        broken.send(b"PUT q 0 6\r\nsecret")
+        other.send(b"GET q\r\n")
+        broken._connection._session._drain = None    # type: ignore[union-attr,method-assign,assignment]
+        gateway.cluster.commit()
+        assert broken.transport.aborted
+        assert other.take() == b"200 OK q 1 0 6\r\nsecret"
+    with_gateway(test, automatic=False)
+    assert "a session failed" in caplog.text
+    assert "secret" not in caplog.text

@@ -2,36 +2,34 @@
 
 An item exists while it has an unfinished job. For each queue it has jobs in, it keeps a ready list of its own, so that
 a hand-out by item (PUT .. WAIT) finds its job without a search; a waiting job with an item is thus in two lists.
+
+There may be as many items as jobs, so they too are kept out of the garbage collector's sight (see job.py).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 
+from msgspec import Struct, field
+
 from core.job import Job
 from core.ready import ReadyList
 
 
-class Part:
+class Part(Struct, gc=False, eq=False):
     """The unfinished jobs of one item in one queue."""
 
-    __slots__ = ("ready", "running")
-
-    def __init__(self) -> None:
-        self.ready = ReadyList()
-        self.running = 0
+    ready: ReadyList = field(default_factory=ReadyList)
+    running: int = 0
 
 
-class Item:
+class Item(Struct, gc=False, eq=False):
     """The unfinished jobs of one item."""
 
-    __slots__ = ("name", "nonempty", "parts", "unfinished")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.unfinished = 0
-        self.parts: dict[str, Part] = {}    # by queue
-        self.nonempty: list[str] = []       # sorted names of the queues in which a job of the item waits
+    name: str
+    unfinished: int = 0
+    parts: dict[str, Part] = field(default_factory=dict)    # by queue
+    nonempty: list[str] = field(default_factory=list)       # sorted names of the queues in which a job of it waits
 
     def open(self, queue: str) -> Part:
         """The part in `queue`, made when it does not exist; the caller adds a job to it."""

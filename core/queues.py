@@ -6,22 +6,20 @@ waiting job are kept up to date, so that a choice among a hundred thousand queue
 
 from __future__ import annotations
 
+from msgspec import Struct, field
 from sortedcontainers import SortedList
 
 from core.job import Job
 from core.ready import ReadyList
 
 
-class Queue:
+class Queue(Struct, gc=False, eq=False):
     """The unfinished jobs of one queue."""
 
-    __slots__ = ("name", "ranks", "ready", "running")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.ready = ReadyList()
-        self.running = 0
-        self.ranks: dict[int, int] = {}     # rank -> waiting jobs of it, for TOTAL's number of priorities
+    name: str
+    ready: ReadyList = field(default_factory=ReadyList)
+    running: int = 0
+    ranks: dict[int, int] = field(default_factory=dict)     # rank -> waiting jobs of it, for TOTAL's priorities
 
 
 class Queues:

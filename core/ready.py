@@ -14,6 +14,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec import Struct, field
 from sortedcontainers import SortedList
 
 from core.job import Job
@@ -21,14 +22,11 @@ from core.job import Job
 SHORT_MAX = 500
 
 
-class ReadyList:
-    """Waiting jobs, the next one first."""
+class ReadyList(Struct, gc=False, eq=False):
+    """Waiting jobs, the next one first. Not collected as garbage for the reason given in job.py."""
 
-    __slots__ = ("_jobs", "size")
-
-    def __init__(self) -> None:
-        self._jobs: Any = []        # list[Job] or SortedList
-        self.size = 0
+    size: int = 0
+    _jobs: Any = field(default_factory=list)        # list[Job] or SortedList
 
     def __iter__(self) -> Iterator[Job]:
         return iter(self._jobs)
@@ -39,12 +37,13 @@ class ReadyList:
         jobs = self._jobs
         if type(jobs) is not list:
             jobs.add(job)
-        elif not jobs or jobs[-1] < job:
+            return
+        if not jobs or jobs[-1] < job:
             jobs.append(job)
-            if self.size > SHORT_MAX:
-                self._jobs = SortedList(jobs)
         else:
             insort(jobs, job)
+        if self.size > SHORT_MAX:
+            self._jobs = SortedList(jobs)
 
     def take_first(self) -> Job:
         """Remove and return the next job; there must be one."""

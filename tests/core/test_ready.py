@@ -10,6 +10,15 @@ from core.job import Job
 from core.ready import SHORT_MAX, ReadyList
 
 
+@pytest.mark.parametrize("order", [range(SHORT_MAX + 1), range(SHORT_MAX, -1, -1)])
+def test_long_list_is_not_a_plain_one_whatever_the_order_of_arrival(order: range) -> None:
+    ready = ReadyList()
+    for seq in order:
+        assert type(ready._jobs) is list
+        ready.add(job(0, seq))
+    assert type(ready._jobs) is not list    # moving the tail of a million jobs at each step would cost milliseconds
+
+
 def job(rank: int, seq: int) -> Job:
     return Job(rank, seq, "q", b"", None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from random import Random
 from typing import Any
 
@@ -98,6 +99,23 @@ def test_large_state_is_restored_in_order() -> None:
     copy = restored(snapshot_of(machine))
     gets = [Get(("q",))] * 2500
     assert data_of(ask(copy, *gets)) == data_of(ask(machine, *gets))
+
+
+def test_replaced_state_is_freed_without_the_garbage_collector(small: bytes, machine: Machine) -> None:
+    freed: list[bytes] = []
+
+    class Data(bytes):
+        def __del__(self) -> None:
+            freed.append(bytes(self))
+
+    gc.disable()        # it never sees the jobs, so a cycle through them would stay for ever
+    try:
+        ask(machine, *[Put("q", 0, Data(b"%d" % number), "x") for number in range(1000)], *[Get(("q",), 50)] * 3)
+        ask(machine, CloneBegin(1, len(small)), CloneChunk(1, small[:200]))
+        machine.restore([small])
+        assert len(freed) == 1000
+    finally:
+        gc.enable()
 
 
 def test_every_truncation_is_refused(small: bytes, machine: Machine) -> None:

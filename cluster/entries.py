@@ -40,9 +40,9 @@ class EntryTable:
         return self.first + len(self._terms)
 
     def append(self, index: int, term: int, length: int, crc: int) -> None:
-        """Add the entry behind the last one; an empty table takes any index."""
+        """Add the entry behind the last one; a table that was reset to 1 takes any index."""
         if index != self.first + len(self._terms):
-            if self._terms:
+            if self._terms or self.first > 1:
                 raise ValueError(f"entry {index} does not follow entry {self.next - 1}")
             self.first = index
         self._terms.append(term)

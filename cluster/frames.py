@@ -11,9 +11,10 @@ is wrong is damage, and a damaged journal must not be used: what it lost may be 
 
 How an incomplete ("torn") last frame is told from a damaged one: space is allocated as zeros, hence a sector that was
 never written is all zeros, as is everything behind the point where a write broke off. The end mark and the header's
-mark have several bits in their last byte, so a zero there is no flipped bit: the write stopped before it. Otherwise the
-frame must have more zero sectors than the header says it had by nature. A sector with a single bit could become a zero
-sector by one flipped bit; the header counts those, and where that would explain it as well the frame counts as damaged.
+mark have several bits in their last byte, so a zero there is no flipped bit: the write stopped before it. (So has the
+magic in its first: a zero there is left by an interrupted cut of a torn frame.) Otherwise the frame must have more zero
+sectors than the header says it had by nature. A sector with a single bit could become a zero sector by one flipped bit;
+the header counts those, and where that would explain it as well the frame counts as damaged.
 
 Each bit is under one check: header CRC, directory CRC (it begins with the sequence number, so that a frame in another
 place is no frame), a CRC for each body (kept with the entry, to check it when it is read again), and comparison for
@@ -189,7 +190,7 @@ def is_torn(data: bytes, offset: int, header: Header | None) -> bool:
     if offset + SECTOR_BYTES > len(data):
         return False
     if header is None:
-        return data[offset + HEADER.size - 1] == 0
+        return data[offset] == 0 or data[offset + HEADER.size - 1] == 0
     end = offset + header.length
     if end > len(data):
         return False

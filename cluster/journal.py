@@ -139,7 +139,7 @@ class Journal(Sequence[Entry]):
     # The log, as pysyncobj sees it
 
     def add(self, command: bytes, index: int, term: int) -> None:
-        """Append an entry behind the last one (an empty journal takes any index)."""
+        """Append an entry behind the last one (a new or cleared journal takes any index)."""
         if self._failed is not None:
             raise self._failed
         crc = frames.body_crc(index, command)

@@ -1,0 +1,200 @@
+"""A disk in memory that forgets, tears, fills up and fails, at a chosen step or by a seeded draw.
+
+Contents are durable when synced, names when their directory is synced. crash() decides for everything that was not
+synced whether it is there, as a power failure may.
+"""
+
+from __future__ import annotations
+
+import copy
+import errno
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+from cluster.disk import Disk
+
+SECTOR_BYTES = 512
+
+
+class Crash(BaseException):
+    """The machine stops here; nobody may catch it but the test."""
+
+
+class _File:
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.synced_bytes = 0
+        self.unsynced: list[tuple[int, bytes, bytes]] = []      # offset, old bytes, new bytes
+
+
+class FaultyDisk(Disk):
+    """`steps` counts what changes something; `crash_at` stops before that step; `fail` makes operations raise."""
+
+    def __init__(self) -> None:
+        self.names_now: dict[str, _File] = {}
+        self.names_durable: dict[str, _File] = {}
+        self._changes: list[tuple[str | None, str | None]] = []     # (name removed, name given) not durable yet
+        self._open: dict[int, _File] = {}
+        self._locked: dict[str, int] = {}
+        self._next = 100
+        self.steps = 0
+        self.crash_at: int | None = None
+        self.fail: dict[str, OSError] = {}          # operation -> error
+        self.free_bytes: int | None = None          # None: no limit
+
+    # What the tests do to it
+
+    def clone(self) -> FaultyDisk:
+        """An independent copy, as after a restart that lost nothing."""
+        other = copy.deepcopy(self)
+        other.restart()
+        return other
+
+    def restart(self) -> None:
+        """Descriptors and locks of the dead process are gone."""
+        self._open.clear()
+        self._locked.clear()
+        self.crash_at = None
+
+    def crash(self, rng: random.Random) -> None:
+        """Power failure: unsynced names and sectors survive or not, as `rng` says."""
+        for removed, given in self._changes:
+            if rng.random() < 0.5:
+                file = self.names_durable.pop(removed, None) if removed else None
+                if given:
+                    self.names_durable[given] = file or self.names_now.get(given, _File())
+        for file in {id(file): file for file in (*self.names_durable.values(), *self.names_now.values())}.values():
+            self._tear(file, rng)
+        self.names_now = dict(self.names_durable)
+        self._changes.clear()
+        self.restart()
+
+    def _tear(self, file: _File, rng: random.Random) -> None:
+        for offset, old, new in reversed(file.unsynced):
+            how = rng.choice(("lost", "kept", "prefix", "sectors"))
+            cut = rng.randrange(len(new) + 1)
+            for start in range(0, len(new), SECTOR_BYTES):
+                piece = slice(start, min(start + SECTOR_BYTES, len(new)))
+                if how == "lost" or (how == "sectors" and rng.random() < 0.5):
+                    file.data[offset + piece.start:offset + piece.stop] = old[piece]
+            if how == "prefix":
+                file.data[offset + cut:offset + len(new)] = old[cut:]
+        file.unsynced = []
+        if len(file.data) > file.synced_bytes and rng.random() < 0.5:
+            del file.data[file.synced_bytes:]
+
+    def file(self, path: Path) -> bytearray:
+        """The bytes of a file, to be looked at or damaged."""
+        return self.names_now[str(path)].data
+
+    def paths(self, directory: Path) -> list[Path]:
+        """All files of a directory."""
+        return [directory / name for name in self.names(directory)]
+
+    # Disk
+
+    def _step(self, operation: str) -> None:
+        if self.crash_at is not None and self.steps >= self.crash_at:
+            raise Crash
+        self.steps += 1
+        if operation in self.fail:
+            raise self.fail[operation]
+
+    def make_directory(self, directory: Path) -> None:
+        pass
+
+    def names(self, directory: Path) -> list[str]:
+        return sorted(Path(name).name for name in self.names_now if Path(name).parent == directory)
+
+    def lock(self, path: Path) -> int | None:
+        if str(path) in self._locked:
+            return None
+        self._next += 1
+        self._locked[str(path)] = self._next
+        return self._next
+
+    def _descriptor(self, file: _File) -> int:
+        self._next += 1
+        self._open[self._next] = file
+        return self._next
+
+    def create(self, path: Path) -> int:
+        self._step("create")
+        if str(path) in self.names_now:
+            raise FileExistsError(errno.EEXIST, "exists", str(path))
+        file = self.names_now[str(path)] = _File()
+        self._changes.append((None, str(path)))
+        return self._descriptor(file)
+
+    def open(self, path: Path, *, writable: bool = False) -> int:
+        if str(path) not in self.names_now:
+            raise FileNotFoundError(errno.ENOENT, "missing", str(path))
+        return self._descriptor(self.names_now[str(path)])
+
+    def close(self, file: int) -> None:
+        self._open.pop(file, None)
+        for path, number in list(self._locked.items()):
+            if number == file:
+                del self._locked[path]
+
+    @property
+    def open_files(self) -> int:
+        """Descriptors that nobody has closed."""
+        return len(self._open) + len(self._locked)
+
+    def size(self, file: int) -> int:
+        return len(self._open[file].data)
+
+    def _use_space(self, length: int) -> None:
+        if self.free_bytes is not None:
+            if length > self.free_bytes:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            self.free_bytes -= length
+
+    def allocate(self, file: int, size: int) -> None:
+        self._step("allocate")
+        data = self._open[file].data
+        self._use_space(max(0, size - len(data)))
+        data.extend(bytes(max(0, size - len(data))))
+
+    def read(self, file: int, length: int, offset: int) -> bytes:
+        return bytes(self._open[file].data[offset:offset + length])
+
+    def write(self, file: int, pieces: Sequence[bytes], offset: int) -> None:
+        self._step("write")
+        target, new = self._open[file], b"".join(pieces)
+        growth = offset + len(new) - len(target.data)
+        if growth > 0:
+            self._use_space(growth)
+            target.data.extend(bytes(growth))
+        target.unsynced.append((offset, bytes(target.data[offset:offset + len(new)]), new))
+        target.data[offset:offset + len(new)] = new
+
+    def sync(self, file: int) -> None:
+        self._step("sync")
+        target = self._open[file]
+        target.unsynced, target.synced_bytes = [], len(target.data)
+
+    def sync_directory(self, directory: Path) -> None:
+        self._step("sync_directory")
+        here = {name: file for name, file in self.names_now.items() if Path(name).parent == directory}
+        self.names_durable = {n: f for n, f in self.names_durable.items() if Path(n).parent != directory} | here
+        self._changes = [change for change in self._changes if Path(change[0] or change[1] or "").parent != directory]
+
+    def rename(self, old: Path, new: Path) -> None:
+        self._step("rename")
+        self.names_now[str(new)] = self.names_now.pop(str(old))
+        self._changes.append((str(old), str(new)))
+
+    def unlink(self, path: Path) -> None:
+        self._step("unlink")
+        if str(path) not in self.names_now:
+            raise FileNotFoundError(errno.ENOENT, "missing", str(path))
+        if self.free_bytes is not None:
+            self.free_bytes += len(self.names_now[str(path)].data)
+        del self.names_now[str(path)]
+        self._changes.append((str(path), None))
+
+    def random_bytes(self, count: int) -> bytes:
+        return self._next.to_bytes(count, "big")

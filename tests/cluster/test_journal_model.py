@@ -1,0 +1,225 @@
+"""The journal against a plain list: any changes, any reads, closed or crashed at any point."""
+
+from __future__ import annotations
+
+import random
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from cluster.journal import Journal
+from tests.cluster.faulty_disk import Crash, FaultyDisk
+
+DIRECTORY = Path("/journal")
+SEGMENT_BYTES = 8192
+WINDOW_BYTES = 3000
+
+commands = st.one_of(
+    st.binary(max_size=300),
+    st.integers(0, 3000).map(bytes),
+    st.integers(1, 12000).map(lambda length: random.Random(length).randbytes(length)),
+)
+
+
+class Model:
+    """What the journal should say."""
+
+    def __init__(self) -> None:
+        self.kept: list[tuple[bytes, int, int]] = []    # also what align() hides
+        self.hidden = 0
+        self.first = 1
+        self.covered = 0
+        self.term = 0
+        self.vote: str | None = None
+        self.commit = 0
+        self.voter = False
+
+    @property
+    def log(self) -> list[tuple[bytes, int, int]]:
+        return self.kept[self.hidden:]
+
+    def reopened(self) -> Model:
+        """As a new process sees it."""
+        other = deepcopy(self)
+        other.hidden = 0
+        return other
+
+
+class JournalMachine(RuleBasedStateMachine):
+    @initialize(seed=st.integers(0, 2**32))
+    def start(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.disk = FaultyDisk()
+        self.model = Model()
+        self.synced = Model()
+        self.journal = self.open()
+
+    def open(self) -> Journal:
+        return Journal.open(DIRECTORY, self.disk, segment_bytes=SEGMENT_BYTES, window_bytes=WINDOW_BYTES)
+
+    @rule(batch=st.lists(commands, min_size=1, max_size=5), newer=st.booleans(), index=st.integers(1, 1000))
+    def add(self, batch: list[bytes], newer: bool, index: int) -> None:
+        kept = self.model.kept
+        if not kept:
+            self.model.first = index if self.model.first == 1 else self.model.first
+        for command in batch:
+            entry = (command, kept[-1][1] + 1 if kept else self.model.first, (kept[-1][2] if kept else 0) + newer)
+            self.journal.add(*entry)
+            kept.append(entry)
+
+    @precondition(lambda self: len(self.model.log) > 0)
+    @rule(data=st.data())
+    def truncate(self, data: st.DataObject) -> None:
+        position = data.draw(st.integers(0, len(self.model.log)))
+        self.journal.deleteEntriesFrom(position)
+        if position < len(self.model.log):
+            self.model.covered = min(self.model.covered, self.model.log[position][1])
+        del self.model.kept[self.model.hidden + position:]
+
+    @precondition(lambda self: len(self.model.log) > 0)
+    @rule(data=st.data())
+    def compact(self, data: st.DataObject) -> None:
+        model = self.model
+        position = data.draw(st.integers(0, len(model.log) - 1))
+        index = model.log[position][1]
+        keep = max(model.kept[0][1], min(model.covered, index))
+        self.journal.deleteEntriesTo(position)
+        first_shown = max(model.log[0][1], keep)
+        model.kept = [entry for entry in model.kept if entry[1] >= keep]
+        model.hidden = sum(entry[1] < first_shown for entry in model.kept)
+        model.first, model.covered = keep, max(model.covered, index)
+
+    @precondition(lambda self: len(self.model.log) > 0)
+    @rule(data=st.data())
+    def align(self, data: st.DataObject) -> None:
+        position = data.draw(st.integers(0, len(self.model.log) - 1))
+        self.model.hidden += position
+        self.journal.align(position)
+
+    @rule()
+    def clear(self) -> None:
+        clears = self.journal.clears
+        self.journal.clear()
+        assert self.journal.clears == clears + 1
+        self.model.kept, self.model.hidden, self.model.first, self.model.covered = [], 0, 1, 0
+
+    @rule(vote=st.sampled_from([None, "", "n1", "node.with-a_name"]), step=st.integers(0, 3))
+    def term(self, vote: str | None, step: int) -> None:
+        self.model.term += step
+        self.model.vote = vote
+        self.journal.setCurrentTerm(self.model.term, vote)
+
+    @rule(index=st.integers(0, 2000))
+    def commit(self, index: int) -> None:
+        self.journal.setRaftCommitIndex(index)
+        self.model.commit = index
+
+    @rule()
+    def voter(self) -> None:
+        self.journal.set_voter()
+        self.model.voter = True
+
+    @rule()
+    def second(self) -> None:
+        self.journal.onOneSecondTimer()
+        self.sync()
+
+    @rule()
+    def sync(self) -> None:
+        commit_written = self.journal.unsynced or self.journal._commit_due
+        self.journal.sync()
+        assert not self.journal.unsynced
+        self.remember(commit_written)
+
+    def remember(self, commit_written: bool) -> None:
+        commit = self.model.commit if commit_written else self.synced.commit
+        self.synced = deepcopy(self.model)
+        self.synced.commit = min(commit, self.journal.last_index)
+
+    @rule()
+    def close_and_open(self) -> None:
+        self.journal.close()
+        assert self.disk.open_files == 0
+        self.model = self.synced.reopened()
+        self.journal = self.open()
+
+    @rule(steps=st.integers(0, 8), opening=st.integers(0, 12))
+    def crash_in_sync(self, steps: int, opening: int) -> None:
+        """Power fails somewhere in sync(), and perhaps again while the journal is opened."""
+        before = self.synced
+        commit_written = self.journal.unsynced or self.journal._commit_due
+        self.disk.crash_at = self.disk.steps + steps
+        try:
+            self.journal.sync()
+            self.remember(commit_written)
+        except Crash:
+            self.remember(True)
+        else:
+            before = self.synced
+        self.disk.crash(self.rng)
+        self.disk.crash_at = self.disk.steps + opening
+        try:
+            self.journal = self.open()
+        except Crash:
+            self.disk.crash(self.rng)
+            self.journal = self.open()
+        self.disk.crash_at = None
+        if self.journal_is(before.reopened()):
+            self.model = before.reopened()
+        else:
+            self.model = self.synced.reopened()
+        self.synced = deepcopy(self.model)
+
+    def journal_is(self, model: Model) -> bool:
+        journal = self.journal
+        return (
+            list(journal[:]) == model.log
+            and (journal.getCurrentTerm(), journal.getVotedForNodeId()) == (model.term, model.vote)
+            and (journal.voter, journal._state.covered) == (model.voter, model.covered)
+            and self.commit_is(model)
+        )
+
+    def commit_is(self, model: Model) -> bool:
+        return self.journal.getRaftCommitIndex() == max(1, min(model.commit, self.journal.last_index))
+
+    @invariant()
+    def same(self) -> None:
+        journal, log = self.journal, self.model.log
+        assert self.journal_is(self.model)
+        assert len(journal) == len(log)
+        assert bool(journal) == bool(log)
+        if log:
+            assert (journal.first_index, journal.last_index, journal.last_term) == (log[0][1], log[-1][1], log[-1][2])
+            assert (journal[0], journal[-1]) == (log[0], log[-1])
+            covered = self.model.covered
+            assert journal.bytes_total == sum(len(entry[0]) for entry in self.model.kept if entry[1] >= covered)
+        else:
+            assert journal.last_term == 0
+
+    @precondition(lambda self: len(self.model.log) > 0)
+    @rule(data=st.data())
+    def read(self, data: st.DataObject) -> None:
+        journal, log = self.journal, self.model.log
+        bounds = st.one_of(st.none(), st.integers(-len(log) - 2, len(log) + 2))
+        part = slice(data.draw(bounds), data.draw(bounds), data.draw(st.sampled_from([None, None, 1, 2, -1])))
+        assert list(journal[part]) == log[part]
+        assert len(journal[part]) == len(log[part])
+        position = data.draw(st.integers(-len(log), len(log) - 1))
+        assert journal[position] == log[position]
+        index = log[position][1]
+        assert journal.entry(index) == log[position]
+        assert journal.term_at(index) == log[position][2]
+        assert journal.term_at(log[-1][1] + 1) is None
+        assert journal.term_at(log[0][1] - 1) is None
+        with pytest.raises(IndexError):
+            journal[len(log)]
+
+
+TestJournalModel = JournalMachine.TestCase
+TestJournalModel.settings = settings(
+    max_examples=120, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck),
+)

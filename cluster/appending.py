@@ -18,6 +18,7 @@ from cluster.messages import Ack, Append, Heartbeat, LogEntry, StaleTerm
 from cluster.transfer import Outgoing, Transfers
 
 FRAME_BYTES = 1 << 20           # entries of one message; more go into further messages, so that no turn gets long
+NEWS_SHARE = 0.8                # of a heartbeat's period: so long a commit index waits for entries to travel with
 CHOKE_BYTES = 8 << 20           # this much unsent: stop sending entries to the peer
 UNCHOKE_BYTES = 1 << 20         # sent down to this: go on
 ENTRY_KINDS = (b"\0", b"\1")    # REGULAR and NO_OP; the library mishandles MEMBERSHIP and VERSION (H5c, H10d)
@@ -26,8 +27,11 @@ ENTRY_KINDS = (b"\0", b"\1")    # REGULAR and NO_OP; the library mishandles MEMB
 class Sender:
     """The leader's half."""
 
-    def __init__(self, context: Context, transfers: Transfers, connected: Any, disconnected: Any) -> None:
+    def __init__(
+        self, context: Context, transfers: Transfers, heartbeat_s: float, connected: Any, disconnected: Any,
+    ) -> None:
         self._context = context
+        self._heartbeat_s = heartbeat_s
         self._transfers = transfers
         self._connected = connected             # tells the library that a node is connected
         self._disconnected = disconnected
@@ -52,9 +56,12 @@ class Sender:
         if peer.high is not None and index < peer.high[0]:
             entries = entries[peer.high[0] - index:]
             index, term = peer.high
+        context = self._context
+        if not entries and peer.high == (index, term) and context.now - peer.told_at < NEWS_SHARE * self._heartbeat_s:
+            return                              # nothing but a commit index: it saves a round of messages per commit
         frame: list[LogEntry] = []
         size = 0
-        buffered = self._context.network.buffered_bytes(peer.name)
+        buffered = context.network.buffered_bytes(peer.name)
         for entry in entries:
             if size >= FRAME_BYTES:
                 self._send(peer, message, index, term, frame)
@@ -71,6 +78,7 @@ class Sender:
     def _send(self, peer: Peer, message: dict[str, Any], index: int, term: int, frame: list[LogEntry]) -> None:
         if frame:
             peer.high = frame[-1][1], frame[-1][2]
+        peer.told_at = self._context.now
         self._context.send(peer, Append(
             message["term"], peer.epoch, self._context.now, message["commit_index"], index, term, frame,
         ))
@@ -119,7 +127,7 @@ class Sender:
         peer.beat_at = context.now
         context.send(peer, Heartbeat(context.replica.term, peer.epoch, context.now, context.replica.commit_index))
 
-    def tick(self, heartbeat_s: float) -> None:
+    def tick(self) -> None:
         """Keep choked peers informed that we lead; release all of them when we do not lead any more."""
         leads = self._context.leads()
         for peer in self._context.peers.values():
@@ -130,7 +138,7 @@ class Sender:
                     peer.sending.close()
                     peer.sending = None
                 self._unchoke(peer)
-            elif self._context.now - peer.beat_at >= heartbeat_s:
+            elif self._context.now - peer.beat_at >= self._heartbeat_s:
                 self.beat(peer)
 
 

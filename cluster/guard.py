@@ -57,10 +57,12 @@ class Guard(Transport):  # type: ignore[misc]
         self.context.deliver = self._onMessageReceived
         self.elections = Elections(self.context, settings.election_min_ms / 1000, settings.election_max_ms / 1000)
         self.admission = Admission(self.context, self.elections)
-        self._heartbeat_s = settings.heartbeat_ms / 1000
         self._lease_s = settings.lease_ms / 1000
         self._transfers = Transfers(self.context, store)
-        self._sender = Sender(self.context, self._transfers, self._onNodeConnected, self._onNodeDisconnected)
+        self._sender = Sender(
+            self.context, self._transfers, settings.heartbeat_ms / 1000, self._onNodeConnected,
+            self._onNodeDisconnected,
+        )
         self._receiver = Receiver(self.context)
         self.leader_commit = 0                  # what the present leader last called committed
         self._by_node = {peer.node: peer for peer in self.context.peers.values()}
@@ -196,7 +198,7 @@ class Guard(Transport):  # type: ignore[misc]
         """Once in each turn, before the library's own tick. `now`: monotonic seconds."""
         self.context.now = now
         self._transfers.pump()
-        self._sender.tick(self._heartbeat_s)
+        self._sender.tick()
         self.admission.found()
         self.admission.tick()
         self.elections.tick()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import NamedTuple
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from core import Applied, Done, Get, Handed, Later, Lead, Machine, Operation, Put, Reply, Return, Then, Tick
@@ -63,6 +64,9 @@ def restored(snapshot: bytes) -> Machine:
 
 
 # --- for Hypothesis
+
+# A slow or busy machine is no finding.
+LAW = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 _queue = st.sampled_from(QUEUES)
 _item = st.none() | st.sampled_from(ITEMS)

@@ -27,10 +27,8 @@ from core import (
     Stored,
     Then,
 )
-from tests.core.logs import MEMBERS, LogEntry, entries, lead, logs, play, random_log, restored, snapshot_of
+from tests.core.logs import LAW, MEMBERS, LogEntry, entries, lead, logs, play, random_log, restored, snapshot_of
 from tests.core.model import Model
-
-EXAMPLES = 150
 
 
 def assert_same(machine: Machine, model: Model) -> None:
@@ -73,7 +71,7 @@ def places(replies: list[Reply]) -> list[tuple[str, bytes]]:
     return [(reply.queue, reply.data) for reply in replies if isinstance(reply, Handed)]
 
 
-@settings(max_examples=5 * EXAMPLES, deadline=None)
+@settings(LAW, max_examples=750)
 @given(logs)
 def test_machine_equals_reference_model(log: list[LogEntry]) -> None:
     assert_equal_to_model(log, Machine(), Model())
@@ -84,7 +82,7 @@ def test_machine_equals_reference_model_over_a_long_log(seed: int) -> None:
     assert_equal_to_model(random_log(seed, 400), Machine(), Model())
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@LAW
 @given(logs)
 def test_snapshot_at_every_prefix_and_the_rest_is_the_whole_log(log: list[LogEntry]) -> None:
     whole = Machine()
@@ -114,7 +112,7 @@ def test_snapshot_at_any_prefix_of_a_long_log_and_the_rest_is_the_whole_log() ->
         assert snapshot_of(machine) == snapshot_of(whole)
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@LAW
 @given(logs)
 def test_every_job_put_is_waiting_running_or_ended(log: list[LogEntry]) -> None:
     machine = Machine()
@@ -153,7 +151,7 @@ def test_every_job_put_is_waiting_running_or_ended(log: list[LogEntry]) -> None:
     assert set(put.values()) <= {1}
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@LAW
 @given(logs)
 def test_ids_rise_and_are_never_reused(log: list[LogEntry]) -> None:
     replies = [reply for answered in play(Machine(), log) for reply in answered]
@@ -161,7 +159,7 @@ def test_ids_rise_and_are_never_reused(log: list[LogEntry]) -> None:
     assert ids == list(range(1, len(ids) + 1))
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@LAW
 @given(logs)
 def test_a_running_id_belongs_to_one_job_until_it_ends(log: list[LogEntry]) -> None:
     machine = Machine()
@@ -174,7 +172,7 @@ def test_a_running_id_belongs_to_one_job_until_it_ends(log: list[LogEntry]) -> N
             assert known.setdefault(job.id, job.data) == job.data
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@LAW
 @given(st.lists(st.integers(-3, 3), max_size=40))
 def test_jobs_come_by_priority_then_in_order_of_arrival(priorities: list[int]) -> None:
     machine = Machine()
@@ -185,7 +183,7 @@ def test_jobs_come_by_priority_then_in_order_of_arrival(priorities: list[int]) -
     assert [reply.data for reply in replies if isinstance(reply, Handed)] == [put.data for put in expected]
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@LAW
 @given(logs, st.integers(0, 2**64 - 1))
 def test_returned_jobs_come_again_in_the_same_order(log: list[LogEntry], seed: int) -> None:
     machine, other = Machine(), Machine()
@@ -203,7 +201,7 @@ def test_returned_jobs_come_again_in_the_same_order(log: list[LogEntry], seed: i
     assert places(again) == places(expected)
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@LAW
 @given(logs)
 def test_finq_and_fini_mean_that_nothing_is_left(log: list[LogEntry]) -> None:
     machine = Machine()
@@ -220,7 +218,7 @@ def test_finq_and_fini_mean_that_nothing_is_left(log: list[LogEntry]) -> None:
                     assert reply.item_done == (rest == Empty(False))
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@LAW
 @given(logs, logs, st.lists(entries, max_size=5), st.integers(1, 60), st.booleans())
 def test_clone_equals_reference_model(
     source: list[LogEntry], target: list[LogEntry], rest: list[LogEntry], chunk_bytes: int, same_cluster: bool

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core import Lead, Machine
-from tests.core.logs import MEMBERS, lead, restored, run, snapshot_of
+from tests.core.logs import LAW, MEMBERS, lead, restored, run, snapshot_of
 
 
 def elect(machine: Machine, node: str, members: tuple[str, ...] = ("a", "b", "c")) -> dict[str, int]:
@@ -57,6 +57,7 @@ def test_ids_survive_a_snapshot() -> None:
     assert elect(copy, "b") == elect(machine, "b")
 
 
+@LAW
 @given(st.lists(st.sampled_from(MEMBERS), min_size=1, max_size=20))
 def test_the_leader_has_the_smallest_id_and_no_id_is_given_twice(leaders: list[str]) -> None:
     machine = Machine()

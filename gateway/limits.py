@@ -36,6 +36,9 @@ UNSEEN_S = 0.1
 # The kernel's and the transport's buffers of one connection before the gateway stops executing its commands.
 OUTPUT_HIGH_WATER_BYTES = 256 * KIB
 
+# Answers of one turn are joined up to this size and then written.
+OUTPUT_PIECE_BYTES = 256 * KIB
+
 # Pieces in which snapshots are streamed from the disk to a client.
 STREAM_PIECE_BYTES = 256 * KIB
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from core import Handed, Operation, Return
 from gateway import answers
 from gateway.commands import ALONE, AT_ONCE
-from gateway.limits import COMMANDS_IN_FLIGHT_MAX, STREAM_STALL_S
+from gateway.limits import COMMANDS_IN_FLIGHT_MAX, OUTPUT_PIECE_BYTES, STREAM_STALL_S
 from gateway.parser import Parser
 from gateway.pending import NOBODY, Awaited, Fate, Outcome, Said, Slot
 from gateway.requests import Request
@@ -223,6 +223,7 @@ class Session:
     def _drain(self) -> None:
         """Take the answers whose turn it is, then the command that waited for them."""
         slots, out = self._slots, self._out
+        size = 0
         while slots and (outcome := slots[0].outcome) is not None:
             if slots.popleft() is self._waiter:
                 self._waiter = None
@@ -233,7 +234,14 @@ class Session:
                     self.finish()
                     return
             else:
-                out.append(outcome if isinstance(outcome, bytes) else answers.answer(outcome))
+                answer = outcome if isinstance(outcome, bytes) else answers.answer(outcome)
+                out.append(answer)
+                size += len(answer)
+                if size > OUTPUT_PIECE_BYTES:       # so that what does not fit any more can be given back
+                    size = 0
+                    self._flush()
+                    if self.closed:
+                        return
         if self._held is not None and not slots:
             request, self._held = self._held, None
             ALONE[type(request)](self, request)

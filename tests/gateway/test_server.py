@@ -1,0 +1,274 @@
+"""The real server on a real loop and sockets, before the fake cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import uvloop
+
+from gateway.hub import Hub
+from gateway.limits import LINGER_S, MIB, Limits
+from gateway.server import Server
+from tests.gateway.fake_cluster import FakeCluster, returned
+
+PATIENCE_S = 20.0       # far more than anything takes
+
+
+class Client:
+    """A TCP client that reads bytes and lines."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    def send(self, data: bytes) -> None:
+        self.writer.write(data)
+
+    async def line(self) -> bytes:
+        return await asyncio.wait_for(self.reader.readline(), PATIENCE_S)
+
+    async def exactly(self, count: int) -> bytes:
+        return await asyncio.wait_for(self.reader.readexactly(count), PATIENCE_S)
+
+    async def rest(self) -> bytes:
+        """Everything until the server closes."""
+        return await asyncio.wait_for(self.reader.read(-1), PATIENCE_S)
+
+    def reset(self) -> None:
+        """Vanish without FIN."""
+        connection = self.writer.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.writer.transport.abort()
+
+
+class Gateway:
+    """The server under test and its clients."""
+
+    def __init__(self, limits: Limits | None) -> None:
+        self.hub = Hub(limits or Limits(), Path("unused"), offline_close=True, shut_down=lambda reason: None)
+        self.cluster = FakeCluster()
+        self.hub.attach(self.cluster)
+        self.server = Server(self.hub)
+        self._address = ("", 0)
+        self._clients: list[Client] = []
+
+    async def start(self) -> None:
+        self.cluster.start(self.hub)
+        self._address = await self.server.start("127.0.0.1", 0)
+
+    async def connect(self, receive_buffer: int | None = None) -> Client:
+        connection = socket.socket()
+        connection.setblocking(False)
+        if receive_buffer is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        await asyncio.get_running_loop().sock_connect(connection, self._address)
+        client = Client(*await asyncio.open_connection(sock=connection, limit=1 << 16))
+        self._clients.append(client)
+        return client
+
+    async def talk(self, data: bytes) -> bytes:
+        """What a client gets that sends this and FIN, as `printf .. | nc` does."""
+        client = await self.connect()
+        client.send(data)
+        client.writer.write_eof()
+        return await client.rest()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait for something that must happen."""
+        deadline = asyncio.get_running_loop().time() + PATIENCE_S
+        while not condition():
+            assert asyncio.get_running_loop().time() < deadline, "it did not happen"
+            await asyncio.sleep(0.01)
+
+    async def close(self) -> None:
+        for client in self._clients:
+            client.writer.transport.abort()
+        await self.server.close()
+
+
+def with_server(test: Callable[[Gateway], Awaitable[None]], limits: Limits | None = None) -> None:
+    async def run() -> None:
+        gateway = Gateway(limits)
+        await gateway.start()
+        try:
+            await test(gateway)
+        finally:
+            await gateway.close()
+    uvloop.run(run())
+
+
+def test_what_came_before_the_end_of_input_is_answered() -> None:
+    async def test(gateway: Gateway) -> None:
+        assert await gateway.talk(b"PUT q 0 3\r\nabcGET q\r\nDONE 1\r\nGETB q\r\nPING\r\n") == (
+            b"200 OK\r\n200 OK q 1 0 3\r\nabc200 OK FINQ\r\n"
+        )
+        assert await gateway.talk(b"") == b""
+        assert await gateway.talk(b"PUT q 0 3\r\nab") == b""
+        assert await gateway.talk(b"TOTAL\r\n") == b"200 OK 0 0 0 0\r\n"
+        await gateway.until(lambda: not gateway.hub.connections)
+    with_server(test)
+
+
+def test_a_large_body_goes_through() -> None:
+    async def test(gateway: Gateway) -> None:
+        body = bytes(range(256)) * (8 * MIB // 256)
+        client = await gateway.connect()
+        client.send(b"PUT q 0 %d\r\n" % len(body) + body + b"GET q\r\n")
+        assert await client.line() == b"200 OK\r\n"
+        assert await client.line() == b"200 OK q 1 0 %d\r\n" % len(body)
+        assert await client.exactly(len(body)) == body
+    with_server(test)
+
+
+def test_an_answer_that_closes_arrives_although_the_client_still_sends() -> None:
+    async def test(gateway: Gateway) -> None:
+        client = await gateway.connect()
+        client.send(b"PUT q 0 x\r\n" + bytes(3 * MIB))
+        assert await client.line() == b"400 Bad Arguments\r\n"
+        assert await client.rest() == b""
+    with_server(test)
+
+
+def test_a_client_that_does_not_close_is_closed_after_a_second() -> None:
+    async def test(gateway: Gateway) -> None:
+        client = await gateway.connect()
+        start = asyncio.get_running_loop().time()
+        client.send(b"QUIT\r\n")
+        assert await client.line() == b"221 Goodbye\r\n"
+        assert len(gateway.hub.connections) == 1
+        await gateway.until(lambda: not gateway.hub.connections)
+        assert asyncio.get_running_loop().time() - start > LINGER_S * 0.9
+    with_server(test)
+
+
+def test_a_disconnect_in_the_middle_of_a_body_changes_nothing() -> None:
+    async def test(gateway: Gateway) -> None:
+        for end in (Client.reset, lambda client: client.writer.close()):
+            client = await gateway.connect()
+            client.send(b"PUT q 0 1000000\r\n" + bytes(500_000))
+            await asyncio.sleep(0.05)
+            end(client)
+            await gateway.until(lambda: not gateway.hub.connections)
+        assert await gateway.talk(b"TOTAL\r\n") == b"200 OK 0 0 0 0\r\n"
+    with_server(test)
+
+
+def test_a_reader_that_takes_nothing_is_cut() -> None:
+    async def test(gateway: Gateway) -> None:
+        count = 40
+        for _ in range(count):
+            assert await gateway.talk(b"PUT q 0 %d\r\n" % MIB + bytes(MIB)) == b"200 OK\r\n"
+        slow = await gateway.connect(receive_buffer=4096)
+        slow.writer.transport.pause_reading()       # type: ignore[attr-defined]
+        slow.send(b"GET q\r\n" * count)
+        await gateway.until(lambda: not gateway.hub.connections)
+        await gateway.until(lambda: gateway.cluster.machine.ready("q") > 0)
+        assert returned(gateway.cluster)            # what could not be handed to the socket went back
+        assert await gateway.talk(b"PING\r\n") == b"200 OK\r\n"
+    with_server(test, Limits(data_bytes_max=MIB, output_bytes_max=2 * MIB))
+
+
+def test_connections_over_the_limit_are_refused_and_the_next_is_served() -> None:
+    async def test(gateway: Gateway) -> None:
+        first, second = await gateway.connect(), await gateway.connect()
+        for client in (first, second):
+            client.send(b"PING\r\n")
+            assert await client.line() == b"200 OK\r\n"
+        third = await gateway.connect()
+        assert await third.rest() == b"503 Busy\r\n"
+        first.writer.close()
+        await gateway.until(lambda: len(gateway.hub.connections) == 1)
+        assert await gateway.talk(b"PING\r\n") == b"200 OK\r\n"
+    with_server(test, Limits(connections_max=2))
+
+
+def test_a_waiter_that_vanished_gets_no_job() -> None:
+    async def test(gateway: Gateway) -> None:
+        for end in (Client.reset, lambda client: client.writer.close()):
+            client = await gateway.connect()
+            client.send(b"GETB q\r\n")
+            await gateway.until(lambda: len(gateway.hub.waiters) == 1)
+            end(client)
+            await gateway.until(lambda: len(gateway.hub.waiters) == 0)
+        assert await gateway.talk(b"PUT q 0 1\r\nxTOTAL q\r\n") == b"200 OK\r\n200 OK 1 1 1 0\r\n"
+    with_server(test)
+
+
+def test_a_job_handed_out_to_a_client_that_vanished_meanwhile_returns() -> None:
+    async def test(gateway: Gateway) -> None:
+        gateway.cluster.automatic = False
+        client = await gateway.connect()
+        client.send(b"PUT q 0 1\r\nxGET q\r\n")
+        await gateway.until(lambda: len(gateway.cluster.in_flight) == 2)
+        client.reset()
+        await gateway.until(lambda: not gateway.hub.connections)
+        gateway.cluster.commit()
+        await asyncio.sleep(0)
+        gateway.cluster.commit()
+        assert returned(gateway.cluster) == [1]
+        assert gateway.cluster.machine.ready("q") == 1
+    with_server(test)
+
+
+def test_an_unknown_outcome_closes_without_an_answer() -> None:
+    async def test(gateway: Gateway) -> None:
+        gateway.cluster.automatic = False
+        client = await gateway.connect()
+        client.send(b"PING\r\nPUT q 0 1\r\nxPING\r\n")
+        assert await client.line() == b"200 OK\r\n"
+        await gateway.until(lambda: len(gateway.cluster.in_flight) == 1)
+        gateway.cluster.lose()
+        assert await client.rest() == b""
+    with_server(test)
+
+
+def test_all_who_wait_hear_at_once_that_this_node_serves_no_more() -> None:
+    async def test(gateway: Gateway) -> None:
+        clients = [await gateway.connect() for _ in range(50)]
+        for client in clients:
+            client.send(b"GETB q\r\n")
+        await gateway.until(lambda: len(gateway.hub.waiters) == 50)
+        gateway.cluster.follow(None)
+        for client in clients:
+            assert await client.line() == b"500 Offline Mode\r\n"
+    with_server(test)
+
+
+def test_a_flood_of_pipelined_commands_is_answered_and_others_are_served_meanwhile() -> None:
+    async def test(gateway: Gateway) -> None:
+        count = 30_000
+        flood, other = await gateway.connect(), await gateway.connect()
+        flood.send(b"PING\r\nDONE 1\r\n" * count)
+        other.send(b"PING\r\n")
+        assert await other.line() == b"200 OK\r\n"
+        expected = b"200 OK\r\n404 Job Not Found\r\n"
+        assert await flood.exactly(len(expected) * count) == expected * count
+    with_server(test)
+
+
+def test_garbage_is_answered_in_an_orderly_way_and_the_next_client_is_served() -> None:
+    async def test(gateway: Gateway) -> None:
+        garbage = bytes(range(256)) * 4096
+        answers = (await gateway.talk(garbage)).split(b"\r\n")
+        assert set(answers) <= {b"400 Bad Command", b"400 Bad Arguments", b""}
+        assert await gateway.talk(b"x" * MIB) == b"400 Bad Command\r\n"
+        assert await gateway.talk(b"TOTAL\r\n") == b"200 OK 0 0 0 0\r\n"
+    with_server(test)
+
+
+def test_closing_answers_what_is_decided_and_ends_all_connections() -> None:
+    async def test(gateway: Gateway) -> None:
+        quiet, stuck = await gateway.connect(), await gateway.connect(receive_buffer=4096)
+        quiet.send(b"PING\r\n")
+        assert await quiet.line() == b"200 OK\r\n"
+        stuck.writer.transport.pause_reading()      # type: ignore[attr-defined]
+        stuck.send(b"PUT q 0 8000000\r\n" + bytes(8_000_000) + b"GET q\r\n")
+        await gateway.until(lambda: gateway.cluster.machine.total(None).running == 1)
+        await gateway.server.close()
+        assert await quiet.rest() == b""
+        assert not gateway.hub.connections
+    with_server(test)

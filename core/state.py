@@ -1,7 +1,7 @@
 """The replicated state, and the transitions of a job in it (the table stands in job.py).
 
-All that alters the state of a job goes through the methods here: `wait`; `take` and `hand_out`; `stop` and then `requeue`
-or `end`. So the counters of queues and items cannot drift from the jobs.
+All that alters the state of a job goes through the methods here: `wait`; `take` and `hand_out`; `stop` and then
+`requeue` or `end`. So the counters of queues and items cannot drift from the jobs.
 """
 
 from __future__ import annotations

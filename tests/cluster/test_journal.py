@@ -1,0 +1,482 @@
+"""The journal as pysyncobj and the driver use it."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import random
+from pathlib import Path
+
+import pytest
+
+from cluster.disk import Disk
+from cluster.entries import EntriesView
+from cluster.journal import Journal, JournalDamaged, StorageInUse
+from tests.cluster.faulty_disk import Crash, FaultyDisk
+
+DIRECTORY = Path("/journal")
+NO_OP = (b"\x01", 1, 0)         # what pysyncobj puts into an empty log
+
+
+def open_journal(disk: FaultyDisk, segment_bytes: int = 8192, window_bytes: int = 1 << 20) -> Journal:
+    return Journal.open(DIRECTORY, disk, segment_bytes=segment_bytes, window_bytes=window_bytes)
+
+
+def segments(disk: FaultyDisk) -> list[int]:
+    return [int(name[8:]) for name in disk.names(DIRECTORY) if name.startswith("journal-")]
+
+
+def fill(journal: Journal, first: int, last: int, length: int = 1000) -> None:
+    for index in range(first, last + 1):
+        journal.add(b"%d " % index + bytes([index % 255 + 1]) * length, index, 1)
+        journal.sync()
+
+
+class TestNew:
+    def test_a_new_journal_knows_nothing_and_may_not_vote(self) -> None:
+        journal = open_journal(FaultyDisk())
+        assert journal.empty
+        assert not journal.voter
+        assert len(journal) == 0
+        assert (journal.getCurrentTerm(), journal.getVotedForNodeId(), journal.getRaftCommitIndex()) == (0, None, 1)
+        assert (journal.first_index, journal.last_index, journal.last_term) == (1, 0, 0)
+
+    def test_it_is_empty_with_the_first_entry_of_the_library_and_no_longer_with_a_vote(self) -> None:
+        journal = open_journal(FaultyDisk())
+        journal.add(*NO_OP)
+        assert journal.empty
+        journal.setCurrentTerm(1, "n2")
+        assert not journal.empty
+
+    def test_it_is_not_empty_with_an_entry_of_a_leader(self) -> None:
+        journal = open_journal(FaultyDisk())
+        journal.add(*NO_OP)
+        journal.add(b"\x01", 2, 1)
+        assert not journal.empty
+
+    def test_nothing_of_it_is_there_before_sync(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk)
+        journal.add(*NO_OP)
+        journal.setCurrentTerm(3, "n1")
+        journal.set_voter()
+        assert journal.unsynced
+        journal.close()
+        journal = open_journal(disk)
+        assert journal.empty
+        assert not journal.voter
+
+    def test_two_processes_cannot_share_a_directory(self, tmp_path: Path) -> None:
+        journal = Journal.open(tmp_path)
+        with pytest.raises(StorageInUse, match=str(tmp_path)):
+            Journal.open(tmp_path)
+        journal.close()
+        Journal.open(tmp_path).close()
+
+
+class TestSync:
+    def test_one_turn_is_one_write_and_one_sync(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk)
+        steps = disk.steps
+        for index in range(1, 20):
+            journal.add(b"command", index, 1)
+        journal.setCurrentTerm(1, None)
+        journal.sync()
+        assert disk.steps == steps + 2
+
+    def test_nothing_to_do_costs_nothing(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk)
+        fill(journal, 1, 2)
+        steps = disk.steps
+        journal.setRaftCommitIndex(2)
+        assert not journal.unsynced
+        journal.sync()
+        assert disk.steps == steps
+
+    def test_the_commit_index_is_durable_with_the_next_frame_or_after_a_second(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk)
+        fill(journal, 1, 3)
+        journal.setRaftCommitIndex(2)
+        journal.onOneSecondTimer()
+        journal.sync()
+        journal.setRaftCommitIndex(3)
+        journal.sync()
+        journal.close()
+        journal = open_journal(disk)
+        assert journal.getRaftCommitIndex() == 2
+        steps = disk.steps
+        journal.onOneSecondTimer()
+        journal.sync()
+        assert disk.steps == steps
+
+    def test_the_commit_index_is_never_above_the_last_entry(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk)
+        journal.setRaftCommitIndex(50)
+        fill(journal, 1, 3)
+        assert journal.getRaftCommitIndex() == 3
+        journal.deleteEntriesFrom(2)
+        assert journal.getRaftCommitIndex() == 2
+        journal.sync()
+        journal.close()
+        assert open_journal(disk).getRaftCommitIndex() == 2
+
+    @pytest.mark.parametrize("operation", ["write", "sync"])
+    def test_after_a_failed_write_or_sync_nothing_more_is_accepted(self, operation: str) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk)
+        fill(journal, 1, 3)
+        journal.add(b"lost", 4, 1)
+        disk.fail[operation] = OSError(errno.EIO, "Input/output error")
+        with pytest.raises(OSError, match="Input/output error"):
+            journal.sync()
+        disk.fail.clear()
+        steps = disk.steps
+        for change in (
+            journal.sync, journal.clear, journal.set_voter, lambda: journal.add(b"more", 5, 1),
+            lambda: journal.setCurrentTerm(9, None), lambda: journal.deleteEntriesFrom(1),
+        ):
+            with pytest.raises(OSError, match="Input/output error"):
+                change()
+        assert disk.steps == steps
+
+    def test_an_entry_out_of_order_is_a_mistake(self) -> None:
+        journal = open_journal(FaultyDisk())
+        journal.add(*NO_OP)
+        with pytest.raises(ValueError, match="entry 3 does not follow entry 1"):
+            journal.add(b"", 3, 1)
+
+
+class TestSegments:
+    def test_the_next_segment_exists_before_it_is_needed(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk)
+        assert segments(disk) == [1, 2]
+        fill(journal, 1, 20)
+        assert segments(disk) == [1, 2, 3, 4, 5]
+        assert {len(disk.file(DIRECTORY / f"journal-{number:08d}")) for number in segments(disk)} == {8192}
+
+    def test_entries_of_any_size_fit(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk)
+        lengths = [1, 7000, 8000, 100_000, 3, 50_000, 8192, 9000, 0, 400_000, 17 << 20, 5]
+        for index, length in enumerate(lengths, 1):
+            journal.add(random.Random(index).randbytes(length), index, index)
+            journal.sync()
+        entries = list(journal[:])
+        assert [len(entry[0]) for entry in entries] == lengths
+        journal.close()
+        assert list(open_journal(disk)[:]) == entries
+
+    def test_several_large_entries_in_one_turn_are_one_frame(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk)
+        for index in range(1, 4):
+            journal.add(random.Random(index).randbytes(20_000), index, 1)
+        journal.sync()
+        entries = list(journal[:])
+        journal.close()
+        assert list(open_journal(disk)[:]) == entries
+
+    def test_segments_go_when_no_kept_entry_is_in_them(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk)
+        fill(journal, 1, 30)
+        assert segments(disk) == [1, 2, 3, 4, 5, 6, 7]
+        journal.deleteEntriesTo(15)
+        journal.sync()
+        assert journal.first_index == 1, "the older of two snapshots still needs them"
+        journal.deleteEntriesTo(20)
+        assert journal.first_index == 16
+        assert segments(disk) == [1, 2, 3, 4, 5, 6, 7], "not before the removal is durable"
+        journal.sync()
+        assert segments(disk) == [4, 5, 6, 7, 8]
+        entries = list(journal[:])
+        journal.close()
+        journal = open_journal(disk)
+        assert list(journal[:]) == entries
+        assert journal.first_index == 16
+
+    def test_after_clear_only_the_segment_in_use_stays(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk)
+        fill(journal, 1, 30)
+        journal.setCurrentTerm(4, "n3")
+        journal.set_voter()
+        journal.clear()
+        journal.add(b"prev", 999, 3)
+        journal.add(b"last", 1000, 4)
+        journal.sync()
+        assert segments(disk) == [6, 7]
+        journal.close()
+        journal = open_journal(disk)
+        assert list(journal[:]) == [(b"prev", 999, 3), (b"last", 1000, 4)]
+        assert (journal.getCurrentTerm(), journal.getVotedForNodeId(), journal.voter) == (4, "n3", True)
+
+    def test_a_removed_and_rewritten_tail_over_segments_survives_removal_of_its_first_part(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk)
+        fill(journal, 1, 20)
+        journal.deleteEntriesFrom(9)
+        for index in range(10, 21):
+            journal.add(b"other" * 200, index, 2)
+            journal.sync()
+        for position in (11, 15):
+            journal.deleteEntriesTo(position)
+            journal.sync()
+        assert journal.first_index == 12
+        assert segments(disk)[0] > 2
+        entries = list(journal[:])
+        journal.close()
+        assert list(open_journal(disk)[:]) == entries
+
+    def test_the_log_is_never_emptied_by_a_snapshot(self) -> None:
+        journal = open_journal(FaultyDisk())
+        fill(journal, 1, 3)
+        with pytest.raises(ValueError, match="the last one is 3"):
+            journal.deleteEntriesTo(3)
+
+    @pytest.mark.parametrize("how", ["compact", "clear", "truncate", "grow"])
+    def test_power_can_fail_before_any_step_of_the_disk(self, how: str) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk)
+        fill(journal, 1, 30)
+        journal.deleteEntriesTo(20)
+        journal.sync()
+        before = list(journal[:])
+        journal.close()
+
+        def change(disk: FaultyDisk) -> list[tuple[bytes, int, int]]:
+            journal = open_journal(disk)
+            if how == "compact":
+                journal.deleteEntriesTo(25)
+            elif how == "clear":
+                journal.clear()
+                journal.add(b"prev", 99, 3)
+            elif how == "truncate":
+                journal.deleteEntriesFrom(5)
+                journal.add(b"other", 6, 2)
+            else:
+                journal.add(random.Random(1).randbytes(20_000), 31, 2)
+            behind = list(journal[:])
+            journal.sync()
+            journal.close()
+            return behind
+
+        behind = change(disk.clone())
+        outcomes = set()
+        for step in range(100):
+            for seed in range(8):
+                stopped = disk.clone()
+                stopped.crash_at = stopped.steps + step
+                done = False
+                try:
+                    change(stopped)
+                    done = True
+                except Crash:
+                    pass
+                stopped.crash(random.Random(seed))
+                journal = open_journal(stopped)
+                entries = list(journal[:])
+                assert entries == behind if done else entries in (before, behind)
+                outcomes.add(entries == behind)
+                journal.add(b"next", journal.last_index + 1, 9)
+                journal.sync()
+                journal.close()
+                assert list(open_journal(stopped)[:]) == [*entries, (b"next", entries[-1][1] + 1, 9)]
+            if done:
+                assert outcomes == {True, False}
+                return
+        pytest.fail("the change never came to its end")
+
+
+class TestFullDisk:
+    def test_a_full_disk_is_seen_while_there_is_room(self, caplog: pytest.LogCaptureFixture) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk)
+        fill(journal, 1, 4)
+        disk.free_bytes = 0
+        with caplog.at_level(logging.WARNING):
+            fill(journal, 5, 8)
+        assert "no space for the next journal segment" in caplog.text
+        assert journal.room_bytes < 8192
+        assert len(journal) == 8
+
+    def test_room_comes_back_with_space(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk)
+        fill(journal, 1, 5)
+        disk.free_bytes = 0
+        fill(journal, 6, 8)
+        assert journal.room_bytes < 8192
+        disk.free_bytes = 100_000
+        journal.onOneSecondTimer()
+        assert journal.room_bytes > 8192
+        fill(journal, 9, 20)
+
+    def test_no_room_at_all_is_an_error_that_can_be_tried_again(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk)
+        disk.free_bytes = 0
+        with pytest.raises(OSError, match="No space left") as full:
+            fill(journal, 1, 100)
+        assert full.value.errno == errno.ENOSPC
+        index = journal.last_index
+        assert index > 5
+        assert journal.unsynced
+        disk.free_bytes = 100_000
+        journal.sync()
+        assert not journal.unsynced
+        journal.close()
+        assert open_journal(disk).last_index == index
+
+    def test_another_error_at_the_next_segment_is_passed_on(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk)
+        disk.fail["allocate"] = OSError(errno.EIO, "Input/output error")
+        with pytest.raises(OSError, match="Input/output error"):
+            fill(journal, 1, 20)
+
+    def test_a_disk_full_at_the_first_start_leaves_nothing_behind(self) -> None:
+        disk = FaultyDisk()
+        disk.free_bytes = 100
+        with pytest.raises(OSError, match="No space left"):
+            open_journal(disk)
+        assert segments(disk) == []
+        disk.free_bytes = None
+        assert open_journal(disk).empty
+
+
+class TestMemory:
+    def test_old_commands_are_read_back_from_disk(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk, window_bytes=10_000)
+        entries = [(random.Random(index).randbytes(500), index, index // 10) for index in range(1, 200)]
+        for entry in entries:
+            journal.add(*entry)
+            journal.sync()
+            assert journal[-1] == entry
+            assert journal[0] == entries[0]
+        assert len(journal._recent) < 20
+        assert list(journal[:]) == entries
+        assert [journal.entry(entry[1]) for entry in reversed(entries)] == entries[::-1]
+        assert list(journal[50:60]) == entries[50:60]
+
+    def test_what_is_not_on_disk_yet_is_never_forgotten(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk, window_bytes=1000)
+        entries = [(bytes([index]) * 900, index, 1) for index in range(1, 50)]
+        for entry in entries:
+            journal.add(*entry)
+        assert list(journal[:]) == entries
+        journal.sync()
+        assert list(journal[:]) == entries
+
+    def test_read_ahead_never_shows_space_that_was_not_written_yet(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk, segment_bytes=1 << 16, window_bytes=1000)
+        for index in range(1, 60):
+            journal.add(random.Random(index).randbytes(400), index, 1)
+            journal.sync()
+            for old in range(max(1, index - 8), index + 1):
+                assert journal.entry(old)[0] == random.Random(old).randbytes(400)
+
+    def test_a_truncated_log_ends_with_an_entry_from_disk(self) -> None:
+        journal = open_journal(FaultyDisk(), window_bytes=1000)
+        fill(journal, 1, 20)
+        entry = journal.entry(5)
+        journal.deleteEntriesFrom(5)
+        assert (journal[-1], journal.last_index, journal.last_term) == (entry, 5, 1)
+
+    def test_term_at_never_reads_the_disk(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk, window_bytes=1000)
+        fill(journal, 1, 20)
+        disk.read = lambda file, length, offset: pytest.fail("read")  # type: ignore[method-assign]
+        assert [journal.term_at(index) for index in (0, 1, 20, 21)] == [None, 1, 1, None]
+
+    def test_a_long_slice_reads_only_what_is_used(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk, segment_bytes=1 << 20, window_bytes=1000)
+        fill(journal, 1, 400)
+        reads: list[int] = []
+        original = disk.read
+        disk.read = lambda file, length, offset: reads.append(length) or original(file, length, offset)  # type: ignore
+        view = journal[10:]
+        assert isinstance(view, EntriesView)
+        assert (len(view), bool(view), reads) == (390, True, [])
+        assert view[0][1] == 11
+        assert len(reads) == 1
+
+    def test_the_part_of_a_slice_that_was_walked_over_is_not_read_again(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk, segment_bytes=1 << 20, window_bytes=1000)
+        fill(journal, 1, 400)
+        view = journal[10:]
+        for count, _ in enumerate(view):
+            if count == 50:
+                break
+        disk.read = lambda file, length, offset: pytest.fail("read")  # type: ignore[method-assign]
+        part = view[:51]
+        assert isinstance(part, list)
+        assert [entry[1] for entry in part] == list(range(11, 62))
+
+
+class TestAlign:
+    def test_the_log_begins_later_and_nothing_is_lost_on_disk(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk)
+        fill(journal, 1, 10)
+        entries = list(journal[:])
+        journal.align(6)
+        assert list(journal[:]) == entries[6:]
+        assert (journal[0], journal.first_index, len(journal)) == (entries[6], 7, 4)
+        assert journal.term_at(6) is None
+        with pytest.raises(IndexError):
+            journal.entry(6)
+        assert not journal.unsynced
+        journal.close()
+        assert list(open_journal(disk)[:]) == entries
+
+    def test_positions_count_from_there(self) -> None:
+        journal = open_journal(FaultyDisk())
+        fill(journal, 1, 10)
+        journal.align(6)
+        journal.deleteEntriesFrom(2)
+        assert journal.last_index == 8
+        journal.deleteEntriesTo(1)
+        assert journal.first_index == 7
+
+
+def test_damage_closes_what_was_opened() -> None:
+    disk = FaultyDisk()
+    journal = open_journal(disk)
+    fill(journal, 1, 3)
+    journal.close()
+    disk.file(DIRECTORY / "journal-00000001")[100] ^= 1
+    with pytest.raises(JournalDamaged):
+        open_journal(disk)
+    assert disk.open_files == 0
+
+
+def test_real_files(tmp_path: Path) -> None:
+    journal = Journal.open(tmp_path, Disk(), segment_bytes=1 << 16, window_bytes=10_000)
+    entries = [(random.Random(index).randbytes(index * 7), index, 1) for index in range(1, 400)]
+    for entry in entries:
+        journal.add(*entry)
+        if entry[1] % 3 == 0:
+            journal.sync()
+    journal.sync()
+    assert list(journal[:]) == entries
+    journal.close()
+    journal = Journal.open(tmp_path, Disk(), segment_bytes=1 << 16, window_bytes=10_000)
+    assert list(journal[:]) == entries
+    for position in (200, 300):
+        journal.deleteEntriesTo(position)
+        journal.sync()
+    assert list(journal[:]) == entries[200:]
+    journal.close()
+    assert list(Journal.open(tmp_path, Disk(), segment_bytes=1 << 16)[:]) == entries[200:]

@@ -34,7 +34,7 @@ class FaultyDisk(Disk):
     def __init__(self) -> None:
         self.names_now: dict[str, _File] = {}
         self.names_durable: dict[str, _File] = {}
-        self._changes: list[tuple[str | None, str | None]] = []     # (name removed, name given) not durable yet
+        self._changes: list[tuple[str, str, _File]] = []    # name removed, name given (or ""); not durable yet
         self._open: dict[int, _File] = {}
         self._locked: dict[str, int] = {}
         self._next = 100
@@ -59,11 +59,11 @@ class FaultyDisk(Disk):
 
     def crash(self, rng: random.Random) -> None:
         """Power failure: unsynced names and sectors survive or not, as `rng` says."""
-        for removed, given in self._changes:
+        for removed, given, file in self._changes:
             if rng.random() < 0.5:
-                file = self.names_durable.pop(removed, None) if removed else None
+                self.names_durable.pop(removed, None)
                 if given:
-                    self.names_durable[given] = file or self.names_now.get(given, _File())
+                    self.names_durable[given] = file
         for file in {id(file): file for file in (*self.names_durable.values(), *self.names_now.values())}.values():
             self._tear(file, rng)
         self.names_now = dict(self.names_durable)
@@ -124,7 +124,7 @@ class FaultyDisk(Disk):
         if str(path) in self.names_now:
             raise FileExistsError(errno.EEXIST, "exists", str(path))
         file = self.names_now[str(path)] = _File()
-        self._changes.append((None, str(path)))
+        self._changes.append(("", str(path), file))
         return self._descriptor(file)
 
     def open(self, path: Path, *, writable: bool = False) -> int:
@@ -180,12 +180,12 @@ class FaultyDisk(Disk):
         self._step("sync_directory")
         here = {name: file for name, file in self.names_now.items() if Path(name).parent == directory}
         self.names_durable = {n: f for n, f in self.names_durable.items() if Path(n).parent != directory} | here
-        self._changes = [change for change in self._changes if Path(change[0] or change[1] or "").parent != directory]
+        self._changes = [change for change in self._changes if Path(change[0] or change[1]).parent != directory]
 
     def rename(self, old: Path, new: Path) -> None:
         self._step("rename")
-        self.names_now[str(new)] = self.names_now.pop(str(old))
-        self._changes.append((str(old), str(new)))
+        file = self.names_now[str(new)] = self.names_now.pop(str(old))
+        self._changes.append((str(old), str(new), file))
 
     def unlink(self, path: Path) -> None:
         self._step("unlink")
@@ -193,8 +193,7 @@ class FaultyDisk(Disk):
             raise FileNotFoundError(errno.ENOENT, "missing", str(path))
         if self.free_bytes is not None:
             self.free_bytes += len(self.names_now[str(path)].data)
-        del self.names_now[str(path)]
-        self._changes.append((str(path), None))
+        self._changes.append((str(path), "", self.names_now.pop(str(path))))
 
     def random_bytes(self, count: int) -> bytes:
         return self._next.to_bytes(count, "big")

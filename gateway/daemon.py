@@ -43,7 +43,7 @@ async def run(config: Config, *, bootstrap: bool, announce: Callable[[Config], N
         await node.start()
         await server.start(*split_address(config.listen.client))
     except (OSError, StorageError, ClusterError) as error:
-        raise NodeFailed(f"{type(error).__name__}: {error}") from error
+        raise NodeFailed(f"the node cannot start: {type(error).__name__}: {error}") from error
     log.info("node %s: clients on %s, peers on %s", config.node.name, config.listen.client, config.listen.peer)
     _spare_the_collector()
     loop = asyncio.get_running_loop()
@@ -56,7 +56,7 @@ async def run(config: Config, *, bootstrap: bool, announce: Callable[[Config], N
     stopped.cancel()
     if node.failed.done():
         failure = node.failed.exception()
-        raise NodeFailed(f"{type(failure).__name__}: {failure}") from failure
+        raise NodeFailed(f"the node stopped itself: {type(failure).__name__}: {failure}") from failure
     server.stop_accepting()
     await node.stop()           # what is in flight is decided and answered, leadership is given away
     await server.close()

@@ -51,7 +51,7 @@ def main(config_file: Path | None, check_file: Path | None, as_dev: bool, bootst
     try:
         uvloop.run(run(config, bootstrap=bootstrap, announce=dev.announce if as_dev else None))
     except NodeFailed as error:
-        log.critical("the node stopped itself: %s", error)
+        log.critical("%s", error)
         sys.exit(EXIT_FAILED)
 
 

@@ -48,7 +48,7 @@ class Client:
 class Gateway:
     """The server under test and its clients."""
 
-    def __init__(self, limits: Limits | None) -> None:
+    def __init__(self, limits: Limits | None = None) -> None:
         self.hub = Hub(limits or Limits(), Path("unused"), offline_close=True, shut_down=lambda reason: None)
         self.cluster = FakeCluster()
         self.hub.attach(self.cluster)
@@ -56,9 +56,10 @@ class Gateway:
         self._address = ("", 0)
         self._clients: list[Client] = []
 
-    async def start(self) -> None:
+    async def start(self) -> tuple[str, int]:
         self.cluster.start(self.hub)
         self._address = await self.server.start("127.0.0.1", 0)
+        return self._address
 
     async def connect(self, receive_buffer: int | None = None) -> Client:
         connection = socket.socket()

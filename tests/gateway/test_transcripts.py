@@ -12,7 +12,7 @@ TRANSCRIPTS = sorted((Path(__file__).parent / "transcripts").glob("*.txt"))
 
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
 def test_transcript(path: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    transcript = Transcript(path)
+    transcript = Transcript(path.read_text("ascii").splitlines())
     lines = asyncio.run(transcript.run(tmp_path))
     if request.config.getoption("--rewrite", default=False):
         path.write_text("\n".join(lines) + "\n", "ascii")

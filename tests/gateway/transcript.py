@@ -43,11 +43,10 @@ _ESCAPES = {b"r": b"\r", b"n": b"\n", b"t": b"\t", b"\\": b"\\"}
 
 
 class Transcript:
-    """One file: its lines, and the conversation they ask for."""
+    """The lines of a file, and the conversation they ask for."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.lines = path.read_text("ascii").splitlines()
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = lines
 
     async def run(self, folder: Path) -> list[str]:
         """Hold the conversation; returns the lines as they should be, with the server's real words."""

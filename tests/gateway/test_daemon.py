@@ -1,0 +1,199 @@
+"""The program: its arguments, how it starts and how it ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+SOCKPQD = Path(sys.executable).parent / "sockpqd"
+PATIENCE_S = 30.0
+
+
+def sockpqd(*arguments: str | Path, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run it to its end."""
+    return subprocess.run(
+        [SOCKPQD, *arguments], cwd=folder, env={**os.environ, **environment}, text=True, capture_output=True,
+        timeout=PATIENCE_S, check=False,
+    )
+
+
+class Dev:
+    """A `sockpqd --dev` that runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.log = folder / "log"
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [SOCKPQD, "--dev"], cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True,
+            )
+        assert self.process.stdout is not None
+        self.announcement = self.process.stdout.readline()
+        match = re.search(r"serves on (\S+) (\d+)", self.announcement)
+        assert match is not None, self.announcement + self.log.read_text()
+        self.address = (match[1], int(match[2]))
+
+    def talk(self, data: bytes, *, end: bool = True) -> bytes:
+        with self.connect() as connection:
+            connection.sendall(data)
+            if end:
+                connection.shutdown(socket.SHUT_WR)
+            return read_all(connection)
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(self.address, timeout=PATIENCE_S)
+
+    def wait(self) -> int:
+        return self.process.wait(PATIENCE_S)
+
+
+def read_all(connection: socket.socket) -> bytes:
+    received = b""
+    while piece := connection.recv(65536):
+        received += piece
+    return received
+
+
+@pytest.fixture
+def dev(tmp_path: Path) -> Iterator[Dev]:
+    node = Dev(tmp_path)
+    try:
+        yield node
+    finally:
+        node.process.kill()
+        node.process.wait()
+        assert node.process.stdout is not None
+        node.process.stdout.close()
+
+
+CONFIG = """
+[node]
+name = "n1"
+data_dir = "data"
+[listen]
+client = "127.0.0.1:{client}"
+peer = "127.0.0.1:{peer}"
+[[cluster.members]]
+name = "n1"
+client = "127.0.0.1:{client}"
+peer = "127.0.0.1:{peer}"
+"""
+
+
+def write_config(folder: Path, more: str = "", **ports: int) -> Path:
+    path = folder / "n1.toml"
+    path.write_text(CONFIG.format(**{"client": 11361, "peer": 11362, **ports}) + more)
+    return path
+
+
+def test_dev_works_keeps_its_jobs_over_sigterm_and_writes_only_below_its_folder(dev: Dev, tmp_path: Path) -> None:
+    assert dev.talk(b"PUT mail 0 5\r\nhelloINTERCONNECT\r\n") == b"200 OK\r\n200 OK 1\r\n"
+    assert b" dev 127.0.0.1 " in dev.talk(b"CLUSTER STATUS\r\n")
+    head, _, snapshot = dev.talk(b"SNAPSHOT\r\n").partition(b"\r\n")
+    assert head == b"200 OK %d" % len(snapshot)
+    dev.process.send_signal(signal.SIGTERM)
+    assert dev.wait() == 0
+    again = Dev(tmp_path)
+    try:
+        assert again.talk(b"GET mail\r\n") == b"200 OK mail 1 0 5\r\nhello"
+    finally:
+        again.process.send_signal(signal.SIGINT)
+        assert again.wait() == 0
+        assert again.process.stdout is not None
+        again.process.stdout.close()
+    assert {path.name for path in tmp_path.iterdir()} == {"sockpqd-dev", "log"}
+    assert "hello" not in (tmp_path / "log").read_text()
+    assert not list((tmp_path / "sockpqd-dev" / "exports").iterdir())
+
+
+def test_dev_is_ready_soon(tmp_path: Path) -> None:
+    start = time.monotonic()
+    node = Dev(tmp_path)
+    took_s = time.monotonic() - start
+    node.process.kill()
+    node.process.wait()
+    assert node.process.stdout is not None
+    node.process.stdout.close()
+    assert took_s < 10      # two seconds are promised; the machine of the tests may be busy
+
+
+def test_shutdown_answers_ends_the_waits_and_exits_with_zero(dev: Dev) -> None:
+    with dev.connect() as waiter, dev.connect() as idle:
+        waiter.sendall(b"GETB q\r\n")
+        idle.sendall(b"PING\r\n")
+        assert idle.recv(100) == b"200 OK\r\n"
+        assert dev.talk(b"SHUTDOWN\r\n", end=False) == b"221 Shutting Down\r\n"
+        assert read_all(waiter) == b"500 Offline Mode\r\n"
+        assert read_all(idle) == b""
+    assert dev.wait() == 0
+
+
+def test_a_second_dev_takes_other_ports_and_refuses_the_same_data(dev: Dev, tmp_path: Path) -> None:
+    second = sockpqd("--dev", folder=tmp_path)
+    assert second.returncode == 70
+    assert "the node cannot start: StorageInUse" in second.stderr
+    assert "Traceback" not in second.stderr
+    (tmp_path / "other").mkdir()
+    other = Dev(tmp_path / "other")
+    try:
+        assert other.address != dev.address
+        assert other.talk(b"PING\r\n") == b"200 OK\r\n"
+    finally:
+        other.process.kill()
+        other.process.wait()
+        assert other.process.stdout is not None
+        other.process.stdout.close()
+
+
+def test_check_config_says_good_or_what_is_wrong(tmp_path: Path) -> None:
+    good = sockpqd("--check-config", write_config(tmp_path), folder=tmp_path)
+    assert (good.returncode, good.stdout, good.stderr) == (0, f"{tmp_path / 'n1.toml'}: good; node n1 of 1\n", "")
+    bad = sockpqd("--check-config", write_config(tmp_path, "[limits]\ndata = 5\n"), folder=tmp_path)
+    assert (bad.returncode, bad.stdout, bad.stderr) == (2, "", "sockpqd: limits.data: unknown key\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["n1.toml"]
+
+
+def test_a_wrong_configuration_does_not_start(tmp_path: Path) -> None:
+    config = write_config(tmp_path)
+    for environment, sentence in [
+        ({"SOCKPQD_LISTEN_CLIENT": "0.0.0.0:1"}, "sockpqd: listen.client: '0.0.0.0:1' is not a loopback address"),
+        ({"SOCKPQD_RAFT_LEASE_MS": "x"}, "sockpqd: SOCKPQD_RAFT_LEASE_MS (environment): "),
+    ]:
+        run = sockpqd("--config", config, folder=tmp_path, **environment)
+        assert run.returncode == 2
+        assert run.stderr.startswith(sentence)
+    missing = sockpqd("--config", tmp_path / "none.toml", folder=tmp_path)
+    assert (missing.returncode, "No such file" in missing.stderr) == (2, True)
+    assert [path.name for path in tmp_path.iterdir()] == ["n1.toml"]
+
+
+@pytest.mark.parametrize("arguments", [[], ["--dev", "--config", "x"], ["--unknown"], ["--config"], ["--dev", "extra"]])
+def test_wrong_arguments_are_refused(arguments: list[str], tmp_path: Path) -> None:
+    run = sockpqd(*arguments, folder=tmp_path)
+    assert run.returncode == 2
+    assert "Error: " in run.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_address_in_use_is_a_clear_end(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, socket.create_server(("127.0.0.1", 0)) as free:
+        ports = {"client": taken.getsockname()[1], "peer": free.getsockname()[1]}
+        free.close()
+        run = sockpqd("--config", write_config(tmp_path, **ports), folder=tmp_path)
+    assert run.returncode == 70
+    assert "the node cannot start: OSError" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_it_tells_its_version(tmp_path: Path) -> None:
+    run = sockpqd("--version", folder=tmp_path)
+    assert (run.returncode, run.stdout) == (0, f"sockpqd, version {version('sockpqd')}\n")

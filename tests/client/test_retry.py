@@ -6,7 +6,7 @@ import pytest
 from sockpq import Busy, DataTooLarge, JobNotFound, NoOutput, NotServing, OutcomeUnknown, ProtocolError, Unavailable
 from sockpq.commands import Repeat
 from sockpq.model import Waiting
-from sockpq.retry import Lost, Retry, pause_s
+from sockpq.retry import Lost, NoLeader, Retry, pause_s
 
 NOT_SENT = Lost("refused", sent=False)
 SENT = Lost("closed", sent=True)
@@ -68,7 +68,17 @@ def test_the_deadline_tells_not_executed_from_unknown() -> None:
         doubtful.pause(NOT_SENT, 1.0)
 
 
+def test_the_first_word_of_an_elected_leader_makes_impatient_again() -> None:
+    call = retry(Repeat.FREELY, deadline=1000.0)
+    for _ in range(20):
+        assert call.pause(NoLeader("nobody knows one"), 0.0) > 0
+    assert call.pause(NotServing("500 Offline Mode"), 0.0) <= 0.01
+    for _ in range(20):
+        last = call.pause(NotServing("500 Offline Mode"), 0.0)
+    assert last > 0.1
+
+
 def test_pauses_grow_are_jittered_and_bounded() -> None:
     assert all(0.005 <= pause_s(1) <= 0.01 for _ in range(50))
-    assert all(0.5 <= pause_s(attempts) <= 1.0 for attempts in (8, 100, 10_000))
+    assert all(0.5 <= pause_s(attempts) <= 1.0 for attempts in (15, 100, 10_000))
     assert len({pause_s(5) for _ in range(20)}) > 1

@@ -7,8 +7,7 @@ from time import monotonic
 
 from sockpq.addresses import Address
 from sockpq.commands import INTERCONNECT
-from sockpq.errors import NotServing
-from sockpq.retry import Lost
+from sockpq.retry import Lost, NoLeader
 from sockpq.survey import ask_all, choose_leader
 
 STRAGGLER_S = 0.1       # how long the answers of slower servers are waited for, doubled with each failed attempt
@@ -24,12 +23,12 @@ class Finder:
         self._lock = threading.Lock()
         self._leader: Address | None = None
         self._rounds = 0                                # surveys finished so far
-        self._failure: NotServing | None = None         # of the last survey
+        self._failure: NoLeader | None = None         # of the last survey
 
     def leader(self, deadline: float, attempts: int) -> Address:
         """The server to send to. `deadline`: on the monotonic clock; `attempts`: how often this call failed already.
 
-        Raises NotServing, or Lost when another thread's survey did not end in time: nothing was executed.
+        Raises NoLeader, or Lost when another thread's survey did not end in time: nothing was executed.
         """
         if self._leader is not None:        # without the lock: a reference is read in one piece
             return self._leader
@@ -40,7 +39,7 @@ class Finder:
             if self._leader is not None:
                 return self._leader
             if self._rounds > seen and self._failure:
-                raise NotServing(str(self._failure))    # another thread has just asked for both
+                raise NoLeader(str(self._failure))    # another thread has just asked for both
             return self._survey(deadline, attempts)
         finally:
             self._lock.release()
@@ -61,7 +60,7 @@ class Finder:
                 timeout = min(self._timeout, max(deadline - monotonic(), 0.01))
                 straggler = min(STRAGGLER_S * 2**attempts, timeout)
                 self._leader = choose_leader(ask_all(self._addresses, [INTERCONNECT], timeout, straggler))
-        except NotServing as failure:
+        except NoLeader as failure:
             self._failure = failure
             raise
         finally:

@@ -13,10 +13,10 @@ from sockpq.addresses import Address, parse_servers
 from sockpq.arguments import span
 from sockpq.commands import Command
 from sockpq.connection import Connection
-from sockpq.errors import NotServing, SockpqError, Unavailable
+from sockpq.errors import SockpqError, Unavailable
 from sockpq.model import NodeStatus
 from sockpq.protocol import Answer
-from sockpq.retry import Lost
+from sockpq.retry import Lost, NoLeader
 
 NOBODY = 2_147_483_647      # INTERCONNECT of a node that knows no leader (DECISIONS.md 1)
 
@@ -111,7 +111,7 @@ def ask(address: Address, questions: Sequence[Command[Any]], timeout: float) -> 
 
 
 def choose_leader(responses: Mapping[Address, Response]) -> Address:
-    """The server with the smallest INTERCONNECT number (CLUSTER.md 4); raises NotServing when none can be it."""
+    """The server with the smallest INTERCONNECT number (CLUSTER.md 4); raises NoLeader when none can be it."""
     ids = {
         address: response.answers[0].value
         for address, response in responses.items()
@@ -122,7 +122,7 @@ def choose_leader(responses: Mapping[Address, Response]) -> Address:
         return min(serving, key=serving.__getitem__)
     reasons = [f"{address} knows no leader" for address in ids]
     reasons += [_reason(address, response) for address, response in responses.items() if address not in ids]
-    raise NotServing("; ".join(reasons))
+    raise NoLeader("; ".join(reasons))
 
 
 def _reason(address: Address, response: Response) -> str:

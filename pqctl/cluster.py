@@ -53,21 +53,25 @@ class Health:
 def look(servers: Iterable[str], timeout: float) -> Health:
     """Ask the servers, then the members they name that were not asked yet; takes at most 1.5 * `timeout` seconds."""
     views = survey(servers, timeout)
+    given = len(views)
     asked = {address for view in views for address in (view.server, view.peer)}
     others = {node.client for view in views for node in view.nodes} - asked
     if others:
         views += survey(sorted(others), timeout / 2)
-    return assess(views)
+    return assess(views, given)
 
 
-def assess(views: list[ServerView]) -> Health:
-    """The state of the cluster most of these servers belong to. Views of another cluster only lead to a note."""
+def assess(views: list[ServerView], given: int) -> Health:
+    """The state of the cluster most of the first `given` servers belong to, in doubt the first one's.
+
+    Views of another cluster only lead to a note.
+    """
     answered = [view for view in views if view.error is None and view.nodes]
     silent = [view for view in views if view.error is not None]
     if not answered:
         nodes = [_down(None, view.server, view.server) for view in silent]
         return Health(None, nodes, 0, [str(view.error) for view in silent])
-    members = max((_members(view) for view in answered), key=lambda members: _asked(members, views))
+    members = max((_members(view) for view in answered), key=lambda members: _belonging(members, views[:given]))
     own = [view for view in answered if _members(view) == members]
     leaders = [view for view in own if _leads(view)]
     main = max(leaders or own, key=_term)
@@ -125,8 +129,8 @@ def _down(server_id: int | None, name: str, client: str) -> NodeStatus:
     return NodeStatus(server_id, name, client, "DOWN", None, None, None, None, None)
 
 
-def _asked(members: Members, views: list[ServerView]) -> int:
-    """How many of the servers that were asked belong to the cluster with these members."""
+def _belonging(members: Members, views: list[ServerView]) -> int:
+    """How many of these servers belong to the cluster with these members."""
     clients = {client for _, client in members}
     return sum(_members(view) == members or view.server in clients for view in views)
 

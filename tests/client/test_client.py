@@ -183,6 +183,7 @@ def test_a_closed_client_refuses_and_wakes_the_blocked(client: Client) -> None:
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded, use of fork:DeprecationWarning")
 def test_a_forked_child_does_not_share_the_parents_connection(cluster: FakeCluster, client: Client) -> None:
     client.put("mail", b"parent")
+    connections = cluster.servers[0].accepted
     reader, writer = socket.socketpair()
     child = os.fork()
     if child == 0:
@@ -196,9 +197,9 @@ def test_a_forked_child_does_not_share_the_parents_connection(cluster: FakeClust
     os.waitpid(child, 0)
     reader.close()
     writer.close()
-    before = cluster.servers[0].accepted
+    assert cluster.servers[0].accepted == connections + 1
     client.put("mail", b"parent again")
-    assert cluster.servers[0].accepted == before        # the parent's own connection is still good
+    assert cluster.servers[0].accepted == connections + 1       # the parent's own connection is still good
     assert cluster.bodies("mail") == [b"parent", b"child", b"parent again"]
 
 

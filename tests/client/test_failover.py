@@ -223,6 +223,24 @@ def test_a_blocked_get_leaves_a_server_that_fell_silent(cluster: FakeCluster, cl
     assert job is not None
 
 
+def test_a_blocked_gets_search_for_a_new_leader_begins_with_the_failure(
+    cluster: FakeCluster, client: Client
+) -> None:
+    """`timeout` limits the time nobody serves, not the time a get is blocked."""
+    def fail() -> None:
+        time.sleep(0.8)
+        cluster.servers[0].stop()
+        time.sleep(0.2)
+        cluster.lead(cluster.servers[1])
+        client.put("q", b"x")
+
+    thread = threading.Thread(target=fail)
+    thread.start()
+    job = client.get("q", block=True, expire=30, timeout=0.6)
+    thread.join()
+    assert job is not None
+
+
 def test_a_call_before_its_206_is_a_put_like_any_other(cluster: FakeCluster, client: Client) -> None:
     cluster.servers[0].fail("PUT", Fault.REFUSE)
     cluster.servers[0].fail("WAIT", Fault.CLOSE)
@@ -285,6 +303,8 @@ def test_half_a_command_is_not_executed_and_not_unknown(cluster: FakeCluster) ->
         cluster.servers[0].reset_after_line = True
         with pytest.raises(Unavailable):
             client.put("q", body, timeout=0.5)
+        with pytest.raises(Unavailable):
+            client.put_many("q", [body], timeout=0.5)
         cluster.servers[0].reset_after_line = False
         client.put("q", body)
     assert len(cluster.bodies("q")) == 1

@@ -52,7 +52,7 @@ def test_threads_survive_a_change_of_the_leader_together(cluster: FakeCluster, c
     assert {b"%d.%d" % (worker, number) for worker in range(8) for number in range(50)} == set(cluster.bodies("q"))
 
 
-def test_threads_that_find_no_leader_do_not_queue_up_for_their_own_searches(cluster: FakeCluster) -> None:
+def test_threads_that_find_no_leader_all_end_at_their_deadline(cluster: FakeCluster) -> None:
     for server in cluster.servers:
         server.stop()
     with Client(cluster.addresses, timeout=0.5) as client, ThreadPoolExecutor(20) as pool:

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from sockpq import NodeStatus, ServerView, Unavailable
 
-from pqctl.cluster import DEGRADED, HEALTHY, NOT_SERVING, assess
+from pqctl import cluster as judgement
+from pqctl.cluster import DEGRADED, HEALTHY, NOT_SERVING, Health
 from pqctl.main import main
 from pqctl.report import headline
 from tests.client.fake_server import FakeCluster, Fault
@@ -159,6 +160,16 @@ def test_servers_of_another_cluster_and_no_servers_at_all_do_not_confuse(
     assert f"{strangers[1]} does not answer" in out
 
 
+def test_of_two_clusters_the_one_named_first_is_shown(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with FakeCluster(1) as other:
+        code, told = status(capsys, [other.addresses[0], cluster.addresses[0]])
+        assert (code, len(told["nodes"])) == (HEALTHY, 1)
+        code, told = status(capsys, [cluster.addresses[0], other.addresses[0]])
+        assert (code, len(told["nodes"])) == (HEALTHY, 3)
+
+
 def test_the_table_is_for_people(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "--servers", ",".join(cluster.addresses), "cluster", "status")
     head, columns, first, *_ = out.splitlines()
@@ -229,6 +240,10 @@ def line(name: str, server_id: int | None, role: str, *, term: int = 7, online: 
 
 def view(name: str, own_id: int, *lines: NodeStatus) -> ServerView:
     return ServerView(f"{name}.example:11361", f"10.0.0.{name[1:]}:11361", own_id, list(lines), None)
+
+
+def assess(views: list[ServerView]) -> Health:
+    return judgement.assess(views, len(views))
 
 
 def no_view(server: str) -> ServerView:

@@ -92,7 +92,7 @@ class Connection:
         try:
             self._socket.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
-            return len(self.protocol) == 0
+            return True
         except OSError:
             return False
         return False

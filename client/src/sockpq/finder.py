@@ -7,7 +7,7 @@ from time import monotonic
 
 from sockpq.addresses import Address
 from sockpq.commands import INTERCONNECT
-from sockpq.retry import Lost, NoLeader
+from sockpq.retry import Lost
 from sockpq.survey import ask_all, choose_leader
 
 STRAGGLER_S = 0.1       # how long the answers of slower servers are waited for, doubled with each failed attempt
@@ -22,8 +22,6 @@ class Finder:
         self._timeout = timeout
         self._lock = threading.Lock()
         self._leader: Address | None = None
-        self._rounds = 0                                # surveys finished so far
-        self._failure: NoLeader | None = None         # of the last survey
 
     def leader(self, deadline: float, attempts: int) -> Address:
         """The server to send to. `deadline`: on the monotonic clock; `attempts`: how often this call failed already.
@@ -32,15 +30,12 @@ class Finder:
         """
         if self._leader is not None:        # without the lock: a reference is read in one piece
             return self._leader
-        seen = self._rounds
         if not self._lock.acquire(timeout=max(deadline - monotonic(), 0)):
             raise Lost("no server was found in time", sent=False)
         try:
-            if self._leader is not None:
-                return self._leader
-            if self._rounds > seen and self._failure:
-                raise NoLeader(str(self._failure))    # another thread has just asked for both
-            return self._survey(deadline, attempts)
+            if self._leader is None:        # no other thread has found it meanwhile
+                self._leader = self._survey(deadline, attempts)
+            return self._leader
         finally:
             self._lock.release()
 
@@ -52,17 +47,8 @@ class Finder:
 
     def _survey(self, deadline: float, attempts: int) -> Address:
         """Ask all servers. A single one is not asked: the command itself will tell."""
-        self._failure = None
-        try:
-            if len(self._addresses) == 1:
-                self._leader = self._addresses[0]
-            else:
-                timeout = min(self._timeout, max(deadline - monotonic(), 0.01))
-                straggler = min(STRAGGLER_S * 2**attempts, timeout)
-                self._leader = choose_leader(ask_all(self._addresses, [INTERCONNECT], timeout, straggler))
-        except NoLeader as failure:
-            self._failure = failure
-            raise
-        finally:
-            self._rounds += 1
-        return self._leader
+        if len(self._addresses) == 1:
+            return self._addresses[0]
+        timeout = min(self._timeout, max(deadline - monotonic(), 0.01))
+        straggler = min(STRAGGLER_S * 2**attempts, timeout)
+        return choose_leader(ask_all(self._addresses, [INTERCONNECT], timeout, straggler))

@@ -1,4 +1,4 @@
-"""Random histories on a few real drivers: crashes with power loss, cuts, lost messages, snapshots, disks lost one by one.
+"""Random histories on a few real drivers: crashes with power loss, cuts, lost messages, snapshots.
 
 One seed, one history: `RandomFaults(seed).run()`.
 """

@@ -101,6 +101,11 @@ class FakeServer:
     def serving(self) -> bool:
         return self.cluster.leader is self
 
+    @property
+    def connections(self) -> int:
+        """Open ones."""
+        return len(self._connections)
+
     def fail(self, verb: str, *faults: Fault | None) -> None:
         """The next commands of this verb meet these faults, one each; None: no fault."""
         self._faults[verb].extend(faults)

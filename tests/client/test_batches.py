@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from sockpq import BatchFailed, Client, DataTooLarge, JobNotFound, OutcomeUnknown, Unavailable, commands
+from sockpq import BatchFailed, Client, DataTooLarge, JobNotFound, NotServing, OutcomeUnknown, Unavailable, commands
 from sockpq.batch import WINDOW_COMMANDS_MAX, Batch
 from sockpq.protocol import Answer
 
@@ -106,6 +106,22 @@ def test_a_window_is_refilled_when_half_of_it_is_answered() -> None:
     assert batch.next() == []
     batch.answered([Answer(None)] * 100)
     assert len(batch.next()) == 500
+
+
+def test_after_a_refusal_nothing_more_is_sent_to_that_server() -> None:
+    batch = Batch(commands.puts("q", bodies(3000)))
+    batch.next()
+    batch.answered([Answer(None, NotServing("500 Offline Mode"))] * WINDOW_COMMANDS_MAX)
+    assert batch.next() == []
+    batch.again()
+    assert batch.not_executed == tuple(range(3000))
+    assert len(batch.next()) == WINDOW_COMMANDS_MAX
+
+
+def test_the_timeout_of_a_batch_limits_the_time_without_progress(cluster: FakeCluster, client: Client) -> None:
+    cluster.servers[0].delay_s = 0.01
+    client.put_many("q", bodies(100), timeout=0.5)
+    assert len(cluster.bodies("q")) == 100
 
 
 def test_a_final_refusal_of_one_job_does_not_stop_the_others() -> None:

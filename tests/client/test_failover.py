@@ -82,9 +82,27 @@ def test_without_any_server_the_call_ends_at_its_deadline(cluster: FakeCluster, 
 def test_a_server_that_accepts_and_says_nothing_does_not_hold_up_the_search(cluster: FakeCluster) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         servers = [f"127.0.0.1:{mute.getsockname()[1]}", *cluster.addresses]
-        with at_most(3), Client(servers, server_timeout=0.3) as client:
+        with at_most(3), Client(servers, server_timeout=0.3, connect_timeout=20) as client:
             client.put("q", b"x")
     assert cluster.bodies("q") == [b"x"]
+
+
+def test_idle_connections_to_a_former_leader_are_closed(cluster: FakeCluster, client: Client) -> None:
+    blocked = [threading.Thread(target=client.get, args=["q"], kwargs={"block": True, "expire": 30}) for _ in range(5)]
+    for thread in blocked:
+        thread.start()
+    while cluster.servers[0].received.count("GETB q EXPIRE 30") < 5:
+        time.sleep(0.01)
+    client.put_many("q", [b"x"] * 5)
+    for thread in blocked:
+        thread.join()
+    assert cluster.servers[0].connections >= 5
+    cluster.lead(cluster.servers[1])
+    client.put("q", b"x")
+    until = time.monotonic() + 10
+    while cluster.servers[0].connections > 1:       # the one that carried the 500 may stay
+        assert time.monotonic() < until
+        time.sleep(0.01)
 
 
 def test_busy_is_repeated_on_the_same_server(cluster: FakeCluster, client: Client) -> None:

@@ -1,0 +1,150 @@
+"""The client against the real server: what the fake servers cannot promise."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from sockpq import (
+    Client,
+    DataTooLarge,
+    Finished,
+    InvalidSnapshot,
+    JobNotFound,
+    NoOutput,
+    NotServing,
+    Unavailable,
+)
+
+from bench.cluster import LocalCluster
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[list[str]]:
+    limits = {"limits": {"data_bytes_max": 1_000_000}}
+    with LocalCluster(nodes=1, config=limits) as cluster:
+        yield cluster.servers
+
+
+@pytest.fixture
+def client(servers: list[str]) -> Iterator[Client]:
+    with Client(servers, timeout=10) as client:
+        yield client
+
+
+def test_every_byte_of_a_body_comes_back(client: Client) -> None:
+    for body in (b"", b"\r\n", bytes(range(256)) * 100, b"x" * 1_000_000):
+        client.put("bytes", body)
+        with client.get("bytes", expire=30) as job:         # type: ignore[union-attr]
+            assert job.data == body
+    with pytest.raises(DataTooLarge):
+        client.put("bytes", b"x" * 1_000_001)
+    assert client.total("bytes").jobs == 0
+
+
+def test_priorities_items_and_ends(client: Client) -> None:
+    client.put("work", b"low", -(2**63), item="order:1@shop.example")
+    client.put("work", b"high", 2**63 - 1)
+    name = client.put("work", b"middle", new_item=True)
+    jobs = client.get_many(5, ["work", "nothing"], expire=0.5, then="later")
+    assert [job.data for job in jobs] == [b"high", b"middle", b"low"]
+    assert [job.item for job in jobs] == [None, name, "order:1@shop.example"]
+    assert [job.id for job in client.running()] == [job.id for job in jobs]
+    assert [job.data for job in client.running(data=True)] == [b"high", b"middle", b"low"]
+    assert jobs[0].done() == Finished(False, False)
+    assert jobs[1].done() == Finished(False, True)
+    again = client.get("work", block=True, expire=30, wait=10)      # the third one's lease ends
+    assert again is not None
+    assert again.data == b"low"
+    with pytest.raises(JobNotFound):
+        jobs[2].done()
+    assert again.done() == Finished(True, True)
+
+
+def test_a_withdrawn_get_takes_nothing_with_it(client: Client) -> None:
+    for number in range(20):
+        assert client.get("withdrawn", block=True, expire=60, wait=0.02) is None
+        client.put("withdrawn", b"%d" % number)
+        job = client.get("withdrawn", expire=60)
+        assert job is not None
+        assert job.data == b"%d" % number
+        job.done()
+
+
+def test_until_done_ends_when_the_last_running_job_does(client: Client) -> None:
+    client.put("last", b"x")
+    job = client.get("last", expire=60)
+    assert job is not None
+    timer = threading.Timer(0.3, job.done)
+    timer.start()
+    begun = time.monotonic()
+    assert client.get("last", block="until_done", expire=60) is None
+    assert time.monotonic() - begun > 0.2
+    timer.join()
+
+
+def test_a_call_and_a_call_nobody_answers(client: Client) -> None:
+    def work() -> None:
+        with client.get("in", block=True, expire=30) as job:        # type: ignore[union-attr]
+            client.put("out", job.data[::-1], item=job.item)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    with client.call("in", b"abc", "out", expire=30, wait=10) as answer:
+        assert answer.data == b"cba"
+    worker.join()
+    with pytest.raises(NoOutput) as none:
+        client.call("in", b"abc", "out", wait=0.1)
+    with client.get("in", expire=30) as job:                        # type: ignore[union-attr]
+        assert job.item == none.value.item
+
+
+def test_a_snapshot_brings_the_state_back(client: Client) -> None:
+    client.put_many("kept", [b"a", b"b"])
+    snapshot = client.snapshot()
+    client.done_many(client.get_many(5, "kept", expire=30))
+    assert client.total("kept").jobs == 0
+    client.clone(snapshot)
+    assert client.total("kept").jobs == 2
+    with pytest.raises(InvalidSnapshot):
+        client.clone(b"rubbish")
+    client.done_many(client.get_many(5, "kept", expire=30))
+
+
+def test_the_server_tells_about_itself(client: Client, servers: list[str]) -> None:
+    client.ping()
+    assert client.caps() == ()
+    assert client.interconnect() == 1
+    (node,) = client.cluster_status()
+    assert (node.name, node.client, node.role, node.online, node.lag) == ("n1", servers[0], "LEADER", True, 0)
+    leader = client.cluster_leader()
+    assert leader is not None
+    assert leader.client == servers[0]
+
+
+def test_a_server_that_is_switched_off_serves_nobody(client: Client, servers: list[str]) -> None:
+    client.offline(servers[0])
+    try:
+        with pytest.raises((Unavailable, NotServing)):
+            client.put("off", b"x", timeout=0.3)
+    finally:
+        client.online(servers[0])
+    client.put("off", b"x")
+    client.done_many(client.get_many(1, "off", expire=30))
+
+
+def test_calls_of_many_threads_on_one_client(client: Client) -> None:
+    def work(number: int) -> None:
+        for turn in range(20):
+            client.put(f"thread{number}", b"%d" % turn)
+            with client.get(f"thread{number}", expire=30) as job:       # type: ignore[union-attr]
+                assert job.data == b"%d" % turn
+
+    threads = [threading.Thread(target=work, args=[number]) for number in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert client.total().running == 0

@@ -255,8 +255,6 @@ class _Scan:
                 f"journal {segments.path(number)} has format {header.version}; this version of sockpqd reads"
                 f" formats up to {frames.VERSION}. Start the newer version again, or empty this node's data directory."
             )
-        if self._blank is not None:
-            segments.damaged(self._blank, 0, f"it holds no frame, but {segments.path(number).name} does")
         if not segments.journal_id:
             segments.journal_id, segments.sequence = header.journal_id, header.sequence - 1
         if header.journal_id != segments.journal_id:

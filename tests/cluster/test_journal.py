@@ -365,6 +365,14 @@ class TestMemory:
         assert [journal.entry(entry[1]) for entry in reversed(entries)] == entries[::-1]
         assert list(journal[50:60]) == entries[50:60]
 
+    def test_the_last_entry_stays_however_large_it_is(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk, window_bytes=1000)
+        fill(journal, 1, 5, 3000)
+        disk.read = lambda file, length, offset: pytest.fail("read")  # type: ignore[method-assign]
+        assert journal[-1][1] == 5
+        assert journal[4:][0][1] == 5
+
     def test_what_is_not_on_disk_yet_is_never_forgotten(self) -> None:
         disk = FaultyDisk()
         journal = open_journal(disk, window_bytes=1000)

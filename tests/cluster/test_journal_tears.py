@@ -117,6 +117,15 @@ def test_a_write_of_which_any_sectors_are_missing_leaves_what_was_synced(last: C
         assert reopened(torn) == expected, f"sectors {mask:b} of {len(sectors)} missing"
 
 
+def test_a_cut_that_is_itself_interrupted_at_any_byte_is_done_again() -> None:
+    disk, before, _, start, end = written(several_sectors)
+    disk.file(FIRST)[end - 300:end] = bytes(300)
+    for zeros in range(end - start):
+        torn = disk.clone()
+        torn.file(FIRST)[start:start + zeros] = bytes(zeros)
+        assert reopened(torn) == before, f"{zeros} bytes were zeros again"
+
+
 def test_a_first_frame_torn_at_any_byte_leaves_a_new_journal() -> None:
     disk = FaultyDisk()
     open_journal(disk).close()

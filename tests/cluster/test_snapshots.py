@@ -192,96 +192,92 @@ class TestWriting:
         assert files(disk) == [path(10).name]
 
 
+@pytest.fixture
+def real(tmp_path: Path) -> Iterator[Node]:
+    """A node with real files and real children, of which none outlives the test."""
+    node = Node(Disk(), fork=True, root=tmp_path)
+    yield node
+    node.close()
+
+
 class TestChild:
     """The same with real files and a real child."""
 
-    def test_a_child_writes_it_while_the_node_goes_on(self, tmp_path: Path) -> None:
-        node = Node(Disk(), fork=True, root=tmp_path)
-        node.propose(100)
-        id_ = node.begin_snapshot()
-        assert node.store.busy
-        node.begin_snapshot()               # pysyncobj may ask again: the first goes on
-        node.propose(50)
-        assert node.wait() == (SUCCESS, id_)
-        assert node.store.checkSerializing() == (NOT_SERIALIZING, None)
-        assert not node.store.busy
-        node.close()
+    def test_a_child_writes_it_while_the_node_goes_on(self, real: Node, tmp_path: Path) -> None:
+        real.propose(100)
+        id_ = real.begin_snapshot()
+        assert real.store.busy
+        real.begin_snapshot()               # pysyncobj may ask again: the first goes on
+        real.propose(50)
+        assert real.wait() == (SUCCESS, id_)
+        assert real.store.checkSerializing() == (NOT_SERIALIZING, None)
+        assert not real.store.busy
+        real.close()
         node = Node(Disk(), root=tmp_path)
         assert node.store.newest_index == 100
         assert node.load() == commands(150)
         node.close()
 
-    def test_a_child_that_is_killed_has_failed(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-        node = Node(Disk(), fork=True, root=tmp_path)
-        node.propose(10)
-        node.machine.snapshot = lambda: endless(tmp_path)  # type: ignore[method-assign]
-        id_ = node.begin_snapshot()
+    def test_a_child_that_is_killed_has_failed(
+        self, real: Node, tmp_path: Path, caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        real.propose(10)
+        real.machine.snapshot = lambda: endless(tmp_path)  # type: ignore[method-assign]
+        id_ = real.begin_snapshot()
         wait_for(tmp_path / "begun")
-        os.kill(node.store._job.pid, signal.SIGKILL)  # type: ignore[union-attr]
-        assert node.wait() == (FAILED, id_)
+        os.kill(real.store._job.pid, signal.SIGKILL)  # type: ignore[union-attr]
+        assert real.wait() == (FAILED, id_)
         assert "killed by signal 9" in caplog.text
         assert list((tmp_path / "snapshots").iterdir()) == []
-        node.close()
 
-    def test_what_goes_wrong_in_a_child_is_told(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-        node = Node(Disk(), fork=True, root=tmp_path)
-        node.propose(10)
+    def test_what_goes_wrong_in_a_child_is_told(self, real: Node, caplog: pytest.LogCaptureFixture) -> None:
+        real.propose(10)
 
         def broken() -> Iterator[bytes]:
             yield b"x"
             raise RuntimeError("out of cheese")
 
-        node.machine.snapshot = broken  # type: ignore[method-assign]
-        id_ = node.begin_snapshot()
-        assert node.wait() == (FAILED, id_)
+        real.machine.snapshot = broken  # type: ignore[method-assign]
+        id_ = real.begin_snapshot()
+        assert real.wait() == (FAILED, id_)
         assert "RuntimeError: out of cheese" in caplog.text
-        node.close()
 
-    def test_close_stops_the_child(self, tmp_path: Path) -> None:
-        node = Node(Disk(), fork=True, root=tmp_path)
-        node.propose(10)
-        node.machine.snapshot = lambda: endless(tmp_path)  # type: ignore[method-assign]
-        node.begin_snapshot()
+    def test_close_stops_the_child(self, real: Node, tmp_path: Path) -> None:
+        real.propose(10)
+        real.machine.snapshot = lambda: endless(tmp_path)  # type: ignore[method-assign]
+        real.begin_snapshot()
         wait_for(tmp_path / "begun")
-        pid = node.store._job.pid  # type: ignore[union-attr]
-        node.close()
+        pid = real.store._job.pid  # type: ignore[union-attr]
+        real.close()
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
         assert list((tmp_path / "snapshots").iterdir()) == []
 
-    def test_the_child_holds_nothing_open_and_is_nice(self, tmp_path: Path) -> None:
-        node = Node(Disk(), fork=True, root=tmp_path)
-        read_end, write_end = os.pipe()
-        node.propose(10)
-        node.machine.snapshot = lambda: endless(tmp_path)  # type: ignore[method-assign]
-        node.begin_snapshot()
+    def test_the_child_holds_nothing_open_and_is_nice(self, real: Node, tmp_path: Path) -> None:
+        real.propose(10)
+        real.machine.snapshot = lambda: endless(tmp_path)  # type: ignore[method-assign]
+        real.begin_snapshot()
         wait_for(tmp_path / "begun")
-        pid = node.store._job.pid  # type: ignore[union-attr]
+        pid = real.store._job.pid  # type: ignore[union-attr]
         held = [os.readlink(f"/proc/{pid}/fd/{number}") for number in os.listdir(f"/proc/{pid}/fd") if int(number) > 2]
         assert sorted(name.split(":")[0] for name in held if "snapshot-" not in name) == ["pipe"]
         assert os.getpriority(os.PRIO_PROCESS, pid) == os.getpriority(os.PRIO_PROCESS, 0) + 10
-        os.close(write_end)
-        assert os.read(read_end, 1) == b"", "nobody else has the other end"
-        os.close(read_end)
-        node.close()
 
-    def test_export_writes_the_stream_alone(self, tmp_path: Path) -> None:
-        node = Node(Disk(), fork=True, root=tmp_path)
-        node.propose(10)
-        job = node.store.export(tmp_path / "export")
-        node.propose(10)
+    def test_export_writes_the_stream_alone(self, real: Node, tmp_path: Path) -> None:
+        real.propose(10)
+        job = real.store.export(tmp_path / "export")
+        real.propose(10)
         assert finished(job) == 0
         assert (tmp_path / "export").read_bytes() == b"10\n" + b"".join(line + b"\n" for line in commands(10))
-        again = node.store.export(tmp_path / "export")
+        again = real.store.export(tmp_path / "export")
         assert finished(again) == 1
         assert "File exists" in again.error
-        node.close()
 
 
 def endless(directory: Path) -> Iterator[bytes]:
-    """A state that never comes to its end, and a file that says that the child has begun."""
+    """A state that comes to no end while the test lasts, and a file that says that the child has begun."""
     (directory / "begun").touch()
-    while True:
+    for _ in range(int(PATIENCE_S / 0.01)):
         time.sleep(0.01)
         yield b"x"
 
@@ -517,21 +513,19 @@ class TestReceiving:
         incoming.write(first + rest)
         assert incoming.finish() == (50, 1)
 
-    def test_our_own_older_snapshot_under_way_is_dropped(self, tmp_path: Path) -> None:
+    def test_our_own_older_snapshot_under_way_is_dropped(self, real: Node, tmp_path: Path) -> None:
         leader = FaultyDisk()
         compacted(leader, 50, 60)
-        node = Node(Disk(), fork=True, root=tmp_path)
-        node.propose(10)
-        node.machine.snapshot = lambda: endless(tmp_path)  # type: ignore[method-assign]
-        node.begin_snapshot()
+        real.propose(10)
+        real.machine.snapshot = lambda: endless(tmp_path)  # type: ignore[method-assign]
+        real.begin_snapshot()
         wait_for(tmp_path / "begun")
-        pid = node.store._job.pid  # type: ignore[union-attr]
-        receive(Node(leader), node, 1000)
+        pid = real.store._job.pid  # type: ignore[union-attr]
+        receive(Node(leader), real, 1000)
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
-        assert node.store.checkSerializing() == (NOT_SERIALIZING, None)
+        assert real.store.checkSerializing() == (NOT_SERIALIZING, None)
         assert files(Disk(), tmp_path / "snapshots") == [path(50).name]
-        node.close()
 
     def test_abort_after_install_does_no_harm(self) -> None:
         leader, follower = FaultyDisk(), FaultyDisk()

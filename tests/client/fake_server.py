@@ -22,6 +22,7 @@ class Fault(Enum):
     CLOSE = "close without executing it"
     EXECUTE_AND_CLOSE = "execute it, then close without an answer"
     HALF_ANSWER = "execute it, send half of the answer, then close"
+    HALF_AND_STALL = "execute it, send half of the answer, keep the connection open"
     STALL = "neither execute nor answer it, keep the connection open"
     EXECUTE_AND_STALL = "execute it, do not answer"
     RUBBISH = "answer something that is not the protocol"
@@ -184,8 +185,10 @@ class FakeServer:
             while not self._stopped:
                 connection.sendall(b"x")
                 time.sleep(0.02)
-        elif fault is Fault.HALF_ANSWER:
+        elif fault in (Fault.HALF_ANSWER, Fault.HALF_AND_STALL):
             connection.sendall(answer[: len(answer) // 2])
+            if fault is Fault.HALF_AND_STALL:
+                self._stall(connection)
         elif fault is Fault.TWICE:
             connection.sendall(answer * 2)
             self._stall(connection)

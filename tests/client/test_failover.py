@@ -241,6 +241,39 @@ def test_a_blocked_get_leaves_a_server_that_fell_silent(cluster: FakeCluster, cl
     assert job is not None
 
 
+def test_a_silent_leader_is_left_as_soon_as_another_serves(cluster: FakeCluster) -> None:
+    with Client(cluster.addresses, timeout=60, server_timeout=30) as patient:
+        patient.ping()
+        frozen = cluster.servers[0]
+        for verb in ("PUT", "INTERCONNECT", "CLUSTER"):
+            frozen.fail(verb, *[Fault.STALL] * 20)
+        timer = threading.Timer(0.7, cluster.lead, [cluster.servers[1]])
+        timer.start()
+        with at_most(10):
+            patient.put("q", b"x", retry_unknown=True)
+        timer.join()
+        frozen.fail("PUT", *[None] * 20)
+    assert cluster.bodies("q") == [b"x"]
+
+
+def test_a_silent_leader_is_waited_for_while_no_other_serves(cluster: FakeCluster) -> None:
+    cluster.servers[0].delay_s = 0.7
+    with Client(cluster.addresses, timeout=60, server_timeout=30, connect_timeout=10) as patient:
+        patient.put("q", b"x")
+    assert cluster.bodies("q") == [b"x"]
+
+
+@pytest.mark.parametrize("fault", [Fault.HALF_AND_STALL, Fault.TRICKLE])
+def test_the_answer_to_a_blocked_get_must_end_once_it_has_begun(
+    cluster: FakeCluster, fault: Fault
+) -> None:
+    cluster.servers[0].fail("GETB", fault)
+    with at_most(5), Client(cluster.addresses[:1], timeout=0.5, server_timeout=0.3) as client:
+        client.put("q", b"x" * 100)
+        with pytest.raises(OutcomeUnknown):
+            client.get("q", block=True)
+
+
 def test_a_blocked_gets_search_for_a_new_leader_begins_with_the_failure(
     cluster: FakeCluster, client: Client
 ) -> None:

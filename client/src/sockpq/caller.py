@@ -1,11 +1,10 @@
-"""How a call reaches the serving leader: attempts, failover, waiting. The blocking half of the client without names."""
+"""How a call reaches the serving leader: attempts, failover, giving up. exchange.py has what happens in one attempt."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -24,6 +23,7 @@ from sockpq.errors import (
     SockpqError,
     Unavailable,
 )
+from sockpq.exchange import Exchange, Limits, Watch
 from sockpq.finder import Finder
 from sockpq.pool import Pool
 from sockpq.protocol import Answer
@@ -32,14 +32,7 @@ from sockpq.retry import Lost, Retry, as_unknown, is_unknown
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Time limits in seconds, and what to do with unknown outcomes."""
-
-    timeout: float              # a whole call, all its attempts together
-    server_timeout: float       # one server's silence while it owes an answer
-    connect_timeout: float
-    retry_unknown: bool
+ALONE = Watch(taken_over=lambda address: False, alive=lambda address: True)     # the caller named the server
 
 
 class Caller:
@@ -50,6 +43,7 @@ class Caller:
         self.addresses = addresses
         self._finder = Finder(addresses, limits.connect_timeout)
         self._pool = Pool(limits.connect_timeout, idle_max)
+        self._watch = Watch(self._finder.taken_over, self._alive)
 
     def close(self) -> None:
         """End all connections and all calls under way."""
@@ -77,7 +71,9 @@ class Caller:
             try:
                 with self._serving(retry) as connection:
                     wait_until = wait_until or monotonic() + wait
-                    answer = self._exchange(connection, command, retry.deadline, wait_until)
+                    answer = Exchange(connection, self.limits, self._watch).one(command, retry.deadline, wait_until)
+                if isinstance(answer.error, NotServing | OutcomeUnknown):
+                    self._leave(connection.address)
                 value: T = _value(answer)
                 return value
             except (Lost, SockpqError) as failure:
@@ -106,8 +102,10 @@ class Caller:
         while commands:
             try:
                 with self._serving(retry) as connection:
-                    self._exchange_batch(connection, batch, retry, timeout)
-                    failure = batch.refusal
+                    Exchange(connection, self.limits, self._watch).batch(batch, retry, timeout)
+                if isinstance(batch.refusal, NotServing):
+                    self._leave(connection.address)
+                failure = batch.refusal
             except (Lost, SockpqError) as error:
                 failure = error if batch.lost() or not is_unknown(error) else Lost(str(error), sent=False)
             if failure is None or (partly and any(batch.answers)):
@@ -126,7 +124,7 @@ class Caller:
         deadline = monotonic() + self._timeout(timeout)
         try:
             with self._pool.connection(address) as connection:
-                answer = self._exchange(connection, command, deadline, math.inf)
+                answer = Exchange(connection, self.limits, ALONE).one(command, deadline, math.inf)
         except (Lost, ProtocolError) as failure:
             if is_unknown(failure) and command.repeat is not Repeat.FREELY:
                 raise as_unknown(failure) from failure
@@ -149,72 +147,15 @@ class Caller:
         self._finder.failed(address)
         self._pool.forget(address)
 
-    def _exchange(self, connection: Connection, command: Command[Any], deadline: float, wait_until: float) -> Answer:
-        """Send one command and wait for its answer."""
-        if connection.send([command], self._patience(deadline)) == 0:
-            raise Lost(f"{connection.address}: the connection broke while sending", sent=False)
-        while True:
-            blocked = _is_blocked(connection, command)
-            patience = self._patience(wait_until if blocked else deadline)
-            try:
-                answers = connection.receive(patience)
-            except TimeoutError:
-                if not blocked:
-                    raise connection.lost(f"silent for {patience:.1f} s") from None
-                if monotonic() >= wait_until:
-                    return self._withdraw(connection)
-                self._probe(connection)
-                continue
-            if answers:
-                if isinstance(answers[0].error, NotServing | OutcomeUnknown):
-                    self._leave(connection.address)
-                return answers[0]
-
-    def _withdraw(self, connection: Connection) -> Answer:
-        """Take back a blocked command: half-close, and take the answer that may be on its way all the same."""
-        waiting = connection.protocol.waiting
-        until = monotonic() + self.limits.server_timeout
-        connection.finish()
-        while True:
-            try:
-                answers = connection.receive(max(until - monotonic(), 0.001))
-            except TimeoutError:
-                raise connection.lost("it did not take back the blocked command") from None
-            except Lost as end:
-                if waiting:
-                    raise Lost("none came in time", sent=True, waiting=waiting) from end
-                return Answer(None)
-            if answers:
-                return answers[0]
-
-    def _probe(self, connection: Connection) -> None:
-        """Is the server of this blocked connection still alive? Raises Lost when it is not."""
+    def _alive(self, address: Address) -> bool:
+        """Does the server answer on another connection?"""
         try:
-            self.run_at(connection.address, PING, timeout=self.limits.server_timeout)
-        except (NotExecuted, OutcomeUnknown) as error:
-            if isinstance(error, Unavailable):
-                raise connection.lost(f"it no longer answers: {error}") from error
-
-    def _exchange_batch(self, connection: Connection, batch: Batch, retry: Retry, timeout: float) -> None:
-        """Send and receive until the batch has nothing more to do on this connection."""
-        while True:
-            commands = batch.next()
-            if commands:
-                complete = connection.send(commands, self._patience(retry.deadline))
-                if complete < len(commands):
-                    batch.not_sent(len(commands) - complete)
-                    raise connection.lost("the connection broke while sending")
-            if not batch.in_flight:
-                return
-            patience = self._patience(retry.deadline)
-            try:
-                answers = connection.receive(patience)
-            except TimeoutError:
-                raise connection.lost(f"silent for {patience:.1f} s") from None
-            if batch.answered(answers):
-                retry.progress(monotonic() + timeout)
-            if isinstance(batch.refusal, NotServing):
-                self._leave(connection.address)
+            self.run_at(address, PING, timeout=self.limits.server_timeout)
+        except Unavailable:
+            return False
+        except SockpqError:     # a server without PING is alive too
+            return True
+        return True
 
     def _pause(self, retry: Retry, failure: Exception) -> None:
         """Wait before the next attempt; raises what the caller must see instead."""
@@ -228,17 +169,6 @@ class Caller:
 
     def _timeout(self, timeout: float | None) -> float:
         return self.limits.timeout if timeout is None else span(timeout, "timeout")
-
-    def _patience(self, until: float) -> float:
-        """How long to wait for the next byte."""
-        return max(min(self.limits.server_timeout, until - monotonic()), 0.001)
-
-
-def _is_blocked(connection: Connection, command: Command[Any]) -> bool:
-    """Is the server right not to answer?"""
-    if command.blocks is Blocks.AFTER_206:
-        return connection.protocol.waiting is not None
-    return command.blocks is Blocks.AT_ONCE
 
 
 def _value(answer: Answer) -> Any:

@@ -8,9 +8,10 @@ from types import TracebackType
 from sockpq import commands
 from sockpq.addresses import Address, parse_server, parse_servers
 from sockpq.arguments import Then, integer, span
-from sockpq.caller import Caller, Limits
+from sockpq.caller import Caller
 from sockpq.commands import Block, Command, Data, T
 from sockpq.errors import BadArguments, BatchFailed, JobNotFound, OutcomeUnknown, Unavailable
+from sockpq.exchange import Limits
 from sockpq.job import Job
 from sockpq.model import Finished, Leader, NodeStatus, RunningJob, Totals
 from sockpq.survey import survey

@@ -82,6 +82,17 @@ class Connection:
             raise self.lost("the server closed the connection")
         return self.protocol.receive(data)
 
+    def readable(self, timeout: float) -> bool:
+        """Wait at most `timeout` seconds until `receive` would not wait: bytes, the end, or an error."""
+        self._limit(timeout)
+        try:
+            self._socket.recv(1, socket.MSG_PEEK)
+        except TimeoutError:
+            return False
+        except OSError:
+            return True
+        return True
+
     def lost(self, reason: str) -> Lost:
         """The error for commands that were sent completely and will get no answer here."""
         return Lost(f"{self.address}: {reason}", sent=True, waiting=self.protocol.waiting)

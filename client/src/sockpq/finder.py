@@ -6,10 +6,12 @@ import threading
 from time import monotonic
 
 from sockpq.addresses import Address
-from sockpq.commands import INTERCONNECT
+from sockpq.commands import CLUSTER_LEADER, INTERCONNECT
 from sockpq.retry import Lost
-from sockpq.survey import ask_all, choose_leader
+from sockpq.survey import ask_all, choose_leader, claims_to_serve
 
+DOUBT_S = 0.3           # so long the others have for telling whether one of them has taken over
+DOUBT_AGAIN_S = 0.25    # an answer to that question counts so long for all threads
 STRAGGLER_S = 0.1       # how long the answers of slower servers are waited for, doubled with each failed attempt
 
 
@@ -22,6 +24,8 @@ class Finder:
         self._timeout = timeout
         self._lock = threading.Lock()
         self._leader: Address | None = None
+        self._doubting = threading.Lock()
+        self._others: tuple[float, set[Address]] = (0.0, set())     # when asked, and which claim to serve
 
     def leader(self, deadline: float, attempts: int) -> Address:
         """The server to send to. `deadline`: on the monotonic clock; `attempts`: how often this call failed already.
@@ -44,6 +48,16 @@ class Finder:
         with self._lock:
             if self._leader == address:
                 self._leader = None
+
+    def taken_over(self, address: Address) -> bool:
+        """Does another server than `address` claim to serve?"""
+        with self._doubting:        # many threads wait for one server: one of them asks
+            asked_at, claiming = self._others
+            if monotonic() - asked_at > DOUBT_AGAIN_S:
+                responses = ask_all(self._addresses, [INTERCONNECT, CLUSTER_LEADER], DOUBT_S, STRAGGLER_S)
+                claiming = {asked for asked, response in responses.items() if claims_to_serve(response)}
+                self._others = (monotonic(), claiming)
+        return bool(claiming - {address})
 
     def _survey(self, deadline: float, attempts: int) -> Address:
         """Ask all servers. A single one is not asked: the command itself will tell."""

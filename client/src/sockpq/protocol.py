@@ -41,6 +41,11 @@ class Protocol:
         """How many commands have no answer yet."""
         return len(self._unanswered)
 
+    @property
+    def amid_answer(self) -> bool:
+        """Has a line or a body begun and not ended?"""
+        return bool(self._received) or self._need != LINE
+
     def send(self, command: Command[Any]) -> tuple[bytes, bytes]:
         """Expect the answer to `command`; returns the bytes to send, in two parts to spare large bodies a copy."""
         self._unanswered.append(command)
@@ -92,6 +97,7 @@ class Protocol:
             answers.append(Answer(None, error))
         self._unanswered.popleft()
         self._reader = None
+        self._need = LINE
         self.waiting = None
 
     def _advance(self, chunk: bytes | None) -> int:

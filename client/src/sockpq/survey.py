@@ -125,6 +125,14 @@ def choose_leader(responses: Mapping[Address, Response]) -> Address:
     raise NoLeader("; ".join(reasons))
 
 
+def claims_to_serve(response: Response) -> bool:
+    """Does this server say that it leads, and has it the leader's number? Asked INTERCONNECT and CLUSTER LEADER."""
+    if response.failure or any(answer.error for answer in response.answers):
+        return False
+    own_id, leader = (answer.value for answer in response.answers)
+    return leader is not None and leader.id == own_id
+
+
 def _reason(address: Address, response: Response) -> str:
     reason = str(response.failure or response.answers[0].error)
     return reason if reason.startswith(str(address)) else f"{address}: {reason}"

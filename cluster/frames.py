@@ -149,7 +149,7 @@ def body_crc(index: int, body: bytes) -> int:
 
 def is_blank(data: bytes, offset: int) -> bool:
     """Was nothing ever written in the sector at `offset`?"""
-    return data[offset:offset + SECTOR_BYTES] == _ZERO_SECTOR
+    return data[offset] == 0 and data[offset:offset + SECTOR_BYTES] == _ZERO_SECTOR
 
 
 def read_header(data: bytes, offset: int) -> Header | None:

@@ -88,7 +88,8 @@ class Journal(Sequence[Entry]):
         self._failed: OSError | None = None
         self._disk = disk
         self._segments = Segments(directory, disk, segment_bytes)
-        self._synced_state: Restated | None = None  # what a new segment begins with
+        self._synced_state = self._state.restated()     # what a new segment begins with
+        self._replayed = False                      # a frame was found at the start
         self._lock: int | None = None
 
     # Opening
@@ -100,8 +101,9 @@ class Journal(Sequence[Entry]):
         if self._lock is None:
             raise StorageInUse(f"{directory} is in use by another process: two nodes must never share a data directory")
         self._segments.recover(self._replay)
-        if self._synced_state is None:
-            self._begin()
+        self._synced_state = self._state.restated()
+        if not self._replayed:
+            self._begin(self._synced_state)
         self._check_complete()
         self.first_index = self._table.first
         self.last_index = self._table.next - 1
@@ -110,11 +112,10 @@ class Journal(Sequence[Entry]):
         self._commit_synced = self._commit
         self._segments.try_to_prepare()
 
-    def _begin(self) -> None:
+    def _begin(self, nothing: Restated) -> None:
         """A new journal: its first frame says that nothing is known."""
         self._segments.start(self._disk.random_bytes(8))
-        self._synced_state = self._state.restated()
-        self._write([self._state_record(self._synced_state)])
+        self._write([self._state_record(nothing)])
 
     def _replay(self, segment: int, data: bytes, header: Header, records: list[PlacedRecord]) -> None:
         state = self._state
@@ -125,11 +126,11 @@ class Journal(Sequence[Entry]):
                 state.table.put(a, segment, offset)
             elif kind != frames.STATE:
                 state.apply(kind, a, b, data[offset:offset + length])
-            elif self._synced_state is None:
+            elif not self._replayed:
                 state.begin(data[offset:offset + length])
             elif not state.agrees(data[offset:offset + length]):
                 self._segments.damaged(segment, 0, "it does not continue the segment before it")
-        self._synced_state = state.restated()
+        self._replayed = True
 
     def _check_complete(self) -> None:
         missing = self._state.table.missing()
@@ -360,7 +361,6 @@ class Journal(Sequence[Entry]):
         pieces, length = frames.encode(records, segments.journal_id, segments.sequence + 1, commit)
         if not segments.fits(length):
             segments.advance(length + _STATE_BYTES_MAX)
-            assert self._synced_state is not None
             records = [self._state_record(self._synced_state), *records]
             pieces, length = frames.encode(records, segments.journal_id, segments.sequence + 1, commit)
             begins = True

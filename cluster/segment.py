@@ -104,9 +104,9 @@ class Segments:
     def _wipe(self, segment: int, position: int) -> None:
         """Zeros again from `position` to the end, so that what was cut off can never look like a frame."""
         data = self._load(segment)
-        end = len(data.rstrip(b"\0"))
-        if end <= position:
+        if data.count(0, position) == len(data) - position:
             return
+        end = len(data.rstrip(b"\0"))
         log.warning("%s: an incomplete write at offset %d is cut off", self.path(segment), position)
         file = self._file(segment)
         for start in range(position, end, _WIPE_BYTES):

@@ -44,7 +44,7 @@ def _put_wait(session: Session, request: requests.PutWait) -> None:
     hub = session.hub
     hub.cluster.propose(request.put, slot)
     hub.cluster.propose(request.get, waiter)
-    if len(hub.waiters) and request.get.queues != (request.put.queue,):
+    if len(hub.waiters):
         hub.waiters.follow(request.put)
 
 

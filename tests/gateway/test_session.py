@@ -239,6 +239,18 @@ def test_a_broken_clone_changes_nothing(tmp_path: Path) -> None:
     with_gateway(test)
 
 
+def test_what_is_surely_no_snapshot_is_read_but_not_proposed_further() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        client.send(b"CLONE 1000000\r\n")
+        for _ in range(10):
+            client.send(b"x" * 100_000)
+            await gateway.settle()
+        assert client.take() == b"500 Invalid Snapshot\r\n"
+        assert len(gateway.cluster.operations(CloneChunk)) <= 3
+    with_gateway(test)
+
+
 def test_a_clone_whose_client_dies_is_dropped() -> None:
     async def test(gateway: MemoryGateway) -> None:
         client = gateway.connect()
@@ -259,11 +271,11 @@ def test_a_clone_in_flight_shares_the_fate_of_its_operations(fate: str, answer: 
         getattr(gateway.cluster, fate)()
         await gateway.settle()
         assert client.take() == b""
+        assert client.closed == (fate == "lose")
         client.send(bytes(40_000) + b"PING\r\n")
         gateway.cluster.commit()
         await gateway.settle()
         assert client.take() == (answer + b"200 OK\r\n" if answer else b"")
-        assert client.closed == (fate == "lose")
     with_gateway(test, automatic=False)
 
 

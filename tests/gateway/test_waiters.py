@@ -313,6 +313,43 @@ def test_a_get_that_comes_back_empty_leaves_the_waiter_at_its_place() -> None:
     asyncio.run(run())
 
 
+def test_a_waiter_that_took_a_job_of_another_queue_leaves_its_claim_to_the_next() -> None:
+    async def run() -> None:
+        gateway = MemoryGateway(Path("unused"), automatic=False)
+        owner = gateway.connect()
+        others = 0
+        for _ in range(20):     # which queue is taken is chance
+            both, only = gateway.connect(), gateway.connect()
+            owner.send(b"PUT a 0 1\r\naPUT b 0 1\r\nbGET a\r\nGET b\r\n")
+            gateway.cluster.commit()
+            a, b = [job.id for job in gateway.cluster.machine.running()]
+            owner.take()
+            both.send(b"GETB a|b\r\n")
+            only.send(b"GETB b\r\n")
+            gateway.cluster.commit()
+            owner.send(b"LATER %d\r\n" % b)
+            gateway.cluster.commit()                # the Get of `both` is sent for b ..
+            owner.send(b"LATER %d\r\n" % a)
+            gateway.cluster._in_flight.reverse()    # .. but finds a job in a as well
+            gateway.cluster.commit()
+            others += both.take().startswith(b"200 OK a")
+            while gateway.cluster.in_flight:
+                gateway.cluster.commit()
+            assert_nobody_is_forgotten(gateway)
+            both.vanish()
+            only.vanish()
+            for queue in (b"a", b"b"):
+                owner.send(b"GET %s EXPIRE 1 THEN DONE\r\n" % queue)
+            gateway.cluster.commit()
+            for job in gateway.cluster.machine.running():
+                owner.send(b"DONE %d\r\n" % job.id)
+            await gateway.settle()
+            gateway.cluster.commit()
+        assert 0 < others < 20
+        await gateway.close()
+    asyncio.run(run())
+
+
 def calls_of(action: Callable[[], object]) -> int:
     """How many Python functions are called."""
     count = 0

@@ -29,6 +29,7 @@ from sockpq import Client, SockpqError
 from bench.acks import Acks
 from bench.actors import Actor, Collector, Producer, Pulse
 from bench.cluster import LocalCluster
+from bench.console import make_console
 from bench.files import list_files
 from bench.node import NodeError
 from bench.progress import Progress
@@ -39,7 +40,6 @@ LEASE_MIN_S = 5.0
 HASH_BYTES_PER_S_MIN = 20_000_000       # a lease is long enough for the largest file at this speed
 GRACE_S = 2.0                           # leases are extended by it when the leader changes
 DOWN_S = 2.0                            # so long the killed node stays down
-WIDTH_WITHOUT_TERMINAL = 120
 STUCK_S = 20.0                          # beyond the lease without any result: what is missing now is lost
 
 
@@ -189,7 +189,7 @@ def main(folder: Path | None) -> None:
     """Hash every file below DIR (default: Python's standard library) on a cluster whose leader is killed meanwhile."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
-    console = Console(highlight=False, log_path=False, width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL)
+    console = make_console()
     folder = Path(sysconfig.get_path("stdlib") if folder is None else folder).absolute()
     if not folder.is_dir():
         raise click.UsageError(f"{folder} is no folder")

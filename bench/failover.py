@@ -1,9 +1,9 @@
-"""How long clients wait when the leader's process dies: kill -9 under load, again and again.
+"""How long clients wait when the leader's process dies, or falls silent: under load, again and again.
 
-    python -m bench.failover [--trials 20] [--writers 4]
+    python -m bench.failover [--trials 20] [--writers 4] [--freeze]
 
-A trial's figure is the time from the SIGKILL to the acknowledgement of the next PUT that was begun after the process
-was gone, through the client library, with everything in it: noticing, election, finding the new leader, the PUT.
+A trial's figure is the time from the signal (SIGKILL; SIGSTOP with `--freeze`) to the acknowledgement of the next PUT,
+begun after it, through the client library, with everything in it: noticing, election, finding the new leader, the PUT.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from rich.console import Console
 from sockpq import Client, SockpqError
 
 from bench.cluster import LocalCluster
+from bench.console import make_console
 from bench.node import NodeError
 
 QUEUE = "failover"
@@ -44,15 +45,15 @@ class Writer(threading.Thread):
                 self.stopping.wait(0.1)
 
 
-def trial(cluster: LocalCluster, client: Client) -> float:
-    """Kill the leader; seconds until the next PUT is acknowledged."""
+def trial(cluster: LocalCluster, client: Client, freeze: bool) -> float:
+    """Kill or freeze the leader; seconds until the next PUT is acknowledged."""
     leader = cluster.wait_for_leader()
     client.put(QUEUE, b"before", retry_unknown=True)        # this client knows the leader, as a client at work does
-    killed = time.monotonic()
-    cluster.kill(leader)
+    begun = time.monotonic()
+    (cluster.pause if freeze else cluster.kill)(leader)
     client.put(QUEUE, b"after", retry_unknown=True)
-    seconds = time.monotonic() - killed
-    cluster.restart(leader)
+    seconds = time.monotonic() - begun
+    (cluster.resume if freeze else cluster.restart)(leader)
     cluster.wait_until_level()
     return seconds
 
@@ -60,9 +61,10 @@ def trial(cluster: LocalCluster, client: Client) -> float:
 @click.command()
 @click.option("--trials", default=20, show_default=True, type=click.IntRange(1, 10_000))
 @click.option("--writers", default=4, show_default=True, type=click.IntRange(0, 1000), help="Threads that PUT.")
-def main(trials: int, writers: int) -> None:
-    """Measure the time from a killed leader to the next acknowledged PUT."""
-    console = Console(highlight=False)
+@click.option("--freeze", is_flag=True, help="SIGSTOP instead of SIGKILL: the leader falls silent.")
+def main(trials: int, writers: int, freeze: bool) -> None:
+    """Measure the time from a dead or silent leader to the next acknowledged PUT."""
+    console = make_console()
     figures: list[float] = []
     try:
         with LocalCluster(nodes=3) as cluster, Client(cluster.servers) as client, Client(cluster.servers) as load:
@@ -71,7 +73,7 @@ def main(trials: int, writers: int) -> None:
                 thread.start()
             for number in range(trials):
                 time.sleep(random.uniform(*CALM_S))
-                figures.append(trial(cluster, client))
+                figures.append(trial(cluster, client, freeze))
                 console.print(f"trial {number + 1:3}: {figures[-1] * 1000:6.0f} ms")
             for thread in threads:
                 thread.stopping.set()
@@ -92,7 +94,8 @@ def show(console: Console, figures: list[float]) -> None:
     in_order = sorted(figures)
     median, p95 = (in_order[ceil(len(in_order) * part) - 1] for part in (0.5, 0.95))
     console.print(f"median {median * 1000:.0f} ms, p95 {p95 * 1000:.0f} ms, max {in_order[-1] * 1000:.0f} ms, "
-                  f"{sum(figure <= 0.5 for figure in figures)} of {len(figures)} within 500 ms")
+                  f"{sum(figure <= 0.5 for figure in figures)} of {len(figures)} within 500 ms, "
+                  f"{sum(figure <= 1.5 for figure in figures)} within 1500 ms")
 
 
 if __name__ == "__main__":

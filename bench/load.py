@@ -21,6 +21,7 @@ from rich.table import Table
 from sockpq import BadArguments, Client, SockpqError, survey
 
 from bench.cluster import LocalCluster, serves
+from bench.console import make_console
 from bench.node import NodeError
 from bench.wire import CYCLES, Figures, LoadConnection
 
@@ -42,7 +43,7 @@ def main(
     workload: str, servers: str | None, connections: int, pipeline: int, size: int, seconds: float, jobs: int
 ) -> None:
     """Measure acknowledged commands per second and their latency."""
-    console = Console(highlight=False)
+    console = make_console()
     try:
         with ExitStack() as stack:
             if not servers:

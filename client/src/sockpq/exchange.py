@@ -19,7 +19,7 @@ from sockpq.connection import Connection
 from sockpq.protocol import Answer
 from sockpq.retry import Lost, Retry
 
-DOUBT_S = 0.3           # after so much silence of a server that owes an answer: has another taken over?
+DOUBT_S = 0.2           # after so much silence of a server that owes an answer: has another taken over?
 TINY_S = 0.001          # a timeout that is over still takes what is there
 
 

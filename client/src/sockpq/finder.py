@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from time import monotonic
 
@@ -11,7 +12,7 @@ from sockpq.retry import Lost
 from sockpq.survey import ask_all, choose_leader, claims_to_serve
 
 DOUBT_S = 0.3           # so long the others have for telling whether one of them has taken over
-DOUBT_AGAIN_S = 0.25    # an answer to that question counts so long for all threads
+DOUBT_AGAIN_S = 0.15    # an answer to that question counts so long for all threads
 STRAGGLER_S = 0.1       # how long the answers of slower servers are waited for, doubled with each failed attempt
 
 
@@ -25,7 +26,7 @@ class Finder:
         self._lock = threading.Lock()
         self._leader: Address | None = None
         self._doubting = threading.Lock()
-        self._others: tuple[float, set[Address]] = (0.0, set())     # when asked, and which claim to serve
+        self._doubted: dict[Address, tuple[float, bool]] = {}   # when last, and whether another claimed to serve
 
     def leader(self, deadline: float, attempts: int) -> Address:
         """The server to send to. `deadline`: on the monotonic clock; `attempts`: how often this call failed already.
@@ -50,14 +51,23 @@ class Finder:
                 self._leader = None
 
     def taken_over(self, address: Address) -> bool:
-        """Does another server than `address` claim to serve?"""
+        """Does another server than `address` claim to serve? Then it is the one to send to from now on."""
         with self._doubting:        # many threads wait for one server: one of them asks
-            asked_at, claiming = self._others
+            asked_at, taken = self._doubted.get(address, (-math.inf, False))
             if monotonic() - asked_at > DOUBT_AGAIN_S:
-                responses = ask_all(self._addresses, [INTERCONNECT, CLUSTER_LEADER], DOUBT_S, STRAGGLER_S)
-                claiming = {asked for asked, response in responses.items() if claims_to_serve(response)}
-                self._others = (monotonic(), claiming)
-        return bool(claiming - {address})
+                claimer = self._ask_others(address)
+                taken = claimer is not None
+                self._doubted[address] = monotonic(), taken
+                if claimer:
+                    with self._lock:
+                        self._leader = claimer
+        return taken
+
+    def _ask_others(self, address: Address) -> Address | None:
+        """Which other server claims to serve, if any?"""
+        others = [other for other in self._addresses if other != address]
+        responses = ask_all(others, [INTERCONNECT, CLUSTER_LEADER], DOUBT_S, STRAGGLER_S)
+        return next((other for other, response in responses.items() if claims_to_serve(response)), None)
 
     def _survey(self, deadline: float, attempts: int) -> Address:
         """Ask all servers. A single one is not asked: the command itself will tell."""

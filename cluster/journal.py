@@ -27,13 +27,12 @@ from cluster.disk import Disk
 from cluster.entries import EntriesView, Entry
 from cluster.frames import Header, PlacedRecord, Record
 from cluster.journal_state import JournalState, Restated
+from cluster.recent import WINDOW_BYTES, RecentEntries
 from cluster.segment import SEGMENT_BYTES, Segments
 from cluster.storage_errors import JournalDamaged, JournalTooNew, StorageInUse
 
-__all__ = ["WINDOW_BYTES", "Journal", "JournalDamaged", "JournalTooNew", "StorageInUse"]
+__all__ = ["Journal", "JournalDamaged", "JournalTooNew", "StorageInUse"]
 
-WINDOW_BYTES = 16 << 20         # of recent entries kept in memory
-_ENTRY_BYTES = 200              # what an entry in memory costs beside its command
 _LIST_ENTRIES_MAX = 256         # longer slices are not copied
 _STATE_BYTES_MAX = 1024         # bound on the STATE record that a frame gets when it begins a segment
 
@@ -76,10 +75,7 @@ class Journal(Sequence[Entry]):
         self._state = JournalState()
         self._table = self._state.table
         self._commit = 0
-        self._recent: list[Entry] = []              # the newest entries, among them all that are not on disk yet
-        self._recent_first = 1                      # index of the first of them
-        self._recent_bytes = 0
-        self._window_bytes = window_bytes
+        self._recent = RecentEntries(window_bytes)
         self._oldest: Entry | None = None           # the entry at first_index, because pysyncobj asks for it constantly
         self._pending: list[Record] = []
         self._commit_due = False                    # the commit index alone is worth a frame
@@ -107,7 +103,7 @@ class Journal(Sequence[Entry]):
         self._check_complete()
         self.first_index = self._table.first
         self.last_index = self._table.next - 1
-        self._forget_commands()
+        self._recall_last()
         self.bytes_total = self._table.bytes_between(self._state.covered, self._table.next)
         self._commit_synced = self._commit
         self._segments.try_to_prepare()
@@ -146,12 +142,9 @@ class Journal(Sequence[Entry]):
         crc = frames.body_crc(index, command)
         self._table.append(index, term, len(command), crc)
         self._pending.append(Record(frames.ENTRY, index, term, command, crc))
-        if not self._recent:
-            self._recent_first = index
-            if index != self.last_index + 1:
-                self.first_index = index
-        self._recent.append((command, index, term))
-        self._recent_bytes += len(command) + _ENTRY_BYTES
+        self._recent.add(command, index, term)
+        if index != self.last_index + 1:
+            self.first_index = index
         self.last_index = index
         self.last_term = term
         self.bytes_total += len(command)
@@ -164,7 +157,8 @@ class Journal(Sequence[Entry]):
         self.first_index, self.last_index = 1, 0
         self.bytes_total = 0
         self._shrunk = True
-        self._forget_commands()
+        self._recent.truncate(1)
+        self._recall_last()
 
     def deleteEntriesFrom(self, position: int) -> None:
         """Remove the entry at `position` and all behind it."""
@@ -175,13 +169,8 @@ class Journal(Sequence[Entry]):
         self._change(frames.TRUNCATE, index)
         self.last_index = index - 1
         self._shrunk = True
-        if index <= max(self._recent_first, self.first_index):
-            self._forget_commands()
-            return
-        removed = self._recent[index - self._recent_first:]
-        del self._recent[index - self._recent_first:]
-        self._recent_bytes -= sum(len(entry[0]) + _ENTRY_BYTES for entry in removed)
-        self.last_term = self._recent[-1][2]
+        self._recent.truncate(index)
+        self._recall_last()
 
     def deleteEntriesTo(self, position: int) -> None:
         """A durable snapshot covers the entries before `position`: remove those that the one before it covered as well.
@@ -218,8 +207,6 @@ class Journal(Sequence[Entry]):
     def __getitem__(self, item: int | slice) -> Entry | Sequence[Entry]:
         if isinstance(item, slice):
             return self._slice(item)
-        if item == -1 and self._recent:
-            return self._recent[-1]
         return self.entry(item + (self.first_index if item >= 0 else self.last_index + 1))
 
     def _slice(self, item: slice) -> Sequence[Entry]:
@@ -233,9 +220,9 @@ class Journal(Sequence[Entry]):
             stop = size
         if start >= stop:
             return []
-        low = self.first_index + start - self._recent_first
+        low = self.first_index + start - self._recent.first
         if low >= 0 and stop - start <= _LIST_ENTRIES_MAX:
-            return self._recent[low:low + stop - start]
+            return self._recent.entries[low:low + stop - start]
         return EntriesView(self.entry, self.first_index + start, self.first_index + stop)
 
     def setRaftCommitIndex(self, index: int) -> None:
@@ -296,8 +283,8 @@ class Journal(Sequence[Entry]):
         """The entry with this index. Raises IndexError, OSError, and JournalDamaged when it reads back changed."""
         if not self.first_index <= index <= self.last_index:
             raise IndexError(f"entry {index} is not among {self.first_index}..{self.last_index}")
-        if index >= self._recent_first:
-            return self._recent[index - self._recent_first]
+        if index >= self._recent.first:
+            return self._recent.entries[index - self._recent.first]
         if index != self.first_index:
             return self._read(index)
         if self._oldest is None:
@@ -310,6 +297,15 @@ class Journal(Sequence[Entry]):
         if len(command) != length or frames.body_crc(index, command) != crc:
             self._segments.damaged(segment, offset, f"entry {index} has changed since it was written")
         return command, index, self._table.term(index)
+
+    def _recall_last(self) -> None:
+        """After entries were removed: the new last one must be in memory, it is asked for constantly."""
+        self._oldest = None
+        self.last_term = 0
+        if self.last_index >= self.first_index:
+            if not self._recent.entries:
+                self._recent.add(*self._read(self.last_index))
+            self.last_term = self._table.term(self.last_index)
 
     def set_voter(self) -> None:
         """This node knows enough to vote, from the next sync() on for ever."""
@@ -325,8 +321,7 @@ class Journal(Sequence[Entry]):
         records = self._pending
         self._write(records)
         self._pending = []
-        if self._recent_bytes > self._window_bytes:
-            self._evict()
+        self._recent.evict()
         if self._shrunk:
             self._shrunk = False
             places = self._table
@@ -379,27 +374,3 @@ class Journal(Sequence[Entry]):
         self._synced_state = self._state.restated()
         if begins:
             segments.try_to_prepare()
-
-    # Commands in memory
-
-    def _evict(self) -> None:
-        """Forget the oldest commands in memory, all but half of what may be kept; they are on disk."""
-        count = 0
-        while self._recent_bytes > self._window_bytes // 2 and count < len(self._recent) - 1:
-            self._recent_bytes -= len(self._recent[count][0]) + _ENTRY_BYTES
-            count += 1
-        del self._recent[:count]
-        self._recent_first += count
-
-    def _forget_commands(self) -> None:
-        """Keep only the last entry in memory, or none when the log is empty."""
-        self._oldest = None
-        self._recent = []
-        self._recent_bytes = 0
-        self._recent_first = self.last_index + 1
-        self.last_term = 0
-        if self.last_index >= self.first_index:
-            self._recent = [self._read(self.last_index)]
-            self._recent_first = self.last_index
-            self._recent_bytes = len(self._recent[0][0]) + _ENTRY_BYTES
-            self.last_term = self._recent[0][2]

@@ -16,7 +16,7 @@ from tests.cluster.faulty_disk import FaultyDisk
 
 DIRECTORY = Path("/journal")
 FIRST = DIRECTORY / "journal-00000001"
-SEGMENT_BYTES = 1 << 16
+SEGMENT_BYTES = 1 << 14
 SEED = int(os.environ.get("SOCKPQ_SEED", "20240611"))
 
 State = tuple[list[tuple[bytes, int, int]], int, str | None, bool]

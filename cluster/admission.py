@@ -48,14 +48,14 @@ class Admission:
             context.journal.set_voter()
             self._elections.leader_lost()       # there is none: no need to wait for it
 
-    def lost_its_disk(self, peer: Peer) -> bool:
-        """Leader: has this peer come back without the log that it acknowledged to us in this term?
+    def lost_its_disk(self, peer: Peer, journal: bytes) -> bool:
+        """Leader: has this peer another journal now than the one that acknowledged entries in this term?
 
         The library never lowers what it believes a peer to hold, so the caller must end this leadership.
         """
         context = self._context
         return (
-            peer.info is not None and peer.info.empty and context.leads()
+            peer.journal not in (b"", journal) and context.leads()
             and peer.term == context.replica.term and peer.match > 1    # entry 1 is the same in every log
         )
 

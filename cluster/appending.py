@@ -62,6 +62,9 @@ class Sender:
         frame: list[LogEntry] = []
         size = 0
         buffered = context.network.buffered_bytes(peer.name)
+        if entries and buffered > CHOKE_BYTES:
+            self._choke(peer)
+            return
         for entry in entries:
             if size >= FRAME_BYTES:
                 self._send(peer, message, index, term, frame)

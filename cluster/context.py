@@ -25,8 +25,8 @@ class Peer:
     """One other node: what this node knows of it on the present connection."""
 
     __slots__ = (
-        "admit_after", "admit_target", "beat_at", "choked", "epoch", "high", "info", "info_at", "match", "name",
-        "node", "proof", "receiving", "sending", "term", "told_at", "up",
+        "admit_after", "admit_target", "beat_at", "choked", "epoch", "high", "info", "info_at", "journal", "match",
+        "name", "node", "proof", "receiving", "sending", "term", "told_at", "up",
     )
 
     def __init__(self, node: PeerNode) -> None:
@@ -34,6 +34,7 @@ class Peer:
         self.name: str = node.id
         self.up = False
         self.info: Info | None = None           # the last it said of itself; kept when the connection is lost
+        self.journal = b""                      # names the memory that it has on this connection
         self.info_at = 0.0                      # our clock then, seconds
         self.term = -1                          # the leadership that the fields below speak of
         self.epoch = 0                          # rises with each connection, leadership and reset of the peer's log

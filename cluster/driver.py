@@ -20,7 +20,7 @@ from cluster.guard import Guard
 from cluster.journal import Journal
 from cluster.leadership import Leadership
 from cluster.library import PeerNode, Replica, check_version
-from cluster.messages import Hello, Info, Message
+from cluster.messages import WIRE_FORMAT, Hello, Info, Message
 from cluster.settings import Settings
 from cluster.snapshots import SnapshotStore
 from core import Applied, Effects, Machine, decode_entry
@@ -29,7 +29,8 @@ log = logging.getLogger("sockpqd.cluster")
 
 INFO_S = 0.25                   # how often a node tells of itself
 COMPACT_BYTES_MIN = 64 << 20    # the journal is cut when it is larger than this ...
-COMPACT_FACTOR = 2              # ... and than this times the last snapshot
+COMPACT_FACTOR = 2              # ... and than this times the last snapshot,
+COMPACT_ENTRIES = 200_000       # or when it has so many entries, however small: a start takes about 20 µs for each
 
 
 class Outbox(Network, Protocol):
@@ -167,10 +168,10 @@ class Driver:
 
     def hello(self, receiver: str) -> Hello:
         """The first frame of a connection."""
-        from_disk = self.journal
+        journal = self.journal
         return Hello(
-            1, self.settings.name, receiver, self.machine.cluster_id or b"", self.settings.version, from_disk.voter,
-            from_disk.empty,
+            WIRE_FORMAT, self.settings.name, receiver, self.machine.cluster_id or b"", self.settings.version,
+            journal.identity, journal.voter, journal.empty,
         )
 
     def _tell_info(self, now: float) -> None:
@@ -183,6 +184,7 @@ class Driver:
             self.guard.context.send(peer, info)
 
     def _compact(self) -> None:
-        if self.journal.bytes_total > max(COMPACT_BYTES_MIN, COMPACT_FACTOR * self.store.newest_bytes) \
-                and not self.store.busy:
+        large = self.journal.bytes_total > max(COMPACT_BYTES_MIN, COMPACT_FACTOR * self.store.newest_bytes)
+        long = self.journal.last_index - self.store.newest_index > COMPACT_ENTRIES
+        if (large or long) and not self.store.busy:
             self.replica.compact()

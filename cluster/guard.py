@@ -130,8 +130,10 @@ class Guard(Transport):  # type: ignore[misc]
         peer.new_epoch()
         peer.choked = False
         self._onNodeConnected(peer.node)
-        if self.admission.lost_its_disk(peer):
-            log.warning("%s has come back with an empty disk: a new election makes us count what it really holds", name)
+        lost = self.admission.lost_its_disk(peer, hello.journal)
+        peer.journal = hello.journal
+        if lost:
+            log.warning("%s has lost its disk: a new election makes us count what it really holds", name)
             self.context.adopt_term(peer, self.context.replica.term + 1)
 
     def link_down(self, name: str) -> None:

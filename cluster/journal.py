@@ -261,6 +261,11 @@ class Journal(Sequence[Entry]):
         return self._state.voter
 
     @property
+    def identity(self) -> bytes:
+        """Random bytes of this journal: another journal in the same place has others."""
+        return self._segments.journal_id
+
+    @property
     def unsynced(self) -> bool:
         """Is something waiting for sync()? A new commit index alone does not count."""
         return bool(self._pending)

@@ -82,6 +82,7 @@ class Leadership:
         self._lead_term = -1                    # the term in which we proposed our Lead entry
         self.tick_in_flight = False
         self._hand_over_at = 0.0
+        self._offered = ""                      # to whom leadership was offered last
         self._clock_complaint = -1
         self.serving = False
         self.online = True
@@ -148,12 +149,19 @@ class Leadership:
 
     def _clock_is_wrong(self) -> bool:
         """Is our clock far ahead of most others'? Compared with nodes, never with replicated time (DECISIONS 2)."""
-        wall_ms, now = self._clock.wall_ms(), self._guard.context.now
-        ahead = [
-            wall_ms - (peer.info.wall_ms + int((now - peer.info_at) * 1000)) > CLOCK_JUMP_MS
-            for peer in self._guard.context.peers.values() if peer.up and peer.info is not None and peer.info.wall_ms
-        ]
-        return sum(ahead) * 2 > len(ahead)
+        return self._far_ahead(self._clock.wall_ms(), [self._wall_ms(peer) for peer in self._heard()])
+
+    def _heard(self) -> list[Peer]:
+        return [peer for peer in self._guard.context.peers.values() if peer.up and peer.info and peer.info.wall_ms]
+
+    def _wall_ms(self, peer: Peer) -> int:
+        """What the peer's clock shows now."""
+        assert peer.info is not None
+        return peer.info.wall_ms + int((self._guard.context.now - peer.info_at) * 1000)
+
+    @staticmethod
+    def _far_ahead(wall_ms: int, others: list[int]) -> bool:
+        return 2 * sum(wall_ms - other > CLOCK_JUMP_MS for other in others) > len(others)
 
     def _hand_over(self, now: float) -> None:
         """Give leadership to a node that has the whole log, once everything proposed has its outcome."""
@@ -162,17 +170,24 @@ class Leadership:
         heir = self.heir()
         if heir is not None:
             self._hand_over_at = now + HAND_OVER_RETRY_S
+            self._offered = heir.name
             log.info("handing leadership over to %s", heir.name)
             self._replica.hand_over(heir.node, lambda result, reason: None)
 
     def heir(self) -> Peer | None:
-        """A node that could take over now."""
+        """A node that could take over now; if there are several, not the one it was offered to last."""
         last = self._guard.context.journal.last_index
-        for peer in self._guard.context.peers.values():
-            info = peer.info
-            if peer.up and not peer.choked and peer.match == last and info is not None and info.online and info.voter:
-                return peer
-        return None
+        heirs = []
+        for peer in self._heard():
+            ready = not peer.choked and peer.match == last and peer.info is not None and peer.info.online
+            if ready and peer.info is not None and peer.info.voter and not self._leads_into_the_future(peer):
+                heirs.append(peer)
+        return min(heirs, key=lambda peer: peer.name == self._offered, default=None)
+
+    def _leads_into_the_future(self, heir: Peer) -> bool:
+        """Would the heir have to hand over again because of its clock?"""
+        others = [self._wall_ms(peer) for peer in self._heard() if peer is not heir]
+        return self._far_ahead(self._wall_ms(heir), [self._clock.wall_ms(), *others])
 
     def successors(self) -> bool:
         """Is there any node that could take over, now or soon?"""

@@ -17,7 +17,8 @@ LogEntry = tuple[bytes, int, int]       # (command, index, term), as pysyncobj k
 class Hello(Struct, tag="hello", frozen=True):
     """First frame of each connection, in both directions: who speaks, and to whom.
 
-    `cluster_id` is empty while unknown. `voter`: may vote; `empty`: has never held an entry nor voted (admission.py).
+    `cluster_id` is empty while unknown. `journal` names the sender's memory. `voter`: may vote; `empty`: has never held
+    an entry nor voted (admission.py).
     """
 
     format: int
@@ -25,6 +26,7 @@ class Hello(Struct, tag="hello", frozen=True):
     receiver: str
     cluster_id: bytes
     version: str
+    journal: bytes
     voter: bool
     empty: bool
 

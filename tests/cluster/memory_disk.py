@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
+from itertools import count as count_up
 from pathlib import Path
 
 from cluster.disk import Disk
+
+_numbers = count_up(1)      # no two disks have the same random bytes
 
 
 class _File:
@@ -23,7 +26,6 @@ class MemoryDisk(Disk):
         self._open: dict[int, _File] = {}
         self._locks: dict[int, str] = {}
         self._next = 1000
-        self._random = 0
         self.failing: OSError | None = None     # raised by every write and sync
 
     def crash(self) -> None:
@@ -104,5 +106,4 @@ class MemoryDisk(Disk):
         del self._files[str(path)]
 
     def random_bytes(self, count: int) -> bytes:
-        self._random += 1
-        return self._random.to_bytes(count, "big")
+        return next(_numbers).to_bytes(count, "big")

@@ -28,7 +28,7 @@ class End:
         self.network = PeerNetwork(settings, self.hello, lambda who, event: self.events.append((who, event)))
 
     def hello(self, receiver: str) -> Hello:
-        return Hello(1, self.name, receiver, self.cluster_id, "1", True, False)
+        return Hello(1, self.name, receiver, self.cluster_id, "1", self.name.encode(), True, False)
 
     def messages(self) -> list[Message]:
         return [event for _, event in self.events if event is not None and not isinstance(event, Hello)]
@@ -113,14 +113,14 @@ def frame(data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + data
 
 
-GOOD_HELLO = encode(Hello(1, "n2", "n1", b"", "1", True, False))
+GOOD_HELLO = encode(Hello(1, "n2", "n1", b"", "1", b"j", True, False))
 KNOCKS = {
     "garbage": b"GET / HTTP/1.1\r\n\r\n",
     "absurd length": b"\xff\xff\xff\xff",
     "not a hello": frame(encode(PreVote(1, 1, 1, 1))),
-    "unknown sender": frame(encode(Hello(1, "stranger", "n1", b"", "1", True, False))),
-    "for another node": frame(encode(Hello(1, "n2", "n3", b"", "1", True, False))),
-    "newer format": frame(encode(Hello(99, "n2", "n1", b"", "1", True, False))),
+    "unknown sender": frame(encode(Hello(1, "stranger", "n1", b"", "1", b"j", True, False))),
+    "for another node": frame(encode(Hello(1, "n2", "n3", b"", "1", b"j", True, False))),
+    "newer format": frame(encode(Hello(99, "n2", "n1", b"", "1", b"j", True, False))),
     "pickle": frame(pickle.dumps(print)),
     "garbage after hello": frame(GOOD_HELLO) + frame(b"\xc1\xc1"),
     "pickle after hello": frame(GOOD_HELLO) + frame(pickle.dumps({"type": "append_entries"})),

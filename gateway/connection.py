@@ -70,6 +70,7 @@ class Connection(asyncio.Protocol):
             self._finishing.cancel()
         if self._session is not None:
             self._session.lost()
+            self._session = None
 
     def pause_writing(self) -> None:
         """The client does not take what is written."""

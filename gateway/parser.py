@@ -58,7 +58,7 @@ class Parser:
                 self._merge()
                 continue
             if (end if end >= 0 else len(self._buffer)) - start >= self._limits.line_bytes_max:
-                return self._close(BAD_COMMAND)
+                return self._broken(BAD_COMMAND)
             if end < 0:
                 if start == len(self._buffer):
                     self._buffer, self._start = b"", 0      # an idle client keeps no memory
@@ -81,7 +81,7 @@ class Parser:
             request = parse(words)
         except ArgumentError:
             length = block_length(words)
-            return self._close(BAD_ARGUMENTS) if length is None else self._skip_block(length, BAD_ARGUMENTS)
+            return self._broken(BAD_ARGUMENTS) if length is None else self._skip_block(length, BAD_ARGUMENTS)
         if type(request) is PutHead:
             return self._put_block(request)
         if type(request) is CloneHead:
@@ -90,10 +90,16 @@ class Parser:
             return self._skip_block(request.length, request.answer)
         return request  # type: ignore[return-value]      # mypy does not narrow by `type(..) is`; isinstance is slower
 
-    def _close(self, answer: bytes) -> Broken:
+    def close(self) -> None:
+        """Forget what was received; nothing is taken any more."""
         self._closed = True
+        self._block = self._put = None
         self._buffer, self._start = b"", 0
         self._later.clear()
+        self._data.clear()
+
+    def _broken(self, answer: bytes) -> Broken:
+        self.close()
         return Broken(answer)
 
     def _merge(self) -> None:
@@ -130,7 +136,7 @@ class Parser:
     def _skip_block(self, length: int, answer: bytes) -> Request | None:
         """Read a block to its end and drop it, then say `answer`; too long a one is not waited for."""
         if length > SKIPPED_BYTES_MAX:
-            return self._close(answer)
+            return self._broken(answer)
         self._left = length
         self._skip_answer = answer
         self._block = self._skip

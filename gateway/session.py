@@ -64,6 +64,7 @@ class Session:
         self.awake = False                          # the hub will call advance()
         self.clone: Clone | None = None             # the CLONE whose data arrive
         self._parser = Parser(hub.limits)
+        self._dry = True                            # all complete commands in the parser are executed
         self._slots: deque[Slot] = deque()
         self._waiter: Waiter | None = None          # the blocked command, the last slot
         self._held: Request | None = None           # waits until all slots are answered
@@ -81,7 +82,10 @@ class Session:
         if self.closed:
             return
         self._parser.feed(data)
+        self._dry = False
         self._go_on()
+        if not self.closed:
+            self._throttle()
 
     def end(self) -> None:
         """The client sent its last byte: a command that is blocked is cancelled, the others are answered."""
@@ -135,7 +139,8 @@ class Session:
 
     def run(self, work: Coroutine[None, None, None]) -> None:
         """Execute a command that takes its time; nothing behind it is executed before."""
-        self._flush()
+        if self._out:
+            self._flush()
         self._task = asyncio.ensure_future(work)
         self._task.add_done_callback(self._task_done)
 
@@ -154,8 +159,9 @@ class Session:
 
     def finish(self) -> None:
         """Send what is answered and close."""
-        if not self.closed:
+        if self._out:
             self._flush()
+        if not self.closed:
             self._close()
             self.link.finish()
 
@@ -175,18 +181,18 @@ class Session:
             self._give_back()
         else:
             self._go_on()
+            if self._paused and not self.closed:
+                self._throttle()
 
     def _go_on(self) -> None:
         self._drain()
-        dry = self._pump()
-        self._drain()
-        if self.closed:
-            return
-        self._flush()
-        if self.ended and dry and not self._slots:
+        if not self._dry:
+            self._dry = self._pump()
+            self._drain()
+        if self._out:
+            self._flush()
+        if self.ended and self._dry and not self._slots:
             self.finish()
-        elif not self.closed:
-            self._throttle(dry)
 
     def _pump(self) -> bool:
         """Execute commands as long as nothing holds them up; are all that are complete executed?"""
@@ -269,17 +275,16 @@ class Session:
     # ---- the connection's buffers
 
     def _flush(self) -> None:
-        if self._out:
-            data = self._out[0] if len(self._out) == 1 else b"".join(self._out)
-            self._out.clear()
-            self.link.write(data)
-            if self._output_full and self.link.unsent_bytes() > self.hub.limits.output_bytes_max:
-                self.cut("it does not take its answers")
+        data = b"".join(self._out)
+        self._out.clear()
+        self.link.write(data)
+        if self._output_full and self.link.unsent_bytes() > self.hub.limits.output_bytes_max:
+            self.cut("it does not take its answers")
 
-    def _throttle(self, dry: bool) -> None:
+    def _throttle(self) -> None:
         """Do not read a client that is ahead of us; go on at the half."""
         share = 2 if self._paused else 1
-        full = not dry and self._parser.backlog_bytes * share > self.hub.limits.pipeline_bytes_max
+        full = not self._dry and self._parser.backlog_bytes * share > self.hub.limits.pipeline_bytes_max
         if self.hub.congested():
             self.hub.wake_when_relieved(self)
             full = True
@@ -294,11 +299,17 @@ class Session:
             return
         self.closed = self.ended = True
         self._out.clear()
+        self._parser.close()
         self._held = None
-        if self._waiter is not None:
-            self.hub.waiters.cancel(self._waiter)
         if self._task is not None:
             self._task.cancel()
+        # Slots refer to their session, and the garbage collector does not see them: none may stay that gets no outcome.
+        if self._waiter is not None:
+            self.hub.waiters.cancel(self._waiter)
+            self._waiter = None
+        if self.clone is not None:
+            self.clone.outcome = Fate.CANCELLED
+            self.clone = None
         self._give_back()
         self.hub.forget(self)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+import os
+from typing import TYPE_CHECKING, BinaryIO
 
 from gateway import answers
 from gateway.limits import RUNLIST_LINES_PER_PIECE, STREAM_PIECE_BYTES
 
 if TYPE_CHECKING:
+    from gateway.hub import Hub
     from gateway.session import Session
 
 log = logging.getLogger("sockpqd.gateway")
@@ -45,22 +47,36 @@ async def snapshot(session: Session) -> None:
 
     The file has no name any more while it is sent, so that nothing is left whatever happens.
     """
-    hub = session.hub
-    async with hub.exports:
-        path = hub.new_export_path()
-        try:
-            await hub.cluster.export_snapshot(path)
-            file = path.open("rb")
-        except OSError as error:
-            log.warning("SNAPSHOT for %s failed: %s", session.link.peer, error)
-            session.say(answers.BUSY)
-            return
-        finally:
-            path.unlink(missing_ok=True)
-        with file:
-            size = file.seek(0, 2)
-            file.seek(0)
-            await session.stream(answers.number(size))
-            while piece := file.read(STREAM_PIECE_BYTES):
-                await session.stream(piece)
-                await asyncio.sleep(0)
+    await session.hub.exports.acquire()
+    export = asyncio.ensure_future(_export(session.hub))
+    try:
+        file = await asyncio.shield(export)
+    except asyncio.CancelledError:      # the client has gone; who writes the file cannot be stopped
+        export.add_done_callback(_discard)
+        raise
+    except OSError as error:
+        log.warning("SNAPSHOT for %s failed: %s", session.link.peer, error)
+        session.say(answers.BUSY)
+        return
+    with file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        await session.stream(answers.number(size))
+        while piece := file.read(STREAM_PIECE_BYTES):
+            await session.stream(piece)
+            await asyncio.sleep(0)
+
+
+async def _export(hub: Hub) -> BinaryIO:
+    path = hub.new_export_path()
+    try:
+        await hub.cluster.export_snapshot(path)
+        return path.open("rb")
+    finally:
+        path.unlink(missing_ok=True)
+        hub.exports.release()
+
+
+def _discard(export: asyncio.Future[BinaryIO]) -> None:
+    if export.exception() is None:
+        export.result().close()

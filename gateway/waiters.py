@@ -104,6 +104,7 @@ class Waiters:
         """The client has gone. When its Get is in flight, the session undoes what comes of it."""
         if waiter.number in self._standing:
             self._leave(waiter)
+            waiter.outcome = Fate.CANCELLED
 
     def stop(self) -> None:
         """This node serves no more: no job will ever come from it (A38)."""

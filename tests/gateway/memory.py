@@ -44,9 +44,9 @@ class MemoryTransport(asyncio.Transport):
         return data
 
     def write(self, data: bytes) -> None:    # type: ignore[override]
-        assert not self.ended, "written after the end"
         if self.closed:
             return
+        assert not self.ended, "written after the end"
         self.writes += 1
         self._written += data
         if self.stuck and not self._full and len(self._written) > self._high:

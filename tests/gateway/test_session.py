@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -11,7 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core import CloneBegin, CloneChunk, Done, Get, Put
-from gateway.limits import BACKLOG_BYTES_MAX, COMMANDS_IN_FLIGHT_MAX, COMMANDS_PER_TURN_MAX, MIB, Limits
+from gateway.limits import (
+    BACKLOG_BYTES_MAX,
+    COMMANDS_IN_FLIGHT_MAX,
+    COMMANDS_PER_TURN_MAX,
+    EXPORTS_MAX,
+    MIB,
+    Limits,
+)
 from tests.gateway.fake_cluster import returned
 from tests.gateway.memory import MemoryGateway
 from tests.gateway.test_parser import STREAMS
@@ -283,6 +292,58 @@ def test_a_snapshot_that_cannot_be_written_is_busy(tmp_path: Path) -> None:
     async def test(gateway: MemoryGateway) -> None:
         assert await gateway.talk(b"SNAPSHOT\r\nPING\r\n") == b"503 Busy\r\n200 OK\r\n"
     with_gateway(test, folder=tmp_path / "does not exist")
+
+
+def test_a_snapshot_whose_client_has_gone_leaves_nothing_behind(tmp_path: Path) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        exporting = asyncio.Event()
+        go_on = asyncio.Event()
+
+        async def export_snapshot(path: Path) -> None:
+            exporting.set()
+            await go_on.wait()
+            path.write_bytes(b"state")
+
+        gateway.cluster.export_snapshot = export_snapshot  # type: ignore[method-assign]
+        client = gateway.connect()
+        client.send(b"SNAPSHOT\r\n")
+        await exporting.wait()
+        client.vanish()
+        await gateway.settle()
+        assert gateway.hub.exports._value == EXPORTS_MAX - 1        # it is still being written
+        go_on.set()
+        await gateway.settle()
+        assert gateway.hub.exports._value == EXPORTS_MAX
+        assert not list(tmp_path.iterdir())
+        assert await gateway.talk(b"SNAPSHOT\r\n") == b"200 OK 5\r\nstate"
+    with_gateway(test, folder=tmp_path)
+
+
+@pytest.mark.parametrize("words", [
+    b"", b"PING\r\n", b"PI", b"GETB q\r\n", b"GETBE busy\r\nPING\r\n", b"PUT q 0 10\r\nabc",
+    b"PUT w 0 1 NEW WAIT o\r\nx", b"GET busy\r\nPING\r\nDONE 7\r\n", b"GET q\r\nTOTAL\r\n", b"RUNLIST\r\n",
+    b"CLONE 100000\r\n" + bytes(70_000), b"CLONE 3\r\nabc", b"SNAPSHOT\r\n", b"OFFLINE\r\n", b"QUIT\r\n",
+    b"PUT q 0 x\r\n", b"PUT q 0 9000000\r\n" + bytes(1000),
+])
+def test_a_session_that_ended_is_freed_at_once(words: bytes, tmp_path: Path) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        await gateway.talk(b"PUT busy 0 1\r\nxGET busy\r\nPUT busy 0 1\r\ny")
+        for settled in (True, False):
+            client = gateway.connect()
+            session = weakref.ref(client._connection._session)      # type: ignore[arg-type]
+            client.send(words)
+            if settled:
+                await gateway.settle()
+            client.vanish()
+            gateway.clients.remove(client)
+            del client
+            await gateway.settle()
+            assert session() is None
+    gc.disable()    # not by the collector, which runs rarely and does not see slots
+    try:
+        with_gateway(test, folder=tmp_path)
+    finally:
+        gc.enable()
 
 
 def test_long_lists_are_streamed_as_the_client_takes_them() -> None:

@@ -28,7 +28,7 @@ test: check                          ## everything
 	$(BIN)/python -m pytest
 
 demo: install                        ## three nodes, real work, a killed leader; DIR=folder to hash
-	$(BIN)/python -m bench.demo $(DIR)
+	$(BIN)/python -m bench.demo $(if $(DIR),"$(DIR)")
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache

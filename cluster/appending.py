@@ -102,7 +102,19 @@ class Sender:
         if ack.snapshot is not None:
             self._transfers.finished(peer, ack.snapshot)
         self._tell(peer, ack.next_index, reset=reset, success=success)
+        if reset and not peer.choked:
+            self._send_again(peer, ack.next_index)
         self._unchoke(peer)
+
+    def _send_again(self, peer: Peer, next_index: int) -> None:
+        """Do not let a peer that asks for other entries wait for the library's next heartbeat."""
+        journal, replica = self._context.journal, self._context.replica
+        term = journal.term_at(next_index - 1)
+        if term is not None:                    # otherwise it needs a snapshot: the library's business
+            self._send_new(peer, {
+                "term": replica.term, "commit_index": replica.commit_index, "prevLogIdx": next_index - 1,
+                "prevLogTerm": term, "entries": journal[next_index - journal.first_index:],
+            })
 
     def _tell(self, peer: Peer, next_index: int, *, reset: bool, success: bool) -> None:
         self._context.deliver(peer.node, {

@@ -121,7 +121,10 @@ class Driver:
     @property
     def busy(self) -> bool:
         """Is there work that should not wait for the next message or timer?"""
-        return bool(self.inbox) or self.leadership.proposer.ready
+        if self.inbox or self.leadership.proposer.ready:
+            return True
+        # A lone node commits in the turn after the one that synced; no answer of a peer will come to remind it.
+        return not self.guard.context.peers and self.replica.applied_index < self.journal.last_index
 
     def _take(self, name: str, event: Hello | Message | None) -> None:
         if event is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from cluster.api import Pending
 from cluster.clock import Clock, ReplicatedTime
@@ -27,10 +27,15 @@ HAND_OVER_RETRY_S = 0.2
 
 
 class _Announced(Pending):
-    """For the Lead entry: whether it is applied is read from the machine, so that a late callback is no loss."""
+    """For the Lead entry. Whether it is applied is read from the machine, so that a late callback is no loss."""
+
+    def __init__(self, peers: Iterable[Peer]) -> None:
+        self._peers = peers
 
     def applied(self, reply: Reply) -> None:
-        """See Leadership.announced."""
+        """Let the others know at once: it changes the numbers by which clients find the leader."""
+        for peer in self._peers:
+            peer.told_at = float("-inf")
 
     def refused(self) -> None:
         """Another leader came first."""
@@ -145,7 +150,7 @@ class Leadership:
             self._settings.name, term, members, os.urandom(16), self._settings.failover_grace_ms,
             self._settings.expire_default,
         )
-        self.proposer.propose_first(lead, _Announced(), self._clock.monotonic())
+        self.proposer.propose_first(lead, _Announced(self._guard.context.peers.values()), self._clock.monotonic())
 
     def _clock_is_wrong(self) -> bool:
         """Is our clock far ahead of most others'? Compared with nodes, never with replicated time (DECISIONS 2)."""

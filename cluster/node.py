@@ -131,9 +131,11 @@ class ClusterNode:
         ids, mine = self.machine.server_ids, self.machine.server_ids.get(self.name)
         if self.serving and mine is not None:
             return mine
-        if self.leader() in (None, self.name) or mine is None:
+        leader = self.leader()
+        if leader in (None, self.name) or mine is None:
             return UNSURE
-        return self.machine.max_id + 1 if mine == min(ids.values()) else mine
+        numbers_are_old = leader != self.machine.leader     # it leads already, but its Lead entry is not applied here
+        return self.machine.max_id + 1 if numbers_are_old or mine == min(ids.values()) else mine
 
     def status(self) -> list[NodeStatus]:
         """See Cluster."""

@@ -15,6 +15,7 @@ from typing import Protocol
 from cluster.api import Listener
 from cluster.clock import Clock
 from cluster.context import Network
+from cluster.divergence import Comparison
 from cluster.errors import ApplyFailed, FailStop
 from cluster.guard import Guard
 from cluster.journal import Journal
@@ -62,6 +63,7 @@ class Driver:
         self.machine = machine
         self.journal = journal
         self.store = store
+        self.chain = store.chain
         self._network = network
         self._listener = listener
         self._clock = clock
@@ -79,6 +81,7 @@ class Driver:
             apply=self._apply,
         )
         self.guard.bind(self.replica)
+        self._comparison = Comparison(store.chain, self.guard.context.majority)
         self.leadership = Leadership(
             settings, machine, self.replica, self.guard, clock, self._effects, listener.serving_changed,
         )
@@ -134,6 +137,8 @@ class Driver:
             self._info_at = float("-inf")       # introduce ourselves at once
         else:
             self.guard.receive(name, event)
+            if isinstance(event, Info) and event.checkpoint:
+                self._comparison.claimed(name, event.checkpoint, event.chain)
 
     def _apply(self, index: int, data: bytes) -> Applied | None:
         """Execute one committed entry. An exception is a bug: skipping the entry would make this replica differ."""
@@ -141,10 +146,12 @@ class Driver:
             return None                         # the library repeats an entry when its callback raised (H5b)
         try:
             entry = decode_entry(data)
-            return self.machine.apply(index, entry.now_ms, entry.seed, entry.operations)
+            applied = self.machine.apply(index, entry.now_ms, entry.seed, entry.operations)
         except Exception as error:
             log.critical("entry %d cannot be applied: %r; its first bytes: %s", index, error, data[:64].hex())
             raise ApplyFailed(f"entry {index} cannot be applied") from error
+        self.chain.extend(index, data, applied.replies)
+        return applied
 
     def _effects(self, effects: Effects) -> None:
         if self.leadership.serving:
@@ -166,7 +173,7 @@ class Driver:
         return Info(
             self.role(), self.replica.term, self.replica.applied_index, self.lag(), self.leadership.online,
             self.journal.voter, self.journal.empty, self._clock.wall_ms(), self.settings.version,
-            self.machine.cluster_id or b"",
+            self.machine.cluster_id or b"", *self.chain.checkpoint(),
         )
 
     def hello(self, receiver: str) -> Hello:

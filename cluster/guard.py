@@ -125,7 +125,7 @@ class Guard(Transport):  # type: ignore[misc]
         peer.up = True
         peer.info = Info(
             role="FOLLOWER", term=0, applied=0, lag=0, online=True, voter=hello.voter, empty=hello.empty, wall_ms=0,
-            version=hello.version, cluster_id=hello.cluster_id,
+            version=hello.version, cluster_id=hello.cluster_id, checkpoint=0, chain=b"",
         ) if peer.info is None else _restarted(peer.info, hello)
         peer.new_epoch()
         peer.choked = False
@@ -226,4 +226,5 @@ def _restarted(info: Info, hello: Hello) -> Info:
     return Info(
         role="FOLLOWER", term=info.term, applied=info.applied, lag=info.lag, online=info.online, voter=hello.voter,
         empty=hello.empty, wall_ms=info.wall_ms, version=hello.version, cluster_id=hello.cluster_id,
+        checkpoint=0, chain=b"",
     )

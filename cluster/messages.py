@@ -44,6 +44,8 @@ class Info(Struct, tag="info", frozen=True):
     wall_ms: int
     version: str
     cluster_id: bytes
+    checkpoint: int         # divergence.py: log index and chain value there; 0 and nothing while there is none
+    chain: bytes
 
 
 class Append(Struct, tag="append", frozen=True):

@@ -2,7 +2,8 @@
 
     file     := head 16 | CRC of head and map 4 | map | the machine's stream | trailer 16
     head     := magic 8 | version 2 | 0 2 | length of the map 4
-    map      := MessagePack {"last": [command, index, term], "prev": .., "members": [names]}
+    map      := MessagePack {"last": [command, index, term], "prev": .., "members": [names],
+                 "chain": hash}
     trailer  := length of the stream 8 | CRC of all before it 4 | mark 4                          (all little-endian)
 
 `last` is the last log entry that the state contains and `prev` the one before it: the Raft library wants both in its
@@ -21,6 +22,7 @@ from zlib import crc32
 import msgpack
 
 from cluster.disk import Disk
+from cluster.divergence import DIGEST_BYTES
 from cluster.entries import Entry
 from cluster.storage_errors import SnapshotDamaged, SnapshotTooNew
 
@@ -43,12 +45,14 @@ class Contents(NamedTuple):
     last: Entry
     prev: Entry
     members: list[str]
+    chain: bytes = bytes(DIGEST_BYTES)      # divergence.py; unknown in the first snapshots of this format
 
 
 def write(disk: Disk, path: Path, contents: Contents, chunks: Iterable[bytes]) -> None:
     """Write a snapshot to a new file and make its bytes (not its name) durable. Raises OSError."""
     entries: bytes = msgpack.packb(
-        {"last": contents.last, "prev": contents.prev, "members": contents.members}, use_bin_type=True,
+        {"last": contents.last, "prev": contents.prev, "members": contents.members, "chain": contents.chain},
+        use_bin_type=True,
     )
     head = _HEAD.pack(_MAGIC, VERSION, 0, len(entries))
     pieces = [head, _CRC.pack(crc32(entries, crc32(head))), entries]
@@ -106,7 +110,8 @@ class SnapshotFile:
         if self._end < self._start:
             raise self._damaged("it is cut off")
         known = msgpack.unpackb(entries)
-        return Contents(tuple(known["last"]), tuple(known["prev"]), known["members"])
+        chain = known.get("chain", bytes(DIGEST_BYTES))
+        return Contents(tuple(known["last"]), tuple(known["prev"]), known["members"], chain)
 
     def _damaged(self, what: str) -> SnapshotDamaged:
         return SnapshotDamaged(f"snapshot {self.path} is damaged: {what}")

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 from cluster import snapshot_file
 from cluster.child import Child, Inline, Job
 from cluster.disk import Disk
+from cluster.divergence import Chain
 from cluster.entries import Entry
 from cluster.journal import Journal
 from cluster.snapshot_directory import SnapshotDirectory
@@ -81,6 +82,7 @@ class SnapshotStore:
         self._disk = disk
         self._journal = journal
         self._machine = machine
+        self.chain = Chain()                    # of the state: saved with it, restored with it
         self._start_job: Callable[[Callable[[], None]], Job] = Child if fork else Inline
         self._clock = clock
         self._job: Job | None = None            # writing a snapshot
@@ -111,7 +113,7 @@ class SnapshotStore:
         if self._job is not None:
             return
         _, last, prev, nodes = data
-        contents = Contents(last, prev, sorted(node.id for node in nodes))
+        contents = Contents(last, prev, sorted(node.id for node in nodes), self.chain.value)
         self._job_id, self._job_index = id, last[1]
         self._job_path = temporary = self._files.temporary(self._files.path(last[1]).name)
         try:
@@ -182,6 +184,7 @@ class SnapshotStore:
         finally:
             file.close()
         contents = file.contents
+        self.chain.start(contents.last[1], contents.chain)
         if not received:
             self._align(contents)
         return None, contents.last, contents.prev, contents.members

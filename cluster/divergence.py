@@ -1,0 +1,94 @@
+"""Do all replicas hold the same? A chain of hashes over what was applied tells (CLUSTER.md 2.3).
+
+Each node extends its chain by every applied entry and the replies of its operations. Nodes tell each other the value of
+the last checkpoint they passed; two that differ at the same index have executed the same log differently, or read back
+other bytes than they wrote. Whoever is contradicted by a majority is wrong and must leave service; a node that can only
+hear one other that differs cannot know which of them is wrong, and says so.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, deque
+from hashlib import blake2b
+
+import msgspec
+
+from cluster.errors import FailStop
+from core import Reply
+
+log = logging.getLogger("sockpqd.cluster")
+
+CHECKPOINT_ENTRIES = 256        # every so many entries there is a value to compare
+CHECKPOINTS_KEPT = 64           # nodes that are further apart compare later
+DIGEST_BYTES = 16
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Diverged(FailStop):
+    """This node holds something else than a majority of the others."""
+
+
+class Chain:
+    """The chain of this node. `value` is that after the entry `index`."""
+
+    def __init__(self) -> None:
+        self.index = 0
+        self.value = bytes(DIGEST_BYTES)
+        self._checkpoints: deque[tuple[int, bytes]] = deque(maxlen=CHECKPOINTS_KEPT)
+
+    def start(self, index: int, value: bytes) -> None:
+        """Go on from a snapshot: what was before is not known any more."""
+        self.index, self.value = index, value
+        self._checkpoints.clear()
+
+    def extend(self, index: int, entry: bytes, replies: list[Reply]) -> None:
+        """The entry was applied and these are its replies."""
+        digest = blake2b(self.value, digest_size=DIGEST_BYTES)
+        digest.update(entry)
+        digest.update(_encode(replies))
+        passed = index // CHECKPOINT_ENTRIES > self.index // CHECKPOINT_ENTRIES
+        self.index, self.value = index, digest.digest()
+        if passed:
+            self._checkpoints.append((index, self.value))
+
+    def checkpoint(self) -> tuple[int, bytes]:
+        """The newest value to compare: (index, value); index 0 while there is none."""
+        return self._checkpoints[-1] if self._checkpoints else (0, b"")
+
+    def at(self, index: int) -> bytes | None:
+        """Our value at a checkpoint, None when we have none for this index."""
+        for known, value in reversed(self._checkpoints):
+            if known == index:
+                return value
+        return None
+
+
+class Comparison:
+    """What the others say of their chains, held against ours."""
+
+    def __init__(self, chain: Chain, majority: int) -> None:
+        self._chain = chain
+        self._majority = majority
+        self._claims: dict[int, dict[str, bytes]] = {}      # index -> node -> value
+        self._complained = 0
+
+    def claimed(self, name: str, index: int, value: bytes) -> None:
+        """A node says that its chain has this value at this index. Raises Diverged when we are the one who is wrong."""
+        mine = self._chain.at(index)
+        if mine is None:
+            return
+        claims = self._claims.setdefault(index, {})
+        claims[name] = value
+        while len(self._claims) > CHECKPOINTS_KEPT:
+            del self._claims[min(self._claims)]
+        if value == mine:
+            return
+        against = Counter(claim for claim in claims.values() if claim != mine)
+        if max(against.values()) >= self._majority:
+            raise Diverged(f"this node differs from a majority of the others at entry {index}: stop it, keep a copy of "
+                           "its data directory for the developers, empty it and start the node again")
+        if index != self._complained:
+            self._complained = index
+            log.error("%s and this node differ at entry %d; whom a majority contradicts will stop", name, index)

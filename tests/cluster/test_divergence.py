@@ -1,0 +1,99 @@
+"""Replicas that differ are found, and the one that is wrong leaves service."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from cluster import divergence
+from cluster.divergence import CHECKPOINT_ENTRIES, Chain, Comparison, Diverged
+from core import Stored
+from tests.cluster.small_cluster import SmallCluster
+
+
+def chain_of(entries: int, spoil_at: int = 0) -> Chain:
+    chain = Chain()
+    for index in range(1, entries + 1):
+        chain.extend(index, b"other" if index == spoil_at else b"entry", [Stored()])
+    return chain
+
+
+def test_equal_logs_give_equal_chains_and_any_difference_stays_visible() -> None:
+    assert chain_of(1000).value == chain_of(1000).value
+    assert chain_of(1000).value != chain_of(1000, spoil_at=3).value
+    replies = Chain()
+    for index in range(1, 1001):
+        replies.extend(index, b"entry", [Stored("i1" if index == 7 else None)])
+    assert replies.value != chain_of(1000).value
+
+
+def test_a_chain_goes_on_from_a_snapshot() -> None:
+    whole, rest = chain_of(1000), Chain()
+    rest.start(500, chain_of(500).value)
+    for index in range(501, 1001):
+        rest.extend(index, b"entry", [Stored()])
+    assert rest.value == whole.value
+    assert rest.checkpoint() == whole.checkpoint()
+
+
+def test_who_is_contradicted_by_a_majority_stops_and_who_is_confirmed_does_not() -> None:
+    good, bad = chain_of(600), chain_of(600, spoil_at=2)
+    index, value = good.checkpoint()
+    assert index == 2 * CHECKPOINT_ENTRIES
+    wrong = Comparison(bad, 2)
+    wrong.claimed("n1", index, value)
+    with pytest.raises(Diverged, match=f"entry {index}"):
+        wrong.claimed("n2", index, value)
+    right = Comparison(good, 2)
+    right.claimed("n1", index, value)
+    right.claimed("n3", *bad.checkpoint())
+
+
+def test_with_one_witness_nobody_is_condemned_but_it_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    comparison = Comparison(chain_of(600), 2)
+    with caplog.at_level(logging.ERROR):
+        comparison.claimed("n2", *chain_of(600, spoil_at=2).checkpoint())
+    assert "differ at entry" in caplog.text
+
+
+@pytest.mark.parametrize("role", ["leader", "follower"])
+def test_a_replica_that_differs_leaves_service_also_when_it_leads(
+    role: str, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(divergence, "CHECKPOINT_ENTRIES", 8)
+    world = SmallCluster(3)
+    world.put_now()
+    victim = world.leader() if role == "leader" else world.followers()[0]
+    victim.up.chain.value = bytes(16)           # as if its memory had lied
+    for _ in range(30):
+        world.put()
+        world.run(0.1)
+    world.run_until(lambda: victim.failure is not None)
+    assert isinstance(victim.failure, Diverged)
+    world.put_now(b"the others go on")
+
+
+def test_chains_agree_after_snapshots_restarts_and_transfers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(divergence, "CHECKPOINT_ENTRIES", 8)
+    world = SmallCluster(3)
+    away = world.followers()[0]
+    world.kill(away.name)
+    for _ in range(3):
+        for _ in range(10):
+            world.put_now()
+        for node in world:
+            if node.driver is not None:
+                node.up.replica.compact()
+        world.run(0.2)
+    world.start(away.name)
+    world.run_until(world.settled)
+    other = world.followers()[0]
+    world.kill(other.name)
+    world.start(other.name)
+    for _ in range(20):
+        world.put_now()
+    world.run_until(world.settled)
+    world.run(1)
+    assert len({node.up.chain.value for node in world}) == 1
+    assert all(node.failure is None for node in world)

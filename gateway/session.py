@@ -90,7 +90,6 @@ class Session:
     def end(self) -> None:
         """The client sent its last byte: a command that is blocked is cancelled, the others are answered."""
         self.ended = True
-        self._drain()
         if self._waiter is not None and self._waiter.number:
             self.finish()
         else:
@@ -197,7 +196,7 @@ class Session:
     def _pump(self) -> bool:
         """Execute commands as long as nothing holds them up; are all that are complete executed?"""
         hub = self.hub
-        while not (self._held or self._waiter or self._task or self._output_full or self.closed):
+        while not (self._waiter or self._task or self._output_full or self.closed):
             if len(self._slots) >= COMMANDS_IN_FLIGHT_MAX:
                 self._drain()       # those answered at once make room
                 if len(self._slots) >= COMMANDS_IN_FLIGHT_MAX:
@@ -206,28 +205,23 @@ class Session:
             if hub.budget <= 0:
                 self.wake()
                 return False
-            request = self._parser.next()
+            request = self._held or self._parser.next()
             if request is None:
                 return True
             hub.budget -= 1
-            self._execute(request)
+            run = AT_ONCE.get(type(request))
+            if run is None:
+                self._drain()
+                if self._slots or self.closed:
+                    self._held = request
+                    return False
+                self._held = None
+                run = ALONE[type(request)]
+            run(self, request)
         return False
 
-    def _execute(self, request: Request) -> None:
-        run = AT_ONCE.get(type(request))
-        if run is not None:
-            run(self, request)
-            return
-        self._drain()
-        if self.closed:
-            return
-        if self._slots:
-            self._held = request
-        else:
-            ALONE[type(request)](self, request)
-
     def _drain(self) -> None:
-        """Take the answers whose turn it is, then the command that waited for them."""
+        """Take the answers whose turn it is."""
         slots, out = self._slots, self._out
         size = 0
         while slots and (outcome := slots[0].outcome) is not None:
@@ -248,9 +242,6 @@ class Session:
                     self._flush()
                     if self.closed:
                         return
-        if self._held is not None and not slots:
-            request, self._held = self._held, None
-            ALONE[type(request)](self, request)
 
     def _leader_changed(self) -> bool:
         """Does this node know another leader than when the client came? Then the client should choose anew (A63)."""

@@ -8,6 +8,7 @@ import struct
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pytest
 import uvloop
 
 from gateway.hub import Hub
@@ -258,6 +259,20 @@ def test_garbage_is_answered_in_an_orderly_way_and_the_next_client_is_served() -
         assert set(answers) <= {b"400 Bad Command", b"400 Bad Arguments", b""}
         assert await gateway.talk(b"x" * MIB) == b"400 Bad Command\r\n"
         assert await gateway.talk(b"TOTAL\r\n") == b"200 OK 0 0 0 0\r\n"
+    with_server(test)
+
+
+def test_closing_waits_no_longer_than_for_the_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.server.LINGER_S", PATIENCE_S * 2)
+
+    async def test(gateway: Gateway) -> None:
+        client = await gateway.connect()
+        client.send(b"PING\r\n")
+        assert await client.line() == b"200 OK\r\n"
+        closing = asyncio.create_task(gateway.server.close())
+        assert await client.rest() == b""
+        client.writer.close()
+        await closing
     with_server(test)
 
 

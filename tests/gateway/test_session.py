@@ -331,6 +331,7 @@ def test_a_session_that_ended_is_freed_at_once(words: bytes, tmp_path: Path) -> 
         for settled in (True, False):
             client = gateway.connect()
             session = weakref.ref(client._connection._session)      # type: ignore[arg-type]
+            parser = weakref.ref(session()._parser)     # type: ignore[union-attr]
             client.send(words)
             if settled:
                 await gateway.settle()
@@ -339,6 +340,7 @@ def test_a_session_that_ended_is_freed_at_once(words: bytes, tmp_path: Path) -> 
             del client
             await gateway.settle()
             assert session() is None
+            assert parser() is None
     gc.disable()    # not by the collector, which runs rarely and does not see slots
     try:
         with_gateway(test, folder=tmp_path)

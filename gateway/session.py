@@ -140,6 +140,9 @@ class Session:
         """Execute a command that takes its time; nothing behind it is executed before."""
         if self._out:
             self._flush()
+        if self.closed:
+            work.close()
+            return
         self._task = asyncio.ensure_future(work)
         self._task.add_done_callback(self._task_done)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,8 @@ import msgspec
 import pytest
 
 from cluster import Settings
-from gateway.config import ConfigError, Raft, load, read, split_address
-from gateway.limits import MIB
+from gateway.config import ConfigError, GatewaySection, Queue, Raft, load, read, split_address
+from gateway.limits import MIB, Limits
 
 GOOD = """
 [node]
@@ -188,3 +189,18 @@ def test_addresses_are_split(address: str, parts: tuple[str, int]) -> None:
 def test_bad_addresses_are_refused(address: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         split_address(address)
+
+
+def test_every_key_is_documented_with_its_default() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "CONFIGURATION.md").read_text()
+    for section in (Queue, Limits, Raft, GatewaySection):
+        name = section.__name__.removesuffix("Section").lower()
+        for field in msgspec.structs.fields(section):
+            default = json.dumps(field.default)
+            shown = default if default.isdigit() else f"`{default}`"
+            assert f"| `{name}.{field.name}` | {shown} |" in text, field.name
+    example = text.split("```toml\n")[1].split("```")[0]
+    config = read(tomllib.loads(example), {})
+    for section in (config.node, config.listen, config.cluster.members[0]):
+        for field in msgspec.structs.fields(type(section)):
+            assert field.name in text

@@ -13,7 +13,7 @@ from random import SystemRandom
 
 from cluster.api import Pending
 from cluster.library import NOT_EXECUTED, SUCCESS, Callback
-from core import Applied, CloneChunk, Effects, Operation, Put, encode_entry
+from core import Applied, CloneChunk, Effects, Get, Operation, Put, encode_entry
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -25,6 +25,11 @@ OUTCOME_S = 3.0                 # no answer for so long: unknown (propose_timeou
 OUTCOME_AFTER_LOSS_S = 1.0      # the same once this node has ceased to serve
 
 _random = SystemRandom()
+
+
+def _belongs_to_put(operation: Operation) -> bool:
+    """Is this the hand-out of a PUT .. WAIT? It stands in the same entry as its Put, always (DECISIONS 3)."""
+    return type(operation) is Get and (operation.item_of_put or operation.item is not None)
 
 
 class _Batch:
@@ -94,9 +99,10 @@ class Proposer:
             operations: list[Operation] = []
             pendings: list[Pending] = []
             total = 0
-            while self._queue and len(operations) < OPERATIONS_MAX:
+            while self._queue:
                 operation, pending, size = self._queue[0]
-                if operations and total + size > ENTRY_BYTES:
+                full = len(operations) >= OPERATIONS_MAX or total + size > ENTRY_BYTES
+                if full and operations and not _belongs_to_put(operation):
                     break
                 self._queue.popleft()
                 operations.append(operation)

@@ -7,7 +7,7 @@ import pytest
 from cluster import proposer as proposer_module
 from cluster.library import FAIL_REASON, NOT_EXECUTED, SUCCESS, Callback
 from cluster.proposer import ENTRY_BYTES, IN_FLIGHT_MAX, OUTCOME_AFTER_LOSS_S, OUTCOME_S, Proposer
-from core import Applied, Done, Effects, Finished, Put, Stored, decode_entry
+from core import Applied, Done, Effects, Finished, Get, Put, Stored, decode_entry
 from tests.cluster.small_cluster import Outcome
 
 
@@ -70,6 +70,29 @@ def test_an_entry_is_closed_by_size_and_a_larger_operation_travels_alone() -> No
         sizes.append(len(log.entries[0][0]) // ENTRY_BYTES)
         log.land(Stored())
     assert sizes == [0, 0, 3]
+
+
+@pytest.mark.parametrize("size", [10, ENTRY_BYTES - 100, 2 * ENTRY_BYTES])
+@pytest.mark.parametrize("hand_out", [Get(("q",), item_of_put=True), Get(("q",), item="i")])
+def test_the_hand_out_of_a_put_with_wait_is_in_the_entry_of_its_put(size: int, hand_out: Get) -> None:
+    log = Log()
+    log.proposer.propose(Put("q", 0, bytes(size), None, True), Outcome())
+    log.proposer.propose(hand_out, Outcome())
+    log.proposer.flush(0.0)
+    assert [type(operation) for operation in decode_entry(log.entries[0][0]).operations] == [Put, Get]
+
+
+def test_it_is_there_also_when_the_put_is_the_last_that_fits() -> None:
+    log = Log()
+    for _ in range(proposer_module.OPERATIONS_MAX - 1):
+        log.put()
+    log.proposer.propose(Put("q", 0, b"", None, True), Outcome())
+    log.proposer.propose(Get(("q",), item_of_put=True), Outcome())
+    log.put()
+    log.proposer.flush(0.0)
+    operations = decode_entry(log.entries[0][0]).operations
+    assert len(operations) == proposer_module.OPERATIONS_MAX + 1
+    assert type(operations[-1]) is Get
 
 
 def test_nothing_is_taken_while_not_accepting() -> None:

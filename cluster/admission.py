@@ -5,9 +5,11 @@ acknowledged jobs can be lost. So a new journal carries no right to vote. It get
 
 * founding: every configured member has said that it is empty too, so there is nothing that could be forgotten;
 * admission: a leader has brought it up to date. The leader must know that it still leads by a majority WITHOUT this
-  node that answered after the node came back empty: such a majority shares a member with any that ever elected somebody
-  with the forgotten vote, so no newer leader can exist; and the node must hold the leader's log as it was then, which
-  contains all it may have acknowledged. In the term of its admission it does not vote again;
+  node that answered after the node came back empty. Such a majority shares a member with any that could elect somebody
+  by the forgotten vote; that member has answered the leader since, so it has not voted for a newer leader, and it votes
+  for none whom it did not grant a PreVote after that (elections.py). A leader that has begun to hand over admits
+  nobody, because votes for its heir need no PreVote. And the node must hold the leader's log as it was when it came
+  back, which contains all it may have acknowledged. In the term of its admission it does not vote again;
 * --bootstrap: the operator says so.
 """
 
@@ -62,7 +64,7 @@ class Admission:
     def tick(self) -> None:
         """Leader: admit peers that have caught up."""
         context = self._context
-        if not context.leads():
+        if not context.leads() or context.handed_over == context.replica.term:
             return
         for peer in context.peers.values():
             if not peer.up or peer.info is None or peer.info.voter:

@@ -15,7 +15,7 @@ from typing import Any
 from cluster.context import Context, Peer
 from cluster.errors import FailStop, RaftViolated
 from cluster.messages import Ack, Append, Heartbeat, LogEntry, StaleTerm
-from cluster.transfer import Outgoing, Transfers
+from cluster.transfer import Transfers
 
 FRAME_BYTES = 1 << 20           # entries of one message; more go into further messages, so that no turn gets long
 NEWS_SHARE = 0.8                # of a heartbeat's period: so long a commit index waits for entries to travel with
@@ -100,7 +100,7 @@ class Sender:
         if success:
             peer.match = max(peer.match, ack.next_index - 1)
         if ack.snapshot is not None:
-            self._transfers.finished(peer, ack.snapshot)
+            self._transfers.finished(peer, ack.snapshot, accepted=ack.success)
         self._tell(peer, ack.next_index, reset=reset, success=success)
         if reset and not peer.choked:
             self._send_again(peer, ack.next_index)
@@ -149,9 +149,6 @@ class Sender:
             if not peer.choked or not peer.up:
                 continue
             if not leads:
-                if isinstance(peer.sending, Outgoing):
-                    peer.sending.close()
-                    peer.sending = None
                 self._unchoke(peer)
             elif self._context.now - peer.beat_at >= self._heartbeat_s:
                 self.beat(peer)

@@ -76,6 +76,7 @@ class Context:
         self.network = network
         self.rng = rng
         self.now = 0.0                          # monotonic seconds, set at the start of each turn
+        self.handed_over = -1                   # the last term in which we asked another node to take over
         self.majority = (len(peers) + 1) // 2 + 1
         self.deliver: Callable[[PeerNode | None, dict[str, Any]], None] = lambda node, message: None
 

@@ -127,7 +127,8 @@ class Driver:
         if self.inbox or self.leadership.proposer.ready:
             return True
         # A lone node commits in the turn after the one that synced; no answer of a peer will come to remind it.
-        return not self.guard.context.peers and self.replica.applied_index < self.journal.last_index
+        alone = self.replica.is_leader and not self.guard.context.peers
+        return alone and self.replica.applied_index < self.journal.last_index
 
     def _take(self, name: str, event: Hello | Message | None) -> None:
         if event is None:

@@ -1,8 +1,10 @@
 """Who leads: PreVote, leader stickiness, and an early election when the leader's process dies.
 
 The library's own election timer is switched off. This one asks first whether an election could be won (PreVote), so
-that a node which was cut off and comes back disturbs nobody (H6). A node that has heard its leader within the shortest
-election timeout votes for nobody else; on this the leader's lease rests. A closed connection of the leader (its process
+that a node which was cut off and comes back disturbs nobody (H6). A node votes only for whom it has granted a PreVote
+since it last heard a leader: so whoever answers a leader is deaf to every candidacy that is older than this answer
+(admission.py rests on it). A node that has heard its leader within the shortest election timeout grants nobody
+anything; on this the leader's lease rests. A closed connection of the leader (its process
 died) makes the timer short; a silent leader runs it out.
 """
 
@@ -30,6 +32,7 @@ class Elections:
         self._round = 0
         self._granted: set[str] | None = None   # who answered yes in this round; None: no round is open
         self._round_term = 0
+        self._supported: set[str] = set()       # whom we granted a PreVote since we last heard a leader
         self._handover_term = 0                 # elections of this term were asked for by the old leader
         self._led = False
         self.may_campaign = True                # false while this node is switched offline
@@ -39,11 +42,21 @@ class Elections:
         """A message of the present term's leader arrived."""
         self._heard = self._context.now
         self._granted = None
+        self._supported.clear()
         self._restart_timer()
 
     def leader_alive(self) -> bool:
         """Has the leader been heard within the shortest election timeout?"""
-        return self._context.now - self._heard < self._min_s
+        return self.silence_s() < self._min_s
+
+    def silence_s(self) -> float:
+        """Seconds since a leader was heard."""
+        return self._context.now - self._heard
+
+    def leader_sends(self) -> None:
+        """Bytes of the leader are arriving, though no message is complete: it is alive and busy with a large one."""
+        self._heard = max(self._heard, self._context.now)
+        self._restart_timer()
 
     def leader_lost(self) -> None:
         """The connection to the leader was closed: its process is probably dead. PreVote makes an error harmless."""
@@ -94,6 +107,8 @@ class Elections:
             and message.term >= max(context.replica.term, self.refused_up_to)
             and (message.last_term, message.last_index) >= (journal.last_term, journal.last_index)
         )
+        if granted:
+            self._supported.add(peer.name)
         context.send(peer, PreVoteAnswer(message.round, context.replica.term, granted))
 
     def answered_before(self, peer: Peer, message: PreVoteAnswer) -> None:
@@ -125,12 +140,11 @@ class Elections:
         self._context.send(peer, RequestVote(term, last_index, last_term, term == self._handover_term))
 
     def asked(self, peer: Peer, message: RequestVote) -> None:
-        """Pass a request for a vote to the library, unless this node must not vote or still hears its leader."""
+        """Pass a request for a vote to the library, unless this node must not vote or has not been asked before."""
         context = self._context
         if not context.journal.voter or message.term <= self.refused_up_to:
             return
-        sticks = self.leader_alive() and not context.leads() and message.term > context.replica.term
-        if sticks and not message.handover:
+        if peer.name not in self._supported and not message.handover:
             return
         context.deliver(peer.node, {
             "type": "request_vote", "term": message.term,
@@ -143,6 +157,8 @@ class Elections:
 
     def handed_over(self, peer: Peer, message: TimeoutNow) -> None:
         """The leader asks this node to take over."""
-        if self._context.journal.voter and self.may_campaign:
-            self._handover_term = self._context.replica.term + 1
+        replica = self._context.replica
+        from_leader = message.term == replica.term and replica.leader_node is peer.node
+        if from_leader and self._context.journal.voter and self.may_campaign:
+            self._handover_term = replica.term + 1
             self._context.deliver(peer.node, {"type": "timeout_now", "term": message.term})

@@ -6,7 +6,7 @@
     │   └── RaftViolated    a peer asks for something Raft forbids (such as cutting committed entries)
     └── LibraryMismatch     the installed pysyncobj is not the version the guard is written against
 
-Damage of the disk has its own errors beside the storage code (journal.py, snapshots.py); they stop the node as well.
+Damage of the disk has its own errors (storage_errors.py); they stop the node as well.
 """
 
 

@@ -85,7 +85,7 @@ class Guard(Transport):  # type: ignore[misc]
             "next_node_idx": self._receiver.library_answers,
             "request_vote": self._library_asks_vote,
             "response_vote": self._library_votes,
-            "timeout_now": lambda peer, message: self.context.send(peer, TimeoutNow(message["term"])),
+            "timeout_now": self._library_hands_over,
             "apply_command": self._library_forwards,
         }
 
@@ -109,6 +109,10 @@ class Guard(Transport):  # type: ignore[misc]
         self.elections.voted()
         self.context.send(peer, Vote(message["term"]))
 
+    def _library_hands_over(self, peer: Peer, message: dict[str, Any]) -> None:
+        self.context.handed_over = message["term"]
+        self.context.send(peer, TimeoutNow(message["term"]))
+
     def _library_forwards(self, peer: Peer, message: dict[str, Any]) -> None:
         # Proposals are never forwarded: clients talk to the leader. Answered at once: surely not executed.
         if "request_id" in message:
@@ -130,8 +134,10 @@ class Guard(Transport):  # type: ignore[misc]
         peer.new_epoch()
         peer.choked = False
         self._onNodeConnected(peer.node)
+        # not before this: what it held is the evidence
         lost = self.admission.lost_its_disk(peer, hello.journal)
         peer.journal = hello.journal
+        peer.match = 0
         if lost:
             log.warning("%s has lost its disk: a new election makes us count what it really holds", name)
             self.context.adopt_term(peer, self.context.replica.term + 1)
@@ -150,6 +156,12 @@ class Guard(Transport):  # type: ignore[misc]
         replica = self.context.replica
         if replica.leader_node is peer.node and not replica.is_leader:
             self.elections.leader_lost()
+
+    def receiving(self, name: str) -> None:
+        """Bytes of a large message are arriving from this peer."""
+        replica = self.context.replica
+        if replica.leader_node is self.context.peers[name].node and not replica.is_leader:
+            self.elections.leader_sends()
 
     def receive(self, name: str, message: Message) -> None:
         """A message from a connected peer. Raises FailStop when this node must not go on."""

@@ -129,7 +129,7 @@ class Leadership:
             self._time.reach(self._machine.clock_ms)
             self.proposer.accepting = True
         else:
-            self.proposer.stop_accepting(now)
+            self.proposer.stop_accepting(now, lost=self.online)
         self._serving_changed(serving)
 
     def _announce(self) -> None:

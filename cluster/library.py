@@ -170,7 +170,7 @@ class Replica(SyncObj):  # type: ignore[misc]
 
     @property
     def is_leader(self) -> bool:
-        """Leader by its own belief; never enough for an answer (node.py decides who serves)."""
+        """Leader by its own belief; never enough for an answer (leadership.py decides who serves)."""
         return bool(self._isLeader())
 
     @property

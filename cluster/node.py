@@ -36,7 +36,7 @@ class ClusterNode:
         self._settings = settings
         self._loop = asyncio.get_running_loop()
         self.failed: asyncio.Future[None] = self._loop.create_future()
-        self._network = PeerNetwork(settings, self._hello, self._event)
+        self._network = PeerNetwork(settings, self._hello, self._event, self._receiving)
         disk = Disk()
         settings.data_dir.mkdir(parents=True, exist_ok=True)
         journal = Journal.open(settings.data_dir / "journal", disk)
@@ -73,6 +73,9 @@ class ClusterNode:
     def _event(self, name: str, event: Hello | Message | None) -> None:
         self._driver.inbox.append((name, event))
         self._wake()
+
+    def _receiving(self, name: str) -> None:
+        self._driver.guard.receiving(name)
 
     def _wake(self) -> None:
         if not self._scheduled:
@@ -132,7 +135,8 @@ class ClusterNode:
         if self.serving and mine is not None:
             return mine
         leader = self.leader()
-        if leader in (None, self.name) or mine is None:
+        in_contact = self._driver.guard.elections.silence_s() * 1000 < self._settings.lease_ms
+        if leader in (None, self.name) or mine is None or not in_contact:
             return UNSURE
         numbers_are_old = leader != self.machine.leader     # it leads already, but its Lead entry is not applied here
         return self.machine.max_id + 1 if numbers_are_old or mine == min(ids.values()) else mine

@@ -91,6 +91,7 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._frames.feed(data)
+        self._network.hears(self)
         try:
             while self.transport is not None and (frame := self._frames.next()) is not None:
                 if self.greeting is None:
@@ -124,10 +125,13 @@ class PeerNetwork:
         settings: Settings,
         hello: Callable[[str], Hello],
         inbox: Callable[[str, Hello | Message | None], None],
+        receiving: Callable[[str], None],
     ) -> None:
+        """`hello(receiver)` is our greeting; `receiving(name)` is called when bytes of a peer have arrived."""
         self._settings = settings
         self._hello = hello
         self._inbox = inbox
+        self._receiving = receiving
         self._links = {member.name: _Link(member.name) for member in settings.members if member.name != settings.name}
         self._strangers: set[_Connection] = set()
         self._server: asyncio.Server | None = None
@@ -234,12 +238,19 @@ class PeerNetwork:
                 self._inbox(link.name, message)
             link.waiting = []
 
+    def hears(self, connection: _Connection) -> None:
+        """Bytes have arrived. A large message takes its time; its sender is not silent meanwhile."""
+        if connection.greeting is not None:
+            connection.heard_at = self._loop.time()
+        link = connection.link
+        if link is not None and link.up and connection is link.incoming:
+            self._receiving(link.name)
+
     def received(self, connection: _Connection, message: Message) -> None:
         """A message of a greeted peer."""
         link = connection.link
         if link is None or connection is not link.incoming:
             return
-        connection.heard_at = self._loop.time()
         if link.up:
             self._inbox(link.name, message)
         else:

@@ -22,7 +22,7 @@ ENTRY_BYTES = 1 << 20           # an entry is closed at this size; a larger oper
 IN_FLIGHT_MAX = 1               # entries proposed and not applied; 2 made entries smaller and a PUT a quarter dearer
 OPERATION_BYTES = 64            # what an operation is counted for beside its data
 OUTCOME_S = 3.0                 # no answer for so long: unknown (propose_timeout of CLUSTER.md 5)
-OUTCOME_AFTER_LOSS_S = 1.0      # the same once this node has ceased to serve
+OUTCOME_AFTER_LOSS_S = 1.0      # the same once this node has lost leadership or the lease
 
 _random = SystemRandom()
 
@@ -143,13 +143,17 @@ class Proposer:
         batch.open = False
         self.backlog_bytes -= batch.size
         self._flying.remove(batch)
-        return batch.pendings
+        pendings, batch.pendings = batch.pendings, []   # the library may keep the callback, and with it the batch
+        return pendings
 
-    def stop_accepting(self, now: float) -> None:
-        """This node ceases to serve: refuse what Raft has not seen, leave the rest a last second."""
+    def stop_accepting(self, now: float, *, lost: bool) -> None:
+        """This node ceases to serve: refuse what Raft has not seen.
+
+        `lost`: it was not our will, and what is in flight has little hope: its clients wait a last second only.
+        """
         self.accepting = False
         for batch in self._flying:
-            batch.deadline = min(batch.deadline, now + OUTCOME_AFTER_LOSS_S)
+            batch.deadline = min(batch.deadline, now + OUTCOME_AFTER_LOSS_S) if lost else batch.deadline
         queue, self._queue = self._queue, deque()
         for _, pending, size in queue:
             self.backlog_bytes -= size

@@ -19,6 +19,7 @@ log = logging.getLogger("sockpqd.cluster")
 CHUNK_BYTES = 256 << 10
 WINDOW_BYTES = 2 << 20          # unsent bytes kept in the connection's buffer
 RETRY_S = 10.0                  # a whole snapshot sent and no answer for so long: start over
+REFUSED_S = 2.0                 # a peer could not use our snapshot: write a new one, and try again after this time
 
 
 class Outgoing:
@@ -54,19 +55,24 @@ class Transfers:
         self._context = context
         self._store = store
         self._numbers = 0
+        self._not_before: dict[str, float] = {}     # peers whom a snapshot did not help
 
     def begin(self, peer: Peer) -> None:
-        """Leader: start sending the newest snapshot, unless one is already on its way."""
-        if peer.sending is None:
+        """Leader: start sending the newest snapshot, unless one is on its way or was refused a moment ago."""
+        if peer.sending is None and self._context.now >= self._not_before.get(peer.name, 0.0):
             self._numbers += 1
             peer.sending = Outgoing(self._numbers, self._store.open_newest())
             peer.high = None
             log.info("sending a snapshot of %d bytes to %s", peer.sending.source.size, peer.name)
 
-    def finished(self, peer: Peer, number: int) -> None:
+    def finished(self, peer: Peer, number: int, *, accepted: bool) -> None:
         """Leader: the peer answered the last piece of this transfer."""
         if peer.sending is not None and peer.sending.number == number:
             self.stop_sending(peer)
+            if not accepted:
+                log.warning("%s could not use our snapshot; writing a new one", peer.name)
+                self._not_before[peer.name] = self._context.now + REFUSED_S
+                self._context.replica.compact()
 
     def stop_sending(self, peer: Peer) -> None:
         """Leader: close an outgoing transfer, if there is one."""

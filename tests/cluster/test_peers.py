@@ -25,7 +25,8 @@ class End:
         self.events: list[tuple[str, Hello | Message | None]] = []
         listen = next(member.peer for member in members if member.name == name)
         settings = Settings(name=name, data_dir=Path("/"), peer_listen=listen, members=members, version="1")
-        self.network = PeerNetwork(settings, self.hello, lambda who, event: self.events.append((who, event)))
+        self.network = PeerNetwork(settings, self.hello, lambda who, event: self.events.append((who, event)),
+                                   lambda who: None)
 
     def hello(self, receiver: str) -> Hello:
         return Hello(1, self.name, receiver, self.cluster_id, "1", self.name.encode(), True, False)

@@ -139,7 +139,7 @@ def test_ceasing_to_serve_refuses_what_raft_has_not_seen_and_shortens_the_rest()
     flying = log.put()
     log.proposer.flush(10.0)
     queued = log.put()
-    log.proposer.stop_accepting(11.0)
+    log.proposer.stop_accepting(11.0, lost=True)
     assert (flying.state, queued.state) == ("open", "refused")
     log.proposer.expire(11.0 + OUTCOME_AFTER_LOSS_S)
     assert flying.state == "unknown"

@@ -1,0 +1,209 @@
+"""Defects that were found by reading and by simulation, kept as histories."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cluster import elections
+from cluster.appending import CHOKE_BYTES
+from cluster.messages import Ack, Append, Message, PreVote, RequestVote, TimeoutNow, encode
+from core import Put
+from tests.cluster.small_cluster import SimNode, SmallCluster
+from tests.cluster.test_hazards import lagging
+
+
+def everything(source: str, target: str, message: Message) -> bool:
+    return True
+
+
+def others(world: SmallCluster, *nodes: SimNode) -> list[SimNode]:
+    return [node for node in world if node not in nodes]
+
+
+def join(world: SmallCluster, a: SimNode, b: SimNode) -> None:
+    world.cuts.discard(frozenset((a.name, b.name)))
+    world._connect(frozenset((a.name, b.name)))
+
+
+def names(nodes: list[SimNode]) -> str:
+    return " ".join(node.name for node in nodes)
+
+
+@pytest.mark.parametrize("cured", [True, False], ids=["cured", "cure-removed"])
+def test_a_vote_that_its_giver_forgot_elects_nobody_behind_an_admission(
+    cured: bool, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A candidate of five holds its own vote and that of `wiped`; its other requests are late. Then `wiped` loses its
+    disk, the old leader admits it, commits with its help and dies, and the late request arrives."""
+    if not cured:
+        real = elections.Elections.asked
+
+        def gullible(self: elections.Elections, peer: Any, message: RequestVote) -> None:
+            self._supported.add(peer.name)
+            real(self, peer, message)
+        monkeypatch.setattr(elections.Elections, "asked", gullible)
+    world = SmallCluster(5, 3)
+    world.put_now(b"old")
+    world.run_until(world.settled)
+    first, wiped = world.leader(), world.followers()[0]
+    world.cut(wiped.name, names(others(world, wiped)))
+    world.kill(first.name)
+    world.run(0.1)
+    world.start(first.name)
+    leader = world.leader()         # of a term in which `wiped` has acknowledged nothing
+    candidate, late, third = others(world, leader, wiped)
+    for node in (candidate, late, third):
+        join(world, node, wiped)
+    world.put_now(b"second")
+    world.run(0.3)
+    world.cut(leader.name, candidate.name)
+    held: list[tuple[str, Message]] = []
+    quiet = True
+
+    def hold(source: str, target: str, message: Message) -> bool:
+        if quiet and (source == leader.name or (isinstance(message, PreVote) and source != candidate.name)):
+            return False
+        if source == candidate.name and isinstance(message, RequestVote) and target in (late.name, third.name):
+            held.append((target, message))
+            return False
+        return True
+    world.filter = hold
+    world.run_until(lambda: len(held) == 2, 1.9)
+    quiet = False
+    world.run(0.003)
+    world.kill(wiped.name)
+    world.wipe(wiped.name)
+    world.cut(candidate.name, wiped.name)
+    join(world, leader, wiped)
+    world.start(wiped.name)
+    world.run_until(lambda: wiped.up.journal.voter, 5)
+    world.filter = lambda source, target, message: (
+        (source, target) != (leader.name, late.name) and not isinstance(message, RequestVote))
+    precious = leader.propose(Put("q", 0, b"precious"))
+    world.run_until(lambda: precious.state == "applied", 2)
+    world.kill(leader.name)
+    world.filter = everything
+    target, message = next(request for request in held if request[0] == late.name)
+    world.deliver(candidate.name, target, message)
+    new = world.leader()
+    assert (b"precious" in world.bodies(new.name)) is cured
+
+
+def test_a_wiped_node_that_met_an_old_leader_first_has_no_credit_for_its_old_log() -> None:
+    world = SmallCluster(3)
+    world.put_now(b"old")
+    world.run_until(world.settled)
+    wiped = world.followers()[0]
+    leader = world.leader()
+    term = leader.up.replica.term
+    other = others(world, wiped, leader)[0]
+    world.put_now(b"held")
+    world.run_until(world.settled)
+    world.kill(wiped.name)
+    world.wipe(wiped.name)
+    world.cut(leader.name, wiped.name)
+    world.start(wiped.name)
+    wiped.up.journal.setCurrentTerm(term, None)     # as an old leader would have left it: not empty any more
+    world.run(0.05)
+    assert not wiped.up.journal.empty
+    join(world, leader, wiped)
+    world.turn(leader.name)
+    assert leader.up.guard.context.peers[wiped.name].match == 0
+    assert leader.up.replica.term > term, "its leadership ends, because the library still believes the old log"
+    world.run_until(lambda: wiped.up.journal.voter, 10)
+    assert wiped.up.journal.last_index >= other.up.journal.last_index - 1
+
+
+def test_a_peer_that_takes_bytes_slowly_is_choked_also_when_entries_come_one_by_one() -> None:
+    world = SmallCluster(3)
+    leader = world.leader()
+    slow = world.followers()[0].name
+    buffered = 0
+
+    def swallow(source: str, target: str, message: Message) -> bool:
+        nonlocal buffered
+        if source == leader.name and target == slow and isinstance(message, Append):
+            buffered += len(encode(message))
+            return False
+        return True
+    world.filter = swallow
+    leader.buffered_bytes = lambda name: buffered if name == slow else 0    # type: ignore[method-assign]
+    for _ in range(20):
+        outcome = leader.propose(Put("q", 0, bytes(900_000)))
+        world.run_until(lambda: outcome.state != "open")    # noqa: B023
+    assert leader.up.guard.context.peers[slow].choked
+    assert buffered < CHOKE_BYTES + (2 << 20)
+    buffered = 0
+    world.filter = everything
+    world.run_until(world.settled)
+    assert not leader.up.guard.context.peers[slow].choked
+    assert len(world.states()) == 1
+
+
+def test_leadership_is_offered_to_another_when_the_first_heir_hangs() -> None:
+    world = SmallCluster(3)
+    world.put_now()
+    world.run_until(world.settled)
+    old = world.leader()
+    heir = old.up.leadership.heir()
+    assert heir is not None
+    turn = world.turn
+    world.turn = lambda name: None if name == heir.name else turn(name)     # type: ignore[method-assign]
+    offered = []
+
+    def watch(source: str, target: str, message: Message) -> bool:
+        if isinstance(message, TimeoutNow):
+            offered.append(target)
+        return True
+    world.filter = watch
+    old.up.leadership.online = False
+    old.up.guard.elections.may_campaign = False
+    world.run_until(lambda: len(set(offered)) == 2, 3)
+
+
+def test_a_snapshot_that_rotted_on_the_leader_is_written_anew() -> None:
+    world = SmallCluster(3)
+    away = lagging(world)
+    leader = world.leader()
+    store = leader.up.store
+    rotten = leader.disk._files[str(store._files.path(store.newest_index))]
+    rotten.data[len(rotten.data) // 2] ^= 4
+    world.sent.clear()
+    world.start(away.name)
+    world.run_until(world.settled, 30)
+    refused = sum(1 for _, _, m in world.sent if isinstance(m, Ack) and m.snapshot is not None and m.reset)
+    assert 1 <= refused < 5
+    assert len(world.states()) == 1
+
+
+def test_offline_leaves_what_is_in_flight_its_time() -> None:
+    world = SmallCluster(3)
+    world.put_now()
+    leader = world.leader()
+
+    def slow_disks(source: str, target: str, message: Message) -> bool:
+        if isinstance(message, Ack) and target == leader.name and message.success:
+            world._at(world.now + 1.2, lambda: world.deliver(source, target, message))
+            world.deliver(source, target, Ack(message.term, message.epoch, message.sent, 0, False, False))
+            return False
+        return True
+    world.filter = slow_disks
+    outcome = leader.propose(Put("q", 0, b"in flight"))
+    world.run(0.1)
+    leader.up.leadership.online = False
+    leader.up.guard.elections.may_campaign = False
+    world.run_until(lambda: outcome.state != "open", 6)
+    assert outcome.state == "applied"
+
+
+def test_a_lone_node_that_is_offline_before_its_first_election_does_not_spin() -> None:
+    world = SmallCluster(1)
+    world.put_now()
+    world.kill("n1")
+    node = world.start("n1")
+    node.up.guard.elections.may_campaign = False
+    node.up.journal.add(b"\1", node.up.journal.last_index + 1, node.up.replica.term)
+    world.run(0.1)
+    assert not node.up.busy

@@ -1,0 +1,169 @@
+"""What must hold in every run, whatever fails.
+
+The first node that applies an entry writes history; all others, and the same node after a restart, must repeat it. The
+history is executed a second time by the plain model of the queue that core is tested against. So the promises about
+jobs (no acknowledged one lost, DONE final, no two leases) follow from: history never changes, the model agrees with
+each reply, and every answer a client got is the one in the history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from copy import deepcopy
+from hashlib import blake2b
+from typing import NamedTuple
+
+from cluster.driver import Driver
+from core import Entry, Finished, Handed, Lead, Operation, Put, Reply, Tick, decode_entry
+from tests.core.model import Model
+from tests.sim.outcomes import Outcome
+from tests.sim.trace import Trace, Violation
+
+
+class _Past(NamedTuple):
+    """An applied entry."""
+
+    now_ms: int
+    seed: int
+    operations: list[Operation]
+    replies: list[Reply]
+
+
+class Checks:
+    """Collects what nodes and clients saw; raises Violation at the first contradiction."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self.model = Model()
+        self.history: dict[int, _Past] = {}
+        self.bodies_handed: set[bytes] = set()
+        self._index_of: dict[int, int] = {}             # an entry's seed -> its index
+        self._outcomes: list[Outcome] = []              # of all entries that were given to Raft
+        self._launched: set[int] = set()
+        self._leaders: dict[int, str] = {}
+        self._entries: dict[tuple[int, int], tuple[bytes, int | None]] = {}
+        self._states: dict[int, bytes] = {}
+        self._ids: set[int] = set()
+        self._finished: set[int] = set()
+
+    # While it runs
+
+    def turned(self, name: str, driver: Driver, serving: bool) -> None:
+        """One leader per term, and it has everything that was ever committed."""
+        replica = driver.replica
+        if not replica.is_leader:
+            return
+        term = replica.term
+        if term not in self._leaders:
+            self._trace.note(f"{name} leads term {term}")
+            self._trace.seen["leaderships"] += 1
+            if driver.journal.last_index < self.model.index:
+                raise Violation(f"{name} leads term {term} without entry {self.model.index}, which is committed")
+        if self._leaders.setdefault(term, name) != name:
+            raise Violation(f"{self._leaders[term]} and {name} both lead term {term}")
+
+    def appended(self, name: str, command: bytes, index: int, term: int, before: int | None) -> None:
+        """Log matching: entries of one index and term are equal, and so are those before them."""
+        known, known_before = self._entries.setdefault((index, term), (command, before))
+        if known != command:
+            raise Violation(f"{name} has another entry {index} of term {term}")
+        if None not in (before, known_before) and before != known_before:
+            raise Violation(f"{name} has another entry before entry {index} of term {term}")
+
+    def launched(self, data: bytes, proposed: list[Outcome]) -> None:
+        """A leader gives an entry to Raft; `proposed` are the operations that it was given, in order."""
+        entry: Entry = decode_entry(data)
+        if entry.seed in self._launched:
+            raise Violation(f"entry with seed {entry.seed} was proposed twice")
+        self._launched.add(entry.seed)
+        for place, operation in enumerate(entry.operations):
+            if isinstance(operation, Lead | Tick):
+                continue
+            while proposed[0].state == "refused":
+                proposed.pop(0)
+            outcome = proposed.pop(0)
+            if outcome.operation != operation:
+                raise Violation(f"{operation} overtook {outcome.operation}")
+            outcome.entry, outcome.place = entry.seed, place
+            self._outcomes.append(outcome)
+
+    def applied(
+        self, name: str, index: int, now_ms: int, seed: int, operations: list[Operation], replies: list[Reply],
+    ) -> None:
+        """State machine safety: every node applies the same at the same index, with the same result."""
+        past = self.history.get(index)
+        if past is None:
+            past = self._first(name, index, now_ms, seed, operations)
+        elif (past.now_ms, past.seed, past.operations) != (now_ms, seed, operations):
+            raise Violation(f"{name} applies another entry {index} than others did")
+        if past.replies != replies:
+            raise Violation(f"{name} answers {replies} at entry {index}, right is {past.replies}")
+
+    def _first(self, name: str, index: int, now_ms: int, seed: int, operations: list[Operation]) -> _Past:
+        if index < self.model.index:
+            raise Violation(f"{name} applies entry {index}, which nobody did when {self.model.index} was applied")
+        if seed in self._index_of:
+            raise Violation(f"{name} applies at {index} what was applied at {self._index_of[seed]}")
+        self._index_of[seed] = index
+        replies = self.model.apply(index, now_ms, seed, operations).replies
+        past = self.history[index] = _Past(now_ms, seed, operations, replies)
+        self._trace.seen["entries committed"] += 1
+        for operation, reply in zip(operations, replies, strict=True):
+            if isinstance(reply, Handed):
+                self._once(self._ids, reply.id, "handed out")
+                self.bodies_handed.add(reply.data)
+            elif isinstance(reply, Finished):
+                self._once(self._finished, operation.id, "finished")      # type: ignore[union-attr]
+        return past
+
+    @staticmethod
+    def _once(numbers: set[int], number: int, what: str) -> None:
+        if number in numbers:
+            raise Violation(f"id {number} is {what} twice")
+        numbers.add(number)
+
+    def cloned(self, data: bytes) -> None:
+        """A client took this snapshot at the head of history, and will restore it."""
+        self.model.known[data] = deepcopy(self.model, {id(self.model.known): {}})
+        self._finished = _Forgiving(self._finished)
+
+    def state(self, name: str, index: int, chunks: Iterable[bytes]) -> None:
+        """States at equal index are equal."""
+        digest = blake2b(b"".join(chunks), digest_size=16).digest()
+        if self._states.setdefault(index, digest) != digest:
+            raise Violation(f"{name} has another state after entry {index} than others had")
+
+    # At the end
+
+    def acknowledged(self) -> int:
+        """How many operations of clients were answered."""
+        return sum(outcome.state == "applied" for outcome in self._outcomes)
+
+    def finish(self, outcomes: list[Outcome]) -> None:
+        """Every answer is the one in the history, and what was refused is not there."""
+        for outcome in outcomes:
+            index = None if outcome.entry is None else self._index_of.get(outcome.entry)
+            if outcome.state == "applied":
+                if index is None:
+                    raise Violation(f"{outcome.operation} was acknowledged and is not in the log")
+                right = self.history[index].replies[outcome.place]
+                if outcome.reply != right:
+                    raise Violation(f"{outcome.operation} was answered {outcome.reply}, right is {right}")
+            elif outcome.state == "refused" and index is not None:
+                raise Violation(f"{outcome.operation} was refused and executed at {index}")
+
+    def nothing_lost(self, outcomes: list[Outcome]) -> None:
+        """After all queues were drained: each acknowledged job has been handed out."""
+        if self.model.known:
+            return                  # a CLONE throws jobs away
+        for outcome in outcomes:
+            operation = outcome.operation
+            if isinstance(operation, Put) and outcome.state == "applied" and operation.data not in self.bodies_handed:
+                raise Violation(f"{operation} was acknowledged and is lost")
+
+
+class _Forgiving(set[int]):
+    """After a CLONE a finished job may run again under its id."""
+
+    def __contains__(self, number: object) -> bool:
+        return False

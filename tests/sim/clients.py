@@ -1,0 +1,115 @@
+"""Clients that put, get and finish jobs, find the leader by themselves and try again after a refusal."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+from core import CloneBegin, CloneChunk, CloneEnd, Done, Get, Handed, Later, Operation, Put, Return, Then
+from tests.sim.outcomes import Outcome
+
+if TYPE_CHECKING:
+    from tests.sim.world import World
+
+QUEUES = ("a", "b", "c")
+ITEMS = (None, None, "i", "j")
+EXPIRES_MS = (None, 0, 30, 200, 1000, 5000)
+BODY_BYTES = (0, 0, 10, 300, 3000)
+PATIENCE_S = 5.0                # then the client gives up its connection
+HELD_MAX = 10
+
+
+class Client:
+    """One request after the other, or several at once; what is refused is sent again as it was."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self._world = world
+        self._name = name
+        self._rng = random.Random(world.rng.random())
+        self._sent = 0
+        self._held: list[int] = []              # ids of jobs that this client works on
+        self._waiting: list[Outcome] = []
+        self._again: list[Operation] = []
+        self._asked_at = 0.0
+        self._target: str | None = None
+
+    def act(self) -> None:
+        """Send the next request, if the last one is over."""
+        world = self._world
+        if world.clients_stopped:
+            return
+        now = world.events.now
+        if self._waiting and now - self._asked_at < PATIENCE_S:
+            world.events.after(0.05, self.act)
+            return
+        self._waiting = []
+        operations, self._again = self._again, []
+        if not operations:
+            for _ in range(self._rng.choice(world.plan.pipeline)):
+                operations += self._request()
+        self._asked_at = now
+        self._waiting = [Outcome(operation, self._told) for operation in operations]
+        world.outcomes += self._waiting
+        world.nodes[self._choose()].propose(list(self._waiting))
+        world.events.after(self._rng.expovariate(1 / world.plan.think_s), self.act)
+
+    def _choose(self) -> str:
+        """The node that served last, one that serves, or any."""
+        nodes = self._world.nodes
+        if self._target is None:
+            serving = [node.name for node in nodes.values() if node.serving]
+            names = serving if serving and self._rng.random() < 0.9 else list(nodes)
+            self._target = self._rng.choice(names)
+        return self._target
+
+    def _told(self, outcome: Outcome) -> None:
+        self._world.told(outcome)
+        if outcome not in self._waiting:
+            return
+        self._waiting.remove(outcome)
+        if outcome.state == "applied":
+            if isinstance(outcome.reply, Handed):
+                self._held = [*self._held[-HELD_MAX:], outcome.reply.id]
+            return
+        self._target = None
+        if outcome.state == "refused":
+            self._again.append(outcome.operation)       # surely not executed: the same job may be sent again
+        elif isinstance(outcome.operation, Done | Later):
+            self._again.append(outcome.operation)       # harmless when executed twice
+
+    def _request(self) -> list[Operation]:
+        rng = self._rng
+        draw = rng.random()
+        if self._held and draw < 0.4:
+            number = self._held.pop(rng.randrange(len(self._held)))
+            return [rng.choice((Done, Done, Done, Later, Return))(number)]
+        if draw < 0.65:
+            return [self._put(new_item=rng.random() < 0.1)]
+        if draw < 0.72:
+            return [self._put(new_item=True), Get((rng.choice(QUEUES),), 1000, item_of_put=True)]
+        if draw < 0.72 + self._world.plan.clones:
+            return self._clone() or [self._put(new_item=False)]
+        names = None if rng.random() < 0.2 else tuple(sorted(rng.sample(QUEUES, rng.randrange(1, 3))))
+        return [Get(names, rng.choice(EXPIRES_MS), rng.choice(list(Then)), rng.choice((None, None, None, "i")))]
+
+    def _put(self, *, new_item: bool) -> Put:
+        rng = self._rng
+        self._sent += 1
+        body = b"%s-%d" % (self._name.encode(), self._sent) + bytes(rng.choice(BODY_BYTES))
+        item = None if new_item else rng.choice(ITEMS)
+        return Put(rng.choice(QUEUES), rng.randrange(3), body, item, new_item)
+
+    def _clone(self) -> list[Operation]:
+        """SNAPSHOT of the leader, restored a moment later."""
+        world = self._world
+        for node in world.nodes.values():
+            if node.serving and node.machine.index == world.checks.model.index:
+                data = b"".join(node.machine.snapshot())
+                world.checks.cloned(data)
+                world.trace.seen["clones"] += 1
+                number, half = self._rng.getrandbits(32), len(data) // 2
+                return [
+                    CloneBegin(number, len(data)), CloneChunk(number, data[:half]), CloneChunk(number, data[half:]),
+                    CloneEnd(number),
+                ]
+        return []

@@ -1,0 +1,83 @@
+"""The disk of a simulated machine: FaultyDisk, with faults that the simulation switches on and off."""
+
+from __future__ import annotations
+
+import errno
+import random
+from pathlib import Path
+
+from tests.cluster.faulty_disk import Crash, FaultyDisk
+
+JOURNAL = Path("/journal")
+SNAPSHOTS = Path("/snapshots")
+
+
+class SimDisk(FaultyDisk):
+    """Loses, tears, fails, fills up and dawdles.
+
+    `crash_in`: the machine dies before that many further steps (1: the next one). `slow_s`: what each sync takes, added
+    up in `spent_s`. `failing_syncs`: so many of the next syncs raise EIO. `errors`: how many errors were raised.
+    """
+
+    def __init__(self, rng: random.Random) -> None:
+        super().__init__()
+        self._rng = rng
+        self.crash_in: int | None = None
+        self.dead = False
+        self.slow_s = 0.0
+        self.spent_s = 0.0
+        self.failing_syncs = 0
+        self.errors = 0
+
+    def step(self) -> None:
+        """A point at which the machine may die; sending a message is one as well."""
+        if self.crash_in is not None:
+            self.crash_in -= 1
+            if self.crash_in <= 0:
+                self.dead = True
+        if self.dead:
+            raise Crash
+
+    def _step(self, operation: str) -> None:
+        self.step()
+        if operation == "sync":
+            self.spent_s += self.slow_s
+            if self.failing_syncs:
+                self.failing_syncs -= 1
+                self.errors += 1
+                raise OSError(errno.EIO, "Input/output error")
+
+    def _use_space(self, length: int) -> None:
+        try:
+            super()._use_space(length)
+        except OSError:
+            self.errors += 1
+            raise
+
+    def restart(self) -> None:
+        """A new process on the same disk."""
+        super().restart()
+        self.crash_in, self.dead, self.errors, self.failing_syncs = None, False, 0, 0
+
+    def repair(self) -> None:
+        """Nothing is wrong from now on; what was lost stays lost."""
+        self.slow_s, self.failing_syncs, self.free_bytes, self.crash_in = 0.0, 0, None, None
+
+    def damage(self, rng: random.Random) -> str:
+        """Change a bit of a file, or cut its end off; returns what was done, "" when there was nothing to damage."""
+        paths = [path for path in (*self.paths(JOURNAL), *self.paths(SNAPSHOTS)) if self.file(path).strip(b"\0")]
+        if not paths:
+            return ""
+        path = rng.choice(paths)
+        data = self.file(path)
+        used = len(data.rstrip(b"\0"))
+        if rng.random() < 0.2:
+            cut = rng.randrange(used)
+            del data[cut:]
+            return f"{path} cut at {cut}"
+        place, bit = rng.randrange(used), rng.randrange(8)
+        data[place] ^= 1 << bit
+        return f"bit {bit} of byte {place} in {path}"
+
+    def random_bytes(self, count: int) -> bytes:
+        return self._rng.randbytes(count)

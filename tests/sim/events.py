@@ -1,0 +1,60 @@
+"""Simulated time: a heap of things to happen, and the clocks that nodes read."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+
+UNIX_MS = 1_700_000_000_000     # the wall clock at time 0 of the simulation
+
+
+class Events:
+    """What happens next. Things of the same moment happen in the order in which they were asked for."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._heap: list[tuple[float, int, Callable[[], None]]] = []
+        self._serial = 0
+
+    def at(self, when: float, action: Callable[[], None]) -> None:
+        """Let `action` happen at a time in seconds, never before what is due now."""
+        self._serial += 1
+        heapq.heappush(self._heap, (max(when, self.now), self._serial, action))
+
+    def after(self, seconds: float, action: Callable[[], None]) -> None:
+        """Let `action` happen so much later."""
+        self.at(self.now + seconds, action)
+
+    def run_until(self, end: float, stop: Callable[[], bool] = lambda: False) -> int:
+        """Let time pass up to `end`, or until `stop()` holds after some event; returns how many things happened."""
+        steps = 0
+        while self._heap and self._heap[0][0] <= end:
+            self.now, _, action = heapq.heappop(self._heap)
+            action()
+            steps += 1
+            if stop():
+                return steps
+        self.now = end
+        return steps
+
+
+class DriftingClock:
+    """The two clocks of one machine: a monotonic one that runs at its own speed, a wall clock that somebody sets."""
+
+    def __init__(self, events: Events, start_s: float, speed: float) -> None:
+        self._events = events
+        self._start_s = start_s
+        self._speed = speed
+        self.wall_offset_ms = 0
+
+    def monotonic(self) -> float:
+        """See cluster.clock.Clock."""
+        return self._start_s + self._events.now * self._speed
+
+    def wall_ms(self) -> int:
+        """See cluster.clock.Clock."""
+        return UNIX_MS + int(self._events.now * self._speed * 1000) + self.wall_offset_ms
+
+    def when(self, monotonic: float) -> float:
+        """The simulated time at which this clock shows `monotonic`."""
+        return (monotonic - self._start_s) / self._speed

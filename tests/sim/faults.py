@@ -1,0 +1,243 @@
+"""What goes wrong: one function for each kind of fault, drawn by the plan's weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tests.sim.node import SimNode
+
+if TYPE_CHECKING:
+    from tests.sim.world import World
+
+WALL_JUMPS_MS = (-86_400_000, -3_600_000, -700, 700, 500_000, 3_600_000, 86_400_000)
+
+
+class Faults:
+    """Fires a fault now and then, and ends it after a while."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._rng = world.rng
+        self._kinds = [kind for kind, weight in world.plan.weights.items() if weight]
+        self._weights = [world.plan.weights[kind] for kind in self._kinds]
+
+    def next(self) -> None:
+        """Fire one fault, and ask for the next."""
+        world = self._world
+        if world.healed:
+            return
+        if self._kinds:
+            kind = self._rng.choices(self._kinds, self._weights)[0]
+            what = KINDS[kind](self)
+            if what:
+                world.trace.fault(kind, what)
+        world.events.after(self._rng.expovariate(1 / world.plan.fault_s), self.next)
+
+    def _later(self, seconds: tuple[float, float], action: Callable[[], None]) -> None:
+        def unless_healed() -> None:
+            if not self._world.healed:
+                action()
+        self._world.events.after(self._rng.uniform(*seconds), unless_healed)
+
+    def _victim(self) -> SimNode | None:
+        """A running node, the leader as often as not."""
+        running = [node for node in self._world.nodes.values() if node.running]
+        leading = [node for node in running if node.up.replica.is_leader]
+        choice = leading if leading and self._rng.random() < 0.5 else running
+        return self._rng.choice(choice) if choice else None
+
+    def _names(self) -> list[str]:
+        return list(self._world.nodes)
+
+    # Network
+
+    def lose_connection(self) -> str:
+        a, b = self._rng.sample(self._names(), 2)
+        self._world.network.lose(a, b)
+        return f"{a} {b}"
+
+    def _block(self, ways: list[tuple[str, str]], *, reset: bool) -> None:
+        for sender, receiver in ways:
+            self._world.network.block(sender, receiver, reset=reset)
+        self._later((0.2, 2.5), self._world.network.unblock)
+
+    def _apart(self, allowed: Callable[[str, str], bool]) -> str:
+        """Cut all directions that are not allowed."""
+        names = self._names()
+        ways = [(a, b) for a in names for b in names if a != b and not allowed(a, b)]
+        reset = self._rng.random() < 0.5
+        self._block(ways, reset=reset)
+        return ", ".join(f"{a}-{b}" for a, b in ways if a < b) + (" reset" if reset else " silent")
+
+    def partition(self) -> str:
+        names = self._names()
+        side = self._rng.sample(names, self._rng.randrange(1, len(names)))
+        return self._apart(lambda a, b: (a in side) == (b in side))
+
+    def isolate_leader(self) -> str:
+        victim = self._victim()
+        return self._apart(lambda a, b: victim.name not in (a, b)) if victim else ""
+
+    def bridge(self) -> str:
+        names = self._rng.sample(self._names(), len(self._names()))
+        middle, half = names[0], len(names) // 2 + 1
+        left = names[1:half]
+        return self._apart(lambda a, b: middle in (a, b) or (a in left) == (b in left))
+
+    def random_cuts(self) -> str:
+        kept = {frozenset((a, b)): self._rng.random() < 0.6 for a in self._names() for b in self._names() if a < b}
+        return self._apart(lambda a, b: kept[frozenset((a, b))])
+
+    def one_way(self) -> str:
+        a, b = self._rng.sample(self._names(), 2)
+        self._block([(a, b)], reset=False)
+        return f"{a} to {b}"
+
+    def slow_link(self) -> str:
+        a, b = self._rng.sample(self._names(), 2)
+        channel = self._world.network.channels[a, b]
+        channel.delay_s, channel.jitter_s = self._rng.choice((0.02, 0.1, 0.4)), self._rng.choice((0.0, 0.05, 0.3))
+        self._later((0.3, 2.0), channel.hurry)
+        return f"{a} to {b}, {channel.delay_s} s"
+
+    def narrow_link(self) -> str:
+        a, b = self._rng.sample(self._names(), 2)
+        channel = self._world.network.channels[a, b]
+        channel.bytes_per_s = self._rng.choice((1000.0, 5000.0, 50_000.0))
+        self._later((0.3, 2.0), channel.hurry)
+        return f"{a} to {b}, {channel.bytes_per_s:.0f} bytes/s"
+
+    # Machines
+
+    def crash(self) -> str:
+        return self._crash(power=False)
+
+    def lose_power(self) -> str:
+        return self._crash(power=True)
+
+    def _crash(self, *, power: bool) -> str:
+        victim = self._victim()
+        if victim is None:
+            return ""
+        victim.crash(power=power)
+        self._world.start_later(victim)
+        return victim.name
+
+    def crash_at_step(self) -> str:
+        victim = self._victim()
+        if victim is None:
+            return ""
+        victim.disk.crash_in = self._rng.randrange(1, 40)
+        return f"{victim.name} after {victim.disk.crash_in}"
+
+    def pause(self) -> str:
+        victim = self._victim()
+        if victim is None:
+            return ""
+        seconds = self._rng.choice((0.05, 0.3, 0.7, 1.2, 2.5))
+        victim.pause(seconds)
+        return f"{victim.name} {seconds} s"
+
+    def jump_clock(self) -> str:
+        victim = self._rng.choice(list(self._world.nodes.values()))
+        victim.clock.wall_offset_ms = self._rng.choice(WALL_JUMPS_MS)
+        for node in self._world.nodes.values():
+            if node is not victim:
+                node.clock.wall_offset_ms = 0
+        return f"{victim.name} {victim.clock.wall_offset_ms} ms"
+
+    def switch_offline(self) -> str:
+        victim = self._victim()
+        if victim is None or not victim.up.leadership.online:
+            return ""
+        victim.switch(online=False)
+        self._later((0.1, 1.5), lambda: victim.switch(online=True) if victim.running else None)
+        return victim.name
+
+    def take_snapshot(self) -> str:
+        victim = self._victim()
+        if victim is None or victim.up.store.busy:
+            return ""
+        victim.up.replica.compact()
+        return victim.name
+
+    def slow_disk(self) -> str:
+        victim = self._rng.choice(list(self._world.nodes.values()))
+        disk = victim.disk
+        disk.slow_s = self._rng.choice((0.005, 0.05, 0.3))
+
+        def fast() -> None:
+            disk.slow_s = 0.0
+        self._later((0.2, 1.5), fast)
+        return f"{victim.name} {disk.slow_s} s"
+
+    def fail_fsync(self) -> str:
+        victim = self._victim()
+        if victim is None:
+            return ""
+        victim.disk.failing_syncs = 1
+        return victim.name
+
+    def fill_disk(self) -> str:
+        victim = self._victim()
+        if victim is None:
+            return ""
+        disk = victim.disk
+        disk.free_bytes = self._rng.choice((0, 3000))
+
+        def free() -> None:
+            disk.free_bytes = None
+        self._later((0.2, 1.5), free)
+        return victim.name
+
+    # Losses that only a minority survives
+
+    def _loser(self) -> SimNode | None:
+        nodes = list(self._world.nodes.values())
+        if not all(node.sound for node in nodes) or len(nodes) < 3:
+            return None
+        return self._rng.choice(nodes)
+
+    def wipe(self) -> str:
+        victim = self._loser()
+        if victim is None:
+            return ""
+        victim.crash(power=True)
+        victim.wipe()
+        self._world.start_later(victim)
+        return victim.name
+
+    def damage(self) -> str:
+        victim = self._loser()
+        if victim is None:
+            return ""
+        victim.crash(power=True)
+        what = victim.disk.damage(self._rng)
+        victim.damaged = bool(what)
+        self._world.start_later(victim)
+        return f"{victim.name}: {what}" if what else ""
+
+
+KINDS: dict[str, Callable[[Faults], str]] = {
+    "connection lost": Faults.lose_connection,
+    "partition": Faults.partition,
+    "one-way": Faults.one_way,
+    "bridge": Faults.bridge,
+    "isolated leader": Faults.isolate_leader,
+    "random cuts": Faults.random_cuts,
+    "slow link": Faults.slow_link,
+    "narrow link": Faults.narrow_link,
+    "crash": Faults.crash,
+    "power loss": Faults.lose_power,
+    "crash at a step": Faults.crash_at_step,
+    "pause": Faults.pause,
+    "clock jump": Faults.jump_clock,
+    "offline": Faults.switch_offline,
+    "snapshot": Faults.take_snapshot,
+    "slow disk": Faults.slow_disk,
+    "failed fsync": Faults.fail_fsync,
+    "full disk": Faults.fill_disk,
+    "damage": Faults.damage,
+    "wiped disk": Faults.wipe,
+}

@@ -1,0 +1,377 @@
+"""A simulated machine: a disk and clocks that outlive the process, and the process, which is a real Driver."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from cluster.driver import Driver
+from cluster.library import Callback
+from cluster.messages import Append, Heartbeat, Hello, Message, SnapshotChunk
+from cluster.settings import Settings
+from cluster.snapshots import SnapshotStore
+from cluster.storage_errors import StorageDamaged
+from core import Effects
+from tests.cluster.faulty_disk import Crash
+from tests.sim.disk import JOURNAL, SNAPSHOTS, SimDisk
+from tests.sim.events import DriftingClock
+from tests.sim.outcomes import Outcome
+from tests.sim.trace import Violation
+from tests.sim.watched import SlowChild, WatchedJournal, WatchedMachine, open_journal
+
+if TYPE_CHECKING:
+    from tests.sim.world import World
+
+NEVER = float("inf")
+BUSY_TURNS_MAX = 3000
+FOLLOWER_IDLE_S = 0.1
+SOON_S = 0.01                   # the idle turn of a real node
+BEYOND_S = 0.0005               # the library compares times with >, so a turn must come after the moment
+
+
+class Promise(NamedTuple):
+    """What a journal vouches for after a sync."""
+
+    term: int
+    vote: str | None
+    last_index: int
+    last_term: int
+    voter: bool
+
+
+class SimNode:
+    """Outbox, Listener and Clock of its Driver.
+
+    `sound`: has the right to vote, and its disk was not damaged. At most one node of a cluster may be unsound.
+    """
+
+    def __init__(self, world: World, name: str, clock: DriftingClock) -> None:
+        self.world = world
+        self.checks = world.checks
+        self.name = name
+        self.clock = clock
+        self.disk = SimDisk(random.Random(world.rng.random()))
+        self.driver: Driver | None = None
+        self.machine = WatchedMachine(self)
+        self.serving = False
+        self.voter = False
+        self.damaged = False
+        self.held_down = False              # nobody is to start it now
+        self._life = 0
+        self._next_turn = NEVER
+        self._blocked_until = 0.0           # paused, or waiting for its disk
+        self._children: list[SlowChild] = []
+        self._early: list[tuple[str, Message]] = []
+        self._late: list[tuple[str, Message]] = []
+        self._open: dict[Outcome, None] = {}
+        self._proposed: list[Outcome] = []
+        self._promise: Promise | None = None
+        self._mid_turn = False
+
+    # Life
+
+    @property
+    def running(self) -> bool:
+        """Is there a process?"""
+        return self.driver is not None
+
+    @property
+    def sound(self) -> bool:
+        """See the class."""
+        return self.voter and not self.damaged
+
+    @property
+    def up(self) -> Driver:
+        """The process, which must be there."""
+        assert self.driver is not None, f"{self.name} is down"
+        return self.driver
+
+    def start(self) -> None:
+        """Start the process; it may find its disk damaged, or fail as it does in a turn."""
+        if self.driver is not None or self.held_down:
+            return
+        self._life += 1
+        self._children, self._early, self._late = [], [], []
+        self.machine = WatchedMachine(self)
+        self._blocked_until = self.world.events.now
+        try:
+            driver = self._build()
+        except (Crash, Exception) as error:
+            self._ended(error)
+            return
+        self.driver = driver
+        self.voter = driver.journal.voter
+        self.world.trace.note(f"{self.name} started, {self._describe(driver)}")
+        self.world.network.joined(self.name)
+        self.wake(self.world.events.now)
+
+    def _build(self) -> Driver:
+        plan = self.world.plan
+        journal = open_journal(self, JOURNAL, self.disk, plan.segment_bytes, plan.window_bytes)
+        self._check_promise(journal)
+        store = SnapshotStore.open(SNAPSHOTS, self.disk, journal, self.machine, fork=False, clock=self.monotonic)
+        store._start_job = self._fork
+        settings = Settings(
+            name=self.name, data_dir=Path("/"), peer_listen="", members=self.world.members, version="sim",
+            failover_grace_ms=plan.grace_ms, expire_default=plan.expire_default,
+        )
+        driver = Driver(
+            settings, journal, store, self.machine, self, self, self, random.Random(self.world.rng.random()),
+        )
+        proposer = driver.leadership.proposer
+        submit = proposer._submit
+
+        def watched(entry: bytes, callback: Callback) -> None:
+            self.checks.launched(entry, self._proposed)
+            submit(entry, callback)
+
+        proposer._submit = watched
+        driver.recover()
+        return driver
+
+    def _fork(self, work: object) -> SlowChild:
+        delay_s = self.world.rng.choice(self.world.plan.child_s)
+        child = SlowChild(self, work, self.world.events.now + delay_s)      # type: ignore[arg-type]
+        self._children.append(child)
+        return child
+
+    def crash(self, *, power: bool) -> None:
+        """The process dies; with `power` its machine does, and what was not synced may be lost."""
+        if not power and self.world.rng.random() < 0.5:
+            for child in self._children:
+                self._orphan(child)
+        self._gone()
+        if power:
+            self.disk.crash(self.world.rng)
+        else:
+            self.disk.restart()
+
+    def _orphan(self, child: SlowChild) -> None:
+        """A child that outlives its process."""
+        try:
+            child.finish()
+        except Crash:
+            self.disk.dead = False
+
+    def _gone(self) -> None:
+        running, self.driver = self.driver, None
+        self._life += 1
+        self._next_turn = NEVER
+        if self.serving:
+            self.serving = False
+        if running is not None:
+            self.world.network.died(self.name)
+        for outcome in list(self._open):
+            outcome.lost()
+        self._open.clear()
+        self._proposed.clear()
+
+    def wipe(self) -> None:
+        """A new, empty disk."""
+        assert self.driver is None
+        self.disk = SimDisk(random.Random(self.world.rng.random()))
+        self.voter = self.damaged = False
+        self._promise = None
+        self._mid_turn = False
+
+    def _ended(self, error: BaseException) -> None:
+        """The process ended by itself: is that right?"""
+        trace, disk = self.world.trace, self.disk
+        if disk.dead or isinstance(error, Crash):
+            trace.note(f"{self.name} lost power between two steps")
+            trace.seen["crashes between two steps"] += 1
+        elif isinstance(error, StorageDamaged) and self.damaged:
+            trace.note(f"{self.name} refused: {error}")
+            trace.seen["damage refused"] += 1
+            self._gone()
+            self.wipe()
+        elif isinstance(error, OSError) and disk.errors:
+            trace.note(f"{self.name} stopped: {error}")
+            trace.seen["stopped by its disk"] += 1
+        else:
+            raise Violation(f"{self.name} failed: {error!r}") from error
+        self._mid_turn = True
+        self._gone()
+        self.disk.crash(self.world.rng)
+        self.world.start_later(self)
+
+    # Turns
+
+    def wake(self, when: float) -> None:
+        """Take a turn then, or sooner."""
+        when = max(when, self._blocked_until, self.world.events.now)
+        if self.driver is None or when >= self._next_turn:
+            return
+        self._next_turn = when
+        life = self._life
+
+        def fire() -> None:
+            if life == self._life and when == self._next_turn:
+                self._turn()
+        self.world.events.at(when, fire)
+
+    def pause(self, seconds: float) -> None:
+        """The process gets no processor for so long."""
+        self._blocked_until = max(self._blocked_until, self.world.events.now + seconds)
+        if self._next_turn < NEVER:
+            self._next_turn = NEVER
+            self.wake(self._blocked_until)
+
+    def resume(self) -> None:
+        """It does again."""
+        self._blocked_until = self.world.events.now
+        self.wake(self._blocked_until)
+
+    def _turn(self) -> None:
+        self._next_turn = NEVER
+        if self.world.events.now < self._blocked_until:
+            self.wake(self._blocked_until)
+            return
+        driver = self.up
+        for _ in range(BUSY_TURNS_MAX):
+            self.disk.spent_s = 0.0
+            self._mid_turn = True
+            errors = self.disk.errors
+            try:
+                driver.turn()
+                self.disk.step()
+            except (Crash, Exception) as error:
+                self._ended(error)
+                return
+            self._mid_turn = False
+            self._after_turn(driver, self.disk.errors - errors)
+            if self.disk.spent_s:
+                self._blocked_until = self.world.events.now + self.disk.spent_s
+                break
+            if not driver.busy:
+                break
+        else:
+            raise Violation(f"{self.name} is always busy")
+        self.wake(self.world.events.now + (0 if driver.busy else self._idle_s(driver)))
+
+    def _after_turn(self, driver: Driver, errors: int) -> None:
+        journal = driver.journal
+        if journal.unsynced:
+            raise Violation(f"{self.name} ended a turn with changes that are not on disk")
+        self.voter = journal.voter
+        self._promise = Promise(
+            journal.getCurrentTerm(), journal.getVotedForNodeId(), journal.last_index, journal.last_term, journal.voter,
+        )
+        self.checks.turned(self.name, driver, self.serving)
+        if errors:
+            self.world.trace.seen["errors survived"] += 1
+
+    def _idle_s(self, driver: Driver) -> float:
+        """How long nothing can happen by itself; a real node takes a turn every 10 ms all the same."""
+        if self.world.plan.fine_turns or driver.store.busy or self._sends(driver):
+            return SOON_S
+        now = self.monotonic()
+        if driver.replica.is_leader:
+            return driver.settings.heartbeat_ms / 1000 + BEYOND_S
+        deadline = driver.guard.elections._deadline
+        return SOON_S if deadline is None else min(FOLLOWER_IDLE_S, max(0.001, deadline - now + BEYOND_S))
+
+    @staticmethod
+    def _sends(driver: Driver) -> bool:
+        return any(peer.choked or peer.sending is not None for peer in driver.guard.context.peers.values())
+
+    def _check_promise(self, journal: WatchedJournal) -> None:
+        """What the node vouched for in its last whole turn must be on its disk."""
+        old = self._promise
+        if old is None or self.damaged and self.driver is not None:
+            return
+        new = Promise(
+            journal.getCurrentTerm(), journal.getVotedForNodeId(), journal.last_index, journal.last_term, journal.voter,
+        )
+        if new == old:
+            return
+        forgot = new.term < old.term or (new.term == old.term and old.vote not in (None, new.vote))
+        if not self._mid_turn or forgot or old.voter > new.voter:
+            raise Violation(f"{self.name} promised {old} and remembers {new}")
+
+    # Network
+
+    def hello(self, receiver: str) -> Hello:
+        """Its greeting."""
+        return self.up.hello(receiver)
+
+    def receive(self, sender: str, event: Hello | Message | None) -> None:
+        """Something arrived from a peer."""
+        self.up.inbox.append((sender, event))
+        self.wake(self.world.events.now)
+
+    def send(self, name: str, message: Message) -> None:
+        """See Outbox."""
+        early = isinstance(message, Append | Heartbeat | SnapshotChunk)
+        (self._early if early else self._late).append((name, message))
+
+    def buffered_bytes(self, name: str) -> int:
+        """See Outbox."""
+        return self.world.network.channels[self.name, name].buffered()
+
+    def flush_appends(self) -> None:
+        """See Outbox."""
+        early, self._early = self._early, []
+        self._send_all(early)
+
+    def flush(self) -> None:
+        """See Outbox."""
+        self.flush_appends()
+        late, self._late = self._late, []
+        self._send_all(late)
+
+    def _send_all(self, messages: list[tuple[str, Message]]) -> None:
+        for name, message in messages:
+            self.disk.step()
+            self.world.network.transmit(self.name, name, message, self.disk.spent_s)
+
+    # Listener
+
+    def effects(self, effects: Effects) -> None:
+        """See Listener."""
+
+    def serving_changed(self, serving: bool) -> None:
+        """See Listener."""
+        self.serving = serving
+        self.world.trace.note(f"{self.name} {'serves' if serving else 'serves no more'}")
+
+    def turn_ended(self) -> None:
+        """See Listener."""
+
+    # Clock
+
+    def monotonic(self) -> float:
+        """See Clock."""
+        return self.clock.monotonic()
+
+    def wall_ms(self) -> int:
+        """See Clock."""
+        return self.clock.wall_ms()
+
+    # Clients
+
+    def propose(self, outcomes: list[Outcome]) -> None:
+        """Operations of one client, back to back."""
+        for outcome in outcomes:
+            if self.driver is None:
+                outcome.refused()
+                continue
+            self._open[outcome] = None
+            outcome.ended = self._open.pop
+            self._proposed.append(outcome)
+            self.driver.leadership.proposer.propose(outcome.operation, outcome)
+        if self.driver is not None:
+            self.wake(self.world.events.now)
+
+    def switch(self, *, online: bool) -> None:
+        """OFFLINE and ONLINE, as ClusterNode does it."""
+        driver = self.up
+        driver.leadership.online = online
+        driver.guard.elections.may_campaign = online
+        self.wake(self.world.events.now)
+
+    @staticmethod
+    def _describe(driver: Driver) -> str:
+        journal = driver.journal
+        return f"term {journal.getCurrentTerm()}, entries {journal.first_index}..{journal.last_index}"

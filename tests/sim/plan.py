@@ -1,0 +1,121 @@
+"""What a seed decides before a run begins: how many nodes, which sizes, which faults; and what makes runs repeatable."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+from zlib import crc32
+
+from cluster import appending, driver, leadership, proposer, transfer
+from cluster.library import PeerNode
+from core import Then
+
+NETWORK = (
+    "connection lost", "partition", "one-way", "bridge", "isolated leader", "random cuts", "slow link", "narrow link",
+)
+MACHINES = (
+    "crash", "power loss", "crash at a step", "pause", "clock jump", "offline", "snapshot", "slow disk", "failed fsync",
+    "full disk",
+)
+LOSSES = ("damage", "wiped disk")
+
+
+@dataclass
+class Plan:
+    """One run."""
+
+    nodes: int
+    segment_bytes: int
+    window_bytes: int
+    grace_ms: int
+    expire_default: Then
+    clients: int
+    think_s: float
+    pipeline: tuple[int, ...]
+    clones: float
+    fault_s: float              # mean time between two faults
+    calm_s: float               # faults begin after so long
+    drift: float
+    fine_turns: bool            # take an idle turn every 10 ms, as a real node does
+    child_s: tuple[float, ...]  # how long a child writes a snapshot
+    weights: dict[str, float]
+    constants: list[tuple[Any, str, Any]] = field(default_factory=list)
+
+
+def draw(seed: int, **fixed: Any) -> Plan:
+    """The plan of a seed; `fixed` overrides fields of it."""
+    rng = random.Random(seed)
+    nodes = rng.choice((1, 3, 3, 3, 3, 3, 3, 5, 5, 5))
+    kinds = MACHINES + (NETWORK + LOSSES if nodes > 1 else ())
+    weights = {kind: rng.choice((0.0, 1.0, 1.0, 3.0)) for kind in kinds}
+    plan = Plan(
+        nodes=nodes,
+        segment_bytes=rng.choice((4 << 10, 8 << 10, 32 << 10)),
+        window_bytes=rng.choice((500, 5000, 1 << 20)),
+        grace_ms=rng.choice((0, 300, 10_000)),
+        expire_default=rng.choice((Then.LATER, Then.DONE)),
+        clients=rng.choice((2, 4, 6)),
+        think_s=rng.choice((0.02, 0.05)),
+        pipeline=rng.choice(((1,), (1, 1, 2, 5))),
+        clones=rng.choice((0.0, 0.0, 0.0, 0.01)),
+        fault_s=rng.choice((0.05, 0.1, 0.2, 0.4)),
+        calm_s=rng.choice((0.0, 0.5, 1.0)),
+        drift=rng.choice((0.0, 0.001, 0.02)),
+        fine_turns=rng.random() < 0.05,
+        child_s=rng.choice(((0.0,), (0.0, 0.02, 0.5))),
+        weights=weights,
+        constants=_constants(rng),
+    )
+    for name, value in fixed.items():
+        setattr(plan, name, value)
+    return plan
+
+
+def _constants(rng: random.Random) -> list[tuple[Any, str, Any]]:
+    """The product's sizes, so small that short runs reach them."""
+    choke = rng.choice((2000, 20_000, 8 << 20))
+    return [
+        (driver, "COMPACT_BYTES_MIN", rng.choice((300, 1000, 3000, 64 << 20))),
+        (driver, "COMPACT_FACTOR", rng.choice((0, 0, 1))),
+        (appending, "FRAME_BYTES", rng.choice((1000, 4000, 1 << 20))),
+        (appending, "CHOKE_BYTES", choke),
+        (appending, "UNCHOKE_BYTES", min(rng.choice((0, 1000, 1 << 20)), choke)),
+        (transfer, "CHUNK_BYTES", rng.choice((500, 2000, 256 << 10))),
+        (transfer, "WINDOW_BYTES", rng.choice((1, 2000, 2 << 20))),
+        (proposer, "OPERATIONS_MAX", rng.choice((1, 3, 2000))),
+    ]
+
+
+def _hash_by_name(node: PeerNode) -> int:
+    return crc32(node.id.encode())
+
+
+@contextlib.contextmanager
+def surroundings(seed: int, plan: Plan) -> Iterator[None]:
+    """The plan's constants, and nothing that differs from process to process.
+
+    pysyncobj iterates over sets of nodes, whose order follows their hash: here that of their names. What the product
+    takes from the operating system's randomness comes from the seed.
+    """
+    rng = random.Random(seed + 1)
+    changes: list[tuple[Any, str, Any]] = [
+        *plan.constants,
+        (PeerNode, "__hash__", _hash_by_name),
+        (proposer, "_random", rng),
+        (leadership, "os", SimpleNamespace(urandom=rng.randbytes)),
+    ]
+    before = [(owner, name, getattr(owner, name)) for owner, name, _ in changes]
+    state = random.getstate()
+    random.seed(seed)
+    try:
+        for owner, name, value in changes:
+            setattr(owner, name, value)
+        yield
+    finally:
+        random.setstate(state)
+        for owner, name, value in before:
+            setattr(owner, name, value)

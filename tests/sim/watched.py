@@ -1,0 +1,97 @@
+"""The real journal and the real machine, reporting what they are told to the checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster.child import Job
+from cluster.journal import Journal
+from core import Applied, Machine, Operation
+from tests.sim.disk import SimDisk
+
+if TYPE_CHECKING:
+    from tests.sim.node import SimNode
+
+DIGEST_ENTRIES = 16             # every so many entries the states of the nodes are compared
+
+
+class WatchedJournal(Journal):
+    """Reports each entry that a node takes into its log."""
+
+    node: SimNode
+
+    def add(self, command: bytes, index: int, term: int) -> None:
+        before = self.last_term if self.last_index == index - 1 else None
+        super().add(command, index, term)
+        node: SimNode | None = getattr(self, "node", None)
+        if node is not None:
+            node.checks.appended(node.name, command, index, term, before)
+
+
+class WatchedMachine(Machine):
+    """Reports each applied entry. `frozen`: the state that a forked child sees while the node goes on."""
+
+    def __init__(self, node: SimNode) -> None:
+        super().__init__()
+        self._node = node
+        self.frozen: list[bytes] | None = None
+
+    def apply(self, index: int, now_ms: int, seed: int, operations: Sequence[Operation]) -> Applied:
+        applied = super().apply(index, now_ms, seed, operations)
+        checks = self._node.checks
+        checks.applied(self._node.name, index, now_ms, seed, list(operations), applied.replies)
+        if index % DIGEST_ENTRIES == 0:
+            checks.state(self._node.name, index, self.snapshot())
+        return applied
+
+    def restore(self, chunks: Iterable[bytes]) -> None:
+        super().restore(chunks)
+        self._node.checks.state(self._node.name, self.index, self.snapshot())
+
+    def snapshot(self) -> Iterator[bytes]:
+        return super().snapshot() if self.frozen is None else iter(self.frozen)
+
+
+class SlowChild(Job):
+    """What a forked child does, some time later, with the state as it was at the fork."""
+
+    def __init__(self, node: SimNode, work: Callable[[], None], ready_at: float) -> None:
+        self.error = ""
+        self._node = node
+        self._work = work
+        self._ready_at = ready_at
+        self._machine = node.machine
+        self._state = list(node.machine.snapshot())
+        self._status: int | None = None
+
+    def poll(self) -> int | None:
+        if self._status is None and self._node.world.events.now >= self._ready_at:
+            self.finish()
+        return self._status
+
+    def finish(self) -> None:
+        """Do it now."""
+        if self._status is not None:
+            return
+        self._machine.frozen = self._state
+        try:
+            self._work()
+            self._status = 0
+        except OSError as error:
+            self.error, self._status = str(error), 1
+        finally:
+            self._machine.frozen = None
+
+    def kill(self) -> None:
+        if self._status is None:
+            self._status = -9
+
+
+def open_journal(node: SimNode, directory: Path, disk: SimDisk, segment_bytes: int, window_bytes: int) -> WatchedJournal:
+    """The node's journal; what it finds on disk is not reported, it was when it was written."""
+    journal = WatchedJournal.open(directory, disk, segment_bytes=segment_bytes, window_bytes=window_bytes)
+    assert isinstance(journal, WatchedJournal)
+    journal.node = node
+    return journal

@@ -6,6 +6,8 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from pysyncobj import syncobj
+
 from cluster.driver import Driver
 from cluster.library import Callback
 from cluster.messages import Append, Heartbeat, Hello, Message, SnapshotChunk
@@ -229,6 +231,7 @@ class SimNode:
             self.wake(self._blocked_until)
             return
         driver = self.up
+        syncobj.monotonicTime = self.monotonic      # the library has one clock for a process, and many nodes live here
         for _ in range(BUSY_TURNS_MAX):
             self.disk.spent_s = 0.0
             self._mid_turn = True

@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 DIR    ?=
+SEEDS  ?= 1000
+FIRST  ?= 0
 
-.PHONY: install dev check test demo clean
+.PHONY: install dev check test sim demo clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd and pqctl, nothing for developers
 dev: $(VENV)/.installed-dev          ## the same with the test tools
@@ -26,6 +28,9 @@ check: dev                           ## style and types
 
 test: check                          ## everything
 	$(BIN)/python -m pytest
+
+sim: dev                             ## whole clusters, simulated: SEEDS=1000 runs from FIRST=0 on
+	$(BIN)/python -m tests.sim --seeds $(SEEDS) --first $(FIRST)
 
 demo: install                        ## three nodes, real work, a killed leader; DIR=folder to hash
 	$(BIN)/python -m bench.demo $(if $(DIR),"$(DIR)")

@@ -15,6 +15,7 @@ QUEUES = ("a", "b", "c")
 ITEMS = (None, None, "i", "j")
 EXPIRES_MS = (None, 0, 30, 200, 1000, 5000)
 BODY_BYTES = (0, 0, 10, 300, 3000)
+BACKOFF_S = 0.15                # after a refusal
 PATIENCE_S = 5.0                # then the client gives up its connection
 HELD_MAX = 10
 
@@ -40,7 +41,7 @@ class Client:
             return
         now = world.events.now
         if self._waiting and now - self._asked_at < PATIENCE_S:
-            world.events.after(0.05, self.act)
+            world.events.after(world.plan.think_s, self.act)
             return
         self._waiting = []
         operations, self._again = self._again, []
@@ -51,7 +52,8 @@ class Client:
         self._waiting = [Outcome(operation, self._told) for operation in operations]
         world.outcomes += self._waiting
         world.nodes[self._choose()].propose(list(self._waiting))
-        world.events.after(self._rng.expovariate(1 / world.plan.think_s), self.act)
+        refused = self._target is None
+        world.events.after(self._rng.expovariate(1 / (BACKOFF_S if refused else world.plan.think_s)), self.act)
 
     def _choose(self) -> str:
         """The node that served last, one that serves, or any."""

@@ -79,5 +79,16 @@ class SimDisk(FaultyDisk):
         data[place] ^= 1 << bit
         return f"bit {bit} of byte {place} in {path}"
 
+    def names(self, directory: Path) -> list[str]:
+        folder = f"{directory}/"
+        return sorted(name[len(folder):] for name in self.names_now if name.startswith(folder))
+
+    def sync_directory(self, directory: Path) -> None:
+        self._step("sync_directory")
+        folder = f"{directory}/"
+        here = {name: file for name, file in self.names_now.items() if name.startswith(folder)}
+        self.names_durable = {n: f for n, f in self.names_durable.items() if not n.startswith(folder)} | here
+        self._changes = [change for change in self._changes if not (change[0] or change[1]).startswith(folder)]
+
     def random_bytes(self, count: int) -> bytes:
         return self._rng.randbytes(count)

@@ -116,7 +116,7 @@ class SimNode:
         store._start_job = self._fork
         settings = Settings(
             name=self.name, data_dir=Path("/"), peer_listen="", members=self.world.members, version="sim",
-            failover_grace_ms=plan.grace_ms, expire_default=plan.expire_default,
+            heartbeat_ms=plan.heartbeat_ms, failover_grace_ms=plan.grace_ms, expire_default=plan.expire_default,
         )
         driver = Driver(
             settings, journal, store, self.machine, self, self, self, random.Random(self.world.rng.random()),
@@ -267,7 +267,7 @@ class SimNode:
 
     def _idle_s(self, driver: Driver) -> float:
         """How long nothing can happen by itself; a real node takes a turn every 10 ms all the same."""
-        if self.world.plan.fine_turns or driver.store.busy or self._sends(driver):
+        if self.world.plan.fine_turns or driver.store._job is not None or self._sends(driver):
             return SOON_S
         now = self.monotonic()
         if driver.replica.is_leader:

@@ -31,6 +31,7 @@ class Plan:
     nodes: int
     segment_bytes: int
     window_bytes: int
+    heartbeat_ms: int
     grace_ms: int
     expire_default: Then
     clients: int
@@ -49,21 +50,22 @@ class Plan:
 def draw(seed: int, **fixed: Any) -> Plan:
     """The plan of a seed; `fixed` overrides fields of it."""
     rng = random.Random(seed)
-    nodes = rng.choice((1, 3, 3, 3, 3, 3, 3, 5, 5, 5))
+    nodes = rng.choice((1, 3, 3, 3, 3, 3, 3, 3, 5, 5))
     kinds = MACHINES + (NETWORK + LOSSES if nodes > 1 else ())
     weights = {kind: rng.choice((0.0, 1.0, 1.0, 3.0)) for kind in kinds}
     plan = Plan(
         nodes=nodes,
         segment_bytes=rng.choice((4 << 10, 8 << 10, 32 << 10)),
         window_bytes=rng.choice((500, 5000, 1 << 20)),
+        heartbeat_ms=rng.choice((50, 100, 150)),
         grace_ms=rng.choice((0, 300, 10_000)),
         expire_default=rng.choice((Then.LATER, Then.DONE)),
         clients=rng.choice((2, 4, 6)),
-        think_s=rng.choice((0.02, 0.05)),
-        pipeline=rng.choice(((1,), (1, 1, 2, 5))),
+        think_s=rng.choice((0.05, 0.15)),
+        pipeline=rng.choice(((1, 2, 5), (3, 8), (5, 15))),
         clones=rng.choice((0.0, 0.0, 0.0, 0.01)),
-        fault_s=rng.choice((0.05, 0.1, 0.2, 0.4)),
-        calm_s=rng.choice((0.0, 0.5, 1.0)),
+        fault_s=rng.choice((0.08, 0.15, 0.3)),
+        calm_s=rng.choice((0.0, 0.5, 0.8)),
         drift=rng.choice((0.0, 0.001, 0.02)),
         fine_turns=rng.random() < 0.05,
         child_s=rng.choice(((0.0,), (0.0, 0.02, 0.5))),
@@ -79,14 +81,14 @@ def _constants(rng: random.Random) -> list[tuple[Any, str, Any]]:
     """The product's sizes, so small that short runs reach them."""
     choke = rng.choice((2000, 20_000, 8 << 20))
     return [
-        (driver, "COMPACT_BYTES_MIN", rng.choice((300, 1000, 3000, 64 << 20))),
+        (driver, "COMPACT_BYTES_MIN", rng.choice((500, 3000, 10_000, 64 << 20))),
         (driver, "COMPACT_FACTOR", rng.choice((0, 0, 1))),
         (appending, "FRAME_BYTES", rng.choice((1000, 4000, 1 << 20))),
         (appending, "CHOKE_BYTES", choke),
         (appending, "UNCHOKE_BYTES", min(rng.choice((0, 1000, 1 << 20)), choke)),
         (transfer, "CHUNK_BYTES", rng.choice((500, 2000, 256 << 10))),
         (transfer, "WINDOW_BYTES", rng.choice((1, 2000, 2 << 20))),
-        (proposer, "OPERATIONS_MAX", rng.choice((1, 3, 2000))),
+        (proposer, "OPERATIONS_MAX", rng.choice((1, 5, 2000, 2000, 2000))),
     ]
 
 

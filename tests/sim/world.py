@@ -19,8 +19,9 @@ from tests.sim.node import SimNode
 from tests.sim.outcomes import Outcome
 from tests.sim.trace import Trace, Violation
 
-OPERATIONS = 200                # of clients, answered in one way or the other; then faults stop
-TROUBLE_S = 8.0                 # or after so long
+OPERATIONS = 200                # of clients, answered in one way or the other; then faults stop,
+FAULTS = 5                      # when there were so many,
+TROUBLE_S = 4.0                 # or after so long
 LIVENESS_S = 30.0               # afterwards all must be well within so long
 LOOK_S = 0.02
 RESTART_S = (0.02, 1.0)
@@ -72,7 +73,10 @@ class World:
         for number in range(self.plan.clients):
             self.events.after(0.3 + self.rng.random() * 0.2, Client(self, f"c{number}").act)
         self.events.after(self.plan.calm_s, Faults(self).next)
-        self.steps += self.events.run_until(TROUBLE_S, lambda: self._answered >= OPERATIONS)
+        self.steps += self.events.run_until(TROUBLE_S, self._enough)
+
+    def _enough(self) -> bool:
+        return self._answered >= OPERATIONS and self.trace.faults.total() >= FAULTS
 
     def told(self, outcome: Outcome) -> None:
         """A client got an answer."""

@@ -19,11 +19,11 @@ from tests.sim.node import SimNode
 from tests.sim.outcomes import Outcome
 from tests.sim.trace import Trace, Violation
 
-OPERATIONS = 200                # of clients, answered in one way or the other; then faults stop,
+OPERATIONS = 120                # of clients, answered; then faults stop (the end adds about as many),
 FAULTS = 5                      # when there were so many,
-TROUBLE_S = 4.0                 # or after so long
+TROUBLE_S = 3.5                 # or after so long
 LIVENESS_S = 30.0               # afterwards all must be well within so long
-LOOK_S = 0.02
+LOOK_S = 0.05
 RESTART_S = (0.02, 1.0)
 
 log = logging.getLogger("sockpqd")

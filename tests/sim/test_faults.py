@@ -1,0 +1,49 @@
+"""The simulation does what it says: every kind of fault fires, and what it sees is worth looking at."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sim import campaign, plan
+from tests.sim.faults import KINDS
+
+SEEDS = range(40)
+
+
+@pytest.fixture(scope="module")
+def report() -> campaign.Report:
+    report = campaign.Report()
+    for report in campaign.run(SEEDS):
+        pass
+    return report
+
+
+def test_every_kind_of_fault_has_a_function() -> None:
+    assert set(KINDS) == {*plan.NETWORK, *plan.MACHINES, *plan.LOSSES}
+
+
+def test_every_kind_of_fault_fires(report: campaign.Report) -> None:
+    assert set(report.faults) == set(KINDS)
+    assert min(report.faults.values()) >= 3
+
+
+@pytest.mark.parametrize(
+    "what", ["crashes between two steps", "stopped by its disk", "damage refused", "errors survived", "clones", "lost"],
+)
+def test_faults_have_consequences(report: campaign.Report, what: str) -> None:
+    assert report.seen[what]
+
+
+def test_leaders_change_and_clients_are_served(report: campaign.Report) -> None:
+    assert report.seen["leaderships"] > 1.5 * report.runs
+    assert report.acknowledged > 50 * report.runs
+    assert report.void < report.runs / 10
+
+
+def test_sizes_of_the_product_are_restored() -> None:
+    chosen = plan.draw(3)
+    before = [getattr(owner, name) for owner, name, _ in chosen.constants]
+    with plan.surroundings(3, chosen):
+        during = [getattr(owner, name) for owner, name, _ in chosen.constants]
+    assert [getattr(owner, name) for owner, name, _ in chosen.constants] == before
+    assert during != before

@@ -158,7 +158,7 @@ class Guard(Transport):  # type: ignore[misc]
             self.elections.leader_lost()
 
     def receiving(self, name: str) -> None:
-        """Bytes of a large message are arriving from this peer."""
+        """A large message of this peer is arriving; what a former leader says in passing does not count."""
         replica = self.context.replica
         if replica.leader_node is self.context.peers[name].node and not replica.is_leader:
             self.elections.leader_sends()

@@ -25,6 +25,7 @@ log = logging.getLogger("sockpqd.peers")
 FRAME_BYTES_MAX = 32 << 20      # above the largest entry (16 MiB) with all that surrounds it
 HELLO_BYTES_MAX = 4096          # what a stranger may send before he has said who he is
 STRANGERS_MAX = 64              # connections that have not said it yet
+LARGE_BYTES = 64 << 10          # who is in the middle of a message of this size is alive
 HELLO_S = 2.0
 DIAL_S = 1.0
 REDIAL_S = (0.03, 0.1)
@@ -44,6 +45,11 @@ class _Frames:
     def feed(self, data: bytes) -> None:
         """Add received bytes."""
         self._buffer += data
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of a frame that is not complete."""
+        return len(self._buffer)
 
     def next(self) -> bytes | None:
         """The next complete frame, None while there is none; raises ValueError for an absurd length."""
@@ -91,7 +97,8 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._frames.feed(data)
-        self._network.hears(self)
+        if self.greeting is not None:
+            self.heard_at = self._network.now()
         try:
             while self.transport is not None and (frame := self._frames.next()) is not None:
                 if self.greeting is None:
@@ -99,6 +106,8 @@ class _Connection(asyncio.Protocol):
                     self._frames.limit = FRAME_BYTES_MAX
                 else:
                     self._network.received(self, decode(frame))
+            if self._frames.waiting_bytes > LARGE_BYTES:
+                self._network.receives_large(self)
         except (ValueError, msgspec.MsgspecError) as error:
             self._network.refuse(self, str(error))
 
@@ -127,7 +136,7 @@ class PeerNetwork:
         inbox: Callable[[str, Hello | Message | None], None],
         receiving: Callable[[str], None],
     ) -> None:
-        """`hello(receiver)` is our greeting; `receiving(name)` is called when bytes of a peer have arrived."""
+        """`hello(receiver)` is our greeting; `receiving(name)` is called while a large message arrives."""
         self._settings = settings
         self._hello = hello
         self._inbox = inbox
@@ -238,10 +247,12 @@ class PeerNetwork:
                 self._inbox(link.name, message)
             link.waiting = []
 
-    def hears(self, connection: _Connection) -> None:
-        """Bytes have arrived. A large message takes its time; its sender is not silent meanwhile."""
-        if connection.greeting is not None:
-            connection.heard_at = self._loop.time()
+    def now(self) -> float:
+        """The loop's time, seconds."""
+        return self._loop.time()
+
+    def receives_large(self, connection: _Connection) -> None:
+        """Bytes have arrived, but the message is far from complete: its sender is busy with it, not silent."""
         link = connection.link
         if link is not None and link.up and connection is link.incoming:
             self._receiving(link.name)

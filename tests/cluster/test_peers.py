@@ -176,3 +176,28 @@ def test_silent_strangers_are_cut_and_do_not_keep_peers_out() -> None:
         await a.network.stop()
         await b.network.stop()
     run(test)
+
+
+def test_only_a_message_that_is_long_in_coming_counts_as_a_sign_of_life() -> None:
+    async def test() -> None:
+        two = members(2)
+        a = End("n1", two)
+        signs: list[str] = []
+        a.network._receiving = signs.append
+        b = End("n2", two)
+        await a.network.start()
+        await b.network.start()
+        await until(lambda: a.events and b.events)
+        for _ in range(50):
+            b.network.send("n1", PreVote(1, 2, 3, 4))
+            b.network.flush()
+            await asyncio.sleep(0)
+        await until(lambda: len(a.messages()) == 50)
+        assert not signs
+        b.network.send("n1", Append(1, 1, 0.5, 0, 1, 1, [(bytes(8 << 20), 2, 1)]))
+        b.network.flush()
+        await until(lambda: len(a.messages()) == 51)
+        assert set(signs) == {"n2"}
+        await a.network.stop()
+        await b.network.stop()
+    run(test)

@@ -86,6 +86,9 @@ class Cluster(Protocol):
     def status(self) -> list[NodeStatus]:
         """All members in order of their server id."""
 
+    def state_hash(self) -> tuple[int, bytes]:
+        """CLUSTER HASH: index of the last executed entry, and a hash of all up to it, equal on nodes that are equal."""
+
     async def go_offline(self) -> None:
         """OFFLINE: stop serving, finish what was proposed, give leadership away; returns after 5 s at the latest."""
 

@@ -157,6 +157,10 @@ class ClusterNode:
             server_id, name, member.client, role, info.online, info.term, info.applied, info.lag, info.version,
         )
 
+    def state_hash(self) -> tuple[int, bytes]:
+        """See Cluster."""
+        return self._driver.chain.index, self._driver.chain.value
+
     async def go_offline(self) -> None:
         """See Cluster."""
         driver = self._driver

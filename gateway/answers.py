@@ -127,6 +127,11 @@ def cluster_leader(leader: NodeStatus | None) -> bytes:
     return f"200 OK {_known(leader.server_id)} {host} {port}\r\n".encode()
 
 
+def cluster_hash(index: int, value: bytes) -> bytes:
+    """The answer to CLUSTER HASH."""
+    return f"200 OK {index} {value.hex()}\r\n".encode()
+
+
 def _address(node: NodeStatus) -> tuple[str, str]:
     host, _, port = node.client.rpartition(":")
     return host.strip("[]"), port

@@ -117,6 +117,10 @@ def _cluster_leader(session: Session, request: requests.ClusterLeader) -> None:
     session.say(answers.cluster_leader(next((node for node in cluster.status() if node.name == name), None)))
 
 
+def _cluster_hash(session: Session, request: requests.ClusterHash) -> None:
+    session.say(answers.cluster_hash(*session.hub.cluster.state_hash()))
+
+
 # ---- CLONE
 
 def _clone_start(session: Session, request: requests.CloneStart) -> None:
@@ -157,4 +161,5 @@ ALONE: dict[type, Callable[[Session, Any], None]] = {
     requests.Online: _online,
     requests.ClusterStatus: _cluster_status,
     requests.ClusterLeader: _cluster_leader,
+    requests.ClusterHash: _cluster_hash,
 }

@@ -193,6 +193,7 @@ def _sync(words: Words) -> requests.Request | Head:
 _CLUSTER: dict[bytes, requests.Request] = {
     b"STATUS": requests.ClusterStatus(),
     b"LEADER": requests.ClusterLeader(),
+    b"HASH": requests.ClusterHash(),
 }
 
 

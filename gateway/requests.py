@@ -86,6 +86,10 @@ class ClusterLeader(Struct, gc=False, frozen=True):
     """CLUSTER LEADER (EXTENSIONS.md 15)."""
 
 
+class ClusterHash(Struct, gc=False, frozen=True):
+    """CLUSTER HASH (EXTENSIONS.md 15)."""
+
+
 class Refused(Struct, gc=False, frozen=True):
     """Not a command that can be executed: `answer` says why."""
 
@@ -100,6 +104,7 @@ class Broken(Struct, gc=False, frozen=True):
 
 Request = (
     Put | Get | Done | Later | BlockingGet | PutWait | CloneStart | CloneData | Total | RunList | Snapshot
-    | Interconnect | Offline | Online | Quit | Shutdown | Caps | Ping | ClusterStatus | ClusterLeader | Refused
+    | Interconnect | Offline | Online | Quit | Shutdown | Caps | Ping | ClusterStatus | ClusterLeader
+    | ClusterHash | Refused
     | Broken
 )

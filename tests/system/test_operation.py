@@ -6,6 +6,7 @@ import contextlib
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -120,6 +121,19 @@ def rss_mb(pid: int | None) -> float:
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) / 1024
     raise AssertionError("no VmRSS")
+
+
+def test_all_nodes_have_the_same_hash(cluster: LocalCluster) -> None:
+    cluster.wait_until_level()
+    with sockpq.Client(cluster.servers) as client:
+        client.put("hashed", b"x")
+    for _ in range(100):
+        answers = {say(cluster.server(name), "CLUSTER HASH", 2.0) for name in cluster.names}
+        if len(answers) == 1:
+            break
+        time.sleep(0.05)    # followers execute an entry a heartbeat later
+    assert len(answers) == 1
+    assert len(answers.pop().split()[3]) == 32
 
 
 class PlainClient:

@@ -7,7 +7,7 @@ import logging
 import random
 from pathlib import Path
 
-from cluster.api import Listener, NodeStatus
+from cluster.api import Listener, NodeStatus, Pending
 from cluster.clock import SystemClock
 from cluster.disk import Disk
 from cluster.driver import Driver
@@ -116,9 +116,9 @@ class ClusterNode:
         """See Cluster."""
         return self._driver.leadership.proposer.backlog_bytes
 
-    def propose(self, operation: Operation, pending: object) -> None:
+    def propose(self, operation: Operation, pending: Pending) -> None:
         """See Cluster."""
-        self._driver.leadership.proposer.propose(operation, pending)    # type: ignore[arg-type]
+        self._driver.leadership.proposer.propose(operation, pending)
         self._wake()
 
     def leader(self) -> str | None:

@@ -45,6 +45,7 @@ class Checks:
         self._states: dict[int, bytes] = {}
         self._ids: set[int] = set()
         self._finished: set[int] = set()
+        self.terms: dict[int, int] = {}                 # of committed entries
 
     # While it runs
 
@@ -89,15 +90,20 @@ class Checks:
 
     def applied(
         self, name: str, index: int, now_ms: int, seed: int, operations: list[Operation], replies: list[Reply],
-    ) -> None:
-        """State machine safety: every node applies the same at the same index, with the same result."""
+    ) -> bool:
+        """State machine safety: every node applies the same at the same index, with the same result.
+
+        Returns whether this node is the first that does.
+        """
         past = self.history.get(index)
+        first = past is None
         if past is None:
             past = self._first(name, index, now_ms, seed, operations)
         elif (past.now_ms, past.seed, past.operations) != (now_ms, seed, operations):
             raise Violation(f"{name} applies another entry {index} than others did")
         if past.replies != replies:
             raise Violation(f"{name} answers {replies} at entry {index}, right is {past.replies}")
+        return first
 
     def _first(self, name: str, index: int, now_ms: int, seed: int, operations: list[Operation]) -> _Past:
         if index < self.model.index:

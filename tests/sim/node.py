@@ -68,8 +68,11 @@ class SimNode:
         self._late: list[tuple[str, Message]] = []
         self._open: dict[Outcome, None] = {}
         self._proposed: list[Outcome] = []
+        self.syncing = False                # died while it synced: what is on its disk is old or new
+        self._journal: WatchedJournal | None = None
         self._promise: Promise | None = None
-        self._mid_turn = False
+        self._durable: tuple[float, int, int] = (0.0, 0, 0)     # since when, last durable entry, and the one before
+        self._held = 0                      # last committed entry that was durable here
 
     # Life
 
@@ -111,7 +114,9 @@ class SimNode:
     def _build(self) -> Driver:
         plan = self.world.plan
         journal = open_journal(self, JOURNAL, self.disk, plan.segment_bytes, plan.window_bytes)
+        self._journal = journal
         self._check_promise(journal)
+        self._durable = self.world.events.now, journal.last_index, journal.last_index
         store = SnapshotStore.open(SNAPSHOTS, self.disk, journal, self.machine, fork=False, clock=self.monotonic)
         store._start_job = self._fork
         settings = Settings(
@@ -130,6 +135,7 @@ class SimNode:
 
         proposer._submit = watched
         driver.recover()
+        self._promise, self.syncing = self._state(journal), False
         return driver
 
     def _fork(self, work: object) -> SlowChild:
@@ -174,14 +180,16 @@ class SimNode:
         assert self.driver is None
         self.disk = SimDisk(random.Random(self.world.rng.random()))
         self.voter = self.damaged = False
-        self._promise = None
-        self._mid_turn = False
+        self._promise = self._journal = None
+        self._durable, self._held = (0.0, 0, 0), 0
+        self.syncing = False
 
     def _ended(self, error: BaseException) -> None:
         """The process ended by itself: is that right?"""
-        trace, disk = self.world.trace, self.disk
+        trace, disk, power = self.world.trace, self.disk, True
         if disk.dead or isinstance(error, Crash):
-            trace.note(f"{self.name} lost power between two steps")
+            power = self.world.rng.random() < 0.5
+            trace.note(f"{self.name} {'lost power' if power else 'was killed'} between two steps")
             trace.seen["crashes between two steps"] += 1
         elif isinstance(error, StorageDamaged) and self.damaged:
             trace.note(f"{self.name} refused: {error}")
@@ -192,10 +200,8 @@ class SimNode:
             trace.note(f"{self.name} stopped: {error}")
             trace.seen["stopped by its disk"] += 1
         else:
-            raise Violation(f"{self.name} failed: {error!r}") from error
-        self._mid_turn = True
-        self._gone()
-        self.disk.crash(self.world.rng)
+            raise _violation(error) or Violation(f"{self.name} failed: {error!r}") from error
+        self.crash(power=power)
         self.world.start_later(self)
 
     # Turns
@@ -221,8 +227,9 @@ class SimNode:
             self.wake(self._blocked_until)
 
     def resume(self) -> None:
-        """It does again."""
+        """It does again, and what its disk was working on is done."""
         self._blocked_until = self.world.events.now
+        self._durable = self.world.events.now, *self._durable[1:]
         self.wake(self._blocked_until)
 
     def _turn(self) -> None:
@@ -234,7 +241,6 @@ class SimNode:
         syncobj.monotonicTime = self.monotonic      # the library has one clock for a process, and many nodes live here
         for _ in range(BUSY_TURNS_MAX):
             self.disk.spent_s = 0.0
-            self._mid_turn = True
             errors = self.disk.errors
             try:
                 driver.turn()
@@ -242,7 +248,6 @@ class SimNode:
             except (Crash, Exception) as error:
                 self._ended(error)
                 return
-            self._mid_turn = False
             self._after_turn(driver, self.disk.errors - errors)
             if self.disk.spent_s:
                 self._blocked_until = self.world.events.now + self.disk.spent_s
@@ -254,13 +259,9 @@ class SimNode:
         self.wake(self.world.events.now + (0 if driver.busy else self._idle_s(driver)))
 
     def _after_turn(self, driver: Driver, errors: int) -> None:
-        journal = driver.journal
-        if journal.unsynced:
+        if driver.journal.unsynced:
             raise Violation(f"{self.name} ended a turn with changes that are not on disk")
-        self.voter = journal.voter
-        self._promise = Promise(
-            journal.getCurrentTerm(), journal.getVotedForNodeId(), journal.last_index, journal.last_term, journal.voter,
-        )
+        self.voter = driver.journal.voter
         self.checks.turned(self.name, driver, self.serving)
         if errors:
             self.world.trace.seen["errors survived"] += 1
@@ -279,19 +280,53 @@ class SimNode:
     def _sends(driver: Driver) -> bool:
         return any(peer.choked or peer.sending is not None for peer in driver.guard.context.peers.values())
 
-    def _check_promise(self, journal: WatchedJournal) -> None:
-        """What the node vouched for in its last whole turn must be on its disk."""
-        old = self._promise
-        if old is None or self.damaged and self.driver is not None:
-            return
-        new = Promise(
+    # What is on its disk
+
+    def synced(self, journal: WatchedJournal) -> None:
+        """The journal says that everything is durable."""
+        self._promise = self._state(journal)
+        now = self.world.events.now
+        since, last, before = self._durable
+        self._durable = now + self.disk.spent_s, journal.last_index, last if since <= now else before
+        held = self._committed_in(journal)
+        if held < self._held and not self.damaged:
+            raise Violation(f"{self.name} has entries up to {held}, it had {self._held}, which is committed")
+        self._held = held
+
+    def _committed_in(self, journal: WatchedJournal) -> int:
+        """Index of the last entry in the log that is known to be committed. It stands for all before it."""
+        terms = self.checks.terms
+        index = min(journal.last_index, self.checks.model.index)
+        while index > journal.first_index and terms.get(index, -1) != journal.term_at(index):
+            index -= 1
+        return index
+
+    @staticmethod
+    def _state(journal: WatchedJournal) -> Promise:
+        return Promise(
             journal.getCurrentTerm(), journal.getVotedForNodeId(), journal.last_index, journal.last_term, journal.voter,
         )
-        if new == old:
+
+    def _check_promise(self, journal: WatchedJournal) -> None:
+        """What the node vouched for must be on its disk."""
+        old, new = self._promise, self._state(journal)
+        if old is None or new == old:
             return
-        forgot = new.term < old.term or (new.term == old.term and old.vote not in (None, new.vote))
-        if not self._mid_turn or forgot or old.voter > new.voter:
+        if not self.syncing or new.term < old.term or new.voter < old.voter:
             raise Violation(f"{self.name} promised {old} and remembers {new}")
+
+    def has_durably(self, index: int, term: int | None) -> bool:
+        """Is this entry on its disk now? A node that lost its disk is given the benefit of the doubt."""
+        journal = self._journal
+        if not self.sound:
+            return True
+        since, last, before = self._durable
+        last = last if since <= self.world.events.now else min(before, last)
+        return journal is not None and index <= last and (index < journal.first_index or journal.term_at(index) == term)
+
+    def term_at(self, index: int) -> int | None:
+        """Term of an entry in its log."""
+        return None if self._journal is None else self._journal.term_at(index)
 
     # Network
 
@@ -378,3 +413,10 @@ class SimNode:
     def _describe(driver: Driver) -> str:
         journal = driver.journal
         return f"term {journal.getCurrentTerm()}, entries {journal.first_index}..{journal.last_index}"
+
+
+def _violation(error: BaseException | None) -> Violation | None:
+    """The broken promise behind an error: the product wraps what a check raises inside it."""
+    while error is not None and not isinstance(error, Violation):
+        error = error.__cause__ or error.__context__
+    return error

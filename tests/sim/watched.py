@@ -29,6 +29,12 @@ class WatchedJournal(Journal):
         if node is not None:
             node.checks.appended(node.name, command, index, term, before)
 
+    def sync(self) -> None:
+        self.node.syncing = True
+        super().sync()
+        self.node.syncing = False
+        self.node.synced(self)
+
 
 class WatchedMachine(Machine):
     """Reports each applied entry. `frozen`: the state that a forked child sees while the node goes on."""
@@ -40,10 +46,11 @@ class WatchedMachine(Machine):
 
     def apply(self, index: int, now_ms: int, seed: int, operations: Sequence[Operation]) -> Applied:
         applied = super().apply(index, now_ms, seed, operations)
-        checks = self._node.checks
-        checks.applied(self._node.name, index, now_ms, seed, list(operations), applied.replies)
+        node, checks = self._node, self._node.checks
+        if checks.applied(node.name, index, now_ms, seed, list(operations), applied.replies):
+            node.world.committed(index, node.term_at(index))
         if index % DIGEST_ENTRIES == 0:
-            checks.state(self._node.name, index, self.snapshot())
+            checks.state(node.name, index, self.snapshot())
         return applied
 
     def restore(self, chunks: Iterable[bytes]) -> None:

@@ -84,6 +84,14 @@ class World:
         self.trace.seen[outcome.state] += 1
         self.trace.bytes(outcome.state.encode())
 
+    def committed(self, index: int, term: int | None) -> None:
+        """Some node applies this entry, as the first of all: it must be on the disks of a majority."""
+        if term is not None:
+            self.checks.terms[index] = term
+        have = [node.name for node in self.nodes.values() if node.has_durably(index, term)]
+        if 2 * len(have) <= len(self.nodes):
+            raise Violation(f"entry {index} of term {term} is applied and only on the disk of {have}{self.describe()}")
+
     def start_later(self, node: SimNode) -> None:
         """Somebody starts the node again after a while."""
         seconds = LOOK_S if self.healed else self.rng.uniform(*RESTART_S)

@@ -74,6 +74,10 @@ class Cluster(Protocol):
         """Put the operation into the log. Operations keep the order in which they are proposed."""
 
     @property
+    def full(self) -> bool:
+        """Is there no room for further jobs, on this disk or on those of too many others? What removes jobs goes on."""
+
+    @property
     def backlog_bytes(self) -> int:
         """Bytes proposed and not yet applied: the gateway stops reading while it is large."""
 

@@ -28,6 +28,7 @@ from core import Applied, Effects, Machine, decode_entry
 
 log = logging.getLogger("sockpqd.cluster")
 
+ROOM_BYTES_MIN = 16 << 20       # room in the journal that is kept for operations that remove jobs
 INFO_S = 0.25                   # how often a node tells of itself
 COMPACT_BYTES_MIN = 64 << 20    # the journal is cut when it is larger than this ...
 COMPACT_FACTOR = 2              # ... and than this times the last snapshot,
@@ -69,6 +70,7 @@ class Driver:
         self._clock = clock
         self._info_at = float("-inf")
         self._info_role = ""
+        self.full = False
         self.inbox: list[tuple[str, Hello | Message | None]] = []
         others = [PeerNode(member.name) for member in settings.members if member.name != settings.name]
         self.guard = Guard(settings, others, journal, store, network, rng)
@@ -114,6 +116,7 @@ class Driver:
         if self.store.load_error is not None:
             raise self.store.load_error
         self._tell_info(now)
+        self.full = self._full()
         self._compact()
         if self.replica.is_leader:
             self._network.flush_appends()
@@ -169,11 +172,22 @@ class Driver:
         committed = max(self.guard.leader_commit, self.replica.commit_index)
         return max(0, committed - self.replica.applied_index)
 
+    def _disk_full(self) -> bool:
+        return self.journal.room_bytes < ROOM_BYTES_MIN
+
+    def _full(self) -> bool:
+        """Would a further job lack room here, or on so many others that the rest is no majority?"""
+        if self._disk_full():
+            return True
+        peers = self.guard.context.peers.values()
+        full = sum(peer.up and peer.info is not None and peer.info.full for peer in peers)
+        return bool(full) and len(peers) + 1 - full < self.guard.context.majority
+
     def info(self) -> Info:
         """What this node says of itself."""
         return Info(
             self.role(), self.replica.term, self.replica.applied_index, self.lag(), self.leadership.online,
-            self.journal.voter, self.journal.empty, self._clock.wall_ms(), self.settings.version,
+            self.journal.voter, self.journal.empty, self._disk_full(), self._clock.wall_ms(), self.settings.version,
             self.machine.cluster_id or b"", *self.chain.checkpoint(),
         )
 

@@ -41,6 +41,7 @@ class Info(Struct, tag="info", frozen=True):
     online: bool
     voter: bool
     empty: bool
+    full: bool              # no room on disk for further jobs
     wall_ms: int
     version: str
     cluster_id: bytes

@@ -112,6 +112,11 @@ class ClusterNode:
         return self._driver.leadership.online
 
     @property
+    def full(self) -> bool:
+        """See Cluster."""
+        return self._driver.full
+
+    @property
     def backlog_bytes(self) -> int:
         """See Cluster."""
         return self._driver.leadership.proposer.backlog_bytes

@@ -19,10 +19,21 @@ if TYPE_CHECKING:
 # ---- operations
 
 def _put(session: Session, put: Put) -> None:
+    if _no_room(session):
+        return
     session.propose(put)
     waiters = session.hub.waiters
     if len(waiters):
         waiters.follow(put)
+
+
+def _no_room(session: Session) -> bool:
+    """Refuse to take a job that the disks have no room for (A62); 500 comes before 503."""
+    cluster = session.hub.cluster
+    if cluster.full and cluster.serving:
+        session.say(answers.BUSY)
+        return True
+    return False
 
 
 def _operation(session: Session, operation: Get | Done | Later) -> None:
@@ -37,6 +48,8 @@ def _blocking_get(session: Session, request: requests.BlockingGet) -> None:
 
 def _put_wait(session: Session, request: requests.PutWait) -> None:
     """Two operations, back to back: the hand-out always stands directly behind its PUT (DECISIONS 3)."""
+    if _no_room(session):
+        return
     waiter = Waiter(session, request.get)
     slot = PutOfWait(session, waiter=waiter)
     session.await_slot(slot)

@@ -124,6 +124,8 @@ class FakeCluster:
         unknown = NodeStatus(ids["n3"], "n3", "[::1]:11361", "DOWN", None, None, None, None, None)
         return sorted([*known, unknown], key=lambda node: node.server_id or 0)
 
+    full = False
+
     def state_hash(self) -> tuple[int, bytes]:
         return self.machine.index, b"\xab" * 16
 

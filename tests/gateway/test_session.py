@@ -393,3 +393,21 @@ def test_a_bug_in_one_session_does_not_stop_the_others(caplog: pytest.LogCapture
     with_gateway(test, automatic=False)
     assert "a session failed" in caplog.text
     assert "secret" not in caplog.text
+
+
+def test_without_room_jobs_are_refused_and_what_removes_jobs_goes_on() -> None:
+    async def talk(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        client.send(b"PUT q 0 3\r\nabc")
+        await gateway.settle()
+        assert client.take() == b"200 OK\r\n"
+        gateway.cluster.full = True
+        client.send(b"PUT q 0 3\r\ndefPUT q 0 3 NEW WAIT o\r\nghiGET q\r\nDONE 1\r\n")
+        await gateway.settle()
+        assert client.take() == b"503 Busy\r\n503 Busy\r\n200 OK q 1 0 3\r\nabc200 OK FINQ\r\n"
+        gateway.cluster.follow("n2")
+        client.send(b"PUT q 0 3\r\nabc")
+        await gateway.settle()
+        assert client.take() == b"500 Offline Mode\r\n"
+
+    with_gateway(talk)

@@ -36,8 +36,9 @@ class Endpoint(Protocol):
 
 
 class _Item(NamedTuple):
-    arrives: float
+    sent: float                 # when the sender's disk was done
     leaves: float               # when the last byte leaves the sender's buffer
+    arrives: float
     size: int
     connection: int
     content: Hello | bytes | None       # None: the connection is closed
@@ -72,7 +73,7 @@ class Channel:
         leaves = self._last_leaves = max(self._last_leaves, start) + size / self.bytes_per_s
         arrives = max(self._last_arrival, leaves + self.delay_s + network.rng.random() * self.jitter_s)
         self._last_arrival = arrives
-        self.queue.append(_Item(arrives, leaves, size, connection, content))
+        self.queue.append(_Item(start, leaves, arrives, size, connection, content))
         self._wait()
 
     def lose(self, connection: int) -> None:
@@ -91,8 +92,10 @@ class Channel:
         """An undisturbed line again, also for what is under way."""
         now = self._network.events.now
         self.delay_s, self.jitter_s, self.bytes_per_s, self.blocked = DELAY_S, 0.0, FAST, False
-        self.queue = deque(item._replace(arrives=min(item.arrives, now), leaves=now) for item in self.queue)
-        self._last_leaves = self._last_arrival = now
+        self.queue = deque(
+            item._replace(leaves=max(item.sent, now), arrives=max(item.sent, now)) for item in self.queue
+        )
+        self._last_leaves = self._last_arrival = self.queue[-1].arrives if self.queue else now
         self._alarm = float("inf")
         self._wait()
 

@@ -41,7 +41,8 @@ class Report:
     def lines(self) -> Iterator[str]:
         """For a reader."""
         yield f"{self.runs} runs, {self.void} void, {len(self.failures)} failed"
-        yield f"{self.steps} steps, {self.simulated_s:.0f} simulated seconds, {self.acknowledged} operations acknowledged"
+        yield f"{self.steps} steps, {self.simulated_s:.0f} simulated seconds"
+        yield f"{self.acknowledged} operations acknowledged"
         yield "faults: " + ", ".join(f"{kind} {count}" for kind, count in sorted(self.faults.items()))
         yield "seen: " + ", ".join(f"{kind} {count}" for kind, count in sorted(self.seen.items()))
         for seed, what in self.failures.items():

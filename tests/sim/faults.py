@@ -108,6 +108,40 @@ class Faults:
         self._later((0.3, 2.0), channel.hurry)
         return f"{a} to {b}, {channel.bytes_per_s:.0f} bytes/s"
 
+    def depose_leader(self) -> str:
+        """A leader with one friend, whose answers are slow, is deposed and then elected again before they arrive."""
+        leaders = [name for name, node in self._world.nodes.items() if node.serving]
+        if not leaders or len(self._names()) < 5:
+            return ""
+        leader = leaders[0]
+        friend, *others = self._rng.sample([name for name in self._names() if name != leader], len(self._names()) - 1)
+        network = self._world.network
+        network.channels[friend, leader].delay_s = 2.0
+        ways = [(a, b) for a in (leader, friend) for b in others]
+        for a, b in [*ways, *((b, a) for a, b in ways)]:
+            network.block(a, b, reset=False)
+
+        def elect_again() -> None:
+            network.unblock()
+            for node in self._world.nodes.values():
+                if node.running and node.name != leader:
+                    node.switch(online=False)
+
+        def cut_friend() -> None:
+            network.block(leader, friend, reset=False)
+            for other in others[1:]:
+                network.channels[leader, other].delay_s = 0.3
+        self._later((1.1, 1.2), elect_again)
+        self._later((1.6, 1.7), cut_friend)
+        self._later((3.5, 3.6), self._undo_deposition)
+        return f"{leader}, friend {friend}"
+
+    def _undo_deposition(self) -> None:
+        self._world.network.repair()
+        for node in self._world.nodes.values():
+            if node.running:
+                node.switch(online=True)
+
     # Machines
 
     def crash(self) -> str:
@@ -228,6 +262,7 @@ KINDS: dict[str, Callable[[Faults], str]] = {
     "random cuts": Faults.random_cuts,
     "slow link": Faults.slow_link,
     "narrow link": Faults.narrow_link,
+    "deposed leader": Faults.depose_leader,
     "crash": Faults.crash,
     "power loss": Faults.lose_power,
     "crash at a step": Faults.crash_at_step,

@@ -1,4 +1,4 @@
-"""What a seed decides before a run begins: how many nodes, which sizes, which faults; and what makes runs repeatable."""
+"""What a seed decides before a run: how many nodes, which sizes, which faults; and what makes runs repeatable."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from core import Then
 
 NETWORK = (
     "connection lost", "partition", "one-way", "bridge", "isolated leader", "random cuts", "slow link", "narrow link",
+    "deposed leader",
 )
 MACHINES = (
     "crash", "power loss", "crash at a step", "pause", "clock jump", "offline", "snapshot", "slow disk", "failed fsync",

@@ -12,9 +12,7 @@ SEEDS = range(40)
 
 @pytest.fixture(scope="module")
 def report() -> campaign.Report:
-    report = campaign.Report()
-    for report in campaign.run(SEEDS):
-        pass
+    *_, report = campaign.run(SEEDS)
     return report
 
 

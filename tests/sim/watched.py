@@ -96,7 +96,9 @@ class SlowChild(Job):
             self._status = -9
 
 
-def open_journal(node: SimNode, directory: Path, disk: SimDisk, segment_bytes: int, window_bytes: int) -> WatchedJournal:
+def open_journal(
+    node: SimNode, directory: Path, disk: SimDisk, segment_bytes: int, window_bytes: int,
+) -> WatchedJournal:
     """The node's journal; what it finds on disk is not reported, it was when it was written."""
     journal = WatchedJournal.open(directory, disk, segment_bytes=segment_bytes, window_bytes=window_bytes)
     assert isinstance(journal, WatchedJournal)

@@ -180,8 +180,9 @@ class World:
                 for peer in driver.guard.context.peers.values()
             )
             lines.append(
-                f"{node.name} {driver.role()} term={driver.replica.term} entries={driver.journal.first_index}.."
-                f"{driver.journal.last_index} commit={driver.replica.commit_index} applied={driver.replica.applied_index}"
+                f"{node.name} {driver.role()} term={driver.replica.term}"
+                f" entries={driver.journal.first_index}..{driver.journal.last_index}"
+                f" commit={driver.replica.commit_index} applied={driver.replica.applied_index}"
                 f" voter={driver.journal.voter} serving={node.serving} {peers}"
             )
         return "\n  ".join(["", *lines])

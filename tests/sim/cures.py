@@ -14,7 +14,7 @@ from cluster.context import Peer
 from cluster.driver import Driver
 from cluster.elections import Elections
 from cluster.journal import Journal
-from cluster.messages import Ack, Append, PreVote, PreVoteAnswer, RequestVote
+from cluster.messages import Ack, Append, PreVote, RequestVote
 from cluster.snapshots import SnapshotStore
 
 
@@ -56,7 +56,7 @@ def send_before_sync(patch: pytest.MonkeyPatch) -> None:
         try:
             real(self)
         finally:
-            del self.journal.sync               # type: ignore[method-assign]
+            del self.journal.sync
         self.journal.sync()
     patch.setattr(Driver, "turn", turn)
 
@@ -82,17 +82,17 @@ def leave_the_journal_unaligned(patch: pytest.MonkeyPatch) -> None:
 
 def vote_for_anybody(patch: pytest.MonkeyPatch) -> None:
     """Candidates whose logs are older get votes."""
-    asked = Elections.asked
+    asked, asked_before = Elections.asked, Elections.asked_before
 
     def as_new_as_ours(self: Elections, peer: Peer, message: RequestVote) -> None:
         journal = self._context.journal
         asked(self, peer, RequestVote(message.term, journal.last_index, journal.last_term, message.handover))
 
-    def yes(self: Elections, peer: Peer, message: PreVote) -> None:
-        willing = self._context.journal.voter and not self._context.leads() and not self.leader_alive()
-        self._context.send(peer, PreVoteAnswer(message.round, self._context.replica.term, willing))
+    def before(self: Elections, peer: Peer, message: PreVote) -> None:
+        journal = self._context.journal
+        asked_before(self, peer, PreVote(message.round, message.term, journal.last_index, journal.last_term))
     patch.setattr(Elections, "asked", as_new_as_ours)
-    patch.setattr(Elections, "asked_before", yes)
+    patch.setattr(Elections, "asked_before", before)
 
 
 @dataclass(frozen=True)

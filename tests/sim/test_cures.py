@@ -7,7 +7,7 @@ import pytest
 from tests.sim import campaign
 from tests.sim.cures import CURES
 
-SEEDS = range(150)      # the first red one ends the search
+SEEDS = range(400)      # the first red one ends the search
 GREEN = range(8)
 
 

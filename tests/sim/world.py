@@ -115,12 +115,12 @@ class World:
     def _settle(self) -> None:
         """The cluster must serve, every node catch up, and all queues drain."""
         end = self.events.now + LIVENESS_S
-        for _ in self._until(end, self._well, "does not serve"):
+        for _ in self._until(end, self._well, "is not whole and serving"):
             pass
         asked: list[Outcome] = []
         for _ in self._until(end, self._drained, "does not drain"):
             asked = self._drain(asked)
-        for _ in self._until(end, self._equal, "differs"):
+        for _ in self._until(end, self._equal, "is not equal again"):
             pass
         for node in self.nodes.values():
             self.checks.state(node.name, node.machine.index, node.machine.snapshot())

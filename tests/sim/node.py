@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pysyncobj import syncobj
 
@@ -18,6 +18,7 @@ from core import Effects
 from tests.cluster.faulty_disk import Crash
 from tests.sim.disk import JOURNAL, SNAPSHOTS, SimDisk
 from tests.sim.events import DriftingClock
+from tests.sim.memory import Memory
 from tests.sim.outcomes import Outcome
 from tests.sim.trace import Violation
 from tests.sim.watched import SlowChild, WatchedJournal, WatchedMachine, open_journal
@@ -30,16 +31,6 @@ BUSY_TURNS_MAX = 3000
 FOLLOWER_IDLE_S = 0.1
 SOON_S = 0.01                   # the idle turn of a real node
 BEYOND_S = 0.0005               # the library compares times with >, so a turn must come after the moment
-
-
-class Promise(NamedTuple):
-    """What a journal vouches for after a sync."""
-
-    term: int
-    vote: str | None
-    last_index: int
-    last_term: int
-    voter: bool
 
 
 class SimNode:
@@ -68,11 +59,7 @@ class SimNode:
         self._late: list[tuple[str, Message]] = []
         self._open: dict[Outcome, None] = {}
         self._proposed: list[Outcome] = []
-        self.syncing = False                # died while it synced: what is on its disk is old or new
-        self._journal: WatchedJournal | None = None
-        self._promise: Promise | None = None
-        self._durable: tuple[float, int, int] = (0.0, 0, 0)     # since when, last durable entry, and the one before
-        self._held = 0                      # last committed entry that was durable here
+        self.memory = Memory(name, world.events, world.checks)
 
     # Life
 
@@ -114,9 +101,7 @@ class SimNode:
     def _build(self) -> Driver:
         plan = self.world.plan
         journal = open_journal(self, JOURNAL, self.disk, plan.segment_bytes, plan.window_bytes)
-        self._journal = journal
-        self._check_promise(journal)
-        self._durable = self.world.events.now, journal.last_index, journal.last_index
+        self.memory.found(journal)
         store = SnapshotStore.open(SNAPSHOTS, self.disk, journal, self.machine, fork=False, clock=self.monotonic)
         store._start_job = self._fork
         settings = Settings(
@@ -135,7 +120,7 @@ class SimNode:
 
         proposer._submit = watched
         driver.recover()
-        self._promise, self.syncing = self._state(journal), False
+        self.memory.vouch(journal)
         return driver
 
     def _fork(self, work: object) -> SlowChild:
@@ -180,9 +165,7 @@ class SimNode:
         assert self.driver is None
         self.disk = SimDisk(random.Random(self.world.rng.random()))
         self.voter = self.damaged = False
-        self._promise = self._journal = None
-        self._durable, self._held = (0.0, 0, 0), 0
-        self.syncing = False
+        self.memory = Memory(self.name, self.world.events, self.checks)
 
     def _ended(self, error: BaseException) -> None:
         """The process ended by itself: is that right?"""
@@ -229,7 +212,7 @@ class SimNode:
     def resume(self) -> None:
         """It does again, and what its disk was working on is done."""
         self._blocked_until = self.world.events.now
-        self._durable = self.world.events.now, *self._durable[1:]
+        self.memory.hurry()
         self.wake(self._blocked_until)
 
     def _turn(self) -> None:
@@ -284,49 +267,11 @@ class SimNode:
 
     def synced(self, journal: WatchedJournal) -> None:
         """The journal says that everything is durable."""
-        self._promise = self._state(journal)
-        now = self.world.events.now
-        since, last, before = self._durable
-        self._durable = now + self.disk.spent_s, journal.last_index, last if since <= now else before
-        held = self._committed_in(journal)
-        if held < self._held and not self.damaged:
-            raise Violation(f"{self.name} has entries up to {held}, it had {self._held}, which is committed")
-        self._held = held
-
-    def _committed_in(self, journal: WatchedJournal) -> int:
-        """Index of the last entry in the log that is known to be committed. It stands for all before it."""
-        terms = self.checks.terms
-        index = min(journal.last_index, self.checks.model.index)
-        while index > journal.first_index and terms.get(index, -1) != journal.term_at(index):
-            index -= 1
-        return index
-
-    @staticmethod
-    def _state(journal: WatchedJournal) -> Promise:
-        return Promise(
-            journal.getCurrentTerm(), journal.getVotedForNodeId(), journal.last_index, journal.last_term, journal.voter,
-        )
-
-    def _check_promise(self, journal: WatchedJournal) -> None:
-        """What the node vouched for must be on its disk."""
-        old, new = self._promise, self._state(journal)
-        if old is None or new == old:
-            return
-        if not self.syncing or new.term < old.term or new.voter < old.voter:
-            raise Violation(f"{self.name} promised {old} and remembers {new}")
+        self.memory.synced(journal, self.disk.spent_s, damaged=self.damaged)
 
     def has_durably(self, index: int, term: int | None) -> bool:
         """Is this entry on its disk now? A node that lost its disk is given the benefit of the doubt."""
-        journal = self._journal
-        if not self.sound:
-            return True
-        since, last, before = self._durable
-        last = last if since <= self.world.events.now else min(before, last)
-        return journal is not None and index <= last and (index < journal.first_index or journal.term_at(index) == term)
-
-    def term_at(self, index: int) -> int | None:
-        """Term of an entry in its log."""
-        return None if self._journal is None else self._journal.term_at(index)
+        return not self.sound or self.memory.has(index, term)
 
     # Network
 

@@ -30,9 +30,9 @@ class WatchedJournal(Journal):
             node.checks.appended(node.name, command, index, term, before)
 
     def sync(self) -> None:
-        self.node.syncing = True
+        self.node.memory.syncing = True
         super().sync()
-        self.node.syncing = False
+        self.node.memory.syncing = False
         self.node.synced(self)
 
 
@@ -48,7 +48,7 @@ class WatchedMachine(Machine):
         applied = super().apply(index, now_ms, seed, operations)
         node, checks = self._node, self._node.checks
         if checks.applied(node.name, index, now_ms, seed, list(operations), applied.replies):
-            node.world.committed(index, node.term_at(index))
+            node.world.committed(index, node.memory.term_at(index))
         if index % DIGEST_ENTRIES == 0:
             checks.state(node.name, index, self.snapshot())
         return applied

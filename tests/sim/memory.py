@@ -1,0 +1,91 @@
+"""What a node's disk holds, as far as the node has vouched for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from tests.sim.checks import Checks
+from tests.sim.events import Events
+from tests.sim.trace import Violation
+
+if TYPE_CHECKING:
+    from tests.sim.watched import WatchedJournal
+
+
+class Promise(NamedTuple):
+    """What a journal vouches for after a sync."""
+
+    term: int
+    vote: str | None
+    last_index: int
+    last_term: int
+    voter: bool
+
+
+class Memory:
+    """Of one disk. `syncing`: the node is in a sync, or died in one: then its disk holds the old or the new."""
+
+    def __init__(self, name: str, events: Events, checks: Checks) -> None:
+        self.syncing = False
+        self._name = name
+        self._events = events
+        self._checks = checks
+        self._journal: WatchedJournal | None = None
+        self._promise: Promise | None = None
+        self._since = 0.0           # when the last sync is over, on a slow disk,
+        self._last = 0              # the last durable entry then,
+        self._before = 0            # and until then
+        self._held = 0              # the last committed entry that was durable here
+
+    def found(self, journal: WatchedJournal) -> None:
+        """A new process has read the disk: what was vouched for must be there."""
+        self._journal = journal
+        self._since, self._last, self._before = self._events.now, journal.last_index, journal.last_index
+        old, new = self._promise, _promise(journal)
+        if old is None or new == old:
+            return
+        if not self.syncing or new.term < old.term or new.voter < old.voter:
+            raise Violation(f"{self._name} promised {old} and remembers {new}")
+
+    def vouch(self, journal: WatchedJournal) -> None:
+        """The process begins to act upon what it found."""
+        self._promise, self.syncing = _promise(journal), False
+
+    def synced(self, journal: WatchedJournal, takes_s: float, *, damaged: bool) -> None:
+        """The journal says that everything is durable, which is true `takes_s` from now."""
+        self._promise = _promise(journal)
+        now = self._events.now
+        self._before = self._last if self._since <= now else self._before
+        self._since, self._last = now + takes_s, journal.last_index
+        held = self._committed_in(journal)
+        if held < self._held and not damaged:
+            raise Violation(f"{self._name} has entries up to {held}, it had {self._held}, which is committed")
+        self._held = held
+
+    def hurry(self) -> None:
+        """What the disk was working on is done."""
+        self._since = self._events.now
+
+    def has(self, index: int, term: int | None) -> bool:
+        """Is this entry on the disk now?"""
+        journal = self._journal
+        last = self._last if self._since <= self._events.now else min(self._before, self._last)
+        return journal is not None and index <= last and (index < journal.first_index or journal.term_at(index) == term)
+
+    def term_at(self, index: int) -> int | None:
+        """Term of an entry in the log."""
+        return None if self._journal is None else self._journal.term_at(index)
+
+    def _committed_in(self, journal: WatchedJournal) -> int:
+        """Index of the last entry in the log that is known to be committed. It stands for all before it."""
+        terms = self._checks.terms
+        index = min(journal.last_index, self._checks.model.index)
+        while index > journal.first_index and terms.get(index, -1) != journal.term_at(index):
+            index -= 1
+        return index
+
+
+def _promise(journal: WatchedJournal) -> Promise:
+    return Promise(
+        journal.getCurrentTerm(), journal.getVotedForNodeId(), journal.last_index, journal.last_term, journal.voter,
+    )

@@ -58,13 +58,13 @@ class Admission:
         context = self._context
         return (
             peer.journal not in (b"", journal) and context.leads()
-            and peer.term == context.replica.term and peer.match > 1    # entry 1 is the same in every log
+            and peer.term == context.replica.term and peer.credited > 1     # entry 1 is the same in every log
         )
 
     def tick(self) -> None:
         """Leader: admit peers that have caught up."""
         context = self._context
-        if not context.leads() or context.handed_over == context.replica.term:
+        if not context.leads():
             return
         for peer in context.peers.values():
             if not peer.up or peer.info is None or peer.info.voter:
@@ -72,7 +72,15 @@ class Admission:
             elif peer.admit_target is None:
                 peer.admit_target, peer.admit_after = context.journal.last_index, context.now
             elif peer.match >= peer.admit_target and self._leads_without(peer):
-                context.send(peer, Admit(context.replica.term))
+                self._admit(peer)
+
+    def _admit(self, peer: Peer) -> None:
+        context = self._context
+        if context.handed_over != context.replica.term:
+            context.send(peer, Admit(context.replica.term))
+        elif context.now - context.handed_over_at > self._elections.max_s:
+            log.info("leadership was offered and not taken: a new term, so that %s can be admitted", peer.name)
+            context.adopt_term(peer, context.replica.term + 1)
 
     def _leads_without(self, newcomer: Peer) -> bool:
         proofs = sum(

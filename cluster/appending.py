@@ -99,6 +99,7 @@ class Sender:
         success = ack.success and not ack.reset
         if success:
             peer.match = max(peer.match, ack.next_index - 1)
+            peer.credited = max(peer.credited, peer.match)
         if ack.snapshot is not None:
             self._transfers.finished(peer, ack.snapshot, accepted=ack.success)
         self._tell(peer, ack.next_index, reset=reset, success=success)

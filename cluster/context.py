@@ -25,8 +25,8 @@ class Peer:
     """One other node: what this node knows of it on the present connection."""
 
     __slots__ = (
-        "admit_after", "admit_target", "beat_at", "choked", "epoch", "high", "info", "info_at", "journal", "match",
-        "name", "node", "proof", "receiving", "sending", "term", "told_at", "up",
+        "admit_after", "admit_target", "beat_at", "choked", "credited", "epoch", "high", "info", "info_at", "journal",
+        "match", "name", "node", "proof", "receiving", "sending", "term", "told_at", "up",
     )
 
     def __init__(self, node: PeerNode) -> None:
@@ -39,7 +39,8 @@ class Peer:
         self.term = -1                          # the leadership that the fields below speak of
         self.epoch = 0                          # rises with each connection, leadership and reset of the peer's log
         self.high: tuple[int, int] | None = None    # (index, term) of the last entry sent in this epoch
-        self.match = 0                          # our log and the peer's are equal up to this index
+        self.match = 0                          # our log and the peer's are equal up to this index, on this connection
+        self.credited = 0                       # up to here the library believes so, in this term whatever happens
         self.proof = float("-inf")              # when we sent the newest message of this term that it answered
         self.told_at = float("-inf")            # when it was last sent an Append
         self.beat_at = 0.0                      # when the guard itself last sent it a heartbeat
@@ -53,7 +54,7 @@ class Peer:
         """Begin a leadership of our own: nothing of an earlier one counts any more."""
         if self.term != term:
             self.term = term
-            self.match = 0
+            self.match = self.credited = 0
             self.proof = float("-inf")
             self.admit_target = None
             self.new_epoch()
@@ -76,7 +77,8 @@ class Context:
         self.network = network
         self.rng = rng
         self.now = 0.0                          # monotonic seconds, set at the start of each turn
-        self.handed_over = -1                   # the last term in which we asked another node to take over
+        self.handed_over = -1                   # the last term in which we asked another node to take over,
+        self.handed_over_at = 0.0               # and when
         self.majority = (len(peers) + 1) // 2 + 1
         self.deliver: Callable[[PeerNode | None, dict[str, Any]], None] = lambda node, message: None
 

@@ -26,7 +26,7 @@ class Elections:
     def __init__(self, context: Context, election_min_s: float, election_max_s: float) -> None:
         self._context = context
         self._min_s = election_min_s
-        self._max_s = election_max_s
+        self.max_s = election_max_s
         self._deadline: float | None = None
         self._heard = float("-inf")             # when the present leader was last heard
         self._round = 0
@@ -69,7 +69,7 @@ class Elections:
         self._restart_timer()
 
     def _restart_timer(self) -> None:
-        self._deadline = self._context.now + self._min_s + (self._max_s - self._min_s) * self._context.rng.random()
+        self._deadline = self._context.now + self._min_s + (self.max_s - self._min_s) * self._context.rng.random()
 
     def tick(self) -> None:
         """Open a PreVote round when the time is up."""

@@ -110,7 +110,7 @@ class Guard(Transport):  # type: ignore[misc]
         self.context.send(peer, Vote(message["term"]))
 
     def _library_hands_over(self, peer: Peer, message: dict[str, Any]) -> None:
-        self.context.handed_over = message["term"]
+        self.context.handed_over, self.context.handed_over_at = message["term"], self.context.now
         self.context.send(peer, TimeoutNow(message["term"]))
 
     def _library_forwards(self, peer: Peer, message: dict[str, Any]) -> None:

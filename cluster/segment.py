@@ -79,9 +79,13 @@ class Segments:
             return
         self.active, self.position, self.active_bytes = scan.active, scan.position, sizes[scan.active]
         self._wipe(self.active, self.position)
+        # A killed process leaves frames that only the operating system's memory holds. Whoever reads them may vouch for
+        # them, so they must be on disk first.
+        self._disk.sync(self._file(self.active))
         spare = self.active + 1
         if spare in sizes:
             self._keep_spare(spare, sizes[spare])
+        self._disk.sync_directory(self.directory)
 
     def _load(self, segment: int) -> bytes:
         file = self._file(segment)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cluster import elections
 from cluster.appending import CHOKE_BYTES
+from cluster.journal import Journal
 from cluster.messages import Ack, Append, Message, PreVote, RequestVote, TimeoutNow, encode
 from core import Put
+from tests.cluster.memory_disk import MemoryDisk
 from tests.cluster.small_cluster import SimNode, SmallCluster
 from tests.cluster.test_hazards import lagging
 
@@ -207,3 +210,61 @@ def test_a_lone_node_that_is_offline_before_its_first_election_does_not_spin() -
     node.up.journal.add(b"\1", node.up.journal.last_index + 1, node.up.replica.term)
     world.run(0.1)
     assert not node.up.busy
+
+
+def test_what_a_killed_process_wrote_is_synced_before_the_next_one_builds_on_it() -> None:
+    """Found by simulation: frames in the operating system's memory survive SIGKILL, but not the power loss after it."""
+    class Killed(Exception):
+        pass
+
+    disk = MemoryDisk()
+    journal = Journal.open(Path("/j"), disk, segment_bytes=1 << 20)
+    journal.add(b"\1", 1, 0)
+    journal.sync()
+    sync = disk.sync
+
+    def die(file: int) -> None:
+        raise Killed
+    disk.sync = die     # type: ignore[method-assign]
+    journal.add(b"\0vouched for", 2, 1)
+    with pytest.raises(Killed):
+        journal.sync()
+    disk.sync = sync    # type: ignore[method-assign]
+    disk._locks.clear()
+    assert Journal.open(Path("/j"), disk, segment_bytes=1 << 20).last_index == 2
+    disk.crash()
+    assert Journal.open(Path("/j"), disk, segment_bytes=1 << 20).last_index == 2
+
+
+def test_a_lost_disk_is_noticed_also_when_the_connection_had_flapped_before() -> None:
+    world = SmallCluster(3)
+    world.put_now()
+    world.run_until(world.settled)
+    leader, wiped = world.leader(), world.followers()[0]
+    term = leader.up.replica.term
+    world.flap(leader.name, wiped.name)
+    world.turn(leader.name)
+    world.kill(wiped.name)
+    world.wipe(wiped.name)
+    world.start(wiped.name)
+    world.turn(leader.name)
+    assert leader.up.replica.term > term
+    world.run_until(lambda: wiped.up.journal.voter, 10)
+
+
+def test_a_wiped_node_is_admitted_after_a_hand_over_that_nobody_took() -> None:
+    world = SmallCluster(3)
+    world.put_now()
+    world.run_until(world.settled)
+    wiped = world.followers()[0]
+    world.kill(wiped.name)
+    world.wipe(wiped.name)
+    leader = world.leader()
+    world.filter = lambda source, target, message: not isinstance(message, TimeoutNow)
+    leader.up.leadership.online = False
+    world.run(0.3)
+    leader.up.leadership.online = True
+    world.run_until(lambda: leader.up.leadership.serving)
+    assert leader.up.guard.context.handed_over == leader.up.replica.term
+    world.start(wiped.name)
+    world.run_until(lambda: wiped.up.journal.voter, 10)

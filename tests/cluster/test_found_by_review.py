@@ -214,7 +214,7 @@ def test_a_lone_node_that_is_offline_before_its_first_election_does_not_spin() -
 
 def test_what_a_killed_process_wrote_is_synced_before_the_next_one_builds_on_it() -> None:
     """Found by simulation: frames in the operating system's memory survive SIGKILL, but not the power loss after it."""
-    class Killed(Exception):
+    class KilledError(Exception):
         pass
 
     disk = MemoryDisk()
@@ -224,10 +224,10 @@ def test_what_a_killed_process_wrote_is_synced_before_the_next_one_builds_on_it(
     sync = disk.sync
 
     def die(file: int) -> None:
-        raise Killed
+        raise KilledError
     disk.sync = die     # type: ignore[method-assign]
     journal.add(b"\0vouched for", 2, 1)
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         journal.sync()
     disk.sync = sync    # type: ignore[method-assign]
     disk._locks.clear()

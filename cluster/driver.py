@@ -188,7 +188,7 @@ class Driver:
         return Info(
             self.role(), self.replica.term, self.replica.applied_index, self.lag(), self.leadership.online,
             self.journal.voter, self.journal.empty, self._disk_full(), self._clock.wall_ms(), self.settings.version,
-            self.machine.cluster_id or b"", *self.chain.checkpoint(),
+            *self.chain.checkpoint(),
         )
 
     def hello(self, receiver: str) -> Hello:

@@ -129,13 +129,11 @@ class Guard(Transport):  # type: ignore[misc]
         peer.up = True
         peer.info = Info(
             role="FOLLOWER", term=0, applied=0, lag=0, online=True, voter=hello.voter, empty=hello.empty, full=False,
-            wall_ms=0,
-            version=hello.version, cluster_id=hello.cluster_id, checkpoint=0, chain=b"",
+            wall_ms=0, version=hello.version, checkpoint=0, chain=b"",
         ) if peer.info is None else _restarted(peer.info, hello)
         peer.new_epoch()
         peer.choked = False
         self._onNodeConnected(peer.node)
-        # not before this: what it held is the evidence
         lost = self.admission.lost_its_disk(peer, hello.journal)
         peer.journal = hello.journal
         peer.match = 0
@@ -238,6 +236,6 @@ def _restarted(info: Info, hello: Hello) -> Info:
     """What was known of a peer, with what its new greeting says."""
     return Info(
         role="FOLLOWER", term=info.term, applied=info.applied, lag=info.lag, online=info.online, voter=hello.voter,
-        empty=hello.empty, full=info.full, wall_ms=info.wall_ms, version=hello.version, cluster_id=hello.cluster_id,
+        empty=hello.empty, full=info.full, wall_ms=info.wall_ms, version=hello.version,
         checkpoint=0, chain=b"",
     )

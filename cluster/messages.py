@@ -44,7 +44,6 @@ class Info(Struct, tag="info", frozen=True):
     full: bool              # no room on disk for further jobs
     wall_ms: int
     version: str
-    cluster_id: bytes
     checkpoint: int         # divergence.py: log index and chain value there; 0 and nothing while there is none
     chain: bytes
 

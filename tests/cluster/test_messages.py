@@ -26,7 +26,7 @@ from cluster.messages import (
 )
 
 ALL: list[Message] = [
-    Info("LEADER", 3, 4, 0, True, True, False, False, 1_700_000_000_000, "0.1.0", b"x" * 16, 64, b"y" * 16),
+    Info("LEADER", 3, 4, 0, True, True, False, False, 1_700_000_000_000, "0.1.0", 64, b"y" * 16),
     Append(3, 1, 12.5, 9, 8, 3, [(b"\0abc", 9, 3), (b"\1", 10, 3)]),
     Heartbeat(3, 1, 12.5, 9),
     Ack(3, 1, 12.5, 11, False, True, None),

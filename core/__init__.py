@@ -3,7 +3,10 @@
 from core.effects import Effects
 from core.job import RunningJob
 from core.machine import Applied, Machine, Totals
+from core.membership import Membership
 from core.operations import (
+    AddLearner,
+    Address,
     CloneBegin,
     CloneChunk,
     CloneEnd,
@@ -13,8 +16,11 @@ from core.operations import (
     Later,
     Lead,
     Operation,
+    PromoteLearner,
     Put,
+    RemoveMember,
     Return,
+    SwitchService,
     Then,
     Tick,
     decode_entry,
@@ -22,19 +28,27 @@ from core.operations import (
 )
 from core.replies import (
     Accepted,
+    ChangeInProgress,
     Empty,
     Finished,
     Handed,
     InvalidSnapshot,
+    Joined,
+    LastNode,
+    NodeExists,
     NotFound,
     Reply,
     Stored,
+    UnknownNode,
 )
 from core.snapshot import SnapshotError
 
 __all__ = [
     "Accepted",
+    "AddLearner",
+    "Address",
     "Applied",
+    "ChangeInProgress",
     "CloneBegin",
     "CloneChunk",
     "CloneEnd",
@@ -46,20 +60,28 @@ __all__ = [
     "Get",
     "Handed",
     "InvalidSnapshot",
+    "Joined",
+    "LastNode",
     "Later",
     "Lead",
     "Machine",
+    "Membership",
+    "NodeExists",
     "NotFound",
     "Operation",
+    "PromoteLearner",
     "Put",
+    "RemoveMember",
     "Reply",
     "Return",
     "RunningJob",
     "SnapshotError",
     "Stored",
+    "SwitchService",
     "Then",
     "Tick",
     "Totals",
+    "UnknownNode",
     "decode_entry",
     "encode_entry",
 ]

@@ -12,7 +12,9 @@ from typing import Any
 from core.choice import choose
 from core.clone import PendingClone
 from core.effects import Effects
+from core.member_handlers import ACCEPTED, add_learner, follow, promote_learner, remove_member, switch_service
 from core.operations import (
+    AddLearner,
     CloneBegin,
     CloneChunk,
     CloneEnd,
@@ -21,19 +23,21 @@ from core.operations import (
     Later,
     Lead,
     Operation,
+    PromoteLearner,
     Put,
+    RemoveMember,
     Return,
+    SwitchService,
     Then,
     Tick,
 )
-from core.replies import Accepted, Empty, Finished, Handed, InvalidSnapshot, NotFound, Reply, Stored
+from core.replies import Empty, Finished, Handed, InvalidSnapshot, NotFound, Reply, Stored
 from core.snapshot import SnapshotError
 from core.state import EXPIRE_MS_MAX, State
 
 Handler = Callable[[State, Any, int, Effects], Reply]
 
 # Replies without a content of their own are made once.
-ACCEPTED = Accepted()
 NOT_FOUND = NotFound()
 STORED = Stored()
 INVALID_SNAPSHOT = InvalidSnapshot()
@@ -141,13 +145,13 @@ def tick(state: State, operation: Tick, seed: int, effects: Effects) -> Reply:
 
 
 def lead(state: State, operation: Lead, seed: int, effects: Effects) -> Reply:
-    """A new leadership: server ids, failover grace, the end of an unfinished CLONE."""
+    """A new leadership: members and server ids, failover grace, the end of an unfinished CLONE."""
     if state.cluster_id is None:
         state.cluster_id = operation.cluster_id
         state.expire_default = Then.DONE if operation.expire_default is Then.DONE else Then.LATER
     state.term = operation.term
     state.leader = operation.node
-    state.servers.lead(operation.node, operation.members)
+    follow(state, operation)
     if operation.grace_ms > 0:
         state.leases.extend(state.clock_ms + operation.grace_ms)
     state.clone = None
@@ -198,4 +202,8 @@ HANDLERS: dict[type[Operation], Handler] = {
     CloneBegin: clone_begin,
     CloneChunk: clone_chunk,
     CloneEnd: clone_end,
+    AddLearner: add_learner,
+    PromoteLearner: promote_learner,
+    RemoveMember: remove_member,
+    SwitchService: switch_service,
 }

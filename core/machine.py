@@ -14,6 +14,7 @@ from core import clone, snapshot
 from core.effects import Effects
 from core.handlers import HANDLERS
 from core.job import RunningJob
+from core.membership import Membership
 from core.operations import Lead, Operation, Then
 from core.replies import Reply
 from core.state import State
@@ -105,8 +106,18 @@ class Machine:
         return self._state.cluster_id
 
     @property
+    def membership(self) -> Membership:
+        """The members of the cluster; another object after each change."""
+        return self._state.membership
+
+    @property
+    def online(self) -> bool:
+        """Is the service as a whole switched on? See SwitchService."""
+        return self._state.online
+
+    @property
     def server_ids(self) -> dict[str, int]:
-        """The server id of each node (CLUSTER.md 4). For reading."""
+        """The server id of each member (CLUSTER.md 4). For reading."""
         return self._state.servers.ids
 
     @property

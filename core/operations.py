@@ -70,12 +70,20 @@ class Tick(Struct, array_like=True, tag=6, gc=False, frozen=True):
     """Nothing; its entry carries the clock forward."""
 
 
+class Address(Struct, array_like=True, gc=False, frozen=True):
+    """Where a node is found: "host:port" for the other nodes and for clients, "" when it is not known."""
+
+    name: str
+    peer: str = ""
+    client: str = ""
+
+
 class Lead(Struct, array_like=True, tag=7, gc=False, frozen=True):
     """`node` leads from here on: the first operation of each leadership (CLUSTER.md 3 and 4).
 
-    `members` are all configured nodes in name order. `cluster_id` (16 random bytes) and `expire_default` only count in
-    the first Lead of an empty cluster. `grace_ms`: leases that would end sooner are extended to clock + grace_ms, once
-    per hand-out.
+    `members` are all configured nodes in name order. They, `cluster_id` (16 random bytes) and `expire_default` only
+    count in the first Lead of an empty cluster. `grace_ms`: leases that would end sooner are extended to clock +
+    grace_ms, once per hand-out. `addresses` are used for members whose address is not known yet.
     """
 
     node: str
@@ -84,6 +92,7 @@ class Lead(Struct, array_like=True, tag=7, gc=False, frozen=True):
     cluster_id: bytes
     grace_ms: int
     expire_default: Then = Then.LATER
+    addresses: tuple[Address, ...] = ()
 
 
 class CloneBegin(Struct, array_like=True, tag=8, gc=False, frozen=True):
@@ -106,8 +115,49 @@ class CloneEnd(Struct, array_like=True, tag=10, gc=False, frozen=True):
     clone: int
 
 
+class AddLearner(Struct, array_like=True, tag=11, gc=False, frozen=True):
+    """`node` joins the cluster, at first without a vote (EXTENSIONS.md 15). `peer` and `client` are as in Address."""
+
+    node: str
+    peer: str
+    client: str
+
+
+class PromoteLearner(Struct, array_like=True, tag=12, gc=False, frozen=True):
+    """The learner `node` becomes a voter, if the voters are still those of `configuration`."""
+
+    node: str
+    configuration: int
+
+
+class RemoveMember(Struct, array_like=True, tag=13, gc=False, frozen=True):
+    """`node` leaves the cluster: a voter if the voters are still those of `configuration`, the learner in any case."""
+
+    node: str
+    configuration: int
+
+
+class SwitchService(Struct, array_like=True, tag=14, gc=False, frozen=True):
+    """The whole service goes online or offline, whoever leads."""
+
+    online: bool
+
+
 Operation = (
-    Put | Get | Done | Later | Return | Tick | Lead | CloneBegin | CloneChunk | CloneEnd
+    Put
+    | Get
+    | Done
+    | Later
+    | Return
+    | Tick
+    | Lead
+    | CloneBegin
+    | CloneChunk
+    | CloneEnd
+    | AddLearner
+    | PromoteLearner
+    | RemoveMember
+    | SwitchService
 )
 
 

@@ -35,7 +35,7 @@ class Finished(Struct, gc=False, frozen=True):
 
 
 class Accepted(Struct, gc=False, frozen=True):
-    """Later, Return, Tick, Lead, CloneBegin, CloneChunk, CloneEnd: executed."""
+    """Later, Return, Tick, Lead, the operations of CLONE, PromoteLearner, RemoveMember, SwitchService: executed."""
 
 
 class NotFound(Struct, gc=False, frozen=True):
@@ -46,4 +46,39 @@ class InvalidSnapshot(Struct, gc=False, frozen=True):
     """CloneChunk, CloneEnd: the collected bytes are not a snapshot; nothing was changed."""
 
 
-Reply = Stored | Handed | Empty | Finished | Accepted | NotFound | InvalidSnapshot
+class Joined(Struct, gc=False, frozen=True):
+    """AddLearner: the node is the learner now, with this server id."""
+
+    id: int
+
+
+class NodeExists(Struct, gc=False, frozen=True):
+    """AddLearner: the node is a member already."""
+
+
+class UnknownNode(Struct, gc=False, frozen=True):
+    """RemoveMember: the node is no member."""
+
+
+class LastNode(Struct, gc=False, frozen=True):
+    """RemoveMember: the node is the only voter."""
+
+
+class ChangeInProgress(Struct, gc=False, frozen=True):
+    """AddLearner, PromoteLearner, RemoveMember: another change came first, or has not ended yet."""
+
+
+Reply = (
+    Stored
+    | Handed
+    | Empty
+    | Finished
+    | Accepted
+    | NotFound
+    | InvalidSnapshot
+    | Joined
+    | NodeExists
+    | UnknownNode
+    | LastNode
+    | ChangeInProgress
+)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 
 class Servers:
-    """The ids of all nodes."""
+    """The ids of all members."""
 
     __slots__ = ("ids", "max_id")
 
@@ -19,15 +19,26 @@ class Servers:
         self.max_id = 0         # no id beyond this one was ever given
 
     def lead(self, leader: str, members: Sequence[str]) -> None:
-        """`leader` leads: its id becomes the smallest. Nodes without an id get one, the first leader the very first."""
-        if not self.ids:
-            self._renew(leader)
-        for name in sorted({*members, leader}.difference(self.ids)):
-            self._renew(name)
-        for number, name in sorted((number, name) for name, number in self.ids.items()):
-            if number < self.ids[leader]:
-                self._renew(name)
+        """`leader` leads: its id becomes the smallest. When there are no ids yet it gets the first, then the `members`.
 
-    def _renew(self, name: str) -> None:
+        A leader that was removed, and leads until another one is elected, has no id and changes none.
+        """
+        if not self.ids:
+            self.renew(leader)
+            for name in members:
+                if name != leader:
+                    self.renew(name)
+        if leader in self.ids:
+            for number, name in sorted((number, name) for name, number in self.ids.items()):
+                if number < self.ids[leader]:
+                    self.renew(name)
+
+    def renew(self, name: str) -> int:
+        """A new id for this node, past all others; returns it."""
         self.max_id += 1
         self.ids[name] = self.max_id
+        return self.max_id
+
+    def forget(self, name: str) -> None:
+        """This node is no member any more; it must have been one."""
+        del self.ids[name]

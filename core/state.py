@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from core.items import Items
 from core.job import Job, RunningJob
 from core.leases import Leases
+from core.membership import Membership
 from core.operations import Then
 from core.queues import Queue, Queues
 from core.servers import Servers
@@ -33,8 +34,10 @@ class State:
         "items",
         "leader",
         "leases",
+        "membership",
         "next_id",
         "next_seq",
+        "online",
         "put_item",
         "queues",
         "running",
@@ -49,7 +52,9 @@ class State:
         self.clock_ms = 0                           # replicated time, never goes back
         self.cluster_id: bytes | None = None        # of the first Lead
         self.expire_default = Then.LATER            # of the first Lead
-        self.servers = Servers()
+        self.membership = Membership()              # none before the first Lead
+        self.servers = Servers()                    # the same names as in the membership
+        self.online = True                          # the service as a whole, see SwitchService
         self.next_id = 1
         self.next_seq = 1
         self.queues = Queues()
@@ -135,9 +140,9 @@ class State:
     def adopt(self, other: State) -> None:
         """Replace the jobs by those of a restored snapshot (CLONE, DECISIONS.md 4).
 
-        What belongs to this cluster stays: its index, term, clock, server ids, cluster id and expire default. Counters
-        only grow. A running job of another cluster whose id may have been issued here gets no chance to be mistaken for
-        that one: it waits again, at its old place.
+        What belongs to this cluster stays: its index, term, clock, members, server ids, cluster id, expire default and
+        whether it is online. Counters only grow. A running job of another cluster whose id may have been issued here
+        gets no chance to be mistaken for that one: it waits again, at its old place.
         """
         if other.cluster_id is None or other.cluster_id != self.cluster_id:
             issued = [number for number in other.running if number < self.next_id]

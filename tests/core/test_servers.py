@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core import Lead, Machine
-from tests.core.logs import LAW, MEMBERS, lead, restored, run, snapshot_of
+from core import AddLearner, Joined, Lead, Machine, PromoteLearner, RemoveMember
+from tests.core.logs import LAW, MEMBERS, ask, lead, restored, run, snapshot_of
 
 
 def elect(machine: Machine, node: str, members: tuple[str, ...] = ("a", "b", "c")) -> dict[str, int]:
@@ -38,13 +38,44 @@ def test_same_leader_again_changes_nothing() -> None:
 def test_new_member_gets_the_next_id() -> None:
     machine = Machine()
     elect(machine, "a")
-    assert elect(machine, "a", ("a", "b", "c", "d")) == {"a": 1, "b": 2, "c": 3, "d": 4}
+    assert ask(machine, AddLearner("d", "", "")) == [Joined(4)]
+    assert elect(machine, "a") == {"a": 1, "b": 2, "c": 3, "d": 4}
+    elect(machine, "b")                                             # a gets 5
+    ask(machine, RemoveMember("d", 0))
+    assert ask(machine, AddLearner("e", "", "")) == [Joined(6)]
+
+
+def test_members_told_by_a_later_leader_get_no_id() -> None:
+    machine = Machine()
+    elect(machine, "a")
+    assert elect(machine, "b", ("b", "x")) == {"b": 2, "c": 3, "a": 4}
+
+
+def test_id_of_a_removed_member_is_forgotten_and_never_given_again() -> None:
+    machine = Machine()
+    elect(machine, "a")
+    ask(machine, RemoveMember("c", 0))
+    assert machine.server_ids == {"a": 1, "b": 2}
+    assert ask(machine, AddLearner("c", "", "")) == [Joined(4)]
+
+
+def test_leader_that_was_removed_changes_no_id() -> None:
+    machine = Machine()
+    elect(machine, "a")
+    ask(machine, RemoveMember("a", 0))
+    assert elect(machine, "a") == {"b": 2, "c": 3}
+    assert elect(machine, "c") == {"c": 3, "b": 4}
+
+
+def test_leader_outside_its_own_members_is_one() -> None:
+    assert elect(Machine(), "d") == {"d": 1, "a": 2, "b": 3, "c": 4}
 
 
 def test_new_member_that_leads_is_the_minimum() -> None:
     machine = Machine()
     elect(machine, "a")
-    ids = elect(machine, "d", ("a", "b", "c", "d"))
+    ask(machine, AddLearner("d", "", ""), PromoteLearner("d", 0))
+    ids = elect(machine, "d")
     assert ids == {"d": 4, "a": 5, "b": 6, "c": 7}
 
 

@@ -13,11 +13,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from hashlib import blake2b
+from typing import Any
 
 import msgspec
 
+from core.format1 import Frame1, Head1
 from core.job import RunningJob
-from core.operations import Then
+from core.membership import Membership
+from core.operations import Address, Then
 from core.snapshot import (
     CHECKSUM_BYTES,
     FORMAT,
@@ -34,7 +37,11 @@ from core.snapshot import (
 )
 from core.state import State
 
-_decoder = msgspec.msgpack.Decoder(Frame)
+# The frames of each format.
+_DECODERS: dict[int, msgspec.msgpack.Decoder[Any]] = {
+    1: msgspec.msgpack.Decoder(Frame1),
+    FORMAT: msgspec.msgpack.Decoder(Frame),
+}
 
 # Counters of a foreign snapshot leave room to count on for ever.
 FOREIGN_COUNTER_MAX = 1 << 62
@@ -61,6 +68,7 @@ class Reader:
         self._buffer = bytearray()
         self._digest = blake2b(digest_size=CHECKSUM_BYTES)
         self._builder = _Builder(foreign)
+        self._decoder = _DECODERS[FORMAT]       # of the snapshot's own format when that is known
         # What is read next, and its size. A plain function: a bound method would tie the reader, and the state in it,
         # into a cycle that only the garbage collector could free.
         self._step: Callable[[Reader, bytes], None] = Reader._prologue
@@ -94,8 +102,9 @@ class Reader:
         if not piece.startswith(MAGIC):
             raise SnapshotError("not a snapshot: the magic is missing")
         number = int.from_bytes(piece[len(MAGIC) :], "big")
-        if number != FORMAT:
-            raise SnapshotError(f"snapshot of format {number}; this version reads format {FORMAT}")
+        if number not in _DECODERS:
+            raise SnapshotError(f"snapshot of format {number}; this version reads formats 1 to {FORMAT}")
+        self._decoder = _DECODERS[number]
         self._step, self._size = Reader._length, 4
 
     def _length(self, piece: bytes) -> None:
@@ -105,10 +114,10 @@ class Reader:
     def _frame(self, piece: bytes) -> None:
         self._digest.update(piece)
         try:
-            frame = _decoder.decode(piece)
+            frame = self._decoder.decode(piece)
         except (msgspec.MsgspecError, ValueError) as error:
             raise SnapshotError(f"bad frame in snapshot: {error}") from None
-        self._builder.add(frame)
+        self._builder.add(frame.upgraded() if type(frame) is Head1 else frame)
         if isinstance(frame, End):
             self._step, self._size = Reader._checksum, CHECKSUM_BYTES
         else:
@@ -175,10 +184,22 @@ class _Builder:
         _check(numbers == sorted(set(numbers)), "server ids do not rise")
         _check(len(state.servers.ids) == len(numbers), "two ids of one server")
         _check(not numbers or 0 < numbers[0] <= numbers[-1] <= head.max_id, "server id out of range")
+        self._add_members(head)
         _check(head.expire_default is not Then.DEFAULT, "expire default is not given")
         counters = (head.next_id, head.next_seq, head.next_item)
         _check(min(counters) > 0, "counter is zero")
         _check(not self._foreign or max(counters) <= FOREIGN_COUNTER_MAX, "counter is absurd")
+
+    def _add_members(self, head: Head) -> None:
+        names = [name for name, _, _ in head.members]
+        _check(names == sorted(set(names)), "members are not in order")
+        _check(names == sorted(self.state.servers.ids), "members and servers are not the same")
+        addresses = {name: Address(name, peer, client) for name, peer, client in head.members}
+        membership = Membership(addresses, head.learner, head.configuration)
+        _check(head.learner is None or head.learner in addresses, "learner is no member")
+        _check(not addresses or bool(membership.voters), "no member is a voter")
+        self.state.membership = membership
+        self.state.online = head.online
 
     def _add_waiting(self, frame: Waiting) -> None:
         if frame.queue != self._queue:

@@ -10,8 +10,8 @@ they will be handed out; Running, in rising id; Clone and its Chunks, when a CLO
 cut into several frames. The frames are types of their own, so that the classes of the state can change while the bytes
 stay.
 
-To change the layout: raise FORMAT, keep reading the old numbers in restore.py, add a snapshot of the old format to the
-tests.
+To change the layout: raise FORMAT, keep reading the old numbers (format1.py shows how, restore.py has the table), add a
+snapshot of the old format to the tests.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from core.operations import Then
 from core.state import State
 
 MAGIC = b"PQRAFT1\n"
-FORMAT = 1
+FORMAT = 2
 CHECKSUM_BYTES = 32
 
 CHUNK_BYTES = 256 << 10             # a chunk is yielded when it has this size
@@ -59,6 +59,10 @@ class Head(Struct, array_like=True, tag="head", forbid_unknown_fields=True):
     next_id: Counter
     next_seq: Counter
     next_item: Counter
+    members: list[tuple[str, str, str]]     # name, peer, client, in name order
+    learner: str | None
+    configuration: Counter
+    online: bool
 
 
 WaitingRow = tuple[int, Counter, str | None, bytes]     # priority, seq, item, data
@@ -164,6 +168,10 @@ def _head(state: State) -> Head:
         next_id=state.next_id,
         next_seq=state.next_seq,
         next_item=state.items.next_item,
+        members=[(one.name, one.peer, one.client) for one in state.membership.addresses.values()],
+        learner=state.membership.learner,
+        configuration=state.membership.configuration,
+        online=state.online,
     )
 
 

@@ -134,8 +134,9 @@ def test_bytes_behind_the_end_are_refused(small: bytes, machine: Machine) -> Non
     refuse(machine, small + small, "behind the end")
 
 
-def test_newer_format_is_refused_with_its_number(machine: Machine) -> None:
-    refuse(machine, forged(number=FORMAT + 1), f"format {FORMAT + 1}; this version reads format {FORMAT}")
+@pytest.mark.parametrize("number", [FORMAT + 1, 0, 2**32 - 1])
+def test_unknown_format_is_refused_with_its_number_and_ours(machine: Machine, number: int) -> None:
+    refuse(machine, forged(number=number), f"format {number}; this version reads formats 1 to {FORMAT}$")
 
 
 @pytest.mark.parametrize("data", [b"", b"PQRAFT", b"\0" * 100, b"GET / HTTP/1.1\r\n\r\n", MAGIC * 10])
@@ -150,7 +151,8 @@ def test_huge_length_of_a_frame_needs_no_memory(machine: Machine) -> None:
 # --- well-made bytes with a wrong meaning
 
 LATER = Then.LATER.value
-HEAD: list[Any] = ["head", 9, 1, "n1", 1000, b"id", LATER, [["n1", 1], ["n2", 2]], 2, 10, 20, 5]
+HEAD_1: list[Any] = ["head", 9, 1, "n1", 1000, b"id", LATER, [["n1", 1], ["n2", 2]], 2, 10, 20, 5]
+HEAD: list[Any] = [*HEAD_1, [["n1", "h:1", "h:2"], ["n2", "", ""]], None, 3, False]
 WAITING: list[Any] = ["waiting", "q", [[0, 3, None, b"a"], [0, 4, "x", b"b"]]]
 RUNNING: list[Any] = [
     "running",
@@ -165,6 +167,12 @@ FORMAT_1 = bytes.fromhex(
     "0000001b93a777616974696e67a17192940003c0c40161940004a178c401620000002792a772756e6e696e67929901a17100"
     "01c0c40163cd05dc01c29902a1720002a178c40164c001c30000000793a3656e64020294df246f650ceba9ca54fef6e3ae6c"
     "52a6511b6d2e5dae64b049246cdcd7a8d8"
+)
+FORMAT_2 = bytes.fromhex(
+    "505152414654310a000000020000003adc0010a4686561640901a26e31cd03e8c4026964019292a26e310192a26e3202020a"
+    "14059293a26e31a3683a31a3683a3293a26e32a0a0c003c20000001b93a777616974696e67a17192940003c0c40161940004"
+    "a178c401620000002792a772756e6e696e67929901a1710001c0c40163cd05dc01c29902a1720002a178c40164c001c30000"
+    "000793a3656e640202e73fd8f4af343ec7210d7bbb47e198cd48e28722c06a451ff4d624886b99151e"
 )
 
 
@@ -189,8 +197,19 @@ def test_forged_snapshot_is_right_as_it_stands() -> None:
     assert snapshot_of(machine) == forged(HEAD, WAITING, RUNNING, END)
 
 
-def test_snapshot_of_format_1_is_read_and_written_as_ever() -> None:
-    assert snapshot_of(restored(FORMAT_1)) == FORMAT_1 == forged(HEAD, WAITING, RUNNING, END)
+def test_snapshot_of_format_2_is_read_and_written_as_ever() -> None:
+    assert snapshot_of(restored(FORMAT_2)) == FORMAT_2 == forged(HEAD, WAITING, RUNNING, END)
+
+
+def test_snapshot_of_format_1_is_read_as_ever() -> None:
+    members = [["n1", "", ""], ["n2", "", ""]]
+    assert forged(HEAD_1, WAITING, RUNNING, END, number=1) == FORMAT_1
+    assert snapshot_of(restored(FORMAT_1)) == forged([*HEAD_1, members, None, 0, True], WAITING, RUNNING, END)
+
+
+@pytest.mark.parametrize("head", [HEAD, changed(HEAD_1, 7, [["n1", 1], ["n1", 2]]), HEAD_1[:-1]])
+def test_format_1_is_read_as_strictly(machine: Machine, head: list[Any]) -> None:
+    refuse(machine, forged(head, ["end", 0, 0], number=1))
 
 
 @pytest.mark.parametrize(
@@ -227,6 +246,16 @@ def test_snapshot_of_format_1_is_read_and_written_as_ever() -> None:
         "server twice": (changed(HEAD, 7, [["n1", 1], ["n1", 2]]), ["end", 0, 0]),
         "server id zero": (changed(HEAD, 7, [["n1", 0], ["n2", 1]]), ["end", 0, 0]),
         "server id past the greatest": (changed(HEAD, 8, 1), ["end", 0, 0]),
+        "no members": (changed(HEAD, 12, []), ["end", 0, 0]),
+        "fewer members than servers": (changed(HEAD, 12, [["n1", "", ""]]), ["end", 0, 0]),
+        "member without a server id": (changed(HEAD, 12, [["n1", "", ""], ["n3", "", ""]]), ["end", 0, 0]),
+        "members out of order": (changed(HEAD, 12, [["n2", "", ""], ["n1", "", ""]]), ["end", 0, 0]),
+        "member twice": (changed(HEAD, 12, [["n1", "", ""], ["n1", "", ""], ["n2", "", ""]]), ["end", 0, 0]),
+        "member without addresses": (changed(HEAD, 12, [["n1"], ["n2"]]), ["end", 0, 0]),
+        "learner that is no member": (changed(HEAD, 13, "n3"), ["end", 0, 0]),
+        "learner alone": ([*HEAD[:7], [["n1", 1]], 2, 10, 20, 5, [["n1", "", ""]], "n1", 0, True], ["end", 0, 0]),
+        "negative configuration": (changed(HEAD, 14, -1), ["end", 0, 0]),
+        "online is no truth value": (changed(HEAD, 15, 1), ["end", 0, 0]),
         "jobs out of order": (HEAD, waiting([0, 4, None, b""], [0, 3, None, b""]), ["end", 2, 0]),
         "priorities out of order": (HEAD, waiting([0, 3, None, b""], [1, 4, None, b""]), ["end", 2, 0]),
         "same place twice": (HEAD, waiting([0, 3, None, b""], [0, 3, None, b""]), ["end", 2, 0]),

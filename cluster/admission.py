@@ -41,32 +41,21 @@ class Admission:
     def found(self) -> None:
         """Become a voter when all members are known to be empty."""
         context = self._context
-        if context.journal.voter or not context.journal.empty:
+        if context.journal.voter or not context.journal.empty or not context.quorum.member:
             return
         # What a member said since this process started is enough, however old: had this node ever acknowledged
         # anything, a majority would not have been empty after that.
-        if all(peer.info is not None and peer.info.empty for peer in context.peers.values()):
+        if all(peer.info is not None and peer.info.empty for peer in context.quorum.peers()):
             log.info("all members are empty: this is a new cluster")
             context.journal.set_voter()
             self._elections.leader_lost()       # there is none: no need to wait for it
-
-    def lost_its_disk(self, peer: Peer, journal: bytes) -> bool:
-        """Leader: has this peer another journal now than the one that acknowledged entries in this term?
-
-        The library never lowers what it believes a peer to hold, so the caller must end this leadership.
-        """
-        context = self._context
-        return (
-            peer.journal not in (b"", journal) and context.leads()
-            and peer.term == context.replica.term and peer.credited > 1     # entry 1 is the same in every log
-        )
 
     def tick(self) -> None:
         """Leader: admit peers that have caught up."""
         context = self._context
         if not context.leads():
             return
-        for peer in context.peers.values():
+        for peer in context.quorum.peers():
             if not peer.up or peer.info is None or peer.info.voter:
                 peer.admit_target = None
             elif peer.admit_target is None:
@@ -83,12 +72,13 @@ class Admission:
             context.adopt_term(peer, context.replica.term + 1)
 
     def _leads_without(self, newcomer: Peer) -> bool:
+        quorum = self._context.quorum
         proofs = sum(
-            1 for peer in self._context.peers.values()
+            1 for peer in quorum.peers()
             if peer is not newcomer and peer.info is not None and peer.info.voter
             and peer.term == self._context.replica.term and peer.proof > newcomer.admit_after
         )
-        return 1 + proofs >= self._context.majority
+        return quorum.member + proofs >= quorum.majority
 
     def admitted(self, peer: Peer, message: Admit) -> None:
         """Follower: the leader says that we may vote again."""

@@ -10,7 +10,32 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from core import Effects, Machine, Operation, Reply
+from core import (
+    Accepted,
+    ChangeInProgress,
+    Effects,
+    Joined,
+    LastNode,
+    Machine,
+    NodeExists,
+    Operation,
+    Reply,
+    UnknownNode,
+)
+
+
+class NotLeader(Exception):  # noqa: N818  (the field's word for it)
+    """This node cannot execute what only a leader can: it was surely not executed."""
+
+
+class OutcomeUnknown(Exception):  # noqa: N818
+    """Nobody knows whether it was or will be executed."""
+
+
+class NotPossible(Struct, frozen=True):
+    """An administrative command that would do harm or cannot succeed now; `word` says why in one word."""
+
+    word: str
 
 
 class Pending(Protocol):
@@ -48,7 +73,7 @@ class NodeStatus(Struct, frozen=True):
     server_id: int | None
     name: str
     client: str                 # "host:port" clients dial
-    role: str                   # LEADER, FOLLOWER, CANDIDATE or DOWN
+    role: str                   # LEADER, FOLLOWER, CANDIDATE, LEARNER (counts for nothing yet) or DOWN
     online: bool | None
     term: int | None
     applied: int | None         # index of the last applied log entry
@@ -101,3 +126,33 @@ class Cluster(Protocol):
 
     async def export_snapshot(self, path: Path) -> None:
         """Write the applied state to a new file at `path`, without stopping the loop; raises OSError."""
+
+    async def add_node(self, name: str, peer: str, client: str) -> Joined | NodeExists | ChangeInProgress:
+        """CLUSTER ADD: `name` gets the log from now on, and counts as soon as it has caught up.
+
+        `peer` and `client` are its addresses ("host:port"). Raises NotLeader and OutcomeUnknown.
+        """
+
+    async def remove_node(
+        self, name: str,
+    ) -> Accepted | UnknownNode | LastNode | ChangeInProgress | NotPossible:
+        """CLUSTER REMOVE: `name` counts no more; when this returns, a majority of the others knows that.
+
+        NotPossible("quorum"): too few of those that would remain are running. Raises NotLeader and OutcomeUnknown.
+        """
+
+    async def transfer(self, name: str | None) -> NodeStatus | NotPossible:
+        """CLUSTER TRANSFER: hand leadership to this node, or to the one that is best prepared. Returns the new leader.
+
+        Words of NotPossible: unknown, learner, down, offline, behind, clock (more than ten minutes fast), alone,
+        timeout. Raises NotLeader.
+        """
+
+    async def switch_service(self, online: bool) -> None:
+        """CLUSTER OFFLINE and ONLINE: the lasting switch of the whole service. Raises NotLeader and OutcomeUnknown."""
+
+    async def compact(self) -> int:
+        """CLUSTER SNAPSHOT: write a snapshot on this node and cut its log; returns the snapshot's index.
+
+        Raises OSError when it cannot be written.
+        """

@@ -96,14 +96,12 @@ class Sender:
         reset = ack.reset and ack.epoch == peer.epoch
         if reset:
             peer.new_epoch()                    # further rejections of the same run are stale
-        success = ack.success and not ack.reset
-        if success:
-            peer.match = max(peer.match, ack.next_index - 1)
-            peer.credited = max(peer.credited, peer.match)
+        if ack.success and not ack.reset:
+            peer.match = max(peer.match, ack.next_index - 1)        # counted by quorum.py
         if ack.snapshot is not None:
             self._transfers.finished(peer, ack.snapshot, accepted=ack.success)
-        self._tell(peer, ack.next_index, reset=reset, success=success)
         if reset and not peer.choked:
+            self._rewind(peer, ack.next_index)
             self._send_again(peer, ack.next_index)
         self._unchoke(peer)
 
@@ -117,9 +115,10 @@ class Sender:
                 "prevLogTerm": term, "entries": journal[next_index - journal.first_index:],
             })
 
-    def _tell(self, peer: Peer, next_index: int, *, reset: bool, success: bool) -> None:
+    def _rewind(self, peer: Peer, next_index: int) -> None:
+        """Let the library go on from another entry than it thought."""
         self._context.deliver(peer.node, {
-            "type": "next_node_idx", "next_node_idx": next_index, "reset": reset, "success": success,
+            "type": "next_node_idx", "next_node_idx": next_index, "reset": True, "success": False,
         })
 
     def _choke(self, peer: Peer) -> None:
@@ -134,8 +133,9 @@ class Sender:
             return
         peer.choked = False
         self._connected(peer.node)
-        if self._context.leads() and peer.high is not None:
-            self._tell(peer, peer.high[0] + 1, reset=True, success=False)
+        known = peer.match if peer.high is None else peer.high[0]
+        if self._context.leads() and known:
+            self._rewind(peer, known + 1)
 
     def beat(self, peer: Peer) -> None:
         """A heartbeat of the guard's own, for a peer to which the library sends nothing now."""

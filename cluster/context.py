@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cluster.journal import Journal
 from cluster.library import PeerNode, Replica
 from cluster.messages import Info, Message
+
+if TYPE_CHECKING:
+    from cluster.quorum import Quorum
 
 
 class Network(Protocol):
@@ -25,22 +28,22 @@ class Peer:
     """One other node: what this node knows of it on the present connection."""
 
     __slots__ = (
-        "admit_after", "admit_target", "beat_at", "choked", "credited", "epoch", "high", "info", "info_at", "journal",
-        "match", "name", "node", "proof", "receiving", "sending", "term", "told_at", "up",
+        "admit_after", "admit_target", "beat_at", "choked", "epoch", "high", "info", "info_at", "leaves_at",
+        "leaving", "match", "name", "node", "proof", "receiving", "sending", "term", "told_at", "up",
     )
 
     def __init__(self, node: PeerNode) -> None:
         self.node = node
         self.name: str = node.id
         self.up = False
+        self.leaving = False                    # it is no member any more; its connection is kept
+        self.leaves_at = 0.0                    # until then
         self.info: Info | None = None           # the last it said of itself; kept when the connection is lost
-        self.journal = b""                      # names the memory that it has on this connection
         self.info_at = 0.0                      # our clock then, seconds
         self.term = -1                          # the leadership that the fields below speak of
         self.epoch = 0                          # rises with each connection, leadership and reset of the peer's log
         self.high: tuple[int, int] | None = None    # (index, term) of the last entry sent in this epoch
         self.match = 0                          # our log and the peer's are equal up to this index, on this connection
-        self.credited = 0                       # up to here the library believes so, in this term whatever happens
         self.proof = float("-inf")              # when we sent the newest message of this term that it answered
         self.told_at = float("-inf")            # when it was last sent an Append
         self.beat_at = 0.0                      # when the guard itself last sent it a heartbeat
@@ -54,7 +57,7 @@ class Peer:
         """Begin a leadership of our own: nothing of an earlier one counts any more."""
         if self.term != term:
             self.term = term
-            self.match = self.credited = 0
+            self.match = 0
             self.proof = float("-inf")
             self.admit_target = None
             self.new_epoch()
@@ -66,20 +69,20 @@ class Peer:
 
 
 class Context:
-    """Shared by the parts of the guard; `replica` is set by Guard.bind before anything runs."""
+    """Shared by the parts of the guard; `replica` is set by Guard.bind before anything runs, `quorum` by the guard."""
 
     replica: Replica
+    quorum: Quorum
 
-    def __init__(self, name: str, peers: list[Peer], journal: Journal, network: Network, rng: random.Random) -> None:
+    def __init__(self, name: str, journal: Journal, network: Network, rng: random.Random) -> None:
         self.name = name
-        self.peers = {peer.name: peer for peer in peers}
+        self.peers: dict[str, Peer] = {}
         self.journal = journal
         self.network = network
         self.rng = rng
         self.now = 0.0                          # monotonic seconds, set at the start of each turn
         self.handed_over = -1                   # the last term in which we asked another node to take over,
         self.handed_over_at = 0.0               # and when
-        self.majority = (len(peers) + 1) // 2 + 1
         self.deliver: Callable[[PeerNode | None, dict[str, Any]], None] = lambda node, message: None
 
     def send(self, peer: Peer, message: Message) -> None:

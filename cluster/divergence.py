@@ -11,11 +11,15 @@ from __future__ import annotations
 import logging
 from collections import Counter, deque
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from cluster.errors import FailStop
 from core import Reply
+
+if TYPE_CHECKING:
+    from cluster.quorum import Quorum
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -68,9 +72,9 @@ class Chain:
 class Comparison:
     """What the others say of their chains, held against ours."""
 
-    def __init__(self, chain: Chain, majority: int) -> None:
+    def __init__(self, chain: Chain, quorum: Quorum) -> None:
         self._chain = chain
-        self._majority = majority
+        self._quorum = quorum
         self._claims: dict[int, dict[str, bytes]] = {}      # index -> node -> value
         self._complained = 0
 
@@ -85,8 +89,9 @@ class Comparison:
             del self._claims[min(self._claims)]
         if value == mine:
             return
-        against = Counter(claim for claim in claims.values() if claim != mine)
-        if max(against.values()) >= self._majority:
+        voters = self._quorum.voters
+        against = Counter(claim for name, claim in claims.items() if claim != mine and name in voters)
+        if max(against.values(), default=0) >= self._quorum.majority:
             raise Diverged(f"this node differs from a majority of the others at entry {index}: stop it, keep a copy of "
                            "its data directory for the developers, empty it and start the node again")
         if index != self._complained:

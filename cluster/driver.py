@@ -21,10 +21,11 @@ from cluster.guard import Guard
 from cluster.journal import Journal
 from cluster.leadership import Leadership
 from cluster.library import PeerNode, Replica, check_version
+from cluster.membership import Members
 from cluster.messages import WIRE_FORMAT, Hello, Info, Message
 from cluster.settings import Settings
 from cluster.snapshots import SnapshotStore
-from core import Applied, Effects, Machine, decode_entry
+from core import Applied, Effects, Machine, Membership, decode_entry
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -36,7 +37,13 @@ COMPACT_ENTRIES = 200_000       # or when it has so many entries, however small:
 
 
 class Outbox(Network, Protocol):
-    """A network whose messages leave when the driver says so."""
+    """A network whose messages leave when the driver says so, and which the driver tells whom to connect to."""
+
+    def add_peer(self, name: str, address: str) -> None:
+        """Connect to this node from now on. `address`: "host:port", "" when nobody knows it."""
+
+    def drop_peer(self, name: str) -> None:
+        """Have no connection to this node from now on."""
 
     def flush_appends(self) -> None:
         """Let Append, Heartbeat and SnapshotChunk messages leave."""
@@ -65,6 +72,9 @@ class Driver:
         self.journal = journal
         self.store = store
         self.chain = store.chain
+        self.members = Members(settings, machine)
+        self._followed: Membership | None = None        # what the guard was told last
+        self._linked: dict[str, str] = {}               # peers of the network, and their addresses
         self._network = network
         self._listener = listener
         self._clock = clock
@@ -72,10 +82,9 @@ class Driver:
         self._info_role = ""
         self.full = False
         self.inbox: list[tuple[str, Hello | Message | None]] = []
-        others = [PeerNode(member.name) for member in settings.members if member.name != settings.name]
-        self.guard = Guard(settings, others, journal, store, network, rng)
+        self.guard = Guard(settings, journal, store, network, rng)
         self.replica = Replica(
-            PeerNode(settings.name), others,
+            PeerNode(settings.name),
             transport=self.guard, journal=journal, snapshots=store, dump_path=store.newest_path(),
             monotonic=clock.monotonic,
             heartbeat_s=settings.heartbeat_ms / 1000,
@@ -83,9 +92,9 @@ class Driver:
             apply=self._apply,
         )
         self.guard.bind(self.replica)
-        self._comparison = Comparison(store.chain, self.guard.context.majority)
+        self._comparison = Comparison(store.chain, self.guard.quorum)
         self.leadership = Leadership(
-            settings, machine, self.replica, self.guard, clock, self._effects, listener.serving_changed,
+            settings, machine, self.members, self.replica, self.guard, clock, self._effects, listener.serving_changed,
         )
         if settings.bootstrap:
             self.guard.admission.bootstrap()
@@ -95,6 +104,7 @@ class Driver:
         self.replica.tick()
         if self.store.load_error is not None:
             raise self.store.load_error
+        self._follow_membership(self._clock.monotonic())
         if self.replica.applied_index < self.journal.first_index:
             raise FailStop("the journal does not reach back to the snapshot: empty this node's data directory, "
                            "it will be brought up to date by the others")
@@ -106,10 +116,13 @@ class Driver:
         self.guard.context.now = now
         inbox, self.inbox = self.inbox, []
         for name, event in inbox:
-            self._take(name, event)
+            if name in self.guard.context.peers:
+                self._take(name, event)
+        self._follow_membership(now)            # a snapshot may have brought another
         self.leadership.judge(now)
         self.guard.tick(now)
         self.replica.tick()
+        self._follow_membership(now)
         self.leadership.proposer.expire(now)
         if self.leadership.proposer.failure is not None:
             raise FailStop("a listener failed") from self.leadership.proposer.failure
@@ -130,8 +143,31 @@ class Driver:
         if self.inbox or self.leadership.proposer.ready:
             return True
         # A lone node commits in the turn after the one that synced; no answer of a peer will come to remind it.
-        alone = self.replica.is_leader and not self.guard.context.peers
+        alone = self.replica.is_leader and self.guard.quorum.majority == 1
         return alone and self.replica.applied_index < self.journal.last_index
+
+    def _follow_membership(self, now: float) -> None:
+        """Count whom the applied membership names, and have connections to all members."""
+        guard, members = self.guard, self.members
+        for name in guard.departed():
+            self._unlink(name)
+        if self.machine.membership is self._followed or (self.replica.is_leader and not members.belongs):
+            return                              # a removed leader counts as before (membership.py)
+        self._followed = self.machine.membership
+        peers = [name for name in members.names if name != self.settings.name]
+        guard.change_members(members.voters, peers, now)
+        if not members.belongs and members.replicated is not None and self.settings.name != members.learner:
+            log.warning("this node is not a member of the cluster any more: it can be stopped")
+        for name in peers:
+            address = members.peer_address(name)
+            if self._linked.get(name) != address:
+                self._unlink(name)
+                self._linked[name] = address
+                self._network.add_peer(name, address)
+
+    def _unlink(self, name: str) -> None:
+        if self._linked.pop(name, None) is not None:
+            self._network.drop_peer(name)
 
     def _take(self, name: str, event: Hello | Message | None) -> None:
         if event is None:
@@ -179,9 +215,9 @@ class Driver:
         """Would a further job lack room here, or on so many others that the rest is no majority?"""
         if self._disk_full():
             return True
-        peers = self.guard.context.peers.values()
-        full = sum(peer.up and peer.info is not None and peer.info.full for peer in peers)
-        return bool(full) and len(peers) + 1 - full < self.guard.context.majority
+        quorum = self.guard.quorum
+        full = sum(peer.up and peer.info is not None and peer.info.full for peer in quorum.peers())
+        return bool(full) and len(quorum.voters) - full < quorum.majority
 
     def info(self) -> Info:
         """What this node says of itself."""
@@ -196,8 +232,15 @@ class Driver:
         journal = self.journal
         return Hello(
             WIRE_FORMAT, self.settings.name, receiver, self.machine.cluster_id or b"", self.settings.version,
-            journal.identity, journal.voter, journal.empty,
+            journal.voter, journal.empty,
         )
+
+    def leader(self) -> str | None:
+        """Name of the leader this node knows of, None when it knows none."""
+        if self.replica.is_leader:
+            return self.settings.name
+        node = self.replica.leader_node
+        return str(node.id) if node is not None and self.guard.elections.leader_alive() else None
 
     def _tell_info(self, now: float) -> None:
         role = self.role()

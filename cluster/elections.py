@@ -34,6 +34,8 @@ class Elections:
         self._round_term = 0
         self._supported: set[str] = set()       # whom we granted a PreVote since we last heard a leader
         self._handover_term = 0                 # elections of this term were asked for by the old leader
+        self._votes: set[str] = set()           # who voted for us
+        self._votes_term = -1                   # in this term
         self._led = False
         self.may_campaign = True                # false while this node is switched offline
         self.refused_up_to = -1                 # no vote in terms up to this one (admission.py)
@@ -77,25 +79,30 @@ class Elections:
         if context.leads():
             self._led = True
             return
+        self._count_votes()
         if self._led or self._deadline is None:
             self._led = False
             self._restart_timer()
-            if not context.peers:
+            if self._alone():
                 self._deadline = context.now    # nobody to wait for
         if self._deadline is None or context.now < self._deadline:
             return
         self._restart_timer()
-        if not context.journal.voter or not self.may_campaign:
+        if not context.journal.voter or not self.may_campaign or not context.quorum.member:
             return
-        if not context.peers:
+        if self._alone():
             self._campaign()
             return
         self._round += 1
         self._granted = {context.name}
         self._round_term = context.replica.term
         question = PreVote(self._round, self._round_term, context.journal.last_index, context.journal.last_term)
-        for peer in context.peers.values():
+        for peer in context.quorum.peers():
             context.send(peer, question)
+
+    def _alone(self) -> bool:
+        """Is this node a majority by itself?"""
+        return self._context.quorum.voters == {self._context.name}
 
     def asked_before(self, peer: Peer, message: PreVote) -> None:
         """Answer a PreVote."""
@@ -104,6 +111,7 @@ class Elections:
             journal.voter
             and not context.leads()
             and not self.leader_alive()
+            and not peer.leaving
             and message.term >= max(context.replica.term, self.refused_up_to)
             and (message.last_term, message.last_index) >= (journal.last_term, journal.last_index)
         )
@@ -125,7 +133,7 @@ class Elections:
             and not context.leads()
         ):
             self._granted.add(peer.name)
-            if len(self._granted) >= context.majority:
+            if self._majority(self._granted):
                 self._granted = None
                 self._campaign()
 
@@ -135,14 +143,16 @@ class Elections:
         log.info("starting an election after term %d", replica.term)
         self._context.deliver(replica.leader_node, {"type": "timeout_now", "term": replica.term})
 
-    def library_asks(self, peer: Peer, term: int, last_index: int, last_term: int) -> None:
-        """The library, as a candidate, asks for a vote."""
-        self._context.send(peer, RequestVote(term, last_index, last_term, term == self._handover_term))
+    def library_asks(self, term: int, last_index: int, last_term: int) -> None:
+        """The library, as a candidate, asks for votes."""
+        self._votes, self._votes_term = {self._context.name}, term
+        for peer in self._context.quorum.peers():
+            self._context.send(peer, RequestVote(term, last_index, last_term, term == self._handover_term))
 
     def asked(self, peer: Peer, message: RequestVote) -> None:
         """Pass a request for a vote to the library, unless this node must not vote or has not been asked before."""
         context = self._context
-        if not context.journal.voter or message.term <= self.refused_up_to:
+        if not context.journal.voter or message.term <= self.refused_up_to or peer.leaving:
             return
         if peer.name not in self._supported and not message.handover:
             return
@@ -152,13 +162,25 @@ class Elections:
         })
 
     def vote_received(self, peer: Peer, message: Vote) -> None:
-        """Pass a vote to the library, which counts it if it is of its present candidacy."""
-        self._context.deliver(peer.node, {"type": "response_vote", "term": message.term})
+        """A vote arrived; those of an earlier candidacy do not count."""
+        if message.term == self._votes_term:
+            self._votes.add(peer.name)
+            self._count_votes()
+
+    def _count_votes(self) -> None:
+        if self._votes_term == self._context.replica.term and self._majority(self._votes):
+            self._votes_term = -1
+            self._context.quorum.elected(self._context.replica.term)
+
+    def _majority(self, names: set[str]) -> bool:
+        quorum = self._context.quorum
+        return len(names & quorum.voters) >= quorum.majority
 
     def handed_over(self, peer: Peer, message: TimeoutNow) -> None:
         """The leader asks this node to take over."""
         replica = self._context.replica
         from_leader = message.term == replica.term and replica.leader_node is peer.node
-        if from_leader and self._context.journal.voter and self.may_campaign:
+        may = self._context.journal.voter and self.may_campaign and self._context.quorum.member
+        if from_leader and may:
             self._handover_term = replica.term + 1
             self._context.deliver(peer.node, {"type": "timeout_now", "term": message.term})

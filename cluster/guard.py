@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from cluster.admission import Admission
@@ -16,7 +16,7 @@ from cluster.appending import Receiver, Sender
 from cluster.context import Context, Network, Peer
 from cluster.elections import Elections
 from cluster.journal import Journal
-from cluster.library import NOT_LEADER, PeerNode, Replica, Transport
+from cluster.library import NOT_LEADER, QUORUM, PeerNode, Replica, Transport
 from cluster.messages import (
     Ack,
     Admit,
@@ -33,11 +33,14 @@ from cluster.messages import (
     TimeoutNow,
     Vote,
 )
+from cluster.quorum import Quorum
 from cluster.settings import Settings
 from cluster.snapshots import SnapshotStore
 from cluster.transfer import Transfers
 
 log = logging.getLogger("sockpqd.cluster")
+
+FAREWELL_S = 3.0                # so long a removed node is still told what was committed
 
 
 class Guard(Transport):  # type: ignore[misc]
@@ -46,26 +49,25 @@ class Guard(Transport):  # type: ignore[misc]
     def __init__(
         self,
         settings: Settings,
-        nodes: list[PeerNode],
         journal: Journal,
         store: SnapshotStore,
         network: Network,
         rng: random.Random,
     ) -> None:
-        super().__init__(None, None, nodes)
-        self.context = Context(settings.name, [Peer(node) for node in nodes], journal, network, rng)
+        super().__init__(None, None, [])
+        self.context = Context(settings.name, journal, network, rng)
         self.context.deliver = self._onMessageReceived
+        self.quorum = self.context.quorum = Quorum(self.context, ())
         self.elections = Elections(self.context, settings.election_min_ms / 1000, settings.election_max_ms / 1000)
         self.admission = Admission(self.context, self.elections)
         self._lease_s = settings.lease_ms / 1000
         self._transfers = Transfers(self.context, store)
         self._sender = Sender(
-            self.context, self._transfers, settings.heartbeat_ms / 1000, self._onNodeConnected,
-            self._onNodeDisconnected,
+            self.context, self._transfers, settings.heartbeat_ms / 1000, self._onReadonlyNodeConnected,
+            self._onReadonlyNodeDisconnected,
         )
         self._receiver = Receiver(self.context)
         self.leader_commit = 0                  # what the present leader last called committed
-        self._by_node = {peer.node: peer for peer in self.context.peers.values()}
         self._receive: dict[type, Callable[[Peer, Any], None]] = {
             Info: self._info,
             Append: self._append,
@@ -83,35 +85,60 @@ class Guard(Transport):  # type: ignore[misc]
         self._send: dict[str, Callable[[Peer, dict[str, Any]], None]] = {
             "append_entries": self._sender.append,
             "next_node_idx": self._receiver.library_answers,
-            "request_vote": self._library_asks_vote,
             "response_vote": self._library_votes,
-            "timeout_now": self._library_hands_over,
             "apply_command": self._library_forwards,
         }
 
     def bind(self, replica: Replica) -> None:
         """Name the library's object that this transport serves."""
         self.context.replica = replica
+        self._onNodeConnected(QUORUM)           # without a connection the library would not start an election
+
+    def change_members(self, voters: Iterable[str], peers: Iterable[str], now: float) -> None:
+        """Count `voters`, and replicate to `peers`: all members but this one, those included that only learn.
+
+        Who is no member any more keeps its connection for a moment, so that it hears of it.
+        """
+        context = self.context
+        self.quorum.change(voters)
+        for name in peers:
+            if name not in context.peers:
+                context.peers[name] = Peer(PeerNode(name))
+        for name, peer in context.peers.items():
+            leaving = name not in peers
+            if leaving and not peer.leaving:
+                peer.leaves_at = now + FAREWELL_S
+            peer.leaving = leaving
+
+    def departed(self) -> list[str]:
+        """Forget those whose time to leave has come; returns their names, so that their connections can be closed."""
+        context, leader = self.context, self.context.replica.leader_node
+        gone = [
+            peer.name for peer in context.peers.values()
+            if peer.leaving and context.now >= peer.leaves_at and peer.node is not leader
+        ]
+        for name in gone:
+            if context.peers[name].up:
+                self.link_down(name)
+            del context.peers[name]
+        return gone
 
     # From the library
 
     def send(self, node: PeerNode, message: dict[str, Any]) -> bool:
         """The library's way out. Kinds that it should never send here are dropped."""
+        if node is QUORUM:
+            if message["type"] == "request_vote":
+                self.elections.library_asks(message["term"], message["last_log_index"], message["last_log_term"])
+            return True
         handler = self._send.get(message["type"])
         if handler is not None:
-            handler(self._by_node[node], message)
+            handler(self.context.peers[node.id], message)
         return handler is not None
-
-    def _library_asks_vote(self, peer: Peer, message: dict[str, Any]) -> None:
-        self.elections.library_asks(peer, message["term"], message["last_log_index"], message["last_log_term"])
 
     def _library_votes(self, peer: Peer, message: dict[str, Any]) -> None:
         self.elections.voted()
         self.context.send(peer, Vote(message["term"]))
-
-    def _library_hands_over(self, peer: Peer, message: dict[str, Any]) -> None:
-        self.context.handed_over, self.context.handed_over_at = message["term"], self.context.now
-        self.context.send(peer, TimeoutNow(message["term"]))
 
     def _library_forwards(self, peer: Peer, message: dict[str, Any]) -> None:
         # Proposals are never forwarded: clients talk to the leader. Answered at once: surely not executed.
@@ -133,13 +160,7 @@ class Guard(Transport):  # type: ignore[misc]
         ) if peer.info is None else _restarted(peer.info, hello)
         peer.new_epoch()
         peer.choked = False
-        self._onNodeConnected(peer.node)
-        lost = self.admission.lost_its_disk(peer, hello.journal)
-        peer.journal = hello.journal
-        peer.match = 0
-        if lost:
-            log.warning("%s has lost its disk: a new election makes us count what it really holds", name)
-            self.context.adopt_term(peer, self.context.replica.term + 1)
+        self._onReadonlyNodeConnected(peer.node)
 
     def link_down(self, name: str) -> None:
         """The connection to this peer is lost."""
@@ -148,10 +169,11 @@ class Guard(Transport):  # type: ignore[misc]
         peer.up = False
         peer.choked = False
         peer.proof = float("-inf")              # it may have voted for another since
+        peer.match = 0                          # and may have lost its disk
         peer.admit_target = None
         peer.new_epoch()
         self._transfers.connection_lost(peer)
-        self._onNodeDisconnected(peer.node)
+        self._onReadonlyNodeDisconnected(peer.node)
         replica = self.context.replica
         if replica.leader_node is peer.node and not replica.is_leader:
             self.elections.leader_lost()
@@ -161,6 +183,12 @@ class Guard(Transport):  # type: ignore[misc]
         replica = self.context.replica
         if replica.leader_node is self.context.peers[name].node and not replica.is_leader:
             self.elections.leader_sends()
+
+    def hand_over(self, peer: Peer) -> None:
+        """Leader: ask a peer that has the whole log to start an election at once."""
+        context = self.context
+        context.handed_over, context.handed_over_at = context.replica.term, context.now
+        context.send(peer, TimeoutNow(context.replica.term))
 
     def receive(self, name: str, message: Message) -> None:
         """A message from a connected peer. Raises FailStop when this node must not go on."""
@@ -210,6 +238,7 @@ class Guard(Transport):  # type: ignore[misc]
     def tick(self, now: float) -> None:
         """Once in each turn, before the library's own tick. `now`: monotonic seconds."""
         self.context.now = now
+        self.quorum.tick()
         self._transfers.pump()
         self._sender.tick()
         self.admission.found()
@@ -223,13 +252,7 @@ class Guard(Transport):  # type: ignore[misc]
         its proof. Safety does not rest on this (every answer is committed first); it makes a cut-off leader say so in
         time.
         """
-        context = self.context
-        needed = context.majority - 1
-        if needed == 0:
-            return float("inf")
-        term = context.replica.term
-        proofs = sorted((peer.proof for peer in context.peers.values() if peer.up and peer.term == term), reverse=True)
-        return proofs[needed - 1] + self._lease_s if len(proofs) >= needed else float("-inf")
+        return self.quorum.proof() + self._lease_s
 
 
 def _restarted(info: Info, hello: Hello) -> Info:

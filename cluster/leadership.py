@@ -1,8 +1,8 @@
 """What a leader does beyond replicating: announce itself, judge whether it serves, keep time, hand over.
 
-A node serves iff it leads, its own Lead entry of this term has been applied here (so every earlier committed change is
-in), a majority answered it within the lease, and nobody has switched it offline (CLUSTER.md 0). The library's own word
-"leader" is never enough (H8).
+A node leads iff its own Lead entry of this term has been applied here (so every earlier committed change is in) and a
+majority answered it within the lease; it serves iff it leads, is a member, and nobody has switched it or the service
+offline (CLUSTER.md 0). The library's own word "leader" is never enough (H8).
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from cluster.clock import Clock, ReplicatedTime
 from cluster.context import Peer
 from cluster.guard import Guard
 from cluster.library import Replica
+from cluster.membership import Members, Promotion
 from cluster.proposer import Proposer
 from cluster.settings import Settings
-from core import Effects, Lead, Machine, Reply, Tick
+from core import Address, Effects, Lead, Machine, Operation, Reply, Tick
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -70,6 +71,7 @@ class Leadership:
         self,
         settings: Settings,
         machine: Machine,
+        members: Members,
         replica: Replica,
         guard: Guard,
         clock: Clock,
@@ -78,12 +80,14 @@ class Leadership:
     ) -> None:
         self._settings = settings
         self._machine = machine
+        self._members = members
         self._replica = replica
         self._guard = guard
         self._clock = clock
         self._serving_changed = serving_changed
         self._time = ReplicatedTime(clock)
         self.proposer = Proposer(replica.propose, self._time.now_ms, effects)
+        self._promotion = Promotion(guard.context, machine, self.propose_alone, settings.election_min_ms / 1000)
         self._lead_term = -1                    # the term in which we proposed our Lead entry
         self.tick_in_flight = False
         self._hand_over_at = 0.0
@@ -91,14 +95,17 @@ class Leadership:
         self._clock_complaint = -1
         self.serving = False
         self.online = True
+        self._transfer = False                  # leadership is being given away at an operator's wish,
+        self._transfer_to: str | None = None    # to this node, or to any
 
     def judge(self, now: float) -> None:
         """Before the library's tick: announce a new leadership, propose what time demands, change what has changed."""
         if self._replica.is_leader:
             if self._lead_term != self._replica.term:
                 self._announce()
-            if not self.online:
+            if not self.online or self._transfer or (self.announced and not self._members.belongs):
                 self._hand_over(now)
+            self._promotion.tick(self.announced)
         serving = self._may_serve(now)
         if serving != self.serving:
             self._change(serving, now)
@@ -109,13 +116,25 @@ class Leadership:
                 self.proposer.propose(Tick(), _Ticked(self))
         self.proposer.flush(now)
 
+    def leading(self) -> bool:
+        """Can this node execute what only a leader can? Whether it serves clients is another question."""
+        return self._leads(self._clock.monotonic())
+
+    def _leads(self, now: float) -> bool:
+        return self._replica.is_leader and self.announced and now < self._guard.lease_until()
+
     def _may_serve(self, now: float) -> bool:
         return (
             self.online
-            and self._replica.is_leader
-            and self.announced
-            and now < self._guard.lease_until()
+            and self._machine.online
+            and not self._transfer
+            and self._members.belongs
+            and self._leads(now)
         )
+
+    def propose_alone(self, operation: Operation, pending: Pending) -> None:
+        """Propose what is not a client's job: an entry of its own, also while this node does not serve."""
+        self.proposer.propose_alone(operation, pending, self._clock.monotonic())
 
     @property
     def announced(self) -> bool:
@@ -129,7 +148,7 @@ class Leadership:
             self._time.reach(self._machine.clock_ms)
             self.proposer.accepting = True
         else:
-            self.proposer.stop_accepting(now, lost=self.online)
+            self.proposer.stop_accepting(now, lost=not self._leads(now))
         self._serving_changed(serving)
 
     def _announce(self) -> None:
@@ -145,12 +164,14 @@ class Leadership:
         self._lead_term = term
         self.tick_in_flight = False
         self._time.begin()
-        members = tuple(sorted(member.name for member in self._settings.members))
+        settings = self._settings
+        configured = sorted(settings.members, key=lambda member: member.name)
         lead = Lead(
-            self._settings.name, term, members, os.urandom(16), self._settings.failover_grace_ms,
-            self._settings.expire_default,
+            settings.name, term, tuple(member.name for member in configured), os.urandom(16),
+            settings.failover_grace_ms, settings.expire_default,
+            tuple(Address(member.name, member.peer, member.client) for member in configured),
         )
-        self.proposer.propose_first(lead, _Announced(self._guard.context.peers.values()), self._clock.monotonic())
+        self.propose_alone(lead, _Announced(self._guard.context.peers.values()))
 
     def _clock_is_wrong(self) -> bool:
         """Is our clock far ahead of most others'? Compared with nodes, never with replicated time (DECISIONS 2)."""
@@ -177,17 +198,48 @@ class Leadership:
             self._hand_over_at = now + HAND_OVER_RETRY_S
             self._offered = heir.name
             log.info("handing leadership over to %s", heir.name)
-            self._replica.hand_over(heir.node, lambda result, reason: None)
+            self._guard.hand_over(heir)
 
     def heir(self) -> Peer | None:
         """A node that could take over now; if there are several, not the one it was offered to last."""
         last = self._guard.context.journal.last_index
-        heirs = []
-        for peer in self._heard():
-            ready = not peer.choked and peer.match == last and peer.info is not None and peer.info.online
-            if ready and peer.info is not None and peer.info.voter and not self._leads_into_the_future(peer):
-                heirs.append(peer)
+        heirs = [peer for peer in self._heard() if peer.match == last and self._unfit(peer) is None]
+        if self._transfer_to is not None:
+            heirs = [peer for peer in heirs if peer.name == self._transfer_to]
         return min(heirs, key=lambda peer: peer.name == self._offered, default=None)
+
+    def _unfit(self, peer: Peer) -> str | None:
+        """Why this peer cannot lead now, in one word, however long we wait for it."""
+        if peer.name not in self._members.voters:
+            return "learner"
+        if not peer.up or peer.info is None:
+            return "down"
+        if not peer.info.online:
+            return "offline"
+        if peer.choked or peer.sending is not None or not peer.info.voter:
+            return "behind"
+        return "clock" if self._leads_into_the_future(peer) else None
+
+    def begin_transfer(self, name: str | None) -> str | None:
+        """Give leadership to this node, or to any that is fit, as soon as what was proposed is done.
+
+        Returns in one word why that is not possible, None when it is under way until end_transfer().
+        """
+        peers = self._guard.context.peers
+        if name is not None:
+            if name not in self._members.names or name not in peers:
+                return "unknown"
+            word = self._unfit(peers[name])
+        else:
+            fit = any(self._unfit(peer) is None for peer in peers.values())
+            word = None if fit else "alone"
+        if word is None:
+            self._transfer, self._transfer_to = True, name
+        return word
+
+    def end_transfer(self) -> None:
+        """Leadership was given away, or nobody took it: serve again, if we still lead."""
+        self._transfer, self._transfer_to = False, None
 
     def _leads_into_the_future(self, heir: Peer) -> bool:
         """Would the heir have to hand over again because of its clock?"""
@@ -196,5 +248,4 @@ class Leadership:
 
     def successors(self) -> bool:
         """Is there any node that could take over, now or soon?"""
-        peers = self._guard.context.peers.values()
-        return any(peer.up and peer.info is not None and peer.info.online for peer in peers)
+        return any(peer.up and peer.info is not None and peer.info.online for peer in self._guard.quorum.peers())

@@ -9,7 +9,7 @@ Replica; a test fails when the installed version is another one.
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import msgpack
@@ -45,6 +45,7 @@ __all__ = [
     "FAIL_REASON",
     "NOT_EXECUTED",
     "NOT_LEADER",
+    "QUORUM",
     "SUCCESS",
     "VERSION",
     "Callback",
@@ -68,6 +69,10 @@ class PeerNode(Node):  # type: ignore[misc]
     __eq__ = object.__eq__
     __ne__ = object.__ne__
     __hash__ = object.__hash__
+
+
+# The other member of the cluster, as far as the library knows: quorum.py counts the real ones.
+QUORUM = PeerNode("quorum")
 
 
 class _NoPoller:
@@ -104,6 +109,7 @@ syncobj.PIPE_NOTIFIER_ENABLED = False       # it leaks two descriptors per objec
 class Replica(SyncObj):  # type: ignore[misc]
     """One SyncObj whose single replicated method hands each committed entry to `apply(index, entry)`.
 
+    Its cluster is this node and QUORUM; the peers are nodes without a vote to it, which get the log all the same.
     `apply` and the callbacks of propose() must not raise for anything a client can cause: pysyncobj retries a raising
     entry for ever and applies it twice after a raising callback (hazards H5a, H5b).
     """
@@ -111,7 +117,6 @@ class Replica(SyncObj):  # type: ignore[misc]
     def __init__(
         self,
         node: PeerNode,
-        others: Iterable[PeerNode],
         *,
         transport: Transport,
         journal: Any,
@@ -144,7 +149,7 @@ class Replica(SyncObj):  # type: ignore[misc]
         syncobj.createJournal = lambda _: journal
         syncobj.Serializer = lambda *_: snapshots
         syncobj.monotonicTime = monotonic
-        super().__init__(node, others, conf, nodeClass=PeerNode, transport=transport)
+        super().__init__(node, [QUORUM], conf, nodeClass=PeerNode, transport=transport)
         self._poller = _NoPoller()
 
     @replicated  # type: ignore[untyped-decorator]
@@ -163,10 +168,6 @@ class Replica(SyncObj):  # type: ignore[misc]
     def compact(self) -> None:
         """Write a snapshot at the next tick and cut the log behind it."""
         self.forceLogCompaction()
-
-    def hand_over(self, target: PeerNode, callback: Callback) -> None:
-        """Ask `target` to start an election at once; it must have the whole log."""
-        self.transferLeadership(target, callback)
 
     @property
     def is_leader(self) -> bool:

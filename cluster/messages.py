@@ -10,15 +10,15 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-WIRE_FORMAT = 1
+WIRE_FORMAT = 2
 LogEntry = tuple[bytes, int, int]       # (command, index, term), as pysyncobj keeps them
 
 
 class Hello(Struct, tag="hello", frozen=True):
     """First frame of each connection, in both directions: who speaks, and to whom.
 
-    `cluster_id` is empty while unknown. `journal` names the sender's memory. `voter`: may vote; `empty`: has never held
-    an entry nor voted (admission.py).
+    `cluster_id` is empty while unknown. `voter`: may vote; `empty`: has never held an entry nor voted (admission.py).
+    `refused`: why the sender does not want to talk to the receiver, and closes the connection.
     """
 
     format: int
@@ -26,9 +26,9 @@ class Hello(Struct, tag="hello", frozen=True):
     receiver: str
     cluster_id: bytes
     version: str
-    journal: bytes
     voter: bool
     empty: bool
+    refused: str = ""
 
 
 class Info(Struct, tag="info", frozen=True):

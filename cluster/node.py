@@ -7,8 +7,10 @@ import logging
 import random
 from pathlib import Path
 
-from cluster.api import Listener, NodeStatus, Pending
+from cluster.administration import Administration
+from cluster.api import Listener, NodeStatus, NotPossible, Pending
 from cluster.clock import SystemClock
+from cluster.context import Peer
 from cluster.disk import Disk
 from cluster.driver import Driver
 from cluster.journal import Journal
@@ -16,7 +18,16 @@ from cluster.messages import Hello, Info, Message
 from cluster.peers import PeerNetwork
 from cluster.settings import Settings
 from cluster.snapshots import SnapshotStore
-from core import Machine, Operation
+from core import (
+    Accepted,
+    ChangeInProgress,
+    Joined,
+    LastNode,
+    Machine,
+    NodeExists,
+    Operation,
+    UnknownNode,
+)
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -44,6 +55,7 @@ class ClusterNode:
         self._driver = Driver(
             settings, journal, store, self.machine, self._network, listener, SystemClock(), random.Random(),
         )
+        self._administration = Administration(self._driver, self._wake)
         self._scheduled = False
         self._stopped = False
         self._timer: asyncio.TimerHandle | None = None
@@ -128,11 +140,7 @@ class ClusterNode:
 
     def leader(self) -> str | None:
         """See Cluster."""
-        driver = self._driver
-        if driver.replica.is_leader:
-            return self.name
-        node = driver.replica.leader_node
-        return str(node.id) if node is not None and driver.guard.elections.leader_alive() else None
+        return self._driver.leader()
 
     def interconnect_id(self) -> int:
         """See Cluster."""
@@ -148,18 +156,20 @@ class ClusterNode:
 
     def status(self) -> list[NodeStatus]:
         """See Cluster."""
-        nodes = [self._status(self.name, self._driver.info(), up=True)]
-        for peer in self._driver.guard.context.peers.values():
-            nodes.append(self._status(peer.name, peer.info, peer.up))
+        nodes = [self._status(name) for name in self._driver.members.names]
         return sorted(nodes, key=lambda node: (node.server_id is None, node.server_id, node.name))
 
-    def _status(self, name: str, info: Info | None, up: bool) -> NodeStatus:
-        member, server_id = self._settings.member(name), self.machine.server_ids.get(name)
+    def _status(self, name: str) -> NodeStatus:
+        driver, server_id = self._driver, self.machine.server_ids.get(name)
+        client, peer = driver.members.client_address(name), driver.guard.context.peers.get(name)
+        up, info = (True, driver.info()) if name == self.name else _known(peer)
         if info is None:
-            return NodeStatus(server_id, name, member.client, "DOWN", None, None, None, None, None)
+            return NodeStatus(server_id, name, client, "DOWN", None, None, None, None, None)
         role = info.role if up else "DOWN"
+        if up and name == driver.members.learner:
+            role = "LEARNER"
         return NodeStatus(
-            server_id, name, member.client, role, info.online, info.term, info.applied, info.lag, info.version,
+            server_id, name, client, role, info.online, info.term, info.applied, info.lag, info.version,
         )
 
     def state_hash(self) -> tuple[int, bytes]:
@@ -192,3 +202,28 @@ class ClusterNode:
             await asyncio.sleep(POLL_S)
         if status != 0:
             raise OSError(f"the snapshot could not be written to {path} (exit status {status})")
+
+    async def add_node(self, name: str, peer: str, client: str) -> Joined | NodeExists | ChangeInProgress:
+        """See Cluster."""
+        return await self._administration.add_node(name, peer, client)
+
+    async def remove_node(self, name: str) -> Accepted | UnknownNode | LastNode | ChangeInProgress | NotPossible:
+        """See Cluster."""
+        return await self._administration.remove_node(name)
+
+    async def transfer(self, name: str | None) -> NodeStatus | NotPossible:
+        """See Cluster."""
+        leader = await self._administration.transfer(name)
+        return self._status(leader) if isinstance(leader, str) else leader
+
+    async def switch_service(self, online: bool) -> None:
+        """See Cluster."""
+        await self._administration.switch_service(online)
+
+    async def compact(self) -> int:
+        """See Cluster."""
+        return await self._administration.compact()
+
+
+def _known(peer: Peer | None) -> tuple[bool, Info | None]:
+    return (False, None) if peer is None else (peer.up, peer.info)

@@ -29,6 +29,7 @@ LARGE_BYTES = 64 << 10          # who is in the middle of a message of this size
 HELLO_S = 2.0
 DIAL_S = 1.0
 REDIAL_S = (0.03, 0.1)
+REDIAL_REFUSED_S = 1.0          # a peer that does not want to talk to us is asked less and less often, at last so
 SILENCE_S = 3.0                 # nodes tell of themselves four times a second; this much silence is a dead connection
 COMPLAINT_S = 5.0               # at most one complaint about strangers in so many seconds
 
@@ -68,8 +69,10 @@ class _Frames:
 class _Link:
     """Both connections to one peer."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, address: str) -> None:
         self.name = name
+        self.address = address
+        self.task: asyncio.Task[None] | None = None     # dials
         self.outgoing: _Connection | None = None        # dialed by us, greeted by the peer
         self.incoming: _Connection | None = None        # dialed by the peer, greeted by us
         self.up = False
@@ -120,6 +123,11 @@ class _Connection(asyncio.Protocol):
         if self.transport is not None:
             self.transport.write(_LENGTH.pack(len(frame)) + frame)
 
+    def close(self) -> None:
+        """Close when everything is sent."""
+        if self.transport is not None:
+            self.transport.close()
+
     def abort(self) -> None:
         """Close without waiting for what is unsent."""
         if self.transport is not None:
@@ -141,10 +149,10 @@ class PeerNetwork:
         self._hello = hello
         self._inbox = inbox
         self._receiving = receiving
-        self._links = {member.name: _Link(member.name) for member in settings.members if member.name != settings.name}
+        self._links: dict[str, _Link] = {}
         self._strangers: set[_Connection] = set()
         self._server: asyncio.Server | None = None
-        self._tasks: list[asyncio.Task[None]] = []
+        self._watching: asyncio.Task[None] | None = None    # set as long as this network is started
         self._complained_at = float("-inf")
         self._loop = asyncio.get_running_loop()
 
@@ -152,14 +160,21 @@ class PeerNetwork:
         """Listen and begin to dial; raises OSError when the address cannot be used."""
         host, port = _address(self._settings.peer_listen)
         self._server = await self._loop.create_server(lambda: _Connection(self, None), host, port)
-        self._tasks = [asyncio.create_task(self._dial(link)) for link in self._links.values()]
-        self._tasks.append(asyncio.create_task(self._watch()))
+        self._watching = asyncio.create_task(self._watch())
+        for link in self._links.values():
+            self._begin(link)
+
+    def _begin(self, link: _Link) -> None:
+        if self._watching is not None and link.address:
+            link.task = asyncio.create_task(self._dial(link))
 
     async def stop(self) -> None:
         """Close everything."""
-        for task in self._tasks:
+        tasks = [task for task in (self._watching, *(link.task for link in self._links.values())) if task is not None]
+        self._watching = None
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         if self._server is not None:
             self._server.close()
         for link in self._links.values():
@@ -170,10 +185,24 @@ class PeerNetwork:
 
     # The driver's side
 
+    def add_peer(self, name: str, address: str) -> None:
+        """See Outbox."""
+        if not address:
+            log.error("nobody knows the address of %s: write it into the configuration of this node", name)
+        link = self._links[name] = _Link(name, address)
+        self._begin(link)
+
+    def drop_peer(self, name: str) -> None:
+        """See Outbox."""
+        link = self._links.pop(name)
+        if link.task is not None:
+            link.task.cancel()
+        self._close(link)
+
     def send(self, name: str, message: Message) -> None:
         """See Network."""
-        link = self._links[name]
-        if link.up:
+        link = self._links.get(name)
+        if link is not None and link.up:
             early = isinstance(message, (Append, Heartbeat, SnapshotChunk))
             frame = encode(message)
             queue = link.early if early else link.late
@@ -182,8 +211,8 @@ class PeerNetwork:
 
     def buffered_bytes(self, name: str) -> int:
         """See Network."""
-        link = self._links[name]
-        if link.outgoing is None or link.outgoing.transport is None:
+        link = self._links.get(name)
+        if link is None or link.outgoing is None or link.outgoing.transport is None:
             return 0
         return link.outgoing.transport.get_write_buffer_size() + sum(map(len, link.early))
 
@@ -220,15 +249,14 @@ class PeerNetwork:
 
     def greeted(self, connection: _Connection, hello: Hello) -> None:
         """A Hello arrived; raises ValueError when we do not want to talk to its sender."""
+        if hello.refused:
+            raise ValueError(f"{hello.sender} does not want to talk to us: {hello.refused}")
         mine = self._hello(hello.sender)
-        if hello.format != WIRE_FORMAT:
-            raise ValueError(f"{hello.sender} speaks format {hello.format} of this protocol, we speak {WIRE_FORMAT}")
-        if hello.receiver != self._settings.name:
-            raise ValueError(f"{hello.sender} looks for {hello.receiver}, this is {self._settings.name}")
-        if hello.sender not in self._links or (connection.link and connection.link.name != hello.sender):
-            raise ValueError(f"{hello.sender} is not who we expect at the other end")
-        if hello.cluster_id and mine.cluster_id and hello.cluster_id != mine.cluster_id:
-            raise ValueError(f"{hello.sender} belongs to another cluster; its data directory or ours is a stranger's")
+        objection = self._objection(connection, hello, mine)
+        if objection:
+            if not connection.dialed:
+                connection.send(encode(msgspec.structs.replace(mine, refused=objection)))
+            raise ValueError(objection)
         connection.greeting = hello
         link = self._links[hello.sender]
         if connection.dialed:
@@ -246,6 +274,21 @@ class PeerNetwork:
             for message in link.waiting:
                 self._inbox(link.name, message)
             link.waiting = []
+
+    def _objection(self, connection: _Connection, hello: Hello, mine: Hello) -> str:
+        """Why we do not want to talk to the sender of this greeting, "" if we do."""
+        sender, name = hello.sender, self._settings.name
+        if hello.format != WIRE_FORMAT:
+            return f"{sender} speaks format {hello.format} of this protocol, {name} speaks {WIRE_FORMAT}"
+        if hello.receiver != name:
+            return f"{sender} looks for {hello.receiver}, this is {name}"
+        if connection.link is not None and connection.link.name != sender:
+            return f"{sender} answers where {name} looks for {connection.link.name}"
+        if hello.cluster_id and mine.cluster_id and hello.cluster_id != mine.cluster_id:
+            return f"{sender} and {name} belong to different clusters: one has the data directory of another cluster"
+        if sender not in self._links:
+            return f"{sender} is not a member of the cluster, as far as {name} knows"
+        return ""
 
     def now(self) -> float:
         """The loop's time, seconds."""
@@ -274,7 +317,7 @@ class PeerNetwork:
             self._complained_at = now
             address = connection.transport.get_extra_info("peername") if connection.transport else None
             log.warning("connection with %s closed: %s", address, why)
-        connection.abort()
+        connection.close()
 
     def disconnected(self, connection: _Connection) -> None:
         """A connection ended: so does the link it belongs to."""
@@ -297,7 +340,8 @@ class PeerNetwork:
             self._inbox(link.name, None)
 
     async def _dial(self, link: _Link) -> None:
-        host, port = _address(self._settings.member(link.name).peer)
+        host, port = _address(link.address)
+        refused_s = 0.0
         while True:
             link.closed.clear()
             try:
@@ -307,26 +351,29 @@ class PeerNetwork:
                 pass
             else:
                 try:
-                    await self._until_closed(link, connection)
+                    heard = await self._until_closed(link, connection)
                 finally:
                     connection.abort()
-            await asyncio.sleep(random.uniform(*REDIAL_S))
+                refused_s = 0.0 if heard else min(REDIAL_REFUSED_S, refused_s + REDIAL_S[1])
+            await asyncio.sleep(refused_s + random.uniform(*REDIAL_S))
 
-    async def _until_closed(self, link: _Link, connection: _Connection) -> None:
+    async def _until_closed(self, link: _Link, connection: _Connection) -> bool:
+        """Wait for the end of a connection; returns whether the peer wanted to talk to us."""
         deadline = self._loop.time() + HELLO_S
         while connection.greeting is None and connection.transport is not None:
             if self._loop.time() > deadline:
-                return
+                return False
             await asyncio.sleep(0.005)
         if link.outgoing is connection:
             await link.closed.wait()
+        return connection.greeting is not None
 
     async def _watch(self) -> None:
         """Close connections that have gone silent or never said who they are."""
         while True:
             await asyncio.sleep(0.5)
             now = self._loop.time()
-            for link in self._links.values():
+            for link in list(self._links.values()):
                 if link.up and link.incoming is not None and now - link.incoming.heard_at > SILENCE_S:
                     log.info("%s has been silent for %.0f s", link.name, SILENCE_S)
                     self._close(link)

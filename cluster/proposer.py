@@ -78,8 +78,8 @@ class Proposer:
         self.backlog_bytes += size
         self._queue.append((operation, pending, size))
 
-    def propose_first(self, operation: Operation, pending: Pending, now: float) -> None:
-        """Propose one operation as an entry of its own, also while this node does not serve yet (its Lead entry)."""
+    def propose_alone(self, operation: Operation, pending: Pending, now: float) -> None:
+        """Propose one operation as an entry of its own, also while this node does not serve (its Lead entry, say)."""
         self._launch([operation], _Batch([pending], 0, now + OUTCOME_S))
 
     @property

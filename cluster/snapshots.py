@@ -106,7 +106,12 @@ class SnapshotStore:
     @property
     def busy(self) -> bool:
         """Should no snapshot be asked for now: is one being written, or did the last attempt fail a moment ago?"""
-        return self._job is not None or self._clock() < self._retry_at
+        return self._job is not None or self.failing
+
+    @property
+    def failing(self) -> bool:
+        """Could a snapshot not be written a moment ago?"""
+        return self._clock() < self._retry_at
 
     def serialize(self, data: tuple[Any, Entry, Entry, Iterable[Any]], id: int) -> None:  # noqa: A002
         """pysyncobj: begin to write the state, which is that after `last`. `data`: (None, last, prev, nodes)."""

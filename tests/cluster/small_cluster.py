@@ -57,6 +57,17 @@ class SimNode:
         self.wall_offset_ms = 0
         self.serving_log: list[bool] = []
         self.failure: Exception | None = None
+        self.peers: dict[str, str] = {}
+
+    # Whom to connect to
+    def add_peer(self, name: str, address: str) -> None:
+        self.peers[name] = address
+        if name in self.world.nodes:
+            self.world._at(self.world.now, lambda: self.world._connect(frozenset((self.name, name))))
+
+    def drop_peer(self, name: str) -> None:
+        del self.peers[name]
+        self.world._disconnect(frozenset((self.name, name)))
 
     # Outbox
     def send(self, name: str, message: Message) -> None:
@@ -140,6 +151,7 @@ class SmallCluster:
         node.life += 1
         node.machine = Machine()
         node.failure = None
+        node.peers = {}
         journal = Journal.open(Path("/journal"), node.disk, segment_bytes=1 << 20)
         store = SnapshotStore.open(Path("/snapshots"), node.disk, journal, node.machine, fork=False)
         settings = Settings(
@@ -149,9 +161,8 @@ class SmallCluster:
         node.driver = Driver(settings, journal, store, node.machine, node, node, node, random.Random(self.rng.random()))
         node.driver.recover()
         self._at(self.now + self.rng.random() * TURN_S, self._timer(name, node.life))
-        for other in self.nodes.values():
-            if other is not node and other.driver is not None:
-                self._connect(frozenset((name, other.name)))
+        for other in node.peers:
+            self._connect(frozenset((name, other)))
         return node
 
     def kill(self, name: str) -> None:
@@ -218,6 +229,8 @@ class SmallCluster:
     def _connect(self, pair: frozenset[str]) -> None:
         a, b = (self.nodes[name] for name in sorted(pair))
         if pair in self.cuts or pair in self.links or a.driver is None or b.driver is None:
+            return
+        if a.name not in b.peers or b.name not in a.peers:
             return
         self._connections += 1
         self.links[pair] = self._connections

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+import random
 
 import pytest
 
 from cluster import divergence
+from cluster.context import Context
 from cluster.divergence import CHECKPOINT_ENTRIES, Chain, Comparison, Diverged
+from cluster.quorum import Quorum
 from core import Stored
 from tests.cluster.small_cluster import SmallCluster
 
@@ -17,6 +20,12 @@ def chain_of(entries: int, spoil_at: int = 0) -> Chain:
     for index in range(1, entries + 1):
         chain.extend(index, b"other" if index == spoil_at else b"entry", [Stored()])
     return chain
+
+
+def quorum() -> Quorum:
+    """Three nodes, seen from n3."""
+    context = Context("n3", None, None, random.Random())    # type: ignore[arg-type]
+    return Quorum(context, ("n1", "n2", "n3"))
 
 
 def test_equal_logs_give_equal_chains_and_any_difference_stays_visible() -> None:
@@ -41,17 +50,17 @@ def test_who_is_contradicted_by_a_majority_stops_and_who_is_confirmed_does_not()
     good, bad = chain_of(600), chain_of(600, spoil_at=2)
     index, value = good.checkpoint()
     assert index == 2 * CHECKPOINT_ENTRIES
-    wrong = Comparison(bad, 2)
+    wrong = Comparison(bad, quorum())
     wrong.claimed("n1", index, value)
     with pytest.raises(Diverged, match=f"entry {index}"):
         wrong.claimed("n2", index, value)
-    right = Comparison(good, 2)
+    right = Comparison(good, quorum())
     right.claimed("n1", index, value)
     right.claimed("n3", *bad.checkpoint())
 
 
 def test_with_one_witness_nobody_is_condemned_but_it_is_said(caplog: pytest.LogCaptureFixture) -> None:
-    comparison = Comparison(chain_of(600), 2)
+    comparison = Comparison(chain_of(600), quorum())
     with caplog.at_level(logging.ERROR):
         comparison.claimed("n2", *chain_of(600, spoil_at=2).checkpoint())
     assert "differ at entry" in caplog.text

@@ -114,7 +114,6 @@ def test_a_wiped_node_that_met_an_old_leader_first_has_no_credit_for_its_old_log
     join(world, leader, wiped)
     world.turn(leader.name)
     assert leader.up.guard.context.peers[wiped.name].match == 0
-    assert leader.up.replica.term > term, "its leadership ends, because the library still believes the old log"
     world.run_until(lambda: wiped.up.journal.voter, 10)
     assert wiped.up.journal.last_index >= other.up.journal.last_index - 1
 
@@ -234,22 +233,6 @@ def test_what_a_killed_process_wrote_is_synced_before_the_next_one_builds_on_it(
     assert Journal.open(Path("/j"), disk, segment_bytes=1 << 20).last_index == 2
     disk.crash()
     assert Journal.open(Path("/j"), disk, segment_bytes=1 << 20).last_index == 2
-
-
-def test_a_lost_disk_is_noticed_also_when_the_connection_had_flapped_before() -> None:
-    world = SmallCluster(3)
-    world.put_now()
-    world.run_until(world.settled)
-    leader, wiped = world.leader(), world.followers()[0]
-    term = leader.up.replica.term
-    world.flap(leader.name, wiped.name)
-    world.turn(leader.name)
-    world.kill(wiped.name)
-    world.wipe(wiped.name)
-    world.start(wiped.name)
-    world.turn(leader.name)
-    assert leader.up.replica.term > term
-    world.run_until(lambda: wiped.up.journal.voter, 10)
 
 
 def test_a_wiped_node_is_admitted_after_a_hand_over_that_nobody_took() -> None:

@@ -104,12 +104,19 @@ def test_h2_an_answer_of_an_earlier_leadership_is_not_counted(cured: bool, monke
 
 def test_h3_every_entry_is_sent_once_to_each_follower(cured: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not cured:
-        real = Sender._send_new
+        send, acknowledged = Sender._send_new, Sender.acknowledged
 
         def forgetful(self: Sender, peer: Any, message: dict[str, Any]) -> None:
             peer.high = None
-            real(self, peer, message)
+            send(self, peer, message)
+
+        def tell_the_library(self: Sender, peer: Any, ack: Ack) -> None:
+            acknowledged(self, peer, ack)
+            self._context.deliver(peer.node, {
+                "type": "next_node_idx", "next_node_idx": ack.next_index, "reset": ack.reset, "success": ack.success,
+            })
         monkeypatch.setattr(Sender, "_send_new", forgetful)
+        monkeypatch.setattr(Sender, "acknowledged", tell_the_library)
     monkeypatch.setattr(proposer, "IN_FLIGHT_MAX", 20)
     monkeypatch.setattr(proposer, "OPERATIONS_MAX", 1)
     world = SmallCluster(3)

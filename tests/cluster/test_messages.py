@@ -48,7 +48,7 @@ def test_every_message_arrives_as_it_was_sent(message: Message) -> None:
 
 
 def test_hello_arrives_as_it_was_sent_and_is_no_other_message() -> None:
-    hello = Hello(1, "n1", "n2", b"", "0.1.0", b"j", True, False)
+    hello = Hello(1, "n1", "n2", b"", "0.1.0", True, False, "no")
     assert decode_hello(encode(hello)) == hello
     with pytest.raises(msgspec.ValidationError):
         decode(encode(hello))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.messages import Ack, Append, Hello, Message, PreVote, encode
+from cluster.messages import WIRE_FORMAT, Ack, Append, Hello, Message, PreVote, encode
 from cluster.peers import FRAME_BYTES_MAX, PeerNetwork
 from cluster.settings import Member, Settings
 
@@ -27,9 +27,12 @@ class End:
         settings = Settings(name=name, data_dir=Path("/"), peer_listen=listen, members=members, version="1")
         self.network = PeerNetwork(settings, self.hello, lambda who, event: self.events.append((who, event)),
                                    lambda who: None)
+        for member in members:
+            if member.name != name:
+                self.network.add_peer(member.name, member.peer)
 
     def hello(self, receiver: str) -> Hello:
-        return Hello(1, self.name, receiver, self.cluster_id, "1", self.name.encode(), True, False)
+        return Hello(WIRE_FORMAT, self.name, receiver, self.cluster_id, "1", True, False)
 
     def messages(self) -> list[Message]:
         return [event for _, event in self.events if event is not None and not isinstance(event, Hello)]
@@ -102,7 +105,7 @@ def test_nodes_of_different_clusters_do_not_talk(caplog: pytest.LogCaptureFixtur
         a, b = End("n1", both, b"A" * 16), End("n2", both, b"B" * 16)
         await a.network.start()
         await b.network.start()
-        await until(lambda: "another cluster" in caplog.text)
+        await until(lambda: "different clusters" in caplog.text)
         assert not a.events
         assert not b.events
         await a.network.stop()
@@ -114,14 +117,14 @@ def frame(data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + data
 
 
-GOOD_HELLO = encode(Hello(1, "n2", "n1", b"", "1", b"j", True, False))
+GOOD_HELLO = encode(Hello(WIRE_FORMAT, "n2", "n1", b"", "1", True, False))
 KNOCKS = {
     "garbage": b"GET / HTTP/1.1\r\n\r\n",
     "absurd length": b"\xff\xff\xff\xff",
     "not a hello": frame(encode(PreVote(1, 1, 1, 1))),
-    "unknown sender": frame(encode(Hello(1, "stranger", "n1", b"", "1", b"j", True, False))),
-    "for another node": frame(encode(Hello(1, "n2", "n3", b"", "1", b"j", True, False))),
-    "newer format": frame(encode(Hello(99, "n2", "n1", b"", "1", b"j", True, False))),
+    "unknown sender": frame(encode(Hello(WIRE_FORMAT, "stranger", "n1", b"", "1", True, False))),
+    "for another node": frame(encode(Hello(WIRE_FORMAT, "n2", "n3", b"", "1", True, False))),
+    "newer format": frame(encode(Hello(99, "n2", "n1", b"", "1", True, False))),
     "pickle": frame(pickle.dumps(print)),
     "garbage after hello": frame(GOOD_HELLO) + frame(b"\xc1\xc1"),
     "pickle after hello": frame(GOOD_HELLO) + frame(pickle.dumps({"type": "append_entries"})),

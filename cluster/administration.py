@@ -1,0 +1,168 @@
+"""What operators ask of a running node: add, remove, hand over, switch the service, compact (EXTENSIONS.md 15)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from cluster.api import NotLeader, NotPossible, OutcomeUnknown, Pending
+from cluster.context import Peer
+from cluster.driver import Driver
+from core import (
+    Accepted,
+    AddLearner,
+    ChangeInProgress,
+    Joined,
+    LastNode,
+    NodeExists,
+    Operation,
+    RemoveMember,
+    Reply,
+    SwitchService,
+    UnknownNode,
+)
+
+log = logging.getLogger("sockpqd.cluster")
+
+POLL_S = 0.02
+KNOWN_S = 5.0                   # so long a removal waits until a majority of the others has applied it
+TRANSFER_S = 5.0                # a transfer that takes longer is given up
+
+
+class _Awaited(Pending):
+    """Turns the outcome of an operation into that of a future: (reply, index of its entry)."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self.future: asyncio.Future[tuple[Reply, int]] = asyncio.get_running_loop().create_future()
+
+    def applied(self, reply: Reply) -> None:
+        """See Pending."""
+        if not self.future.done():
+            self.future.set_result((reply, self._driver.machine.index))
+
+    def refused(self) -> None:
+        """See Pending."""
+        if not self.future.done():
+            self.future.set_exception(NotLeader())
+
+    def unknown(self) -> None:
+        """See Pending."""
+        if not self.future.done():
+            self.future.set_exception(OutcomeUnknown())
+
+
+class Administration:
+    """The coroutines behind the administrative part of cluster.api.Cluster, where they are described."""
+
+    def __init__(self, driver: Driver, wake: Callable[[], None]) -> None:
+        self._driver = driver
+        self._wake = wake
+        self._loop = asyncio.get_running_loop()
+
+    async def _execute(self, operation: Operation) -> tuple[Reply, int]:
+        """Propose, also while this node does not serve. Raises NotLeader and OutcomeUnknown."""
+        leadership = self._driver.leadership
+        if not leadership.leading():
+            raise NotLeader
+        awaited = _Awaited(self._driver)
+        leadership.propose_alone(operation, awaited)
+        self._wake()
+        return await awaited.future
+
+    async def add_node(self, name: str, peer: str, client: str) -> Joined | NodeExists | ChangeInProgress:
+        """See Cluster."""
+        reply, _ = await self._execute(AddLearner(name, peer, client))
+        assert isinstance(reply, Joined | NodeExists | ChangeInProgress)
+        if isinstance(reply, Joined):
+            log.info("%s joins, its peers' address is %s, its clients' %s", name, peer, client)
+        return reply
+
+    async def remove_node(self, name: str) -> Accepted | UnknownNode | LastNode | ChangeInProgress | NotPossible:
+        """See Cluster."""
+        driver = self._driver
+        if not driver.leadership.leading():
+            raise NotLeader
+        if name in driver.members.voters and not self._rest_can_decide(name):
+            return NotPossible("quorum")
+        reply, index = await self._execute(RemoveMember(name, driver.machine.membership.configuration))
+        assert isinstance(reply, Accepted | UnknownNode | LastNode | ChangeInProgress)
+        if isinstance(reply, Accepted):
+            log.info("%s was removed from the cluster", name)
+            await self._until(lambda: self._known(index), KNOWN_S)
+        return reply
+
+    def _rest_can_decide(self, leaver: str) -> bool:
+        """Are enough of the others running, and entitled to vote, to be a majority without this one?"""
+        driver = self._driver
+        rest = [name for name in driver.members.voters if name != leaver]
+        if not rest:
+            return True                         # the machine says what is wrong with that
+        peers = driver.guard.context.peers
+        able = sum(name == driver.settings.name or _votes(peers.get(name)) for name in rest)
+        return able > len(rest) // 2
+
+    def _known(self, index: int) -> bool:
+        """Has a majority of the members applied this entry? If this node dies then, nobody counts the removed one."""
+        driver = self._driver
+        peers, voters = driver.guard.context.peers, driver.members.voters
+        applied = sum(
+            name == driver.settings.name or (name in peers and _applied(peers[name]) >= index) for name in voters
+        )
+        return applied > len(voters) // 2
+
+    async def transfer(self, name: str | None) -> str | NotPossible:
+        """See Cluster; returns the name of the new leader."""
+        leadership = self._driver.leadership
+        if not leadership.leading():
+            raise NotLeader
+        if name == self._driver.settings.name:
+            return name
+        word = leadership.begin_transfer(name)
+        if word is not None:
+            return NotPossible(word)
+        self._wake()
+        try:
+            await self._until(lambda: self._new_leader() is not None, TRANSFER_S)
+        finally:
+            leadership.end_transfer()
+        leader = self._new_leader()
+        return NotPossible("timeout") if leader is None else leader
+
+    def _new_leader(self) -> str | None:
+        """The leader, if it is another one and serves already."""
+        leader = self._driver.leader()
+        served = leader == self._driver.machine.leader and leader != self._driver.settings.name
+        return leader if served else None
+
+    async def switch_service(self, online: bool) -> None:
+        """See Cluster."""
+        await self._execute(SwitchService(online))
+        log.info("the service is switched %s", "online" if online else "offline")
+
+    async def compact(self) -> int:
+        """See Cluster."""
+        driver = self._driver
+        store, target = driver.store, driver.machine.index
+        while store.newest_index < target:
+            if store.failing:
+                raise OSError("the snapshot could not be written")
+            if not store.busy:
+                driver.replica.compact()
+                self._wake()
+            await asyncio.sleep(POLL_S)
+        return store.newest_index
+
+    async def _until(self, condition: Callable[[], bool], seconds: float) -> None:
+        deadline = self._loop.time() + seconds
+        while not condition() and self._loop.time() < deadline:
+            await asyncio.sleep(POLL_S)
+
+
+def _votes(peer: Peer | None) -> bool:
+    return peer is not None and peer.up and peer.info is not None and peer.info.voter
+
+
+def _applied(peer: Peer) -> int:
+    return 0 if peer.info is None else peer.info.applied

@@ -4,12 +4,13 @@ A voter whose disk was wiped has forgotten what it acknowledged and whom it vote
 acknowledged jobs can be lost. So a new journal carries no right to vote. It gets it in one of three ways:
 
 * founding: every configured member has said that it is empty too, so there is nothing that could be forgotten;
-* admission: a leader has brought it up to date. The leader must know that it still leads by a majority WITHOUT this
-  node that answered after the node came back empty. Such a majority shares a member with any that could elect somebody
-  by the forgotten vote; that member has answered the leader since, so it has not voted for a newer leader, and it votes
-  for none whom it did not grant a PreVote after that (elections.py). A leader that has begun to hand over admits
-  nobody, because votes for its heir need no PreVote. And the node must hold the leader's log as it was when it came
-  back, which contains all it may have acknowledged. In the term of its admission it does not vote again;
+* admission: a leader has brought it up to date, while it is a voter whose disk was lost, or before it is made a voter
+  (membership.py). The leader must know that it still leads by a majority WITHOUT this node that answered after the node
+  came back empty. Such a majority shares another member with any that could elect somebody by the forgotten vote; that
+  member has answered the leader since, so it has not voted for a newer leader, and it votes for none whom it did not
+  grant a PreVote after that (elections.py). A leader that has begun to hand over admits nobody, because votes for its
+  heir need no PreVote. And the node must hold the leader's log as it was when it came back, which contains all it may
+  have acknowledged. In the term of its admission it does not vote again;
 * --bootstrap: the operator says so.
 """
 
@@ -55,8 +56,8 @@ class Admission:
         context = self._context
         if not context.leads():
             return
-        for peer in context.quorum.peers():
-            if not peer.up or peer.info is None or peer.info.voter:
+        for peer in context.peers.values():
+            if not peer.up or peer.info is None or peer.info.voter or peer.leaving:
                 peer.admit_target = None
             elif peer.admit_target is None:
                 peer.admit_target, peer.admit_after = context.journal.last_index, context.now

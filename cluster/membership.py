@@ -101,7 +101,7 @@ class Promotion(Pending):
             self._target = None
         elif self._target is None:
             self._begin_round()
-        elif peer.match >= self._target and not self._proposed:
+        elif peer.match >= self._target and not self._proposed and peer.info is not None and peer.info.voter:
             if context.now - self._since > self._round_s:
                 self._begin_round()
                 return

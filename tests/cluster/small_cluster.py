@@ -118,14 +118,17 @@ class SimNode:
 
 
 class SmallCluster:
-    """Nodes n1..nN, all started and connected."""
+    """Nodes n1..nN, all started and connected; the spare ones behind them are no members yet, and not started."""
 
-    def __init__(self, count: int = 3, seed: int = 1, *, start: bool = True, **settings: int) -> None:
+    def __init__(
+        self, count: int = 3, seed: int = 1, *, start: bool = True, spares: int = 0, **settings: int,
+    ) -> None:
         self.now = 1000.0
         self.rng = random.Random(seed)
         self.settings = settings
-        names = [f"n{k + 1}" for k in range(count)]
+        names = [f"n{k + 1}" for k in range(count + spares)]
         self.members = tuple(Member(name, f"127.0.0.1:{k + 1}", f"127.0.0.1:{k + 101}") for k, name in enumerate(names))
+        self.founders = self.members[:count]
         self.nodes = {name: SimNode(self, name) for name in names}
         self.cuts: set[frozenset[str]] = set()
         self.links: dict[frozenset[str], int] = {}      # connection number while up
@@ -135,7 +138,7 @@ class SmallCluster:
         self.filter: Callable[[str, str, Message], bool] = lambda source, target, message: True
         self.sent: list[tuple[str, str, Message]] = []
         if start:
-            for name in names:
+            for name in names[:count]:
                 self.start(name)
 
     def __iter__(self) -> Iterator[SimNode]:
@@ -146,6 +149,10 @@ class SmallCluster:
 
     # Nodes
 
+    def configured(self, name: str) -> tuple[Member, ...]:
+        """What the configuration file of this node says: the founders, and itself."""
+        return self.founders + tuple(m for m in self.members if m.name == name and m not in self.founders)
+
     def start(self, name: str, *, bootstrap: bool = False) -> SimNode:
         node = self.nodes[name]
         node.life += 1
@@ -155,7 +162,7 @@ class SmallCluster:
         journal = Journal.open(Path("/journal"), node.disk, segment_bytes=1 << 20)
         store = SnapshotStore.open(Path("/snapshots"), node.disk, journal, node.machine, fork=False)
         settings = Settings(
-            name=name, data_dir=Path("/"), peer_listen="", members=self.members, version="test",
+            name=name, data_dir=Path("/"), peer_listen="", members=self.configured(name), version="test",
             bootstrap=bootstrap, **self.settings,
         )
         node.driver = Driver(settings, journal, store, node.machine, node, node, node, random.Random(self.rng.random()))

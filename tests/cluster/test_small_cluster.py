@@ -222,7 +222,7 @@ class TestEmptyNode:
         world = SmallCluster(5)
         world.put_now()
         world.run_until(world.settled)
-        leader, (wiped, other, *rest) = world.leader(), world.followers()
+        leader, (wiped, other, *_) = world.leader(), world.followers()
         world.filter = lambda source, target, message: source != leader.name or target == wiped.name
         outcome = world.put(b"on two disks")
         world.run(0.05)

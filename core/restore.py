@@ -192,8 +192,7 @@ class _Builder:
 
     def _add_members(self, head: Head) -> None:
         names = [name for name, _, _ in head.members]
-        _check(names == sorted(set(names)), "members are not in order")
-        _check(names == sorted(self.state.servers.ids), "members and servers are not the same")
+        _check(names == sorted(self.state.servers.ids), "members are not the servers in name order")
         addresses = {name: Address(name, peer, client) for name, peer, client in head.members}
         membership = Membership(addresses, head.learner, head.configuration)
         _check(head.learner is None or head.learner in addresses, "learner is no member")

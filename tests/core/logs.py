@@ -9,11 +9,31 @@ from typing import NamedTuple
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from core import Applied, Done, Get, Handed, Later, Lead, Machine, Operation, Put, Reply, Return, Then, Tick
+from core import (
+    AddLearner,
+    Address,
+    Applied,
+    Done,
+    Get,
+    Handed,
+    Later,
+    Lead,
+    Machine,
+    Operation,
+    PromoteLearner,
+    Put,
+    RemoveMember,
+    Reply,
+    Return,
+    SwitchService,
+    Then,
+    Tick,
+)
 
 QUEUES = ("a", "b", "c")
 ITEMS = ("x", "y", "i1", "i3")      # NEW makes names like the last two
 MEMBERS = ("n1", "n2", "n3")
+NODES = ("n0", *MEMBERS, "n4")      # may join or leave
 CLUSTER = b"sixteen bytes id"
 
 
@@ -73,6 +93,9 @@ _item = st.none() | st.sampled_from(ITEMS)
 _priority = st.integers(-1, 1) | st.sampled_from([-(2**63), 2**63 - 1])
 # Ids are given from 1 on, so small numbers often hit a running job.
 _id = st.integers(1, 20) | st.sampled_from([0, -1, 2**63, 2**64, 10**40])
+_node = st.sampled_from(NODES)
+_host = st.sampled_from(["", "h:1", "h:2"])
+_configuration = st.integers(-1, 3)
 _expire = st.sampled_from([None, None, 0, 1, 15, 16, 17, 40, 100, 10**30])
 
 _put = st.builds(Put, _queue, _priority, st.binary(max_size=3), _item, st.booleans())
@@ -93,8 +116,15 @@ _lead = st.builds(
     st.just(CLUSTER),
     st.sampled_from([0, 30, 1000]),
     st.sampled_from([Then.LATER, Then.DONE]),
+    st.lists(st.builds(Address, _node, _host, _host), max_size=3).map(tuple),
 )
-operations = st.one_of(_put, _put, _get, _get, _end, _end, st.builds(Tick), _lead)
+_change = (
+    st.builds(AddLearner, _node, _host, _host)
+    | st.builds(PromoteLearner, _node, _configuration)
+    | st.builds(RemoveMember, _node, _configuration)
+    | st.builds(SwitchService, st.booleans())
+)
+operations = st.one_of(_put, _put, _get, _get, _end, _end, st.builds(Tick), _lead, _change)
 entries = st.builds(
     LogEntry,
     st.integers(0, 300),
@@ -119,11 +149,23 @@ def random_log(seed: int, length: int) -> list[LogEntry]:
         operations = [_random_operation(random, ids) for _ in range(random.randrange(8))]
         if random.random() < 0.02:
             operations.insert(0, lead(random.choice(MEMBERS), machine.term + 1, random.choice([0, 50])))
+        if random.random() < 0.1:
+            operations.append(_random_change(random, machine.membership.configuration))
         log.append(LogEntry(now_ms, random.getrandbits(64), operations))
         applied = machine.apply(len(log), *log[-1])
         ids += [reply.id for reply in applied.replies if isinstance(reply, Handed)]
         ids = ids[-30:]
     return log
+
+
+def _random_change(random: Random, configuration: int) -> Operation:
+    node = random.choice(NODES)
+    kind = random.random()
+    if kind < 0.4:
+        return AddLearner(node, f"{node}:1", random.choice(["", f"{node}:2"]))
+    if kind < 0.7:
+        return PromoteLearner(node, configuration)
+    return RemoveMember(node, configuration - (random.random() < 0.2))
 
 
 def _random_operation(random: Random, ids: list[int]) -> Operation:

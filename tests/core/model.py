@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 from core import (
     Accepted,
+    AddLearner,
+    ChangeInProgress,
     CloneBegin,
     CloneChunk,
     CloneEnd,
@@ -20,16 +22,23 @@ from core import (
     Get,
     Handed,
     InvalidSnapshot,
+    Joined,
+    LastNode,
     Later,
     Lead,
+    NodeExists,
     NotFound,
     Operation,
+    PromoteLearner,
     Put,
+    RemoveMember,
     Reply,
     Return,
     Stored,
+    SwitchService,
     Then,
     Tick,
+    UnknownNode,
 )
 
 BUCKET_MS = 16          # leases end when the 16 ms in which their deadline lies are over
@@ -90,6 +99,11 @@ class Model:
         self.clock_ms = 0
         self.cluster_id: bytes | None = None
         self.expire_default = Then.LATER
+        self.voters: list[str] = []
+        self.learner: str | None = None
+        self.configuration = 0
+        self.addresses: dict[str, tuple[str, str]] = {}     # peer and client, by name
+        self.online = True
         self.server_ids: dict[str, int] = {}
         self.max_id = 0
         self.next_id = 1
@@ -122,6 +136,11 @@ class Model:
                     reply = self._lead(operation)
                 case CloneBegin() | CloneChunk() | CloneEnd():
                     reply = self._clone(operation, applied)
+                case AddLearner() | PromoteLearner() | RemoveMember():
+                    reply = self._change_members(operation)
+                case SwitchService():
+                    self.online = operation.online
+                    reply = Accepted()
             applied.replies.append(reply)
         return applied
 
@@ -191,12 +210,17 @@ class Model:
         self.term = lead.term
         self.leader = lead.node
         self.clone = None
-        if not self.server_ids:
-            self._new_server_id(lead.node)
-        for name in sorted(set(lead.members)):
-            if name not in self.server_ids:
+        if not self.voters:
+            self.voters = sorted({*lead.members, lead.node})
+            for name in sorted(self.voters, key=lambda name: (name != lead.node, name)):
                 self._new_server_id(name)
-        below = [name for name in self.server_ids if self.server_ids[name] < self.server_ids[lead.node]]
+                self.addresses[name] = ("", "")
+        for address in lead.addresses:
+            if address.name in self.addresses:
+                peer, client = self.addresses[address.name]
+                self.addresses[address.name] = (peer or address.peer, client or address.client)
+        smallest = self.server_ids.get(lead.node, 0)        # 0: it was removed, and nobody gets a new id
+        below = [name for name in self.server_ids if self.server_ids[name] < smallest]
         for name in sorted(below, key=lambda name: self.server_ids[name]):
             self._new_server_id(name)
         until_ms = self.clock_ms + lead.grace_ms
@@ -204,6 +228,40 @@ class Model:
             if lead.grace_ms and not job.graced and job.deadline_ms is not None and job.deadline_ms < until_ms:
                 job.deadline_ms = until_ms
                 job.graced = True
+        return Accepted()
+
+    def _change_members(self, operation: AddLearner | PromoteLearner | RemoveMember) -> Reply:
+        node = operation.node
+        if isinstance(operation, AddLearner):
+            if node in self.addresses:
+                return NodeExists()
+            if self.learner is not None or not self.voters:
+                return ChangeInProgress()
+            self.learner = node
+            self.addresses[node] = (operation.peer, operation.client)
+            self._new_server_id(node)
+            return Joined(self.max_id)
+        right = operation.configuration == self.configuration
+        if isinstance(operation, PromoteLearner):
+            if self.learner is None or node != self.learner or not right:
+                return ChangeInProgress()
+            self.voters = sorted([*self.voters, node])
+            self.learner = None
+            self.configuration += 1
+            return Accepted()
+        if node == self.learner:
+            self.learner = None
+        elif node not in self.voters:
+            return UnknownNode()
+        elif self.learner is not None or not right:
+            return ChangeInProgress()
+        elif self.voters == [node]:
+            return LastNode()
+        else:
+            self.voters.remove(node)
+            self.configuration += 1
+        del self.addresses[node]
+        del self.server_ids[node]
         return Accepted()
 
     def _clone(self, operation: CloneBegin | CloneChunk | CloneEnd, applied: ModelApplied) -> Reply:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core import (
+    Address,
     CloneBegin,
     CloneChunk,
     CloneEnd,
@@ -36,6 +37,12 @@ def assert_same(machine: Machine, model: Model) -> None:
     assert machine.clock_ms == model.clock_ms
     assert (machine.term, machine.leader, machine.cluster_id) == (model.term, model.leader, model.cluster_id)
     assert (machine.server_ids, machine.max_id) == (model.server_ids, model.max_id)
+    membership = machine.membership
+    assert (membership.voters, membership.learner) == (tuple(model.voters), model.learner)
+    assert (membership.configuration, machine.online) == (model.configuration, model.online)
+    assert list(membership.addresses.items()) == [
+        (name, Address(name, *model.addresses[name])) for name in sorted(model.addresses)
+    ]
     assert [
         (job.id, job.queue, job.priority, job.data, job.item, job.deadline_ms) for job in machine.running()
     ] == [job.facts() for job in model.running()]

@@ -68,7 +68,9 @@ def test_leader_that_was_removed_changes_no_id() -> None:
 
 
 def test_leader_outside_its_own_members_is_one() -> None:
-    assert elect(Machine(), "d") == {"d": 1, "a": 2, "b": 3, "c": 4}
+    machine = Machine()
+    assert elect(machine, "d") == {"d": 1, "a": 2, "b": 3, "c": 4}
+    assert machine.membership.voters == ("a", "b", "c", "d")
 
 
 def test_new_member_that_leads_is_the_minimum() -> None:

@@ -1,0 +1,86 @@
+"""Entries of the log as bytes: what stands on disks and goes between nodes of different versions."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from core import (
+    AddLearner,
+    Address,
+    CloneBegin,
+    CloneChunk,
+    CloneEnd,
+    Done,
+    Get,
+    Later,
+    Lead,
+    Operation,
+    PromoteLearner,
+    Put,
+    RemoveMember,
+    Return,
+    SwitchService,
+    Then,
+    Tick,
+    decode_entry,
+    encode_entry,
+)
+
+# What stands in an entry for each operation. Never edited: fields are only added at the end, with a default.
+FORMS: list[tuple[Operation, list[object]]] = [
+    (Put("q", -1, b"data", "x", False), [1, "q", -1, b"data", "x", False]),
+    (Get(("q", "p"), 500, Then.DONE, "x", True), [2, ["q", "p"], 500, 2, "x", True]),
+    (Get(None), [2, None, None, 0, None, False]),
+    (Done(1), [3, 1]),
+    (Later(2), [4, 2]),
+    (Return(3), [5, 3]),
+    (Tick(), [6]),
+    (
+        Lead("a", 7, ("a", "b"), b"id", 9, Then.DONE, (Address("a", "h:1", "h:2"), Address("b"))),
+        [7, "a", 7, ["a", "b"], b"id", 9, 2, [["a", "h:1", "h:2"], ["b", "", ""]]],
+    ),
+    (CloneBegin(1, 1000), [8, 1, 1000]),
+    (CloneChunk(1, b"chunk"), [9, 1, b"chunk"]),
+    (CloneEnd(1), [10, 1]),
+    (AddLearner("a", "h:1", "h:2"), [11, "a", "h:1", "h:2"]),
+    (PromoteLearner("a", 4), [12, "a", 4]),
+    (RemoveMember("a", 4), [13, "a", 4]),
+    (SwitchService(False), [14, False]),
+]
+
+
+def entry_of(form: list[object]) -> bytes:
+    """An entry with one operation of this form."""
+    return msgspec.msgpack.encode([1, 1_700_000_000_000, 2**64 - 1, [form]])
+
+
+@pytest.mark.parametrize(("operation", "form"), FORMS)
+def test_operation_is_written_and_read_as_ever(operation: Operation, form: list[object]) -> None:
+    assert encode_entry(1_700_000_000_000, 2**64 - 1, [operation]) == entry_of(form)
+    assert decode_entry(entry_of(form)).operations == [operation]
+
+
+def test_all_operations_were_looked_at() -> None:
+    assert {type(operation) for operation, _ in FORMS} == set(Operation.__args__)
+
+
+def test_lead_of_an_older_version_tells_no_addresses() -> None:
+    form: list[object] = [7, "a", 7, ["a", "b"], b"id", 9, 2]
+    assert decode_entry(entry_of(form)).operations == [Lead("a", 7, ("a", "b"), b"id", 9, Then.DONE, ())]
+
+
+def test_fields_that_a_newer_version_adds_are_ignored() -> None:
+    # So an older version reads a Lead with addresses.
+    assert decode_entry(entry_of([12, "a", 4, "new"])).operations == [PromoteLearner("a", 4)]
+
+
+@pytest.mark.parametrize("form", [[15, "a"], [11, "a"], [12, "a", "4"], [14, 1], [13, None, 1], []])
+def test_unknown_or_malformed_operation_is_refused(form: list[object]) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        decode_entry(entry_of(form))
+
+
+def test_entry_of_a_newer_format_is_refused_with_its_number_and_ours() -> None:
+    with pytest.raises(ValueError, match="format 2; this version reads format 1"):
+        decode_entry(msgspec.msgpack.encode([2, 0, 0, []]))

@@ -5,13 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from core import Accepted, Empty, Finished, Handed, InvalidSnapshot, NotFound, Reply, RunningJob, Stored, Totals
+from core import (
+    Accepted,
+    ChangeInProgress,
+    Empty,
+    Finished,
+    Handed,
+    InvalidSnapshot,
+    Joined,
+    LastNode,
+    NodeExists,
+    NotFound,
+    Reply,
+    RunningJob,
+    Stored,
+    Totals,
+    UnknownNode,
+)
 
 if TYPE_CHECKING:
-    from cluster.api import NodeStatus
+    from cluster.api import NodeStatus, NotPossible
 
 OK = b"200 OK\r\n"
-NO_CAPS = b"200 OK 0\r\n"
+CAPS = b"200 OK 8\r\ncluster\n"        # a word of DECISIONS 39 is listed when all of it works
 SWITCHED_OFFLINE = b"200 OK Switched to Offline Mode\r\n"
 SWITCHED_ONLINE = b"200 OK Switched to Online Mode\r\n"
 GOODBYE = b"221 Goodbye\r\n"
@@ -21,6 +37,10 @@ BAD_ARGUMENTS = b"400 Bad Arguments\r\n"
 QUEUE_EMPTY = b"404 Queue Empty\r\n"
 JOB_NOT_FOUND = b"404 Job Not Found\r\n"
 NO_LEADER = b"404 No Leader\r\n"
+NODE_NOT_FOUND = b"404 Node Not Found\r\n"
+CHANGE_IN_PROGRESS = b"409 Change In Progress\r\n"
+LAST_NODE = b"409 Last Node\r\n"
+NODE_EXISTS = b"409 Node Exists\r\n"
 TOO_LARGE = b"413 Data Too Large\r\n"
 OFFLINE_MODE = b"500 Offline Mode\r\n"
 INVALID_SNAPSHOT = b"500 Invalid Snapshot\r\n"
@@ -38,10 +58,6 @@ def _handed(reply: Handed) -> bytes:
     return f"200 OK {reply.queue} {reply.id} {reply.priority} {len(data)}{item}\r\n".encode() + data
 
 
-def _empty(reply: Empty) -> bytes:
-    return QUEUE_EMPTY
-
-
 _FINISHED = {
     (False, False): OK,
     (True, False): b"200 OK FINQ\r\n",
@@ -54,26 +70,27 @@ def _finished(reply: Finished) -> bytes:
     return _FINISHED[reply.queue_done, reply.item_done]
 
 
-def _accepted(reply: Accepted) -> bytes:
-    return OK
+def _joined(reply: Joined) -> bytes:
+    return number(reply.id)
 
 
-def _not_found(reply: NotFound) -> bytes:
-    return JOB_NOT_FOUND
-
-
-def _invalid_snapshot(reply: InvalidSnapshot) -> bytes:
-    return INVALID_SNAPSHOT
+def _always(line: bytes) -> Callable[[Reply], bytes]:
+    return lambda reply: line
 
 
 _ENCODERS: dict[type, Callable[[Any], bytes]] = {
     Stored: _stored,
     Handed: _handed,
-    Empty: _empty,
+    Empty: _always(QUEUE_EMPTY),
     Finished: _finished,
-    Accepted: _accepted,
-    NotFound: _not_found,
-    InvalidSnapshot: _invalid_snapshot,
+    Accepted: _always(OK),
+    NotFound: _always(JOB_NOT_FOUND),
+    InvalidSnapshot: _always(INVALID_SNAPSHOT),
+    Joined: _joined,
+    NodeExists: _always(NODE_EXISTS),
+    UnknownNode: _always(NODE_NOT_FOUND),
+    LastNode: _always(LAST_NODE),
+    ChangeInProgress: _always(CHANGE_IN_PROGRESS),
 }
 
 
@@ -107,12 +124,15 @@ def run_lines(jobs: Sequence[RunningJob], with_data: bool) -> bytes:
     return "".join(lines).encode()
 
 
-def cluster_status(nodes: Sequence[NodeStatus]) -> bytes:
-    """The answer to CLUSTER STATUS; `-` stands for what this node does not know."""
+def cluster_status(nodes: Sequence[NodeStatus], service_online: bool) -> bytes:
+    """The answer to CLUSTER STATUS; `-` stands for what this node does not know.
+
+    While the service as a whole is switched offline, so is every node.
+    """
     lines = [f"200 OK {len(nodes)}\r\n"]
     for node in nodes:
         host, port = _address(node)
-        online = "-" if node.online is None else "ONLINE" if node.online else "OFFLINE"
+        online = "-" if node.online is None else "ONLINE" if node.online and service_online else "OFFLINE"
         figures = (node.term, node.applied, node.lag, node.version)
         known = " ".join("-" if value is None else str(value) for value in figures)
         lines.append(f"{_known(node.server_id)} {node.name} {host} {port} {node.role} {online} {known}\r\n")
@@ -120,7 +140,7 @@ def cluster_status(nodes: Sequence[NodeStatus]) -> bytes:
 
 
 def cluster_leader(leader: NodeStatus | None) -> bytes:
-    """The answer to CLUSTER LEADER."""
+    """The answer to CLUSTER LEADER, and to a CLUSTER TRANSFER that made this node the leader."""
     if leader is None:
         return NO_LEADER
     host, port = _address(leader)
@@ -132,9 +152,14 @@ def cluster_hash(index: int, value: bytes) -> bytes:
     return f"200 OK {index} {value.hex()}\r\n".encode()
 
 
+def not_possible(refusal: NotPossible) -> bytes:
+    """The answer to CLUSTER REMOVE and CLUSTER TRANSFER when they would do harm or cannot succeed now."""
+    return f"409 Not Possible {refusal.word}\r\n".encode()
+
+
 def _address(node: NodeStatus) -> tuple[str, str]:
     host, _, port = node.client.rpartition(":")
-    return host.strip("[]"), port
+    return (host.strip("[]"), port) if host else ("-", "-")
 
 
 def _known(value: int | None) -> str:

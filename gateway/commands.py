@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from core import Done, Get, Later, Put
-from gateway import answers, requests
+from gateway import administration, answers, requests
 from gateway.clone import Clone
 from gateway.pending import PutOfWait
 from gateway.streams import run_list, snapshot
@@ -68,7 +68,7 @@ def _refused(session: Session, request: requests.Refused) -> None:
 
 
 def _caps(session: Session, request: requests.Caps) -> None:
-    session.say(answers.NO_CAPS)
+    session.say(answers.CAPS)
 
 
 def _ping(session: Session, request: requests.Ping) -> None:
@@ -106,22 +106,14 @@ def _snapshot(session: Session, request: requests.Snapshot) -> None:
     session.run(snapshot(session))
 
 
-def _offline(session: Session, request: requests.Offline) -> None:
-    session.run(_go_offline(session))
-
-
-async def _go_offline(session: Session) -> None:
-    await session.hub.cluster.go_offline()
-    session.say(answers.SWITCHED_OFFLINE)
-
-
 def _online(session: Session, request: requests.Online) -> None:
     session.hub.cluster.go_online()
     session.say(answers.SWITCHED_ONLINE)
 
 
 def _cluster_status(session: Session, request: requests.ClusterStatus) -> None:
-    session.say(answers.cluster_status(session.hub.cluster.status()))
+    cluster = session.hub.cluster
+    session.say(answers.cluster_status(cluster.status(), cluster.machine.online))
 
 
 def _cluster_leader(session: Session, request: requests.ClusterLeader) -> None:
@@ -170,9 +162,9 @@ ALONE: dict[type, Callable[[Session, Any], None]] = {
     requests.Snapshot: _snapshot,
     requests.CloneStart: _clone_start,
     requests.Interconnect: _interconnect,
-    requests.Offline: _offline,
     requests.Online: _online,
     requests.ClusterStatus: _cluster_status,
     requests.ClusterLeader: _cluster_leader,
     requests.ClusterHash: _cluster_hash,
+    **dict.fromkeys(administration.WORK, administration.begin),
 }

@@ -16,8 +16,7 @@ import msgspec
 from msgspec import Struct, field
 
 from gateway.limits import DATA_BYTES_CEILING, KIB, Limits
-
-_NODE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+from gateway.values import NODE_NAME
 
 
 class ConfigError(Exception):
@@ -192,7 +191,7 @@ def _check_names(config: Config) -> None:
     names = [member.name for member in config.cluster.members]
     for index, name in enumerate(names):
         key = f"cluster.members[{index}].name"
-        _require(_NODE_NAME.fullmatch(name) is not None, key, f"{name!r} must be 1 to 64 of A-Z a-z 0-9 _ . -")
+        _require(NODE_NAME.fullmatch(name) is not None, key, f"{name!r} must be 1 to 64 of A-Z a-z 0-9 _ . -")
         _require(name not in names[:index], key, f"{name!r} is there twice")
     _require(config.node.name in names, "node.name", f"{config.node.name!r} is not among cluster.members")
 

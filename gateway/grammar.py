@@ -13,7 +13,7 @@ from msgspec import Struct
 from core import Done, Get, Later, Put, Then
 from gateway import requests
 from gateway.answers import NOT_SUPPORTED
-from gateway.values import ArgumentError, milliseconds, name, queues, signed, unsigned
+from gateway.values import ArgumentError, address, milliseconds, name, node, queues, signed, unsigned
 
 Words = list[bytes]
 
@@ -190,20 +190,44 @@ def _sync(words: Words) -> requests.Request | Head:
     return requests.Refused(NOT_SUPPORTED)
 
 
-_CLUSTER: dict[bytes, requests.Request] = {
-    b"STATUS": requests.ClusterStatus(),
-    b"LEADER": requests.ClusterLeader(),
-    b"HASH": requests.ClusterHash(),
-}
-
-
-def _cluster(words: Words) -> requests.Request:
-    if len(words) != 2 or words[1] not in _CLUSTER:
+def _cluster_add(words: Words) -> requests.Request:
+    if len(words) != 6:
         raise ArgumentError
-    return _CLUSTER[words[1]]
+    return requests.ClusterAdd(node(words[1]), address(words[2], words[3]), address(words[4], words[5]))
+
+
+def _cluster_remove(words: Words) -> requests.Request:
+    if len(words) != 2:
+        raise ArgumentError
+    return requests.ClusterRemove(node(words[1]))
+
+
+def _cluster_transfer(words: Words) -> requests.Request:
+    if len(words) > 2:
+        raise ArgumentError
+    return requests.ClusterTransfer(node(words[1]) if len(words) == 2 else None)
+
+
+def _cluster(words: Words) -> requests.Request | Head:
+    parse = CLUSTER.get(words[1]) if len(words) > 1 else None
+    if parse is None:
+        raise ArgumentError
+    return parse(words[1:])
 
 
 Parse = Callable[[Words], requests.Request | Head]
+
+CLUSTER: dict[bytes, Parse] = {
+    b"STATUS": _alone(requests.ClusterStatus()),
+    b"LEADER": _alone(requests.ClusterLeader()),
+    b"HASH": _alone(requests.ClusterHash()),
+    b"ADD": _cluster_add,
+    b"REMOVE": _cluster_remove,
+    b"TRANSFER": _cluster_transfer,
+    b"OFFLINE": _alone(requests.ClusterSwitch(False)),
+    b"ONLINE": _alone(requests.ClusterSwitch(True)),
+    b"SNAPSHOT": _alone(requests.ClusterSnapshot()),
+}
 
 VERBS: dict[bytes, Parse] = {
     b"PUT": _put,

@@ -17,6 +17,7 @@ from gateway.waiters import Waiters
 if TYPE_CHECKING:
     from cluster.api import Cluster
     from gateway.connection import Connection
+    from gateway.pending import Outcome
     from gateway.session import Session
 
 log = logging.getLogger("sockpqd.gateway")
@@ -35,6 +36,7 @@ class Hub:
         self.shut_down = shut_down                  # called with the reason
         self.budget = COMMANDS_PER_TURN_MAX         # commands that may still be executed before the turn ends
         self.exports = asyncio.Semaphore(EXPORTS_MAX)
+        self.work: set[asyncio.Future[Outcome]] = set()     # of operators; held here, as their clients may go
         self.connections: set[Connection] = set()
         self.on_serving: Callable[[], None] = lambda: None
         self._export_dir = export_dir

@@ -90,6 +90,36 @@ class ClusterHash(Struct, gc=False, frozen=True):
     """CLUSTER HASH (EXTENSIONS.md 15)."""
 
 
+class ClusterAdd(Struct, gc=False, frozen=True):
+    """CLUSTER ADD (EXTENSIONS.md 15); `peer` and `client` are "host:port"."""
+
+    node: str
+    peer: str
+    client: str
+
+
+class ClusterRemove(Struct, gc=False, frozen=True):
+    """CLUSTER REMOVE (EXTENSIONS.md 15)."""
+
+    node: str
+
+
+class ClusterTransfer(Struct, gc=False, frozen=True):
+    """CLUSTER TRANSFER (EXTENSIONS.md 15), to the node that is best prepared when none is named."""
+
+    node: str | None
+
+
+class ClusterSwitch(Struct, gc=False, frozen=True):
+    """CLUSTER ONLINE or CLUSTER OFFLINE (EXTENSIONS.md 15)."""
+
+    online: bool
+
+
+class ClusterSnapshot(Struct, gc=False, frozen=True):
+    """CLUSTER SNAPSHOT (EXTENSIONS.md 15)."""
+
+
 class Refused(Struct, gc=False, frozen=True):
     """Not a command that can be executed: `answer` says why."""
 
@@ -104,7 +134,6 @@ class Broken(Struct, gc=False, frozen=True):
 
 Request = (
     Put | Get | Done | Later | BlockingGet | PutWait | CloneStart | CloneData | Total | RunList | Snapshot
-    | Interconnect | Offline | Online | Quit | Shutdown | Caps | Ping | ClusterStatus | ClusterLeader
-    | ClusterHash | Refused
-    | Broken
+    | Interconnect | Offline | Online | Quit | Shutdown | Caps | Ping | ClusterStatus | ClusterLeader | ClusterHash
+    | ClusterAdd | ClusterRemove | ClusterTransfer | ClusterSwitch | ClusterSnapshot | Refused | Broken
 )

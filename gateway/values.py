@@ -1,7 +1,8 @@
-"""Words of a command line to values: names, numbers, seconds (PROTOCOL.md A12, A14, A15, A18)."""
+"""Words of a command line to values: names, numbers, seconds (PROTOCOL.md A12, A14, A15, A18), nodes and addresses."""
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from functools import lru_cache
 
@@ -11,6 +12,10 @@ EXPIRE_MS_MAX = 100 * 366 * 86_400_000      # a hundred years; more is a mistake
 
 _NAME = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")
 _SECONDS = re.compile(rb"([0-9]+)(?:\.([0-9]+))?")
+
+NODE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_HOST = re.compile(r"[A-Za-z0-9_.-]{1,253}")
+_IPV4 = re.compile(r"[0-9.]+")
 
 
 class ArgumentError(Exception):
@@ -82,3 +87,44 @@ def milliseconds(word: bytes) -> int:
     if number_ms > EXPIRE_MS_MAX:
         raise ArgumentError
     return number_ms
+
+
+def node(word: bytes) -> str:
+    """The name of a node in `word`."""
+    text = _ascii(word)
+    if NODE_NAME.fullmatch(text) is None:
+        raise ArgumentError
+    return text
+
+
+def address(host: bytes, port: bytes) -> str:
+    """"host:port" of an IP address or a host's name, and a port; an IPv6 address stands in brackets."""
+    number = unsigned(port)
+    if not 0 < number < 65536:
+        raise ArgumentError
+    text = _ascii(host)
+    try:
+        if ":" in text:
+            return f"[{_ipv6(text)}]:{number}"
+        if _IPV4.fullmatch(text):
+            ipaddress.IPv4Address(text)
+    except ValueError:
+        raise ArgumentError from None
+    if _HOST.fullmatch(text) is None:
+        raise ArgumentError
+    return f"{text}:{number}"
+
+
+def _ipv6(text: str) -> ipaddress.IPv6Address:
+    """Without a zone (`%eth0`): that would mean something on one host only."""
+    parsed = ipaddress.IPv6Address(text)
+    if parsed.scope_id is not None:
+        raise ArgumentError
+    return parsed
+
+
+def _ascii(word: bytes) -> str:
+    try:
+        return word.decode("ascii")
+    except UnicodeDecodeError:
+        raise ArgumentError from None

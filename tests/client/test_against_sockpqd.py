@@ -115,7 +115,7 @@ def test_a_snapshot_brings_the_state_back(client: Client) -> None:
 
 def test_the_server_tells_about_itself(client: Client, servers: list[str]) -> None:
     client.ping()
-    assert client.caps() == ()
+    assert client.caps() == ("cluster",)
     assert client.interconnect() == 1
     (node,) = client.cluster_status()
     assert (node.name, node.client, node.role, node.online, node.lag) == ("n1", servers[0], "LEADER", True, 0)

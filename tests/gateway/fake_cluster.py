@@ -1,15 +1,58 @@
 """A cluster of one node in memory around the real machine: what is proposed is committed at the end of the loop turn,
-or when the test says so. It can be made follower, leader or lone, and can refuse or lose what is in flight."""
+or when the test says so. It can be made follower, leader or lone, and can refuse or lose what is in flight.
+
+What operators ask goes the same way; what it would need other nodes for is a word in `impossible`."""
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import Path
 
-from cluster.api import Listener, NodeStatus, Pending
-from core import CloneChunk, Get, Lead, Machine, Operation, Put, Return
+from cluster.api import Listener, NodeStatus, NotLeader, NotPossible, OutcomeUnknown, Pending
+from core import (
+    Accepted,
+    AddLearner,
+    Address,
+    ChangeInProgress,
+    CloneChunk,
+    Get,
+    Joined,
+    LastNode,
+    Lead,
+    Machine,
+    NodeExists,
+    Operation,
+    Put,
+    RemoveMember,
+    Reply,
+    Return,
+    SwitchService,
+    UnknownNode,
+)
 
 MEMBERS = ("n1", "n2", "n3")
+ADDRESSES = (
+    Address("n1", "10.0.0.1:11362", "10.0.0.1:11361"),
+    Address("n2", "10.0.0.2:11362", "10.0.0.2:11361"),
+    Address("n3", "[::1]:11362", "[::1]:11361"),
+)
+SILENT = ("n3",)        # never heard of
+
+
+class Promise:
+    """Where the outcome of an operator's operation goes: whoever asked awaits it."""
+
+    def __init__(self) -> None:
+        self.reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+
+    def applied(self, reply: Reply) -> None:
+        self.reply.set_result(reply)
+
+    def refused(self) -> None:
+        self.reply.set_exception(NotLeader())
+
+    def unknown(self) -> None:
+        self.reply.set_exception(OutcomeUnknown())
 
 
 class FakeCluster:
@@ -24,6 +67,9 @@ class FakeCluster:
         self.log: list[list[Operation]] = []
         self.now_ms = 1_700_000_000_000
         self.backlog_bytes = 0
+        self.full = False
+        self.impossible: str | None = None      # why REMOVE and TRANSFER are refused
+        self.broken_disk = False
         self._listener: Listener | None = None
         self._leader: str | None = None
         self._in_flight: list[tuple[Operation, Pending]] = []
@@ -39,19 +85,17 @@ class FakeCluster:
         self.lead()
 
     def lead(self) -> None:
-        """This node is elected and serves."""
-        self._term += 1
+        """This node is elected and serves, if it is not switched offline."""
+        self._begin_term(self.name)
         self._leader = self.name
-        self._apply([Lead(self.name, self._term, MEMBERS, b"0123456789abcdef", 10_000)])
-        self._serve(True)
+        self._judge()
 
     def follow(self, leader: str | None) -> None:
         """Another node leads, or nobody (None); what is in flight stays undecided."""
         if leader is not None:
-            self._term += 1
-            self._apply([Lead(leader, self._term, MEMBERS, b"0123456789abcdef", 10_000)])
+            self._begin_term(leader)
         self._leader = leader
-        self._serve(False)
+        self._judge()
 
     def commit(self, count: int | None = None) -> None:
         """Apply what is in flight as one entry: everything, or the first `count` operations."""
@@ -96,11 +140,7 @@ class FakeCluster:
             return
         if isinstance(operation, Get) and operation.item_of_put:
             assert isinstance(self._in_flight[-1][0], Put), "the hand-out of a PUT .. WAIT stands right behind its PUT"
-        self._in_flight.append((operation, pending))
-        self.backlog_bytes += _size(operation)
-        if self.automatic and not self._scheduled:
-            self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._automatic_commit)
+        self._append(operation, pending)
 
     def leader(self) -> str | None:
         """As cluster.api."""
@@ -109,31 +149,25 @@ class FakeCluster:
     def interconnect_id(self) -> int:
         """As cluster.api."""
         ids = self.machine.server_ids
-        if self.serving or ids[self.name] != min(ids.values()):
-            return ids[self.name]
-        return self.machine.max_id + 1
+        mine = ids.get(self.name)
+        if mine is None or not (self.serving or mine != min(ids.values())):
+            return self.machine.max_id + 1
+        return mine
 
     def status(self) -> list[NodeStatus]:
         """As cluster.api; n3 was never heard of."""
-        ids = self.machine.server_ids
-        known = [NodeStatus(
-            server_id=ids[name], name=name, client=f"10.0.0.{name[1]}:11361",
-            role="LEADER" if name == self._leader else "FOLLOWER", online=self.online, term=self._term,
-            applied=self._index, lag=0, version="0.1.0",
-        ) for name in MEMBERS[:2]]
-        unknown = NodeStatus(ids["n3"], "n3", "[::1]:11361", "DOWN", None, None, None, None, None)
-        return sorted([*known, unknown], key=lambda node: node.server_id or 0)
-
-    full = False
+        nodes = [self._status(address) for address in self.machine.membership.addresses.values()]
+        return sorted(nodes, key=lambda node: node.server_id or 0)
 
     def state_hash(self) -> tuple[int, bytes]:
+        """As cluster.api."""
         return self.machine.index, b"\xab" * 16
 
     async def go_offline(self) -> None:
         """As cluster.api; n2 takes over."""
         self.commit()
         self.online = False
-        if self.serving:
+        if self._leader == self.name:
             self.follow("n2")
 
     def go_online(self) -> None:
@@ -144,7 +178,72 @@ class FakeCluster:
         """As cluster.api."""
         path.write_bytes(b"".join(self.machine.snapshot()))
 
+    async def add_node(self, name: str, peer: str, client: str) -> Joined | NodeExists | ChangeInProgress:
+        """As cluster.api."""
+        reply = await self._ask(AddLearner(name, peer, client))
+        assert isinstance(reply, Joined | NodeExists | ChangeInProgress)
+        return reply
+
+    async def remove_node(self, name: str) -> Accepted | UnknownNode | LastNode | ChangeInProgress | NotPossible:
+        """As cluster.api; n2 takes over when this node is removed."""
+        if self.impossible:
+            return NotPossible(self.impossible)
+        reply = await self._ask(RemoveMember(name, self.machine.membership.configuration))
+        assert isinstance(reply, Accepted | UnknownNode | LastNode | ChangeInProgress)
+        if name == self.name and isinstance(reply, Accepted):
+            self.follow("n2")
+        return reply
+
+    async def transfer(self, name: str | None) -> NodeStatus | NotPossible:
+        """As cluster.api; n2 is best prepared."""
+        if self._leader != self.name:
+            raise NotLeader
+        if self.impossible:
+            return NotPossible(self.impossible)
+        self.follow(name or "n2")
+        return self._status(self.machine.membership.addresses[name or "n2"])
+
+    async def switch_service(self, online: bool) -> None:
+        """As cluster.api."""
+        await self._ask(SwitchService(online))
+
+    async def compact(self) -> int:
+        """As cluster.api."""
+        if self.broken_disk:
+            raise OSError("no space left on device")
+        return self.machine.index
+
     # ---- inside
+
+    def _begin_term(self, leader: str) -> None:
+        self._term += 1
+        self._apply([Lead(leader, self._term, MEMBERS, b"0123456789abcdef", 10_000, addresses=ADDRESSES)])
+
+    async def _ask(self, operation: Operation) -> Reply:
+        """Whoever leads may be asked, also while the service is switched offline (DECISIONS 9)."""
+        if self._leader != self.name:
+            raise NotLeader
+        promise = Promise()
+        self._append(operation, promise)
+        return await promise.reply
+
+    def _append(self, operation: Operation, pending: Pending) -> None:
+        self._in_flight.append((operation, pending))
+        self.backlog_bytes += _size(operation)
+        if self.automatic and not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._automatic_commit)
+
+    def _status(self, address: Address) -> NodeStatus:
+        server_id = self.machine.server_ids[address.name]
+        if address.name in SILENT:
+            return NodeStatus(server_id, address.name, address.client, "DOWN", None, None, None, None, None)
+        follower = "LEARNER" if address.name == self.machine.membership.learner else "FOLLOWER"
+        return NodeStatus(
+            server_id=server_id, name=address.name, client=address.client,
+            role="LEADER" if address.name == self._leader else follower, online=self.online, term=self._term,
+            applied=self._index, lag=0, version="0.1.0",
+        )
 
     def _automatic_commit(self) -> None:
         self._scheduled = False
@@ -165,8 +264,11 @@ class FakeCluster:
             pending.applied(reply)
         if self.serving and self._listener is not None:
             self._listener.effects(applied.effects)
+        self._judge()
 
-    def _serve(self, serving: bool) -> None:
+    def _judge(self) -> None:
+        """Does this node serve?"""
+        serving = self._leader == self.name and self.machine.online
         if serving != self.serving:
             self.serving = serving
             if self._listener is not None:

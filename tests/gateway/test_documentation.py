@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.grammar import VERBS
+from gateway import answers
+from gateway.grammar import CLUSTER, VERBS
 from tests.gateway.test_server import Gateway
 from tests.gateway.transcript import Transcript
 
@@ -30,6 +31,15 @@ def test_conversations_go_as_shown(block: str, tmp_path: Path) -> None:
 def test_every_verb_is_described() -> None:
     for verb in VERBS:
         assert re.search(rf"\b{verb.decode()}\b", TEXT), verb
+    for word in CLUSTER:
+        assert re.search(rf"^    CLUSTER {word.decode()}\b", TEXT, re.MULTILINE), word
+
+
+def test_every_answer_is_described() -> None:
+    lines = [value for value in vars(answers).values() if isinstance(value, bytes) and value.endswith(b"\r\n")]
+    assert len(lines) > 15
+    for line in lines:
+        assert line.decode().strip() in TEXT, line
 
 
 def test_the_program_works() -> None:

@@ -21,7 +21,8 @@ NUMBERS = st.sampled_from([b"0", b"1", b"5", b"39", b"41", b"-1", b"x", b"300", 
 KEYWORDS = st.sampled_from([b"EXPIRE", b"EXPIRE=5", b"THEN", b"DONE", b"LATER", b"IS", b"NEW", b"WAIT", b"LAST"])
 VERBS = st.sampled_from([
     b"PUT", b"PUT", b"PUT", b"put", b"GET", b"GETB", b"GETBE", b"DONE", b"LATER", b"TOTAL", b"RUNLIST", b"SNAPSHOT",
-    b"CLONE", b"SYNC PUT", b"SYNC", b"OFFLINE", b"QUIT", b"PING", b"CLUSTER STATUS", b"NONSENSE", b"",
+    b"CLONE", b"SYNC PUT", b"SYNC", b"OFFLINE", b"QUIT", b"PING", b"CLUSTER STATUS", b"CLUSTER ADD a.b 7 5",
+    b"CLUSTER ADD", b"CLUSTER REMOVE", b"CLUSTER TRANSFER", b"CLUSTER", b"NONSENSE", b"",
 ])
 SPACES = st.sampled_from([b" ", b" ", b" ", b"  ", b"\t", b"\r", b"\x0b"])
 ENDS = st.sampled_from([b"\r\n", b"\r\n", b"\n"])

@@ -323,6 +323,7 @@ def test_a_snapshot_whose_client_has_gone_leaves_nothing_behind(tmp_path: Path) 
     b"", b"PING\r\n", b"PI", b"GETB q\r\n", b"GETBE busy\r\nPING\r\n", b"PUT q 0 10\r\nabc",
     b"PUT w 0 1 NEW WAIT o\r\nx", b"GET busy\r\nPING\r\nDONE 7\r\n", b"GET q\r\nTOTAL\r\n", b"RUNLIST\r\n",
     b"CLONE 100000\r\n" + bytes(70_000), b"CLONE 3\r\nabc", b"SNAPSHOT\r\n", b"OFFLINE\r\n", b"QUIT\r\n",
+    b"CLUSTER ADD n4 ::1 5 ::1 6\r\nPING\r\n", b"CLUSTER SNAPSHOT\r\n", b"CLUSTER OFFLINE\r\n",
     b"PUT q 0 x\r\n", b"PUT q 0 9000000\r\n" + bytes(1000),
 ])
 def test_a_session_that_ended_is_freed_at_once(words: bytes, tmp_path: Path) -> None:

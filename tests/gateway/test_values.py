@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.values import ArgumentError, milliseconds, name, queues, signed, unsigned
+from gateway.config import split_address
+from gateway.values import ArgumentError, address, milliseconds, name, node, queues, signed, unsigned
 
 
 @given(st.integers(0, 2**64 - 1), st.integers(0, 30))
@@ -73,3 +74,44 @@ def test_queue_lists_name_each_queue_once_in_the_order_given() -> None:
 def test_queue_lists_refuse_empty_parts_and_bad_names(word: bytes) -> None:
     with pytest.raises(ArgumentError):
         queues(word)
+
+
+@given(st.one_of(st.ip_addresses(), st.from_regex(r"[a-z][a-z0-9-]{0,10}(\.[a-z]{2,5})?", fullmatch=True)),
+       st.integers(1, 65535))
+def test_an_address_is_joined_as_the_configuration_splits_it(host: object, port: int) -> None:
+    assert split_address(address(str(host).encode(), b"%d" % port)) == (str(host), port)
+
+
+@pytest.mark.parametrize(("host", "port", "expected"), [
+    (b"10.0.0.4", b"011362", "10.0.0.4:11362"),
+    (b"2001:DB8:0::5", b"1", "[2001:db8::5]:1"),
+    (b"Host-4.example", b"65535", "Host-4.example:65535"),
+])
+def test_an_address_is_written_in_one_way(host: bytes, port: bytes, expected: str) -> None:
+    assert address(host, port) == expected
+
+
+@pytest.mark.parametrize("host", [
+    b"", b"10.0.0.256", b"10.0.0", b"7", b".", b"1:2", b"[::1]", b"::1%eth0", b"::%1", b"a/b", b"a:1", b"*",
+    b"\xc3\xa4", b"a" * 254,
+])
+def test_an_address_refuses_what_is_no_host(host: bytes) -> None:
+    with pytest.raises(ArgumentError):
+        address(host, b"1")
+
+
+@pytest.mark.parametrize("port", [b"", b"0", b"65536", b"-1", b"+1", b"1.0", b"http", b"9" * 5000])
+def test_an_address_refuses_what_is_no_port(port: bytes) -> None:
+    with pytest.raises(ArgumentError):
+        address(b"10.0.0.4", port)
+
+
+@given(st.from_regex(r"[A-Za-z0-9_.-]{1,64}", fullmatch=True))
+def test_names_of_nodes_are_kept_as_they_are(text: str) -> None:
+    assert node(text.encode()) == text
+
+
+@pytest.mark.parametrize("word", [b"", b"a:b", b"a@b", b"a/b", b"a\n", b"\xc3\xa4", b"a" * 65, b"*", b"a|b"])
+def test_names_of_nodes_refuse(word: bytes) -> None:
+    with pytest.raises(ArgumentError):
+        node(word)

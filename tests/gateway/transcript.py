@@ -21,6 +21,8 @@ brings about, of each connection; a test fails when one is missing or too many. 
     @time 60                        seconds go by
     @hold                           from here on nothing is committed by itself
     @commit | @refuse | @lose       what is in flight is executed; is not executed; has an unknown fate
+    @impossible quorum | @impossible   CLUSTER REMOVE and TRANSFER are refused for this reason; are no longer refused
+    @broken_disk                    nothing can be written
     @returned 1 2                   since the last such line these hand-outs were undone
 """
 
@@ -120,6 +122,10 @@ class _Player:
                 cluster.pass_time(float(arguments[0]))
             case "hold":
                 cluster.automatic = False
+            case "impossible":
+                cluster.impossible = arguments[0] if arguments else None
+            case "broken_disk":
+                cluster.broken_disk = True
             case "returned":
                 ids = returned(cluster)
                 assert ids[self._returned:] == [int(text) for text in arguments], f"returned: {ids[self._returned:]}"

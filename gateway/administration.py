@@ -1,0 +1,89 @@
+"""What operators change: this node's own switch, and the cluster (EXTENSIONS.md 15).
+
+None of it may stay half done because the client that asked has gone. So the work belongs to the hub: it runs to its
+end, and the client, if it is still there, gets the answer. What stands behind the command waits for that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from cluster.api import NotLeader, NotPossible, OutcomeUnknown
+from gateway import answers, requests
+from gateway.pending import Fate, Outcome
+
+if TYPE_CHECKING:
+    from cluster.api import Cluster
+    from gateway.session import Session
+
+log = logging.getLogger("sockpqd.gateway")
+
+
+def begin(session: Session, request: requests.Request) -> None:
+    """Start what `request` asks for; nothing behind it is executed before its answer."""
+    session.run(_answer(session, request))
+
+
+async def _answer(session: Session, request: requests.Request) -> None:
+    hub = session.hub
+    work = asyncio.ensure_future(_decide(hub.cluster, request))
+    hub.work.add(work)
+    work.add_done_callback(hub.work.discard)
+    session.say(await asyncio.shield(work))
+
+
+async def _decide(cluster: Cluster, request: requests.Request) -> Outcome:
+    try:
+        return await WORK[type(request)](cluster, request)
+    except NotLeader:
+        return Fate.REFUSED
+    except OutcomeUnknown:
+        return Fate.UNKNOWN
+    except Exception:
+        log.exception("%s failed", type(request).__name__)
+        return Fate.UNKNOWN
+
+
+async def _offline(cluster: Cluster, request: requests.Offline) -> bytes:
+    await cluster.go_offline()
+    return answers.SWITCHED_OFFLINE
+
+
+async def _switch(cluster: Cluster, request: requests.ClusterSwitch) -> bytes:
+    await cluster.switch_service(request.online)
+    return answers.SWITCHED_ONLINE if request.online else answers.SWITCHED_OFFLINE
+
+
+async def _add(cluster: Cluster, request: requests.ClusterAdd) -> bytes:
+    return answers.answer(await cluster.add_node(request.node, request.peer, request.client))
+
+
+async def _remove(cluster: Cluster, request: requests.ClusterRemove) -> bytes:
+    reply = await cluster.remove_node(request.node)
+    return answers.not_possible(reply) if isinstance(reply, NotPossible) else answers.answer(reply)
+
+
+async def _transfer(cluster: Cluster, request: requests.ClusterTransfer) -> bytes:
+    reply = await cluster.transfer(request.node)
+    return answers.not_possible(reply) if isinstance(reply, NotPossible) else answers.cluster_leader(reply)
+
+
+async def _snapshot(cluster: Cluster, request: requests.ClusterSnapshot) -> bytes:
+    try:
+        return answers.number(await cluster.compact())
+    except OSError as error:
+        log.warning("CLUSTER SNAPSHOT failed: %s", error)
+        return answers.BUSY
+
+
+WORK: dict[type, Callable[[Cluster, Any], Coroutine[Any, Any, bytes]]] = {
+    requests.Offline: _offline,
+    requests.ClusterSwitch: _switch,
+    requests.ClusterAdd: _add,
+    requests.ClusterRemove: _remove,
+    requests.ClusterTransfer: _transfer,
+    requests.ClusterSnapshot: _snapshot,
+}

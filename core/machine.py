@@ -167,4 +167,4 @@ def _end_leases(state: State, effects: Effects) -> None:
             effects.ended[job.queue] = None
         else:
             state.requeue(job, state.new_seq())
-            effects.ready[job.queue] = None
+            effects.job_ready(job.queue, job.item)

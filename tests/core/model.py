@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from core import (
     Accepted,
@@ -45,6 +46,8 @@ BUCKET_MS = 16          # leases end when the 16 ms in which their deadline lies
 DUE_JOBS_MAX = 1000
 CENTURY_MS = 100 * 366 * 24 * 3600 * 1000
 
+Name = TypeVar("Name", str, tuple[str, str])
+
 
 @dataclass
 class ModelJob:
@@ -71,8 +74,15 @@ class ModelApplied:
 
     replies: list[Reply] = field(default_factory=list)
     ready: list[str] = field(default_factory=list)
+    ready_items: list[tuple[str, str]] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
     restored: bool = False
+
+    def job_ready(self, queue: str, item: str | None) -> None:
+        """A job waits (again)."""
+        note(self.ready, queue)
+        if item is not None:
+            note(self.ready_items, (queue, item))
 
 
 def random_bits(number: int) -> int:
@@ -152,7 +162,7 @@ class Model:
             item = f"i{self.next_item}"
             self.next_item += 1
         self.jobs.append(ModelJob(put.queue, put.priority, self._new_seq(), put.data, item))
-        note(applied.ready, put.queue)
+        applied.job_ready(put.queue, item)
         return Stored(item if put.new_item else None), item
 
     def _get(self, get: Get, put_item: str | None, bits: int) -> Reply:
@@ -188,7 +198,7 @@ class Model:
             item_done = job.item is not None and job.item not in [other.item for other in self.jobs]
             return Finished(queue_done, item_done)
         self._wait_again(job, job.seq if isinstance(operation, Return) else self._new_seq())
-        note(applied.ready, job.queue)
+        applied.job_ready(job.queue, job.item)
         return Accepted()
 
     def _end_leases(self, applied: ModelApplied) -> None:
@@ -201,7 +211,7 @@ class Model:
                 note(applied.ended, job.queue)
             else:
                 self._wait_again(job, self._new_seq())
-                note(applied.ready, job.queue)
+                applied.job_ready(job.queue, job.item)
 
     def _lead(self, lead: Lead) -> Reply:
         if self.cluster_id is None:
@@ -346,7 +356,7 @@ def first(jobs: list[ModelJob]) -> ModelJob:
     return sorted(jobs, key=lambda job: (-job.priority, job.seq))[0]
 
 
-def note(names: list[str], name: str) -> None:
-    """Remember that something happened in a queue; the first time counts."""
+def note(names: list[Name], name: Name) -> None:
+    """Remember that something happened in a queue, or to an item in it; the first time counts."""
     if name not in names:
         names.append(name)

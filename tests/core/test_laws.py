@@ -68,6 +68,7 @@ def assert_equal_to_model(log: list[LogEntry], machine: Machine, model: Model) -
         expected = model.apply(index, *entry)
         assert applied.replies == expected.replies
         assert list(applied.effects.ready) == expected.ready
+        assert list(applied.effects.ready_items) == expected.ready_items
         assert list(applied.effects.ended) == expected.ended
         assert applied.effects.restored == expected.restored
         assert_same(machine, model)
@@ -202,7 +203,9 @@ def test_returned_jobs_come_again_in_the_same_order(log: list[LogEntry], seed: i
     (taken,) = play(machine, [drain])
     for reply in taken:
         assert isinstance(reply, Handed)
-        assert machine.apply(machine.index + 1, 0, 0, [Return(reply.id)]).effects.ready == {reply.queue: None}
+        effects = machine.apply(machine.index + 1, 0, 0, [Return(reply.id)]).effects
+        assert list(effects.ready) == [reply.queue]
+        assert list(effects.ready_items) == ([] if reply.item is None else [(reply.queue, reply.item)])
     (again,) = play(machine, [drain])
     (expected,) = play(other, [drain])
     assert places(again) == places(expected)

@@ -18,6 +18,7 @@ from core import (
     Put,
     Return,
     Stored,
+    Then,
     Tick,
     Totals,
 )
@@ -163,6 +164,18 @@ def test_effects_name_the_queues_in_order_of_occurrence(machine: Machine) -> Non
     assert (list(first.effects.ready), list(first.effects.ended)) == (["b", "a"], [])
     second = run(machine, Done(2), Later(1), Return(3), Done(99))
     assert (list(second.effects.ready), list(second.effects.ended)) == (["b"], ["a"])
+
+
+def test_effects_name_the_items_of_ready_jobs_in_order_of_occurrence(machine: Machine) -> None:
+    puts = [Put("b", 0, b"", "x"), Put("a", 0, b"", "y"), Put("b", 0, b""), Put("b", 0, b"", "x")]
+    assert list(run(machine, *puts).effects.ready_items) == [("b", "x"), ("a", "y")]
+    assert list(run(machine, Put("a", 0, b""), Put("c", 0, b"", None, True)).effects.ready_items) == [("c", "i1")]
+    gets = [Get(("b",)), Get(("a",)), Get(("a",)), Get(("c",), 10, Then.LATER), Get(("b",), 10, Then.DONE, "x")]
+    assert not run(machine, *gets).effects.ready_items
+    second = run(machine, Return(2), Later(1), Later(3), Done(99)).effects
+    assert (list(second.ready), list(second.ready_items)) == (["a", "b"], [("a", "y"), ("b", "x")])
+    third = run(machine, Tick(), now_ms=100).effects
+    assert (list(third.ready), list(third.ready_items), list(third.ended)) == (["c"], [("c", "i1")], ["b"])
 
 
 def test_clock_follows_the_leader_and_never_goes_back(machine: Machine) -> None:

@@ -93,6 +93,7 @@ class Sender:
             return
         peer.lead(ack.term)
         peer.proof = max(peer.proof, ack.sent)
+        context.quorum.heard()
         reset = ack.reset and ack.epoch == peer.epoch
         if reset:
             peer.new_epoch()                    # further rejections of the same run are stale

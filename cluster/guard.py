@@ -92,7 +92,6 @@ class Guard(Transport):  # type: ignore[misc]
     def bind(self, replica: Replica) -> None:
         """Name the library's object that this transport serves."""
         self.context.replica = replica
-        self._onNodeConnected(QUORUM)           # without a connection the library would not start an election
 
     def change_members(self, voters: Iterable[str], peers: Iterable[str], now: float) -> None:
         """Count `voters`, and replicate to `peers`: all members but this one, those included that only learn.
@@ -101,6 +100,10 @@ class Guard(Transport):  # type: ignore[misc]
         """
         context = self.context
         self.quorum.change(voters)
+        if context.quorum.majority == 1:
+            self._onNodeConnected(QUORUM)       # without any connection the library would not start an election
+        else:
+            self._onNodeDisconnected(QUORUM)    # nothing is sent to it
         for name in peers:
             if name not in context.peers:
                 context.peers[name] = Peer(PeerNode(name))

@@ -22,13 +22,16 @@ class Quorum:
     def __init__(self, context: Context, voters: Iterable[str]) -> None:
         self._context = context
         self.voters = frozenset(voters)
-        self._told_term = -1
-        self._told_match = 0
-        self._told_proof = float("-inf")
+        self._heard = False             # something was acknowledged since the library was told last
 
     def change(self, voters: Iterable[str]) -> None:
         """Count these from now on."""
         self.voters = frozenset(voters)
+        self._heard = True
+
+    def heard(self) -> None:
+        """Leader: a peer has acknowledged something."""
+        self._heard = True
 
     @property
     def majority(self) -> int:
@@ -68,18 +71,13 @@ class Quorum:
         Must come before anything in a turn that appends to the log: this node counts its own copy of an entry as well,
         and that is durable only at the end of the turn.
         """
-        context = self._context
-        if not context.leads():
+        if not self._context.leads() or not (self._heard or self.majority == 1):
             return
-        term, match, proof = context.replica.term, self.match(), self.proof()
-        if (term, match, proof) == (self._told_term, self._told_match, self._told_proof) and proof != float("inf"):
-            return
-        if proof == float("-inf"):
-            return
-        self._told_term, self._told_match, self._told_proof = term, match, proof
-        context.deliver(QUORUM, {
-            "type": "next_node_idx", "next_node_idx": match + 1, "reset": False, "success": True,
-        })
+        self._heard = False
+        if self.proof() > float("-inf"):
+            self._context.deliver(QUORUM, {
+                "type": "next_node_idx", "next_node_idx": self.match() + 1, "reset": False, "success": True,
+            })
 
     def elected(self, term: int) -> None:
         """Candidate: a majority has voted for us."""

@@ -9,21 +9,23 @@ from sockpq import NodeStatus, ServerView, survey
 
 HEALTHY, DEGRADED, NOT_SERVING = 0, 1, 2
 
-Members = frozenset[tuple[str, str]]        # the name and the client address of every node
+Members = frozenset[tuple[str, str]]        # the name and the client address of every node where it is known
 
 
 @dataclass(frozen=True)
 class Health:
     """The state of a cluster.
 
-    `nodes` has every configured member once, in the order of the server ids; a member that does not answer clients has
-    the role DOWN and no figures. `up` counts the members that answer and, where a leader serves, are in contact with
-    it. `notes` are sentences about servers that do not fit in.
+    `nodes` has every member once, in the order of the server ids; a member that does not answer clients has the role
+    DOWN and no figures. `learners` are the members that do not count yet, all others are voters. `missing` are those
+    that do not answer or, where a leader serves, are not in contact with it. `notes` are sentences about servers that
+    do not fit in.
     """
 
     leader: NodeStatus | None
     nodes: list[NodeStatus]
-    up: int
+    learners: frozenset[str]
+    missing: frozenset[str]
     notes: list[str]
 
     @property
@@ -32,13 +34,29 @@ class Health:
         return self.leader is not None
 
     @property
+    def switched_off(self) -> bool:
+        """Do all nodes that answer say that they are switched offline?"""
+        known = [node.online for node in self.nodes if node.online is not None]
+        return bool(known) and not any(known)
+
+    @property
+    def voters(self) -> int:
+        """How many members count."""
+        return len(self.nodes) - len(self.learners)
+
+    @property
+    def up(self) -> int:
+        """How many voters are not missing."""
+        return sum(node.name not in self.learners | self.missing for node in self.nodes)
+
+    @property
     def majority(self) -> int:
-        """How many members must be up for a leader to serve."""
-        return len(self.nodes) // 2 + 1
+        """How many voters must be up for a leader to serve."""
+        return self.voters // 2 + 1
 
     @property
     def can_lose(self) -> int:
-        """How many further nodes may die while a majority of all members stays up."""
+        """How many further voters may die while a majority of them stays up."""
         return max(self.up - self.majority, 0)
 
     @property
@@ -46,61 +64,88 @@ class Health:
         """HEALTHY, DEGRADED or NOT_SERVING."""
         if not self.serving:
             return NOT_SERVING
-        all_well = self.up == len(self.nodes) and all(node.online is not False for node in self.nodes)
+        all_well = not self.missing and all(node.online is not False for node in self.nodes)
         return HEALTHY if all_well else DEGRADED
 
 
 def look(servers: Iterable[str], timeout: float) -> Health:
-    """Ask the servers, then the members they name that were not asked yet; takes at most 1.5 * `timeout` seconds."""
+    """The health of the cluster these servers belong to; takes at most 1.5 * `timeout` seconds."""
+    return assess(*ask(servers, timeout))
+
+
+def ask(servers: Iterable[str], timeout: float) -> tuple[list[ServerView], int]:
+    """The views of the servers, then of the members they name that were not asked yet; and how many were given.
+
+    Takes at most 1.5 * `timeout` seconds.
+    """
     views = survey(servers, timeout)
     given = len(views)
     asked = {address for view in views for address in (view.server, view.peer)}
-    others = {node.client for view in views for node in view.nodes} - asked
+    others = {node.client for view in views for node in view.nodes if node.client is not None} - asked
     if others:
         views += survey(sorted(others), timeout / 2)
-    return assess(views, given)
+    return views, given
+
+
+def of_one_cluster(views: list[ServerView], given: int) -> list[ServerView]:
+    """The views of the cluster most of the first `given` servers belong to, in doubt the first one's.
+
+    Views of one cluster may differ while its members change, but have a member in common.
+    """
+    answered = [view for view in views if view.error is None and view.nodes]
+    members = max((_members(view) for view in answered), key=lambda one: _belonging(one, views[:given]), default=None)
+    return [] if members is None else [view for view in answered if members & _members(view)]
 
 
 def assess(views: list[ServerView], given: int) -> Health:
-    """The state of the cluster most of the first `given` servers belong to, in doubt the first one's.
-
-    Views of another cluster only lead to a note.
-    """
-    answered = [view for view in views if view.error is None and view.nodes]
-    silent = [view for view in views if view.error is not None]
-    if not answered:
-        nodes = [_down(None, view.server, view.server) for view in silent]
-        return Health(None, nodes, 0, [str(view.error) for view in silent])
-    members = max((_members(view) for view in answered), key=lambda members: _belonging(members, views[:given]))
-    own = [view for view in answered if _members(view) == members]
+    """The state of the cluster of of_one_cluster(); views of another one only lead to a note."""
+    own = of_one_cluster(views, given)
+    if not own:
+        nodes = [_down(None, view.server, view.server) for view in views]
+        missing = frozenset(node.name for node in nodes)
+        return Health(None, nodes, frozenset(), missing, [str(view.error) for view in views if view.error])
     leaders = [view for view in own if _leads(view)]
-    main = max(leaders or own, key=_term)
-    told = {line.name: view for view in own if (line := _own_line(view))}
+    main = max(leaders or own, key=_news)
+    told = {line.name: view for view in own if (line := own_line(view))}
     nodes = [_told(told[line.name], main) if line.name in told else _down(line.id, line.name, line.client)
              for line in main.nodes]
-    out_of_contact = {line.name for line in main.nodes if leaders and line.role == "DOWN"}
-    up = sum(node.name in told and node.name not in out_of_contact for node in nodes)
-    leader = _own_line(main) if leaders else None
-    return Health(leader, nodes, up, _notes(members, own, answered, silent, out_of_contact & told.keys()))
+    cut_off = {line.name for line in main.nodes if leaders and line.name in told and not _in_contact(line)}
+    return Health(
+        leader=own_line(main) if leaders else None,
+        nodes=nodes,
+        learners=frozenset(node.name for line, node in zip(main.nodes, nodes, strict=True) if _learns(line, node)),
+        missing=frozenset(line.name for line in main.nodes if line.name not in told) | cut_off,
+        notes=_notes(views, own, main, cut_off),
+    )
 
 
-def _notes(
-    members: Members, own: list[ServerView], answered: list[ServerView], silent: list[ServerView], cut_off: set[str]
-) -> list[str]:
+def _notes(views: list[ServerView], own: list[ServerView], main: ServerView, cut_off: set[str]) -> list[str]:
     """Sentences about what does not fit in."""
-    clients = {client for _, client in members}
-    foreign = [(view.server, ", ".join(name for name, _ in sorted(_members(view))))
-               for view in answered if view not in own]
+    names, clients = {line.name for line in main.nodes}, {line.client for line in main.nodes}
+    foreign = [(view.server, ", ".join(sorted(node.name for node in view.nodes)))
+               for view in views if view.error is None and view.nodes and view not in own]
+    silent = [view for view in views if view.error is not None and view.server not in clients]
+    strangers = {line.name for view in own if (line := own_line(view))} - names
     return [
-        *(f"{server} belongs to another cluster ({names})" for server, names in foreign),
-        *(f"{view.server} does not answer: {view.error}" for view in silent if view.server not in clients),
+        *(f"{server} belongs to another cluster ({members})" for server, members in foreign),
+        *(f"{view.server} does not answer: {view.error}" for view in silent),
+        *(f"{name} answers, but is not a member of the cluster" for name in sorted(strangers)),
         *(f"{name} answers, but is not in contact with the leader" for name in sorted(cut_off)),
     ]
 
 
+def _in_contact(line: NodeStatus) -> bool:
+    return line.role != "DOWN" and line.term is not None
+
+
+def _learns(seen: NodeStatus, told: NodeStatus) -> bool:
+    """Is it a learner, as the leader sees it, or in its own words when the leader is not in contact with it?"""
+    return "LEARNER" in (seen.role, told.role if seen.role == "DOWN" else "")
+
+
 def _leads(view: ServerView) -> bool:
     """Does this view come from a serving leader? Its INTERCONNECT number is then its own id and the smallest."""
-    line = _own_line(view)
+    line = own_line(view)
     return (
         line is not None
         and line.role == "LEADER"
@@ -109,35 +154,38 @@ def _leads(view: ServerView) -> bool:
     )
 
 
-def _own_line(view: ServerView) -> NodeStatus | None:
+def own_line(view: ServerView) -> NodeStatus | None:
     """The line in which the answering node speaks of itself."""
     for line in view.nodes:
-        if line.client in (view.peer, view.server):
+        if line.client is not None and line.client in (view.peer, view.server):
             return line
     return next((line for line in view.nodes if line.id is not None and line.id == view.id), None)
 
 
 def _told(view: ServerView, main: ServerView) -> NodeStatus:
     """A node in its own words, with the lag the leader sees."""
-    line = _own_line(view)
+    line = own_line(view)
     assert line is not None
     seen = next(node for node in main.nodes if node.name == line.name)
     return line._replace(id=seen.id, lag=line.lag if seen.lag is None else seen.lag)
 
 
-def _down(server_id: int | None, name: str, client: str) -> NodeStatus:
+def _down(server_id: int | None, name: str, client: str | None) -> NodeStatus:
     return NodeStatus(server_id, name, client, "DOWN", None, None, None, None, None)
 
 
 def _belonging(members: Members, views: list[ServerView]) -> int:
     """How many of these servers belong to the cluster with these members."""
     clients = {client for _, client in members}
-    return sum(_members(view) == members or view.server in clients for view in views)
+    return sum(bool(_members(view) & members) or view.server in clients for view in views)
 
 
-def _term(view: ServerView) -> int:
-    return max((node.term for node in view.nodes if node.term is not None), default=0)
+def _news(view: ServerView) -> tuple[int, int]:
+    """Of two views the one with the greater term is the newer one, then the one whose node has executed more."""
+    line = own_line(view)
+    applied = 0 if line is None or line.applied is None else line.applied
+    return max((node.term for node in view.nodes if node.term is not None), default=0), applied
 
 
 def _members(view: ServerView) -> Members:
-    return frozenset((node.name, node.client) for node in view.nodes)
+    return frozenset((node.name, node.client) for node in view.nodes if node.client is not None)

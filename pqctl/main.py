@@ -7,16 +7,20 @@ import sys
 from collections.abc import Sequence
 
 import click
-from sockpq import BadArguments
+from sockpq import BadArguments, Client
 
 from pqctl import report
 from pqctl.cluster import look
+from pqctl.steering import Servers, steer
 
 USAGE_ERROR = 64        # sysexits.h EX_USAGE; click's own 2 means "not serving" here
 INTERRUPTED = 130
 
 EPILOG = """\b
 Exit codes: 0 healthy; 1 degraded but serving; 2 not serving; 64 wrong usage.
+"""
+STEERING_EPILOG = """\b
+Exit codes: 0 done; 1 refused; 2 not reached, or nobody knows whether it was done; 64 wrong usage.
 """
 
 
@@ -55,6 +59,93 @@ def status(servers: str | None, as_json: bool, timeout: float) -> int:
 
         print_table(health)
     return health.exit_code
+
+
+PATIENCE = click.option(
+    "--timeout", default=30.0, show_default=True, type=click.FloatRange(0.05, 3600), metavar="SECONDS",
+    help="How long to look for the leader and to wait for its answer.",
+)
+
+
+@cluster.command(epilog=STEERING_EPILOG)
+@click.argument("name")
+@click.argument("peer_address")
+@click.argument("client_address")
+@PATIENCE
+@click.pass_obj
+def add(servers: str | None, name: str, peer_address: str, client_address: str, timeout: float) -> int:
+    """Add a node that runs: PEER_ADDRESS for the other nodes, CLIENT_ADDRESS for clients, HOST:PORT both.
+
+    It counts when it has caught up; `pqctl cluster status` shows it as LEARNER until then.
+    """
+    def act(client: Client, found: Servers) -> str:
+        server_id = client.cluster_add(name, peer_address, client_address)
+        return f"{name} was added with server id {server_id}; it counts when it has caught up"
+
+    return steer(_servers(servers), timeout, act)
+
+
+@cluster.command(epilog=STEERING_EPILOG)
+@click.argument("name")
+@PATIENCE
+@click.pass_obj
+def remove(servers: str | None, name: str, timeout: float) -> int:
+    """Remove a node. It may be stopped afterwards."""
+    def act(client: Client, found: Servers) -> str:
+        client.cluster_remove(name)
+        return f"{name} was removed"
+
+    return steer(_servers(servers), timeout, act)
+
+
+@cluster.command(epilog=STEERING_EPILOG)
+@click.argument("name", required=False)
+@PATIENCE
+@click.pass_obj
+def transfer(servers: str | None, name: str | None, timeout: float) -> int:
+    """Hand leadership to NAME, or to the node that is best prepared."""
+    def act(client: Client, found: Servers) -> str:
+        leader = client.cluster_transfer(name)
+        return f"{found.name(leader.id)} leads"
+
+    return steer(_servers(servers), timeout, act)
+
+
+@cluster.command(epilog=STEERING_EPILOG)
+@PATIENCE
+@click.pass_obj
+def offline(servers: str | None, timeout: float) -> int:
+    """Switch the whole service off for clients, whoever leads, until `pqctl cluster online`."""
+    def act(client: Client, found: Servers) -> str:
+        client.cluster_offline()
+        return "the service is switched offline"
+
+    return steer(_servers(servers), timeout, act)
+
+
+@cluster.command(epilog=STEERING_EPILOG)
+@PATIENCE
+@click.pass_obj
+def online(servers: str | None, timeout: float) -> int:
+    """Switch the service on again after `pqctl cluster offline`."""
+    def act(client: Client, found: Servers) -> str:
+        client.cluster_online()
+        return "the service is switched online"
+
+    return steer(_servers(servers), timeout, act)
+
+
+@cluster.command(epilog=STEERING_EPILOG)
+@click.argument("name", required=False)
+@PATIENCE
+@click.pass_obj
+def snapshot(servers: str | None, name: str | None, timeout: float) -> int:
+    """Let NAME, or the leader, write its state to its disk and delete the log before it."""
+    def act(client: Client, found: Servers) -> str:
+        node, server = found.find(name)
+        return f"{node} wrote a snapshot, position {client.cluster_snapshot(server)} in the log"
+
+    return steer(_servers(servers), timeout, act)
 
 
 def _servers(servers: str | None) -> list[str]:

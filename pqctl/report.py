@@ -30,10 +30,14 @@ def as_json(health: Health) -> dict[str, object]:
 
 def headline(health: Health) -> str:
     """One sentence: does it serve, and how many nodes can it lose?"""
-    members = len(health.nodes)
+    members = health.voters
     if health.leader is None:
-        need = f"{health.majority} needed" if health.up < health.majority else "no leader yet"
-        return f"NOT SERVING: {health.up} of {members} nodes up, {need}"
+        why = "no leader yet"
+        if health.up < health.majority:
+            why = f"{health.majority} needed"
+        elif health.switched_off:
+            why = "all switched offline"
+        return f"NOT SERVING: {health.up} of {members} nodes up, {why}"
     state = "serving" if health.exit_code == HEALTHY else "DEGRADED, but serving"
     nodes = "node" if health.can_lose == 1 else "nodes"
     return (

@@ -13,7 +13,7 @@ from pqctl.report import headline
 
 COLUMNS = ("node", "role", "id", "client", "online", "term", "applied", "lag", "version")
 RIGHT = ("id", "term", "applied", "lag")
-STYLES = {"LEADER": "bold green", "FOLLOWER": "green", "CANDIDATE": "yellow", "DOWN": "bold red"}
+STYLES = {"LEADER": "bold green", "FOLLOWER": "green", "CANDIDATE": "yellow", "LEARNER": "cyan", "DOWN": "bold red"}
 HEAD_STYLES = {HEALTHY: "bold green", DEGRADED: "bold yellow", NOT_SERVING: "bold red"}
 WIDTH_WITHOUT_TERMINAL = 120      # a table that goes into a file or a pipe is not folded
 
@@ -36,4 +36,4 @@ def _row(node: NodeStatus) -> tuple[str, ...]:
     online = "-" if node.online is None else "yes" if node.online else "no"
     figures = (node.term, node.applied, node.lag, node.version)
     known = ("-" if value is None else str(value) for value in figures)
-    return (node.name, node.role, "-" if node.id is None else str(node.id), node.client, online, *known)
+    return (node.name, node.role, "-" if node.id is None else str(node.id), node.client or "-", online, *known)

@@ -45,6 +45,8 @@ class FakeCluster:
         self.last_item = 0
         self.executed: list[str] = []       # command lines that changed something
         self.leader: FakeServer | None = None
+        self.online = True                  # CLUSTER OFFLINE, CLUSTER ONLINE
+        self.learners: list[str] = []       # their lines in CLUSTER STATUS
         self.servers = [FakeServer(self, number + 1) for number in range(size)]
         self.lead(self.servers[0])
 
@@ -99,8 +101,12 @@ class FakeServer:
         self._spawn(self._accept)
 
     @property
-    def serving(self) -> bool:
+    def leads(self) -> bool:
         return self.cluster.leader is self
+
+    @property
+    def serving(self) -> bool:
+        return self.leads and self.cluster.online
 
     @property
     def connections(self) -> int:
@@ -114,7 +120,7 @@ class FakeServer:
     def stop(self) -> None:
         """As if the process had been killed."""
         self._stopped = True
-        if self.serving:
+        if self.leads:
             self.cluster.lead(None)
         for end in [self._listener, *self._connections]:
             with contextlib.suppress(OSError):
@@ -210,13 +216,14 @@ class FakeServer:
         """The answer; None ends the connection without one."""
         verb = words[0]
         if verb == "INTERCONNECT":
-            return b"200 OK %d\r\n" % self.id
+            sure = self.serving or not self.leads
+            return b"200 OK %d\r\n" % (self.id if sure else max(one.id for one in self.cluster.servers) + 1)
         if verb == "PING":
             return b"200 OK\r\n"
         if verb == "CAPS":
             return b"200 OK 12\r\nbatch\ndelay\n"
         if verb == "CLUSTER":
-            return self._cluster(words[1])
+            return self._cluster(words[1:])
         if verb == "SHUTDOWN":
             return b"221 Shutting Down\r\n"
         if verb in ("ONLINE", "OFFLINE"):
@@ -313,21 +320,54 @@ class FakeServer:
                 bodies += data if length else b""
             return b"200 OK %d\r\n" % len(cluster.running) + lines + bodies
 
-    def _cluster(self, word: str) -> bytes:
+    def _cluster(self, words: list[str]) -> bytes:
         leader = self.cluster.leader
-        if word == "LEADER":
+        if words[0] == "LEADER":
             return f"200 OK {leader.id} 127.0.0.1 {leader.port}\r\n".encode() if leader else b"404 No Leader\r\n"
-        lines = self.status_lines
-        if lines is None:
-            lines = [self.status_line(server) for server in sorted(self.cluster.servers, key=lambda one: one.id)]
-        return "".join(f"{line}\r\n" for line in [f"200 OK {len(lines)}", *lines]).encode()
+        if words[0] == "STATUS":
+            lines = self.status_lines
+            if lines is None:
+                servers = sorted(self.cluster.servers, key=lambda one: one.id)
+                lines = [*(self.status_line(server) for server in servers), *self.cluster.learners]
+            return "".join(f"{line}\r\n" for line in [f"200 OK {len(lines)}", *lines]).encode()
+        if words[0] == "SNAPSHOT":
+            self.cluster.executed.append(f"{self.name} CLUSTER SNAPSHOT")
+            return b"200 OK 100\r\n"
+        if not self.leads:
+            return b"500 Offline Mode\r\n"
+        return f"{self._change(words)}\r\n".encode()
+
+    def _change(self, words: list[str]) -> str:
+        """What the leader answers to an operator."""
+        cluster = self.cluster
+        servers = {server.name: server for server in cluster.servers}
+        match words:
+            case ["ADD", name, *_] if name in servers:
+                return "409 Node Exists"
+            case ["REMOVE", name] if name not in servers:
+                return "404 Node Not Found"
+            case ["TRANSFER", name] if name not in servers:
+                return "409 Not Possible unknown"
+        cluster.executed.append(" ".join(["CLUSTER", *words]))
+        match words[0]:
+            case "ADD":
+                return f"200 OK {max(server.id for server in cluster.servers) + 1}"
+            case "TRANSFER":
+                heir = servers[words[1]] if words[1:] else cluster.servers[-1]
+                cluster.lead(heir)
+                return f"200 OK {heir.id} 127.0.0.1 {heir.port}"
+            case "OFFLINE" | "ONLINE":
+                cluster.online = words[0] == "ONLINE"
+                return f"200 OK Switched to {words[0].capitalize()} Mode"
+        return "200 OK"
 
     @staticmethod
     def status_line(server: FakeServer) -> str:
         if server._stopped:
             return f"{server.id} {server.name} 127.0.0.1 {server.port} DOWN - - - - -"
-        role = "LEADER" if server.serving else "FOLLOWER"
-        return f"{server.id} {server.name} 127.0.0.1 {server.port} {role} ONLINE 7 100 0 0.1.0"
+        role = "LEADER" if server.leads else "FOLLOWER"
+        online = "ONLINE" if server.cluster.online else "OFFLINE"
+        return f"{server.id} {server.name} 127.0.0.1 {server.port} {role} {online} 7 100 0 0.1.0"
 
 
 _WITHOUT_EXECUTING = (

@@ -35,6 +35,13 @@ from sockpq.commands import Repeat
         (commands.running(), b"RUNLIST\r\n"),
         (commands.running(True), b"RUNLIST DATA\r\n"),
         (commands.clone(memoryview(b"abc")), b"CLONE 3\r\n"),
+        (commands.cluster_add("n4", "10.0.0.4:11362", "host-4.example:011361"),
+         b"CLUSTER ADD n4 10.0.0.4 11362 host-4.example 11361\r\n"),
+        (commands.cluster_add("n-4_b.c", "[::1]:1", "[2001:db8::5]:65535"),
+         b"CLUSTER ADD n-4_b.c ::1 1 2001:db8::5 65535\r\n"),
+        (commands.cluster_remove("n4"), b"CLUSTER REMOVE n4\r\n"),
+        (commands.cluster_transfer(), b"CLUSTER TRANSFER\r\n"),
+        (commands.cluster_transfer("n4"), b"CLUSTER TRANSFER n4\r\n"),
     ],
 )
 def test_a_command_is_written_as_the_protocol_has_it(command: commands.Command[Any], line: bytes) -> None:
@@ -57,6 +64,27 @@ def test_a_name_the_protocol_does_not_allow_is_refused(name: str) -> None:
 
 def test_the_longest_name_is_allowed() -> None:
     assert commands.total("a" * 255).line == b"TOTAL " + b"a" * 255 + b"\r\n"
+
+
+@pytest.mark.parametrize("name", ["", " ", "a b", "a|b", "a\r\nDONE 1", "a\n", "a:b", "a@b", "*", "ä", "a" * 65])
+def test_a_name_no_node_can_have_is_refused(name: str) -> None:
+    for build in (
+        lambda: commands.cluster_add(name, "a:1", "a:2"),
+        lambda: commands.cluster_remove(name),
+        lambda: commands.cluster_transfer(name),
+    ):
+        with pytest.raises(BadArguments):
+            build()
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["", "a", "[::1]", ":1", "a:", "a:0", "a:65536", "::1:80", "a b:1", "a\r\nQUIT\r\n:1", "ä:1", "*:1", "a/b:1"],
+)
+def test_an_address_for_a_new_node_is_complete_and_plain(address: str) -> None:
+    for peer, client in ((address, "a:1"), ("a:1", address)):
+        with pytest.raises(BadArguments):
+            commands.cluster_add("n4", peer, client)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +126,8 @@ def test_a_value_out_of_range_is_refused(build: Any) -> None:
         lambda: commands.get("q", expire="5"),          # type: ignore[arg-type]
         lambda: commands.get("q", expire=True),
         lambda: commands.done("5"),                     # type: ignore[arg-type]
+        lambda: commands.cluster_remove(4),             # type: ignore[arg-type]
+        lambda: commands.cluster_add("n4", 5, "a:1"),   # type: ignore[arg-type]
     ],
 )
 def test_a_wrong_type_is_a_type_error(build: Any) -> None:
@@ -125,6 +155,10 @@ def test_only_commands_whose_repetition_does_no_harm_are_marked_so() -> None:
     assert commands.done(1).repeat is Repeat.HARMLESS
     assert commands.clone(b"").repeat is Repeat.IF_ASKED
     assert commands.total().repeat is Repeat.FREELY
+    assert commands.cluster_add("n4", "a:1", "a:2").repeat is Repeat.IF_ASKED
+    assert commands.cluster_remove("n4").repeat is Repeat.IF_ASKED
+    assert commands.cluster_transfer().repeat is Repeat.IF_ASKED
+    assert commands.CLUSTER_OFFLINE.repeat is Repeat.HARMLESS
 
 
 @pytest.mark.parametrize(

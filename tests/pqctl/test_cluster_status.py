@@ -284,6 +284,88 @@ def test_five_nodes_can_lose_two() -> None:
     assert assess([*views[:2], *(no_view(f"10.0.0.{number}:11361") for number in (3, 4, 5))]).can_lose == 0
 
 
+def with_learner(*, up: int = 3, role: str = "LEARNER", term: int | None = 7) -> tuple[NodeStatus, ...]:
+    """What the leader n1 says of three voters, the first `up` of which are there, and of a node that was added."""
+    voters = (line(f"n{number}", number, "LEADER" if number == 1 else "FOLLOWER") for number in (1, 2, 3))
+    down = (voter if number <= up else voter._replace(role="DOWN", online=None, term=None)
+            for number, voter in enumerate(voters, start=1))
+    return *down, line("n4", 4, role)._replace(term=term, online=None if term is None else True)
+
+
+def test_a_learner_counts_for_nothing() -> None:
+    lines = with_learner()
+    views = [view(f"n{number}", number, *lines) for number in (1, 2, 3, 4)]
+    health = assess(views)
+    assert [node.role for node in health.nodes] == ["LEADER", "FOLLOWER", "FOLLOWER", "LEARNER"]
+    assert (health.voters, health.up, health.can_lose, health.exit_code) == (3, 3, 1, HEALTHY)
+    assert headline(health) == "serving: n1 leads; 3 of 3 nodes up, can lose 1 more node"
+    two = with_learner(up=2)
+    health = assess([view(f"n{number}", number, *two) for number in (1, 2, 4)])
+    assert (health.voters, health.up, health.can_lose, health.exit_code) == (3, 2, 0, DEGRADED)
+
+
+def test_a_learner_that_does_not_answer_degrades_and_takes_nothing_from_what_can_be_lost() -> None:
+    lines = with_learner(term=None)
+    health = assess([*(view(f"n{number}", number, *lines) for number in (1, 2, 3)), no_view("10.0.0.4:11361")])
+    assert [node.role for node in health.nodes] == ["LEADER", "FOLLOWER", "FOLLOWER", "DOWN"]
+    assert (health.voters, health.up, health.can_lose, health.exit_code) == (3, 3, 1, DEGRADED)
+
+
+@pytest.mark.parametrize(("role", "term"), [("LEARNER", None), ("DOWN", None)])
+def test_a_learner_the_leader_is_not_in_contact_with_is_told(role: str, term: int | None) -> None:
+    lines, own = with_learner(role=role, term=term), with_learner()
+    views = [*(view(f"n{number}", number, *lines) for number in (1, 2, 3)), view("n4", 4, *own)]
+    health = assess(views)
+    assert (health.voters, health.up, health.can_lose, health.exit_code) == (3, 3, 1, DEGRADED)
+    assert health.notes == ["n4 answers, but is not in contact with the leader"]
+
+
+def test_nodes_that_have_not_heard_of_a_change_yet_belong_to_the_same_cluster() -> None:
+    new, old = with_learner(), with_learner()[:3]
+    views = [view("n2", 2, *old), view("n3", 3, *old), view("n1", 1, *new), view("n4", 4, *new)]
+    health = assess(views)
+    assert [node.name for node in health.nodes] == ["n1", "n2", "n3", "n4"]
+    assert (health.voters, health.up, health.exit_code, health.notes) == (3, 3, HEALTHY, [])
+
+
+def test_a_node_that_was_removed_and_still_runs_is_told() -> None:
+    before = tuple(line(f"n{number}", number, "LEADER" if number == 1 else "FOLLOWER") for number in (1, 2, 3))
+    views = [view("n1", 1, *before[:2]), view("n2", 2, *before[:2]), view("n3", 3, *before)]
+    health = assess(views)
+    assert [node.name for node in health.nodes] == ["n1", "n2"]
+    assert (health.voters, health.up, health.can_lose, health.exit_code) == (2, 2, 0, HEALTHY)
+    assert health.notes == ["n3 answers, but is not a member of the cluster"]
+
+
+def test_without_a_leader_the_newest_view_of_the_members_counts() -> None:
+    old = tuple(line(f"n{number}", number, "FOLLOWER") for number in (1, 2, 3))
+    new = tuple(node._replace(applied=101) for node in (*old[:2], line("n4", 4, "FOLLOWER")))
+    health = assess([view("n1", 2**31 - 1, *old), view("n2", 2**31 - 1, *new)])
+    assert [node.name for node in health.nodes] == ["n1", "n2", "n4"]
+
+
+def test_a_node_without_a_known_address_does_no_harm(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.learners.append("4 n4 - - LEARNER ONLINE 7 50 50 0.1.0")
+    code, told = status(capsys, cluster.addresses)
+    assert code == DEGRADED         # nobody can ask it
+    assert (told["nodes"][3]["client"], told["nodes"][3]["role"], told["can_lose"]) == (None, "DOWN", 1)
+    _, out, _ = run(capsys, "--servers", cluster.addresses[0], "cluster", "status")
+    assert out.splitlines()[-1].split() == ["n4", "DOWN", "4", *"------"]
+
+
+def test_a_service_that_is_switched_offline_is_called_so(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.online = False
+    code, told = status(capsys, cluster.addresses)
+    assert code == NOT_SERVING
+    assert [node["online"] for node in told["nodes"]] == [False] * 3
+    _, out, _ = run(capsys, "--servers", cluster.addresses[0], "cluster", "status")
+    assert out.startswith("NOT SERVING: 3 of 3 nodes up, all switched offline")
+
+
 def test_a_new_cluster_without_ids_is_electing() -> None:
     lines = (line("n1", None, "CANDIDATE"), line("n2", None, "FOLLOWER"), line("n3", None, "FOLLOWER"))
     health = assess([view(f"n{number}", 2**31 - 1, *lines) for number in (1, 2, 3)])

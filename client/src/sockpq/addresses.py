@@ -20,14 +20,14 @@ class Address(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def parse_server(text: str) -> Address:
-    """The address in `text`; without a port the protocol's own, 11361. Raises BadArguments, TypeError."""
+def parse_server(text: str, default_port: int | None = DEFAULT_PORT) -> Address:
+    """The address in `text`; a port must be there if there is no default. Raises BadArguments, TypeError."""
     if not isinstance(text, str):
         raise TypeError(f"a server is a string 'host:port', not {type(text).__name__}")
     text = text.strip()
     host, separator, port = text.rpartition(":")
     if not separator or text.endswith("]"):
-        host, port = text, str(DEFAULT_PORT)
+        host, port = text, str(default_port)
     bracketed = host.startswith("[") and host.endswith("]")
     if bracketed:
         host = host[1:-1]

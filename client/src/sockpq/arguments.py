@@ -7,11 +7,14 @@ import re
 from collections.abc import Iterable
 from typing import Literal
 
+from sockpq.addresses import parse_server
 from sockpq.errors import BadArguments, DataTooLarge
 
 Then = Literal["later", "done"]
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")   # PROTOCOL.md A12
+NODE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+HOST = re.compile(r"[A-Za-z0-9_.:-]{1,253}")
 INT64_MAX = 2**63 - 1
 UINT64_MAX = 2**64 - 1
 DATA_BYTES_MAX = 256 * 1024 * 1024      # above it the server closes the connection instead of answering
@@ -27,6 +30,23 @@ def name(value: str, what: str) -> str:
     if not NAME.fullmatch(value):
         raise BadArguments(f"{what} {value!r}: a name is 1 to 255 of A-Z a-z 0-9 _ . : @ -, not beginning with . : @ -")
     return value
+
+
+def node(value: str) -> str:
+    """`value`, when it may be the name of a node."""
+    if not isinstance(value, str):
+        raise TypeError(f"the name of a node must be a string, not {type(value).__name__}")
+    if not NODE_NAME.fullmatch(value):
+        raise BadArguments(f"node {value!r}: a name is 1 to 64 of A-Z a-z 0-9 _ . -")
+    return value
+
+
+def address(value: str) -> str:
+    """An address "host:port" as the protocol writes it: `<ip> <port>`, without brackets."""
+    host, port = parse_server(value, default_port=None)
+    if not HOST.fullmatch(host):
+        raise BadArguments(f"not an address or the name of a host: {host!r}")
+    return f"{host} {port}"
 
 
 def queues(value: str | Iterable[str] | None) -> tuple[str, ...] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -23,11 +24,11 @@ from sockpq.errors import (
     SockpqError,
     Unavailable,
 )
-from sockpq.exchange import Exchange, Limits, Watch
+from sockpq.exchange import TINY_S, Exchange, Limits, Watch
 from sockpq.finder import Finder
 from sockpq.pool import Pool
 from sockpq.protocol import Answer
-from sockpq.retry import Lost, Retry, as_unknown, is_unknown
+from sockpq.retry import Lost, Retry, as_unknown, is_unknown, pause_s
 
 T = TypeVar("T")
 
@@ -121,16 +122,37 @@ class Caller:
 
     def run_at(self, address: Address, command: Command[T], *, timeout: float | None = None) -> T:
         """Execute one command on exactly this server, once."""
-        deadline = monotonic() + self._timeout(timeout)
+        timeout = self._timeout(timeout)
+        deadline = monotonic() + timeout
+        limits = replace(self.limits, server_timeout=timeout) if command.slow else self.limits
         try:
             with self._pool.connection(address) as connection:
-                answer = Exchange(connection, self.limits, ALONE).one(command, deadline, math.inf)
+                answer = Exchange(connection, limits, ALONE).one(command, deadline, math.inf)
         except (Lost, ProtocolError) as failure:
             if is_unknown(failure) and command.repeat is not Repeat.FREELY:
                 raise as_unknown(failure) from failure
             raise Unavailable(str(failure)) from failure
         value: T = _value(answer)
         return value
+
+    def run_at_leader(self, command: Command[T], *, timeout: float | None = None) -> T:
+        """Execute one command on the server that leads, also while it serves no jobs.
+
+        Every other one refuses it, so they are asked in turn. What got no answer is not repeated.
+        """
+        deadline = monotonic() + self._timeout(timeout)
+        attempts = 0
+        while True:
+            refusals = []
+            for address in self.addresses:
+                try:
+                    return self.run_at(address, command, timeout=max(deadline - monotonic(), TINY_S))
+                except (NotServing, Unavailable) as refusal:
+                    refusals.append(f"{address}: {refusal}")
+            attempts += 1
+            self._pool.closed.wait(min(pause_s(attempts), max(deadline - monotonic(), 0)))
+            if monotonic() >= deadline:
+                raise Unavailable(f"no server leads: {'; '.join(refusals)}")
 
     @contextmanager
     def _serving(self, retry: Retry) -> Iterator[Connection]:

@@ -260,6 +260,34 @@ class Client:
         """Switch it on again."""
         self._ask(commands.ONLINE, server, timeout)
 
+    def cluster_add(self, name: str, peer: str, client: str, *, timeout: float | None = None) -> int:
+        """Add a running server: `peer` is its address for the other servers, `client` for clients, "host:port" both.
+
+        Returns its server id. It counts as soon as it has caught up; until then cluster_status() shows a LEARNER. This
+        and the following are for the leader, which is looked for among the client's servers; Refused when it refuses.
+        """
+        return self._caller.run_at_leader(commands.cluster_add(name, peer, client), timeout=timeout)
+
+    def cluster_remove(self, name: str, *, timeout: float | None = None) -> None:
+        """Take a server out of the cluster; on return it may be stopped."""
+        self._caller.run_at_leader(commands.cluster_remove(name), timeout=timeout)
+
+    def cluster_transfer(self, name: str | None = None, *, timeout: float | None = None) -> Leader:
+        """Let this server lead, or the one that is best prepared; returns the new leader."""
+        return self._caller.run_at_leader(commands.cluster_transfer(name), timeout=timeout)
+
+    def cluster_offline(self, *, timeout: float | None = None) -> None:
+        """Switch the whole service off for clients, whoever leads, until cluster_online()."""
+        self._caller.run_at_leader(commands.CLUSTER_OFFLINE, timeout=timeout)
+
+    def cluster_online(self, *, timeout: float | None = None) -> None:
+        """Switch it on again."""
+        self._caller.run_at_leader(commands.CLUSTER_ONLINE, timeout=timeout)
+
+    def cluster_snapshot(self, server: str, *, timeout: float | None = None) -> int:
+        """Let one server write its state to disk and shorten its log; returns the position in the log."""
+        return self._ask(commands.CLUSTER_SNAPSHOT, server, timeout)
+
     def shutdown(self, server: str, *, timeout: float | None = None) -> None:
         """End one server's process in good order."""
         self._ask(commands.SHUTDOWN, server, timeout)

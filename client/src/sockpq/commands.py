@@ -47,6 +47,7 @@ class Command(NamedTuple, Generic[T]):
     read: Callable[[], Reader[T]]
     repeat: Repeat
     blocks: Blocks = Blocks.NEVER
+    slow: bool = False      # it may take its time: a server that is silent meanwhile is no reason for concern
 
 
 def put(
@@ -132,6 +133,23 @@ def clone(snapshot: Data) -> Command[None]:
     return Command(b"CLONE %d\r\n" % len(data), data, replies.done, Repeat.IF_ASKED)
 
 
+def cluster_add(name: str, peer: str, client: str) -> Command[int]:
+    """CLUSTER ADD; both addresses "host:port"."""
+    line = f"CLUSTER ADD {arguments.node(name)} {arguments.address(peer)} {arguments.address(client)}\r\n"
+    return Command(line.encode(), b"", replies.number, Repeat.IF_ASKED, slow=True)
+
+
+def cluster_remove(name: str) -> Command[None]:
+    """CLUSTER REMOVE."""
+    return Command(f"CLUSTER REMOVE {arguments.node(name)}\r\n".encode(), b"", replies.done, Repeat.IF_ASKED, slow=True)
+
+
+def cluster_transfer(name: str | None = None) -> Command[Leader]:
+    """CLUSTER TRANSFER."""
+    line = "CLUSTER TRANSFER\r\n" if name is None else f"CLUSTER TRANSFER {arguments.node(name)}\r\n"
+    return Command(line.encode(), b"", replies.new_leader, Repeat.IF_ASKED, slow=True)
+
+
 def _job_id(job_id: int) -> int:
     return arguments.integer(job_id, "job id", 0, UINT64_MAX)
 
@@ -142,10 +160,11 @@ PING: Command[None] = Command(b"PING\r\n", b"", replies.done, Repeat.FREELY)
 CAPS: Command[tuple[str, ...]] = Command(b"CAPS\r\n", b"", replies.words, Repeat.FREELY)
 CLUSTER_STATUS: Command[list[NodeStatus]] = Command(b"CLUSTER STATUS\r\n", b"", replies.statuses, Repeat.FREELY)
 CLUSTER_LEADER: Command[Leader | None] = Command(b"CLUSTER LEADER\r\n", b"", replies.leader, Repeat.FREELY)
-OFFLINE: Command[None] = Command(
-    b"OFFLINE\r\n", b"", partial(replies.done, "200 OK Switched to Offline Mode"), Repeat.HARMLESS
-)
-ONLINE: Command[None] = Command(
-    b"ONLINE\r\n", b"", partial(replies.done, "200 OK Switched to Online Mode"), Repeat.HARMLESS
-)
+_OFFLINE = partial(replies.done, "200 OK Switched to Offline Mode")
+_ONLINE = partial(replies.done, "200 OK Switched to Online Mode")
+CLUSTER_OFFLINE: Command[None] = Command(b"CLUSTER OFFLINE\r\n", b"", _OFFLINE, Repeat.HARMLESS, slow=True)
+CLUSTER_ONLINE: Command[None] = Command(b"CLUSTER ONLINE\r\n", b"", _ONLINE, Repeat.HARMLESS, slow=True)
+CLUSTER_SNAPSHOT: Command[int] = Command(b"CLUSTER SNAPSHOT\r\n", b"", replies.number, Repeat.HARMLESS, slow=True)
+OFFLINE: Command[None] = Command(b"OFFLINE\r\n", b"", _OFFLINE, Repeat.HARMLESS, slow=True)
+ONLINE: Command[None] = Command(b"ONLINE\r\n", b"", _ONLINE, Repeat.HARMLESS)
 SHUTDOWN: Command[None] = Command(b"SHUTDOWN\r\n", b"", partial(replies.done, "221 Shutting Down"), Repeat.IF_ASKED)

@@ -47,12 +47,13 @@ class RunningJob(NamedTuple):
 class NodeStatus(NamedTuple):
     """One line of CLUSTER STATUS as the answering node knows it; None where it knows nothing.
 
-    `client` is the address clients dial, "host:port"; `lag` counts log entries behind the leader's commit index.
+    `client` is the address clients dial, "host:port"; `role` LEADER, FOLLOWER, CANDIDATE, LEARNER (was added, does not
+    count yet) or DOWN; `lag` counts log entries behind the leader's commit index.
     """
 
     id: int | None
     name: str
-    client: str
+    client: str | None
     role: str
     online: bool | None
     term: int | None
@@ -62,10 +63,10 @@ class NodeStatus(NamedTuple):
 
 
 class Leader(NamedTuple):
-    """CLUSTER LEADER: the leader's server id and the address clients dial, "host:port"."""
+    """CLUSTER LEADER: the leader's server id and the address clients dial, "host:port", None where it is not known."""
 
     id: int
-    client: str
+    client: str | None
 
 
 class Waiting(NamedTuple):

@@ -60,7 +60,7 @@ _FINISHED = {
     "200 OK FINI": Finished(False, True),
     "200 OK FINQ FINI": Finished(True, True),
 }
-_ROLES = ("LEADER", "FOLLOWER", "CANDIDATE", "DOWN")
+_ROLES = ("LEADER", "FOLLOWER", "CANDIDATE", "LEARNER", "DOWN")
 
 
 def stored(item: str | None, new_item: bool) -> Reader[str | None]:
@@ -123,7 +123,7 @@ def totals() -> Reader[Totals]:
 
 
 def number() -> Reader[int]:
-    """INTERCONNECT."""
+    """INTERCONNECT, CLUSTER ADD, CLUSTER SNAPSHOT."""
     fields = _ok((yield LINE))
     _expect(len(fields) == 1, "one number expected")
     return _number(fields[0])
@@ -162,10 +162,17 @@ def statuses() -> Reader[list[NodeStatus]]:
 def leader() -> Reader[Leader | None]:
     """CLUSTER LEADER: None when the node knows none."""
     line = yield LINE
-    if line == b"404 No Leader":
-        return None
+    return None if line == b"404 No Leader" else _leader(line)
+
+
+def new_leader() -> Reader[Leader]:
+    """CLUSTER TRANSFER."""
+    return _leader((yield LINE))
+
+
+def _leader(line: bytes) -> Leader:
     fields = _ok(line)
-    _expect(len(fields) == 3, "CLUSTER LEADER needs id, ip and port")
+    _expect(len(fields) == 3, "a leader has id, ip and port")
     return Leader(_number(fields[0]), _client(fields[1], fields[2]))
 
 
@@ -220,8 +227,8 @@ def _status_line(line: str) -> NodeStatus:
     )
 
 
-def _client(host: str, port: str) -> str:
-    return str(Address(host, _number(port, 65535)))
+def _client(host: str, port: str) -> str | None:
+    return None if host == port == "-" else str(Address(host, _number(port, 65535)))
 
 
 def _ok(line: bytes) -> list[str]:

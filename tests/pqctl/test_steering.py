@@ -1,0 +1,164 @@
+"""`pqctl cluster add`, `remove`, `transfer`, `offline`, `online`, `snapshot` against fake servers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from pqctl.steering import DONE, REFUSED, UNREACHABLE
+from tests.client.fake_server import FakeCluster, Fault
+from tests.pqctl.test_cluster_status import run
+
+ADD = ("add", "n4", "10.0.0.4:11362", "[::1]:11361")
+COMMANDS = [ADD, ("remove", "n2"), ("transfer",), ("transfer", "n2"), ("offline",), ("online",), ("snapshot",)]
+
+
+@pytest.fixture
+def cluster() -> Iterator[FakeCluster]:
+    with FakeCluster() as cluster:
+        yield cluster
+
+
+def steer(
+    capsys: pytest.CaptureFixture[str], servers: list[str], *arguments: str, timeout: float = 5,
+) -> tuple[int, str, str]:
+    """Exit code, output, errors."""
+    return run(capsys, "--servers", ",".join(servers), "cluster", *arguments, "--timeout", str(timeout))
+
+
+@pytest.mark.parametrize(("arguments", "executed", "told"), [
+    (ADD, "CLUSTER ADD n4 10.0.0.4 11362 ::1 11361", "n4 was added with server id 5; it counts when it has caught up"),
+    (("remove", "n1"), "CLUSTER REMOVE n1", "n1 was removed"),
+    (("transfer",), "CLUSTER TRANSFER", "n3 leads"),
+    (("transfer", "n1"), "CLUSTER TRANSFER n1", "n1 leads"),
+    (("offline",), "CLUSTER OFFLINE", "the service is switched offline"),
+    (("online",), "CLUSTER ONLINE", "the service is switched online"),
+    (("snapshot",), "n2 CLUSTER SNAPSHOT", "n2 wrote a snapshot, position 100 in the log"),
+    (("snapshot", "n3"), "n3 CLUSTER SNAPSHOT", "n3 wrote a snapshot, position 100 in the log"),
+])
+def test_one_server_is_enough_to_reach_the_right_one(
+    arguments: tuple[str, ...], executed: str, told: str, cluster: FakeCluster, capsys: pytest.CaptureFixture[str],
+) -> None:
+    cluster.lead(cluster.servers[1])
+    code, out, err = steer(capsys, cluster.addresses[2:], *arguments)
+    assert (code, out, err) == (DONE, f"{told}\n", "")
+    assert cluster.executed == [executed]
+
+
+def test_the_service_can_be_switched_on_while_it_is_off(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for arguments in [("offline",), ADD, ("snapshot",), ("online",)]:
+        assert steer(capsys, cluster.addresses, *arguments)[0] == DONE
+    assert cluster.online
+
+
+@pytest.mark.parametrize(("arguments", "line"), [
+    (("add", "n2", "a:1", "a:2"), "409 Node Exists"),
+    (("remove", "n9"), "404 Node Not Found"),
+    (("transfer", "n9"), "409 Not Possible unknown"),
+])
+def test_a_refusal_has_the_servers_words(
+    arguments: tuple[str, ...], line: str, cluster: FakeCluster, capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert steer(capsys, cluster.addresses, *arguments) == (REFUSED, "", f"refused: {line}\n")
+
+
+def test_a_disk_without_room_refuses_the_snapshot(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster.servers[0].fail("CLUSTER", None, Fault.BUSY)        # CLUSTER STATUS comes first
+    assert steer(capsys, cluster.addresses, "snapshot") == (REFUSED, "", "refused: 503 Busy\n")
+
+
+@pytest.mark.parametrize("arguments", COMMANDS)
+def test_nobody_answers(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = steer(capsys, ["127.0.0.1:1"], *arguments)
+    assert (code, out) == (UNREACHABLE, "")
+    assert "127.0.0.1:1" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", COMMANDS)
+def test_nobody_leads(
+    arguments: tuple[str, ...], cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.lead(None)
+    code, out, err = steer(capsys, cluster.addresses, *arguments, timeout=0.3)
+    assert (code, out, cluster.executed) == (UNREACHABLE, "", [])
+    assert "no server leads" in err
+
+
+def test_a_leader_that_is_elected_meanwhile_is_found(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.lead(None)
+    timer = threading.Timer(0.3, cluster.lead, [cluster.servers[2]])
+    timer.start()
+    assert steer(capsys, cluster.addresses, "remove", "n1") == (DONE, "n1 was removed\n", "")
+    timer.join()
+
+
+def test_of_two_that_claim_to_lead_the_newer_one_is_meant(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.lead(cluster.servers[1])
+    old = [line.replace("FOLLOWER ONLINE 7", "LEADER ONLINE 6") for line in
+           (cluster.servers[0].status_line(server) for server in cluster.servers)]
+    cluster.servers[0].status_lines = [line.replace("ONLINE 7", "ONLINE 6") for line in old]
+    assert steer(capsys, cluster.addresses, "snapshot")[1].startswith("n2 wrote")
+
+
+def test_an_answer_that_is_lost_is_said_to_be_so(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster.servers[0].fail("CLUSTER", None, Fault.EXECUTE_AND_CLOSE)
+    code, out, err = steer(capsys, cluster.addresses, "remove", "n2")
+    assert (code, out, cluster.executed) == (UNREACHABLE, "", ["CLUSTER REMOVE n2"])
+    assert err.startswith("nobody knows whether it was done; see `pqctl cluster status`: ")
+
+
+def test_another_cluster_in_the_list_is_left_alone(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with FakeCluster(1) as other:
+        cluster.lead(None)
+        code, _, _ = steer(capsys, [*cluster.addresses, *other.addresses], *ADD, timeout=0.3)
+        assert (code, other.executed) == (UNREACHABLE, [])
+
+
+def test_a_node_that_does_not_answer_writes_no_snapshot(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.servers[2].stop()
+    assert steer(capsys, cluster.addresses, "snapshot", "n3") == (UNREACHABLE, "", "no server says that it is n3\n")
+    assert cluster.executed == []
+
+
+@pytest.mark.parametrize("arguments", [
+    ("add",), ("add", "n4"), ("add", "n4", "a:1"), ("add", "n4", "a", "a:1"), ("add", "n4", "a:1", "a:0"),
+    ("add", "n 4", "a:1", "a:2"), ("add", "n4", "a:1", "a:2", "x"), ("remove",), ("remove", "n1", "n2"),
+    ("remove", "n1\r\nQUIT"), ("transfer", "a", "b"), ("transfer", "*"), ("offline", "n1"), ("online", "n1"),
+    ("snapshot", "a", "b"), ("remove", "n1", "--force"),
+])
+def test_wrong_usage(
+    arguments: tuple[str, ...], cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = steer(capsys, cluster.addresses, *arguments)
+    assert (code, out, cluster.executed) == (64, "", [])
+    assert "Error:" in err
+
+
+@pytest.mark.parametrize("arguments", COMMANDS)
+def test_without_servers_it_is_wrong_usage(
+    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SOCKPQ_SERVERS", raising=False)
+    code, _, err = run(capsys, "cluster", *arguments)
+    assert code == 64
+    assert "which cluster?" in err
+
+
+@pytest.mark.parametrize("command", ["add", "remove", "transfer", "offline", "online", "snapshot"])
+def test_help_tells_the_exit_codes(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "cluster", command, "--help")
+    assert code == 0
+    assert "0 done; 1 refused; 2 not reached, or nobody knows whether it was done; 64 wrong usage" in out

@@ -47,6 +47,7 @@ class LocalCluster:
         self._directory = directory
         self._ready_s = ready_s
         self._nodes: dict[str, Node] = {}
+        self._listens: dict[str, dict[str, str]] = {}       # name -> what each port's kind listens on
         self._guardian: Guardian | None = None
         self.folder = Path()
 
@@ -183,6 +184,18 @@ class LocalCluster:
             raise ValueError(f"{name} still runs")
         shutil.rmtree(self._nodes[name].data_dir, ignore_errors=True)
 
+    def spare(self) -> str:
+        """Prepare one more node, which is no member and does not run yet; returns its name."""
+        name = f"n{len(self.names) + 1}"
+        self.names.append(name)
+        (self._listens[name],) = _listens(1)
+        self._prepare_node(name)
+        return name
+
+    def peer(self, name: str) -> str:
+        """What the other nodes dial to reach this node."""
+        return self._listens[name]["peer"]
+
     def running(self, name: str) -> bool:
         """Is there a process (paused ones count)?"""
         return self._nodes[name].running
@@ -211,29 +224,35 @@ class LocalCluster:
 
     def _prepare(self) -> None:
         """New ports, empty data directories, configuration files."""
+        self._listens = dict(zip(self.names, _listens(len(self.names)), strict=True))
+        self._nodes = {}
+        for name in self.names:
+            self._prepare_node(name)
+
+    def _prepare_node(self, name: str) -> None:
         assert self._guardian
-        ports = free_ports(3 * len(self.names))
-        listens = {
-            name: dict(zip(("client", "peer", "http"), (f"{HOST}:{ports.pop()}" for _ in range(3)), strict=True))
-            for name in self.names
-        }
-        self._nodes = {name: Node(name, self.folder, self._guardian) for name in self.names}
-        for name, node in self._nodes.items():
-            shutil.rmtree(node.data_dir, ignore_errors=True)
-            node.log_file.unlink(missing_ok=True)
-            node.client = listens[name]["client"]
-            members: list[Mapping[str, str]] = [
-                {"name": other, "client": listen["client"],
-                 "peer": self.peer_address(name, other, listen["peer"]) if other != name else listen["peer"]}
-                for other, listen in listens.items()
-            ]
-            write_config(node, listens[name], members, self._config)
+        node = self._nodes[name] = Node(name, self.folder, self._guardian)
+        shutil.rmtree(node.data_dir, ignore_errors=True)
+        node.log_file.unlink(missing_ok=True)
+        node.client = self._listens[name]["client"]
+        members: list[Mapping[str, str]] = [
+            {"name": other, "client": listen["client"],
+             "peer": self.peer_address(name, other, listen["peer"]) if other != name else listen["peer"]}
+            for other, listen in self._listens.items()
+        ]
+        write_config(node, self._listens[name], members, self._config)
 
     def _end_all(self) -> None:
         for node in self._nodes.values():
             node.signal(signal.SIGKILL)
         for node in self._nodes.values():
             node.wait(STOP_S)
+
+
+def _listens(count: int) -> list[dict[str, str]]:
+    """Addresses that were free a moment ago, for so many nodes."""
+    ports = free_ports(3 * count)
+    return [{kind: f"{HOST}:{ports.pop()}" for kind in ("client", "peer", "http")} for _ in range(count)]
 
 
 def say(server: str, line: str, timeout: float) -> str | None:

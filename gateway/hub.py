@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core import Effects
-from gateway.limits import BACKLOG_BYTES_MAX, COMMANDS_PER_TURN_MAX, EXPORTS_MAX, UNSEEN_S, Limits
+from gateway.limits import BACKLOG_BYTES_MAX, COMMANDS_PER_TURN_MAX, EXPORTS_MAX, Limits
 from gateway.waiters import Waiters
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ class Hub:
         self._scheduled = False
         self._congested = False                     # too much is proposed: until half of it is worked off
         self._unread: dict[Session, None] = {}      # who is not read because of that
-        self._looking = False
 
     def attach(self, cluster: Cluster) -> None:
         """The cluster whose listener this is; before anything else."""
@@ -58,9 +57,6 @@ class Hub:
     def effects(self, effects: Effects) -> None:
         """An entry was applied."""
         self.waiters.effects(effects)
-        if self.waiters.unseen and not self._looking:
-            self._looking = True
-            self._loop.call_later(UNSEEN_S, self._look)
 
     def serving_changed(self, serving: bool) -> None:
         """This node begins or ceases to serve."""
@@ -121,7 +117,3 @@ class Hub:
         """Make the folder for exports; what lies there is left over from a crash. Raises OSError."""
         shutil.rmtree(self._export_dir, ignore_errors=True)
         self._export_dir.mkdir(parents=True)
-
-    def _look(self) -> None:
-        self._looking = False
-        self.waiters.look_at_unseen()

@@ -29,10 +29,6 @@ COMMANDS_PER_TURN_MAX = 4096
 # Two full log entries of the largest size keep the disk busy; more would only wait.
 BACKLOG_BYTES_MAX = 32 * MIB
 
-# Item waiters of one queue that are looked at whenever a job becomes ready there; more wait up to UNSEEN_S.
-ITEMS_LOOKED_AT_MAX = 64
-UNSEEN_S = 0.1
-
 # The kernel's and the transport's buffers of one connection before the gateway stops executing its commands.
 OUTPUT_HIGH_WATER_BYTES = 256 * KIB
 

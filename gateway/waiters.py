@@ -6,7 +6,8 @@ come back empty: the waiter then stands at its old place again. While its Get is
 Nobody is forgotten: a Get is sent for one queue, of which it claims a ready job. `job_ready(queue)` is called whenever
 a job becomes ready and whenever a claim ends without a job of that queue being taken; it sends Gets until there are as
 many claims as ready jobs, or nobody left to send. Who comes (back) to his place was told that his queues are empty at
-a position of the log after which every new ready job calls `job_ready` again.
+a position of the log after which every new ready job calls `job_ready` again. For those who wait for an item
+`item_ready(queue, item)` does the same; an item's claim that ends without a job was told that there is none.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from msgspec import Struct
 from sortedcontainers import SortedList
 
 from core import Effects, Empty, Get, Handed, Put, Reply
-from gateway.limits import ITEMS_LOOKED_AT_MAX
 from gateway.pending import Fate, Outcome
 
 if TYPE_CHECKING:
@@ -71,7 +71,6 @@ class Waiters:
         self._item_claims: dict[tuple[str, str], int] = {}
         self._watchers: dict[str, dict[int, Waiter]] = {}               # GETBE waiters by the queue they watch
         self._watchers_of_all: dict[int, Waiter] = {}                   # the same of GETBE without names
-        self.unseen: dict[str, None] = {}                              # queues whose item waiters were not looked at
 
     def __len__(self) -> int:
         return len(self._standing)
@@ -129,6 +128,9 @@ class Waiters:
         """An entry was applied."""
         if not self._standing:
             return
+        if self._items:
+            for queue, item in effects.ready_items:
+                self.item_ready(queue, item)
         for queue in effects.ready:
             self.job_ready(queue)
         for queue in effects.ended:
@@ -138,35 +140,20 @@ class Waiters:
 
     def job_ready(self, queue: str) -> None:
         """Send as many waiters as there are ready jobs that nobody was sent for."""
-        items = self._items.get(queue)
-        if items:
-            if len(items) > ITEMS_LOOKED_AT_MAX:
-                self.unseen[queue] = None
-            else:
-                self._items_ready(queue, items)
         free = self._cluster.machine.ready(queue) - self._claims.get(queue, 0)
         while free > 0 and (waiter := self._first(queue)) is not None:
             self._send(waiter, queue)
             free -= 1
 
-    def _items_ready(self, queue: str, items: dict[str, SortedList]) -> None:
-        for item in list(items):
-            free = self._cluster.machine.ready_of_item(queue, item) - self._item_claims.get((queue, item), 0)
-            while free > 0 and (line := items.get(item)):
-                self._send(self._standing[line[0]], queue)
-                free -= 1
-
-    def look_at_unseen(self) -> bool:
-        """Look at the item waiters of queues that have very many of them; False when there was nothing to do.
-
-        Effects do not tell of which item a requeued job is, so each waited-for item must be asked for. A job that is
-        PUT finds its waiter by `follow`; this is for the rare one that comes back by LATER or by its lease, and may
-        take its time.
-        """
-        unseen, self.unseen = self.unseen, {}
-        for queue in unseen:
-            self._items_ready(queue, self._items.get(queue, {}))
-        return bool(unseen)
+    def item_ready(self, queue: str, item: str) -> None:
+        """The same among those who wait for a job of this item; they come before the others (A27)."""
+        items = self._items.get(queue)
+        if items is None or item not in items:
+            return
+        free = self._cluster.machine.ready_of_item(queue, item) - self._item_claims.get((queue, item), 0)
+        while free > 0 and (line := items.get(item)):
+            self._send(self._standing[line[0]], queue)
+            free -= 1
 
     def _queue_ended(self, queue: str) -> None:
         """A running job of `queue` ended: those who wait until it is finished look again (A24)."""
@@ -181,6 +168,9 @@ class Waiters:
 
     def _restored(self) -> None:
         """Another state took the place of this one (CLONE): everybody looks again."""
+        for queue, items in list(self._items.items()):
+            for item in list(items):
+                self.item_ready(queue, item)
         for queue in list(self._cluster.machine.nonempty()):
             self.job_ready(queue)
         for queue in list(self._watchers):

@@ -138,7 +138,7 @@ class Administration:
 
     async def switch_service(self, online: bool) -> None:
         """See Cluster."""
-        await self._execute(SwitchService(online))
+        await self._execute(SwitchService(online, self._driver.settings.failover_grace_ms))
         log.info("the service is switched %s", "online" if online else "offline")
 
     async def compact(self) -> int:

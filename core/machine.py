@@ -49,8 +49,8 @@ class Machine:
 
         `index`: its place in the log, which must be beyond that of the last one. `now_ms`: the leader's clock, Unix
         time in milliseconds; replicated time follows it, but never goes back. `seed`: 64 random bits. Leases that are
-        over end first, then the operations are executed in order. An exception is a bug, never a client's mistake, and
-        leaves the state undefined: the node must stop.
+        over end first (while the service is online), then the operations are executed in order. An exception is a bug,
+        never a client's mistake, and leaves the state undefined: the node must stop.
         """
         state = self._state
         assert index > state.index, f"entry {index} after entry {state.index}"
@@ -59,9 +59,9 @@ class Machine:
         if now_ms > state.clock_ms:
             state.clock_ms = now_ms
         effects = Effects()
-        # A new leader grants the failover grace before any lease may end; what has used up its grace ends with the next
-        # entry.
-        if not (operations and type(operations[0]) is Lead):
+        # A new leader grants the failover grace before any lease may end, and so does who switches the service online;
+        # what has used up its grace ends with the next entry.
+        if state.online and not (operations and type(operations[0]) is Lead):
             _end_leases(state, effects)
         replies: list[Reply] = []
         for operation in operations:

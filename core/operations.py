@@ -138,9 +138,14 @@ class RemoveMember(Struct, array_like=True, tag=13, gc=False, frozen=True):
 
 
 class SwitchService(Struct, array_like=True, tag=14, gc=False, frozen=True):
-    """The whole service goes online or offline, whoever leads."""
+    """The whole service goes online or offline, whoever leads. While it is offline no lease ends.
+
+    `grace_ms`: when it goes online, leases that would end sooner are extended to clock + grace_ms, once per hand-out,
+    so that workers can finish what they could not meanwhile.
+    """
 
     online: bool
+    grace_ms: int = 0
 
 
 Operation = (

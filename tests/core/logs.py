@@ -122,7 +122,7 @@ _change = (
     st.builds(AddLearner, _node, _host, _host)
     | st.builds(PromoteLearner, _node, _configuration)
     | st.builds(RemoveMember, _node, _configuration)
-    | st.builds(SwitchService, st.booleans())
+    | st.builds(SwitchService, st.booleans(), st.sampled_from([0, 30, 1000]))
 )
 operations = st.one_of(_put, _put, _get, _get, _end, _end, st.builds(Tick), _lead, _change)
 entries = st.builds(

@@ -129,7 +129,7 @@ class Model:
         applied = ModelApplied()
         self.index = index
         self.clock_ms = max(self.clock_ms, now_ms)
-        if not (operations and isinstance(operations[0], Lead)):
+        if self.online and not (operations and isinstance(operations[0], Lead)):
             self._end_leases(applied)
         put_item: str | None = None
         for position, operation in enumerate(operations):
@@ -149,8 +149,7 @@ class Model:
                 case AddLearner() | PromoteLearner() | RemoveMember():
                     reply = self._change_members(operation)
                 case SwitchService():
-                    self.online = operation.online
-                    reply = Accepted()
+                    reply = self._switch(operation)
             applied.replies.append(reply)
         return applied
 
@@ -233,12 +232,21 @@ class Model:
         below = [name for name in self.server_ids if self.server_ids[name] < smallest]
         for name in sorted(below, key=lambda name: self.server_ids[name]):
             self._new_server_id(name)
-        until_ms = self.clock_ms + lead.grace_ms
+        self._grant_grace(lead.grace_ms)
+        return Accepted()
+
+    def _switch(self, switch: SwitchService) -> Reply:
+        if switch.online and not self.online:
+            self._grant_grace(switch.grace_ms)
+        self.online = switch.online
+        return Accepted()
+
+    def _grant_grace(self, grace_ms: int) -> None:
+        until_ms = self.clock_ms + grace_ms
         for job in self.running():
-            if lead.grace_ms and not job.graced and job.deadline_ms is not None and job.deadline_ms < until_ms:
+            if grace_ms > 0 and not job.graced and job.deadline_ms is not None and job.deadline_ms < until_ms:
                 job.deadline_ms = until_ms
                 job.graced = True
-        return Accepted()
 
     def _change_members(self, operation: AddLearner | PromoteLearner | RemoveMember) -> Reply:
         node = operation.node

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core import Done, Finished, Get, Handed, Lead, Machine, NotFound, Put, Stored, Then, Tick, Totals
+from core import Done, Finished, Get, Handed, Lead, Machine, NotFound, Put, Stored, SwitchService, Then, Tick, Totals
 from core.state import EXPIRE_MS_MAX
 from tests.core.logs import ask, data_of, lead, run
 
@@ -157,6 +157,20 @@ def test_lease_that_needs_no_grace_keeps_its_claim_to_one(machine: Machine) -> N
     run(machine, lead("n2", 2, grace_ms=1000), now_ms=START_MS)
     run(machine, lead("n3", 3, grace_ms=1000), now_ms=START_MS + 4500)
     assert [job.deadline_ms for job in machine.running()] == [START_MS + 5500]
+
+
+def test_no_lease_ends_while_the_service_is_offline_and_workers_get_a_grace_afterwards(machine: Machine) -> None:
+    put_and_get(machine, 100)
+    put_and_get(machine, 60_000)
+    ask(machine, SwitchService(False), now_ms=START_MS)
+    applied = run(machine, Tick(), now_ms=START_MS + 5000)
+    assert not applied.effects.ready
+    applied = run(machine, SwitchService(True, 10_000), now_ms=START_MS + 6000)
+    assert not applied.effects.ready
+    assert [job.deadline_ms for job in machine.running()] == [START_MS + 16_000, START_MS + 60_000]
+    run(machine, SwitchService(True, 10_000), now_ms=START_MS + 7000)
+    assert machine.running()[0].deadline_ms == START_MS + 16_000
+    assert ask(machine, Done(1), now_ms=START_MS + 15_000) == [Finished()]
 
 
 @pytest.mark.parametrize("grace_ms", [0, -5])

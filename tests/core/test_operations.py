@@ -46,7 +46,8 @@ FORMS: list[tuple[Operation, list[object]]] = [
     (AddLearner("a", "h:1", "h:2"), [11, "a", "h:1", "h:2"]),
     (PromoteLearner("a", 4), [12, "a", 4]),
     (RemoveMember("a", 4), [13, "a", 4]),
-    (SwitchService(False), [14, False]),
+    (SwitchService(False), [14, False, 0]),
+    (SwitchService(True, 30), [14, True, 30]),
 ]
 
 

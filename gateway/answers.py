@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cluster.api import NodeStatus, NotPossible
 from core import (
     Accepted,
     ChangeInProgress,
@@ -14,6 +15,7 @@ from core import (
     InvalidSnapshot,
     Joined,
     LastNode,
+    Machine,
     NodeExists,
     NotFound,
     Reply,
@@ -22,9 +24,6 @@ from core import (
     Totals,
     UnknownNode,
 )
-
-if TYPE_CHECKING:
-    from cluster.api import NodeStatus, NotPossible
 
 OK = b"200 OK\r\n"
 CAPS = b"200 OK 8\r\ncluster\n"        # a word of DECISIONS 39 is listed when all of it works
@@ -124,15 +123,18 @@ def run_lines(jobs: Sequence[RunningJob], with_data: bool) -> bytes:
     return "".join(lines).encode()
 
 
-def cluster_status(nodes: Sequence[NodeStatus], service_online: bool) -> bytes:
+def cluster_status(nodes: Sequence[NodeStatus], machine: Machine) -> bytes:
     """The answer to CLUSTER STATUS; `-` stands for what this node does not know.
 
-    While the service as a whole is switched offline, so is every node.
+    While the service as a whole is switched offline, so is every node. A learner is called so even when there is no
+    connection to it, because it does not count; then it has no figures.
     """
     lines = [f"200 OK {len(nodes)}\r\n"]
     for node in nodes:
+        if node.role == "DOWN" and node.name == machine.membership.learner:
+            node = NodeStatus(node.server_id, node.name, node.client, "LEARNER", None, None, None, None, None)
         host, port = _address(node)
-        online = "-" if node.online is None else "ONLINE" if node.online and service_online else "OFFLINE"
+        online = "-" if node.online is None else "ONLINE" if node.online and machine.online else "OFFLINE"
         figures = (node.term, node.applied, node.lag, node.version)
         known = " ".join("-" if value is None else str(value) for value in figures)
         lines.append(f"{_known(node.server_id)} {node.name} {host} {port} {node.role} {online} {known}\r\n")

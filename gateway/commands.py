@@ -113,7 +113,7 @@ def _online(session: Session, request: requests.Online) -> None:
 
 def _cluster_status(session: Session, request: requests.ClusterStatus) -> None:
     cluster = session.hub.cluster
-    session.say(answers.cluster_status(cluster.status(), cluster.machine.online))
+    session.say(answers.cluster_status(cluster.status(), cluster.machine))
 
 
 def _cluster_leader(session: Session, request: requests.ClusterLeader) -> None:

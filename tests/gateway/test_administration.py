@@ -8,7 +8,17 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from cluster.api import NodeStatus, NotLeader, NotPossible, OutcomeUnknown
-from core import Accepted, AddLearner, ChangeInProgress, Joined, LastNode, NodeExists, RemoveMember, UnknownNode
+from core import (
+    Accepted,
+    AddLearner,
+    ChangeInProgress,
+    Joined,
+    LastNode,
+    Machine,
+    NodeExists,
+    RemoveMember,
+    UnknownNode,
+)
 from gateway import answers
 from tests.gateway.memory import MemoryGateway
 from tests.gateway.test_session import with_gateway
@@ -171,5 +181,5 @@ def test_a_snapshot_that_cannot_be_written_is_busy_and_logged(caplog: pytest.Log
 @pytest.mark.parametrize("client", ["", ":0"])
 def test_an_address_nobody_knows_is_a_dash(client: str) -> None:
     node = NodeStatus(3, "n3", client, "FOLLOWER", True, 1, 2, 0, "0.1.0")
-    assert answers.cluster_status([node], True) == b"200 OK 1\r\n3 n3 - - FOLLOWER ONLINE 1 2 0 0.1.0\r\n"
+    assert answers.cluster_status([node], Machine()) == b"200 OK 1\r\n3 n3 - - FOLLOWER ONLINE 1 2 0 0.1.0\r\n"
     assert answers.cluster_leader(node) == b"200 OK 3 - -\r\n"

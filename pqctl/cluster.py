@@ -110,12 +110,14 @@ def assess(views: list[ServerView], given: int) -> Health:
     nodes = [_told(told[line.name], main) if line.name in told else _down(line.id, line.name, line.client)
              for line in main.nodes]
     cut_off = {line.name for line in main.nodes if leaders and line.name in told and not _in_contact(line)}
+    learners = frozenset(node.name for line, node in zip(main.nodes, nodes, strict=True) if _learns(line, node))
+    awaited = (f"{name} was added and does not answer: it does not count yet" for name in sorted(learners - told.keys()))
     return Health(
         leader=own_line(main) if leaders else None,
         nodes=nodes,
-        learners=frozenset(node.name for line, node in zip(main.nodes, nodes, strict=True) if _learns(line, node)),
+        learners=learners,
         missing=frozenset(line.name for line in main.nodes if line.name not in told) | cut_off,
-        notes=_notes(views, own, main, cut_off),
+        notes=[*_notes(views, own, main, cut_off), *awaited],
     )
 
 

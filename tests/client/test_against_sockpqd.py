@@ -15,6 +15,7 @@ from sockpq import (
     JobNotFound,
     NoOutput,
     NotServing,
+    Refused,
     Unavailable,
 )
 
@@ -133,6 +134,44 @@ def test_a_server_that_is_switched_off_serves_nobody(client: Client, servers: li
         client.online(servers[0])
     client.put("off", b"x")
     client.done_many(client.get_many(1, "off", expire=30))
+
+
+def test_the_whole_service_is_switched_off_and_on(client: Client) -> None:
+    client.put("switched", b"x")
+    client.cluster_offline()
+    try:
+        with pytest.raises(Unavailable):
+            client.get("switched", expire=30, timeout=0.3)
+        assert [node.online for node in client.cluster_status()] == [False]
+    finally:
+        client.cluster_online()
+    assert client.done_many(client.get_many(5, "switched", expire=30)) == [Finished(True, False)]
+
+
+def test_members_come_and_go(client: Client, servers: list[str]) -> None:
+    added = client.cluster_add("n2", "127.0.0.1:1", "[::1]:1")      # nobody is there: it remains a learner
+    assert [(node.id, node.name, node.client, node.role) for node in client.cluster_status()] == [
+        (1, "n1", servers[0], "LEADER"), (added, "n2", "[::1]:1", "LEARNER"),
+    ]
+    for call, line in [
+        (lambda: client.cluster_add("n2", "a:1", "a:2"), "409 Node Exists"),
+        (lambda: client.cluster_add("n3", "a:1", "a:2"), "409 Change In Progress"),
+        (lambda: client.cluster_remove("n1"), "409 Change In Progress"),
+        (lambda: client.cluster_transfer("n2"), "409 Not Possible learner"),
+        (lambda: client.cluster_remove("n3"), "404 Node Not Found"),
+    ]:
+        with pytest.raises(Refused, match=line):
+            call()
+    client.cluster_remove("n2")
+    for call, line in [
+        (lambda: client.cluster_remove("n1"), "409 Last Node"),
+        (lambda: client.cluster_transfer(), "409 Not Possible alone"),
+        (lambda: client.cluster_transfer("n2"), "409 Not Possible unknown"),
+    ]:
+        with pytest.raises(Refused, match=line):
+            call()
+    assert client.cluster_transfer("n1").client == servers[0]
+    assert client.cluster_snapshot(servers[0]) >= added
 
 
 def test_calls_of_many_threads_on_one_client(client: Client) -> None:

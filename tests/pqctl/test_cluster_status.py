@@ -309,6 +309,7 @@ def test_a_learner_that_does_not_answer_degrades_and_takes_nothing_from_what_can
     health = assess([*(view(f"n{number}", number, *lines) for number in (1, 2, 3)), no_view("10.0.0.4:11361")])
     assert [node.role for node in health.nodes] == ["LEADER", "FOLLOWER", "FOLLOWER", "DOWN"]
     assert (health.voters, health.up, health.can_lose, health.exit_code) == (3, 3, 1, DEGRADED)
+    assert health.notes == ["n4 was added and does not answer: it does not count yet"]
 
 
 @pytest.mark.parametrize(("role", "term"), [("LEARNER", None), ("DOWN", None)])

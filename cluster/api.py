@@ -145,7 +145,7 @@ class Cluster(Protocol):
         """CLUSTER TRANSFER: hand leadership to this node, or to the one that is best prepared. Returns the new leader.
 
         Words of NotPossible: unknown, learner, down, offline, behind, clock (more than ten minutes fast), alone,
-        timeout. Raises NotLeader.
+        busy (another transfer is under way), timeout. Raises NotLeader.
         """
 
     async def switch_service(self, online: bool) -> None:

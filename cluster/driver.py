@@ -25,7 +25,7 @@ from cluster.membership import Members
 from cluster.messages import WIRE_FORMAT, Hello, Info, Message
 from cluster.settings import Settings
 from cluster.snapshots import SnapshotStore
-from core import Applied, Effects, Machine, Membership, decode_entry
+from core import Applied, Effects, Machine, decode_entry
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -73,7 +73,7 @@ class Driver:
         self.store = store
         self.chain = store.chain
         self.members = Members(settings, machine)
-        self._followed: Membership | None = None        # what the guard was told last
+        self._stale = True                      # the guard does not know these members yet
         self._linked: dict[str, str] = {}               # peers of the network, and their addresses
         self._network = network
         self._listener = listener
@@ -151,13 +151,12 @@ class Driver:
         guard, members = self.guard, self.members
         for name in guard.departed():
             self._unlink(name)
-        if self.machine.membership is self._followed or (self.replica.is_leader and not members.belongs):
+        self._stale = members.follow() or self._stale
+        if not self._stale or (self.replica.is_leader and not members.belongs):
             return                              # a removed leader counts as before (membership.py)
-        self._followed = self.machine.membership
+        self._stale = False
         peers = [name for name in members.names if name != self.settings.name]
         guard.change_members(members.voters, peers, now)
-        if not members.belongs and members.replicated is not None and self.settings.name != members.learner:
-            log.warning("this node is not a member of the cluster any more: it can be stopped")
         for name in peers:
             address = members.peer_address(name)
             if self._linked.get(name) != address:

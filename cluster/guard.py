@@ -67,6 +67,7 @@ class Guard(Transport):  # type: ignore[misc]
             self._onReadonlyNodeDisconnected,
         )
         self._receiver = Receiver(self.context)
+        self._farewells = False                 # some peer is leaving
         self.leader_commit = 0                  # what the present leader last called committed
         self._receive: dict[type, Callable[[Peer, Any], None]] = {
             Info: self._info,
@@ -112,10 +113,13 @@ class Guard(Transport):  # type: ignore[misc]
             if leaving and not peer.leaving:
                 peer.leaves_at = now + FAREWELL_S
             peer.leaving = leaving
+            self._farewells = self._farewells or leaving
 
     def departed(self) -> list[str]:
         """Forget those whose time to leave has come; returns their names, so that their connections can be closed."""
         context, leader = self.context, self.context.replica.leader_node
+        if not self._farewells:
+            return []
         gone = [
             peer.name for peer in context.peers.values()
             if peer.leaving and context.now >= peer.leaves_at and peer.node is not leader
@@ -124,6 +128,7 @@ class Guard(Transport):  # type: ignore[misc]
             if context.peers[name].up:
                 self.link_down(name)
             del context.peers[name]
+        self._farewells = any(peer.leaving for peer in context.peers.values())
         return gone
 
     # From the library

@@ -9,7 +9,7 @@ Of the entries only the newest stay in memory; older ones are read back when som
 Which entries are kept. The Raft library removes the entries that a new snapshot covers (deleteEntriesTo). The journal
 stays one such removal behind: it reaches back to the older of the two snapshots that are kept, so that a follower that
 was away for a moment still finds its entries, and a damaged newest snapshot can be replaced by the older one and the
-log. A segment is deleted as soon as none of the kept entries is in it.
+log. Segments in which none of the kept entries is are deleted, one at each sync.
 
 The camel-case names are those of the seam that pysyncobj calls (`createJournal`); positions there count from the first
 entry, indexes are those of Raft.
@@ -80,7 +80,7 @@ class Journal(Sequence[Entry]):
         self._pending: list[Record] = []
         self._commit_due = False                    # the commit index alone is worth a frame
         self._commit_synced = 0
-        self._shrunk = False                        # segments may have become superfluous
+        self._shrunk = False                        # segments may be superfluous
         self._failed: OSError | None = None
         self._disk = disk
         self._segments = Segments(directory, disk, segment_bytes)
@@ -106,6 +106,7 @@ class Journal(Sequence[Entry]):
         self._recall_last()
         self.bytes_total = self._table.bytes_between(self._state.covered, self._table.next)
         self._commit_synced = self._commit
+        self._shrunk = True                         # the process before may have died before all were deleted
         self._segments.try_to_prepare()
 
     def _begin(self, nothing: Restated) -> None:
@@ -246,8 +247,12 @@ class Journal(Sequence[Entry]):
         return self._state.vote
 
     def onOneSecondTimer(self) -> None:
-        """Once a second: put a new commit index on disk, and look for space again after the disk was full."""
+        """Once a second: put a new commit index on disk, look for space again after the disk was full, and go on with
+        the deletion of segments when nothing is written.
+        """
         self._commit_due = min(self._commit, self.last_index) != self._commit_synced
+        if not self._pending:
+            self._delete_superfluous()
         self._segments.try_to_prepare()
 
     def _destroy(self) -> None:
@@ -327,10 +332,14 @@ class Journal(Sequence[Entry]):
         self._write(records)
         self._pending = []
         self._recent.evict()
+        self._delete_superfluous()
+
+    def _delete_superfluous(self) -> None:
+        """Delete one segment in which no kept entry is. All changes must be synced, the removal of its entries too."""
         if self._shrunk:
-            self._shrunk = False
-            places = self._table
-            self._segments.delete_before(places.place(places.first).segment if places else self._segments.active)
+            table = self._table
+            first = table.place(table.first).segment if table else self._segments.active
+            self._shrunk = self._segments.delete_one_before(first)
 
     def close(self) -> None:
         """Close all files; what was not synced is lost."""

@@ -105,7 +105,7 @@ class Leadership:
                 self._announce()
             if not self.online or self._transfer or (self.announced and not self._members.belongs):
                 self._hand_over(now)
-            self._promotion.tick(self.announced)
+            self._promotion.tick(self.announced and self._members.belongs)
         serving = self._may_serve(now)
         if serving != self.serving:
             self._change(serving, now)
@@ -117,8 +117,11 @@ class Leadership:
         self.proposer.flush(now)
 
     def leading(self) -> bool:
-        """Can this node execute what only a leader can? Whether it serves clients is another question."""
-        return self._leads(self._clock.monotonic())
+        """Can this node execute what only a leader can? Whether it serves clients is another question.
+
+        A removed leader cannot: it still counts by the configuration before, where no further change may be decided.
+        """
+        return self._members.belongs and self._leads(self._clock.monotonic())
 
     def _leads(self, now: float) -> bool:
         return self._replica.is_leader and self.announced and now < self._guard.lease_until()
@@ -226,6 +229,8 @@ class Leadership:
         Returns in one word why that is not possible, None when it is under way until end_transfer().
         """
         peers = self._guard.context.peers
+        if self._transfer:
+            return "busy"
         if name is not None:
             if name not in self._members.names or name not in peers:
                 return "unknown"

@@ -24,39 +24,38 @@ log = logging.getLogger("sockpqd.cluster")
 
 
 class Members:
-    """Names and addresses."""
+    """Names and addresses. `names`: all members; `voters`: without the learner; both sorted."""
 
     def __init__(self, settings: Settings, machine: Machine) -> None:
         self._settings = settings
         self._machine = machine
         self._configured = {member.name: member for member in settings.members}
+        self._followed = Membership()
+        self.names: tuple[str, ...] = ()
+        self.voters: tuple[str, ...] = ()
+        self.belongs = False        # this node is a voter: not before it has joined, nor after it was removed
+        self._take(self._followed)
 
-    @property
-    def replicated(self) -> Membership | None:
-        """The membership in the log, None as long as there is none."""
-        membership = self._machine.membership
-        return membership if membership.addresses else None
+    def follow(self) -> bool:
+        """Look whether the replicated membership has changed; returns whether it has."""
+        before, membership = self._followed, self._machine.membership
+        if membership is before:
+            return False
+        self._followed = membership
+        self._take(membership)
+        if self._settings.name in before.addresses and self._settings.name not in membership.addresses:
+            log.warning("this node is not a member of the cluster any more: it can be stopped")
+        return True
 
-    @property
-    def names(self) -> list[str]:
-        """All members, the learner included, in name order."""
-        membership = self.replicated
-        return sorted(self._configured if membership is None else membership.addresses)
-
-    @property
-    def voters(self) -> list[str]:
-        """All members but the learner, in name order."""
-        return [name for name in self.names if name != self.learner]
+    def _take(self, membership: Membership) -> None:
+        self.names = tuple(sorted(membership.addresses or self._configured))
+        self.voters = tuple(name for name in self.names if name != membership.learner)
+        self.belongs = self._settings.name in self.voters
 
     @property
     def learner(self) -> str | None:
         """The node that is joining."""
         return self._machine.membership.learner
-
-    @property
-    def belongs(self) -> bool:
-        """Is this node a voter? Not before it has joined, nor after it was removed."""
-        return self._settings.name in self.voters
 
     def peer_address(self, name: str) -> str:
         """What this node dials to reach `name`: "host:port", "" when unknown."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from cluster import frames
 from cluster.disk import Disk
 from cluster.frames import Header, PlacedRecord
-from cluster.storage_errors import START_EMPTY, JournalDamaged, JournalTooNew
+from cluster.storage_errors import START_EMPTY, START_NEWER, JournalDamaged, JournalTooNew
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -181,12 +181,17 @@ class Segments:
         self._files[segment] = file
         return self._segment_bytes
 
-    def delete_before(self, segment: int) -> None:
-        """Remove all older segments. What they say must be superseded by synced frames in later ones."""
-        while self._oldest < segment:
+    def delete_one_before(self, segment: int) -> bool:
+        """Remove the oldest segment if it is older than this one; returns whether there are more of them.
+
+        What it says must be superseded by synced frames in later segments. One at a time, because the file system takes
+        its time for each, and the node stands still meanwhile.
+        """
+        if self._oldest < segment:
             with contextlib.suppress(FileNotFoundError):        # gone since a crash in an earlier deletion
                 self._unlink(self._oldest)
             self._oldest += 1
+        return self._oldest < segment
 
     def _unlink(self, segment: int) -> None:
         file = self._files.pop(segment, None)
@@ -257,7 +262,7 @@ class _Scan:
         if header.version > frames.VERSION:
             raise JournalTooNew(
                 f"journal {segments.path(number)} has format {header.version}; this version of sockpqd reads"
-                f" formats up to {frames.VERSION}. Start the newer version again, or empty this node's data directory."
+                f" formats up to {frames.VERSION}. {START_NEWER}"
             )
         if not segments.journal_id:
             segments.journal_id, segments.sequence = header.journal_id, header.sequence - 1

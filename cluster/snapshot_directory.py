@@ -29,7 +29,7 @@ class SnapshotDirectory:
         disk.make_directory(directory)
         for name in disk.names(directory):
             if name.endswith(".tmp"):
-                disk.unlink(directory / name)
+                self.remove(directory / name)   # it may be gone: a child that has outlived its process completes it
 
     def path(self, index: int) -> Path:
         """The file of a snapshot."""
@@ -107,6 +107,10 @@ class SnapshotDirectory:
 
     def _check_reach(self, journal: Journal, contents: Contents | None) -> None:
         first = journal.first_index
+        if contents is not None and journal.empty:
+            # Whoever sent a snapshot had told us a term before, and that was synced before we answered.
+            what = f"the journal is empty, but {self.path(contents.last[1])} is there: the journal was lost"
+            raise SnapshotDamaged(f"{what}. {START_EMPTY}")
         if contents is None:
             if first > 1:
                 what = f"the journal begins with entry {first}, but {self._directory} has no sound snapshot before it"

@@ -35,8 +35,9 @@ _TRAILER = struct.Struct("<QII")
 _CHECKED_TRAILER = struct.Struct("<Q")
 _READ_BYTES = 1 << 20
 
-# The disk gets a snapshot in portions: one big sync at the end would hold up the journal's for as long.
-SYNC_BYTES = 8 << 20
+# The disk gets a snapshot in portions: the journal's sync waits for the portion that is on its way, and one big sync at
+# the end would hold it up for seconds.
+SYNC_BYTES = 1 << 20
 
 
 class Contents(NamedTuple):
@@ -102,8 +103,7 @@ class SnapshotFile:
             raise self._damaged("its beginning has changed since it was written")
         if version > VERSION:
             raise SnapshotTooNew(
-                f"snapshot {self.path} has format {version}; this version of sockpqd reads formats up to {VERSION}."
-                " Start the newer version again, or empty this node's data directory."
+                f"snapshot {self.path} has format {version}; this version of sockpqd reads formats up to {VERSION}"
             )
         self._start = len(start) + length
         self._end = self.size - _TRAILER.size

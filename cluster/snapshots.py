@@ -26,7 +26,8 @@ from cluster.entries import Entry
 from cluster.journal import Journal
 from cluster.snapshot_directory import SnapshotDirectory
 from cluster.snapshot_file import Contents, SnapshotFile
-from cluster.storage_errors import START_EMPTY, SnapshotDamaged, SnapshotTooNew
+from cluster.storage_errors import START_EMPTY, START_NEWER, START_NEWER_HERE, SnapshotDamaged, SnapshotTooNew
+from core import SnapshotError
 
 __all__ = ["IncomingSnapshot", "OutgoingSnapshot", "SnapshotDamaged", "SnapshotStore", "SnapshotTooNew"]
 
@@ -45,7 +46,10 @@ class State(Protocol):
         """The state as bytes."""
 
     def restore(self, chunks: Iterable[bytes]) -> None:
-        """Replace the state; leaves it as it was when anything is raised, by itself or by `chunks`."""
+        """Replace the state; leaves it as it was when anything is raised, by itself or by `chunks`.
+
+        SnapshotError: these bytes are as they were written, but this version does not understand them.
+        """
 
 
 class SnapshotStore:
@@ -60,15 +64,19 @@ class SnapshotStore:
         cls, directory: Path, disk: Disk, journal: Journal, machine: State, *, fork: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> SnapshotStore:
-        """Find the newest snapshot that can be trusted and check that the journal continues it.
+        """Find the newest snapshot that can be trusted, check that the journal continues it, and load it.
 
         `fork`: write in a forked child (False: at once, for simulations). `clock`: seconds. Raises SnapshotDamaged (the
         node must not take part), SnapshotTooNew and OSError.
         """
         store = cls(SnapshotDirectory(directory, disk), disk, journal, machine, fork=fork, clock=clock)
-        newest = store._files.choose(journal)
-        if newest:
-            store._use(newest)
+        try:
+            newest = store._files.choose(journal)
+            if newest:
+                store._restore(store._files.path(newest))
+                store._use(newest)
+        except SnapshotTooNew as error:
+            raise SnapshotTooNew(f"{error}. {START_NEWER}") from None
         return store
 
     def __init__(
@@ -91,7 +99,8 @@ class SnapshotStore:
         self._job_path = Path()
         self._retry_at = float("-inf")
         self._expected: IncomingSnapshot | None = None
-        self._received = False
+        self._restored: Contents | None = None  # of the snapshot that is in the machine but not yet in the library
+        self._received = False                  # it was sent by a peer
 
     def _use(self, index: int) -> None:
         """From now on this is the newest one."""
@@ -129,6 +138,7 @@ class SnapshotStore:
     def _write(self, temporary: Path, contents: Contents) -> None:
         snapshot_file.write(self._disk, temporary, contents, self._machine.snapshot())
         self._files.put(temporary, contents.last[1])
+        self._files.prune(contents.last[1])     # here, because it takes the file system a while to remove a large file
 
     def checkSerializing(self) -> tuple[int, int | None]:
         """pysyncobj, each tick: how the writing goes. SUCCESS and FAILED are told once."""
@@ -142,7 +152,6 @@ class SnapshotStore:
             self._write_failed(error)
             return FAILED, self._job_id
         self._use(self._job_index)
-        self._files.prune(self._job_index)
         log.info("snapshot up to entry %d written, %d bytes", self.newest_index, self.newest_bytes)
         return SUCCESS, self._job_id
 
@@ -173,8 +182,24 @@ class SnapshotStore:
 
     # Loading
 
+    def _restore(self, path: Path) -> None:
+        """Load a snapshot into the machine. Raises SnapshotTooNew, SnapshotDamaged and OSError; nothing changes then.
+
+        Done before the library asks for it, and before a received snapshot replaces our own: what cannot be loaded is
+        never used for anything.
+        """
+        file = SnapshotFile(self._disk, path)
+        try:
+            self._machine.restore(file.stream())
+        except SnapshotError as error:
+            raise SnapshotTooNew(f"this version of sockpqd does not understand snapshot {path}: {error}") from None
+        finally:
+            file.close()
+        self._restored = contents = file.contents
+        self.chain.start(contents.last[1], contents.chain)
+
     def deserialize(self) -> tuple[None, Entry, Entry, list[str]]:
-        """pysyncobj: load the newest snapshot into the machine. Returns (None, last, prev, names of the members)."""
+        """pysyncobj: load the newest snapshot; the machine has it already. Returns (None, last, prev, member names)."""
         try:
             return self._load()
         except BaseException as error:
@@ -183,13 +208,8 @@ class SnapshotStore:
 
     def _load(self) -> tuple[None, Entry, Entry, list[str]]:
         received, self._received = self._received, False
-        file = SnapshotFile(self._disk, self._files.path(self.newest_index))
-        try:
-            self._machine.restore(file.stream())
-        finally:
-            file.close()
-        contents = file.contents
-        self.chain.start(contents.last[1], contents.chain)
+        contents, self._restored = self._restored, None
+        assert contents is not None
         if not received:
             self._align(contents)
         return None, contents.last, contents.prev, contents.members
@@ -238,11 +258,12 @@ class SnapshotStore:
 
     def begin_incoming(self, peer: str) -> IncomingSnapshot:
         """A new file for a snapshot that `peer` sends. Raises OSError."""
-        return IncomingSnapshot(self, self._disk, self._files.temporary(f"incoming-{peer}"))
+        return IncomingSnapshot(self, self._disk, self._files.temporary(f"incoming-{peer}"), peer)
 
     def take_over(self, temporary: Path, index: int) -> None:
-        """IncomingSnapshot: give a verified file its name; it replaces what this node has."""
+        """IncomingSnapshot: load a verified file and give it its name; it replaces what this node has."""
         self._drop_job()            # it would report an older state as the newest
+        self._restore(temporary)
         self._files.put(temporary, index)
         self._use(index)
         self._received = True
@@ -275,11 +296,12 @@ class OutgoingSnapshot:
 class IncomingSnapshot:
     """A snapshot being received, in a temporary file. `offset`: how many bytes are here."""
 
-    def __init__(self, store: SnapshotStore, disk: Disk, path: Path) -> None:
+    def __init__(self, store: SnapshotStore, disk: Disk, path: Path, peer: str) -> None:
         self.offset = 0
         self._store = store
         self._disk = disk
         self._path = path
+        self._peer = peer
         self._index = 0
         self._synced = 0
         self._file: int | None = disk.create(path)
@@ -296,19 +318,36 @@ class IncomingSnapshot:
     def finish(self) -> tuple[int, int]:
         """Make it durable and check all of it. Returns index and term of the last entry it contains.
 
-        Nothing is replaced yet. Raises SnapshotDamaged (abort() it then), SnapshotTooNew and OSError.
+        Nothing is replaced yet. Raises SnapshotDamaged (abort() it then), SnapshotTooNew (see install()) and OSError.
         """
         assert self._file is not None
         self._disk.sync(self._file)
         self._close()
-        _, self._index, term = snapshot_file.verify(self._disk, self._path).last
+        with self._understood():
+            _, self._index, term = snapshot_file.verify(self._disk, self._path).last
         return self._index, term
 
     def install(self) -> None:
-        """Make it the newest snapshot of this node; finish() must have succeeded. Raises OSError."""
+        """Make it the newest snapshot of this node; finish() must have succeeded. Raises OSError, and SnapshotTooNew.
+
+        SnapshotTooNew must stop this node: its leader has forgotten the entries that we lack, so nothing but this
+        snapshot could bring us up to date. Until then we would help no majority, and look well to an operator. Nothing
+        is replaced, so the newer version finds everything as it was.
+        """
         assert self._index > 0
-        self._store.take_over(self._path, self._index)
+        with self._understood():
+            self._store.take_over(self._path, self._index)
         self._index = 0
+
+    @contextlib.contextmanager
+    def _understood(self) -> Iterator[None]:
+        """Say whose snapshot it is that is too new, and remove it."""
+        try:
+            yield
+        except SnapshotTooNew as error:
+            self.abort()
+            what = f"{self._peer} sent a snapshot of a newer version: {error}"
+            raise SnapshotTooNew(f"{what}. {START_NEWER_HERE}") from None
 
     def abort(self) -> None:
         """Remove what was received; harmless after install()."""

@@ -19,6 +19,10 @@ START_EMPTY = (
     " one: the other nodes bring it up to date."
 )
 
+# The same for a newer format, of this node's own files and of what another node sends.
+START_NEWER = "Start the newer version again, or empty this node's data directory."
+START_NEWER_HERE = "Start the newer version on this node."
+
 
 class StorageError(Exception):
     """Base of the errors above. The message names the file and says what an operator can do."""
@@ -37,7 +41,7 @@ class SnapshotDamaged(StorageDamaged):
 
 
 class StorageTooNew(StorageError):  # noqa: N818
-    """The format number in a file is above the one this program knows."""
+    """The format number in a file is above the one this program knows. Nothing of the file was used or changed."""
 
 
 class JournalTooNew(StorageTooNew):
@@ -45,7 +49,7 @@ class JournalTooNew(StorageTooNew):
 
 
 class SnapshotTooNew(StorageTooNew):
-    """A snapshot of a newer format."""
+    """A snapshot of a newer format, or with a state of a newer format in it."""
 
 
 class StorageInUse(StorageError):  # noqa: N818

@@ -32,6 +32,12 @@ def fill(journal: Journal, first: int, last: int, length: int = 1000) -> None:
         journal.sync()
 
 
+def seconds(journal: Journal, count: int) -> None:
+    """Time passes and nothing is written."""
+    for _ in range(count):
+        journal.onOneSecondTimer()
+
+
 class TestNew:
     def test_a_new_journal_knows_nothing_and_may_not_vote(self) -> None:
         journal = open_journal(FaultyDisk())
@@ -193,12 +199,42 @@ class TestSegments:
         assert journal.first_index == 16
         assert segments(disk) == [1, 2, 3, 4, 5, 6, 7], "not before the removal is durable"
         journal.sync()
+        assert segments(disk) == [2, 3, 4, 5, 6, 7, 8], "one at a time, to keep the node's turns short"
+        fill(journal, 31, 31)
+        assert segments(disk) == [3, 4, 5, 6, 7, 8]
+        seconds(journal, 5)
         assert segments(disk) == [4, 5, 6, 7, 8]
         entries = list(journal[:])
         journal.close()
         journal = open_journal(disk)
         assert list(journal[:]) == entries
         assert journal.first_index == 16
+
+    def test_a_new_process_goes_on_with_the_deletion_of_segments(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk)
+        fill(journal, 1, 30)
+        for position in (15, 20):
+            journal.deleteEntriesTo(position)
+        journal.sync()
+        entries = list(journal[:])
+        journal.close()
+        assert segments(disk) == [2, 3, 4, 5, 6, 7]
+        journal = open_journal(disk)
+        assert (list(journal[:]), journal.first_index) == (entries, 16)
+        seconds(journal, 5)
+        assert segments(disk) == [4, 5, 6, 7]
+        assert list(journal[:]) == entries
+
+    def test_no_segment_goes_while_the_removal_of_its_entries_waits_for_sync(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk)
+        fill(journal, 1, 30)
+        journal.deleteEntriesTo(15)
+        journal.sync()
+        journal.deleteEntriesTo(20)
+        seconds(journal, 10)
+        assert segments(disk) == [1, 2, 3, 4, 5, 6, 7]
 
     def test_after_clear_only_the_segment_in_use_stays(self) -> None:
         disk = FaultyDisk()
@@ -210,6 +246,7 @@ class TestSegments:
         journal.add(b"prev", 999, 3)
         journal.add(b"last", 1000, 4)
         journal.sync()
+        seconds(journal, 9)
         assert segments(disk) == [6, 7]
         journal.close()
         journal = open_journal(disk)
@@ -227,6 +264,7 @@ class TestSegments:
         for position in (11, 15):
             journal.deleteEntriesTo(position)
             journal.sync()
+        seconds(journal, 9)
         assert journal.first_index == 12
         assert segments(disk)[0] > 2
         entries = list(journal[:])

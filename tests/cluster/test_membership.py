@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from cluster import membership
-from cluster.messages import Append, Message, PreVote, RequestVote
+from cluster.messages import Append, Message, PreVote, RequestVote, TimeoutNow
 from core import (
     Accepted,
     AddLearner,
@@ -185,6 +185,22 @@ def test_a_leader_that_is_removed_hands_over() -> None:
     assert sorted(world.leader().machine.server_ids) == sorted(set(world.nodes) - {gone.name})
     world.kill(gone.name)
     world.put_now(b"without it")
+
+
+def test_a_removed_leader_that_nobody_relieves_decides_nothing_more() -> None:
+    world = SmallCluster(3)
+    gone = world.leader()
+    world.filter = lambda source, target, message: not isinstance(message, TimeoutNow)
+    outcome = ask(world, RemoveMember(gone.name, gone.machine.membership.configuration))
+    world.run(0.5)
+    assert outcome.reply == Accepted()
+    assert gone.up.replica.is_leader
+    assert not gone.up.leadership.leading()
+    assert voters(gone) == ["n1", "n2", "n3"]
+    world.filter = lambda source, target, message: True
+    world.run_until(lambda: world.serving() not in (None, gone))
+    world.run(4)
+    assert gone.name not in world.leader().up.guard.context.peers
 
 
 def test_two_removals_at_once_are_one() -> None:

@@ -121,6 +121,10 @@ class Node:
         self.journal.close()
 
 
+def fail(error: Exception) -> bytes:
+    raise error
+
+
 def commands(count: int) -> list[bytes]:
     return [b"command-%d" % index for index in range(1, count + 1)]
 
@@ -349,10 +353,10 @@ class TestLoading:
         disk = FaultyDisk()
         compacted(disk, 10, 20)
         node = Node(disk)
-        disk.file(path(10))[-30] ^= 1           # after it was checked at the start
-        with pytest.raises(SnapshotDamaged):
+        disk.read = lambda file, length, offset: fail(OSError(errno.EIO, "Input/output error"))  # type: ignore
+        with pytest.raises(OSError, match="Input/output error"):
             node.store.deserialize()
-        assert isinstance(node.store.load_error, SnapshotDamaged)
+        assert isinstance(node.store.load_error, OSError)
 
     def test_a_journal_that_disagrees_with_the_snapshot_is_not_used(self) -> None:
         disk = FaultyDisk()
@@ -432,6 +436,14 @@ class TestChoosing:
         for index in (10, 20):
             disk.unlink(path(index))
         with pytest.raises(SnapshotDamaged, match=r"journal begins with entry 9, but .* no sound snapshot"):
+            Node(disk)
+
+    def test_a_lost_journal_is_noticed(self) -> None:
+        disk = FaultyDisk()
+        compacted(disk, 10, 20, 30)
+        for name in disk.names(JOURNAL):
+            disk.unlink(JOURNAL / name)
+        with pytest.raises(SnapshotDamaged, match=f"the journal is empty, but {path(20)} is there"):
             Node(disk)
 
     def test_an_older_snapshot_put_in_place_of_the_newer_ones_is_noticed(self) -> None:

@@ -111,13 +111,14 @@ def assess(views: list[ServerView], given: int) -> Health:
              for line in main.nodes]
     cut_off = {line.name for line in main.nodes if leaders and line.name in told and not _in_contact(line)}
     learners = frozenset(node.name for line, node in zip(main.nodes, nodes, strict=True) if _learns(line, node))
-    awaited = (f"{name} was added and does not answer: it does not count yet" for name in sorted(learners - told.keys()))
+    silent = sorted(learners - told.keys())
     return Health(
         leader=own_line(main) if leaders else None,
         nodes=nodes,
         learners=learners,
         missing=frozenset(line.name for line in main.nodes if line.name not in told) | cut_off,
-        notes=[*_notes(views, own, main, cut_off), *awaited],
+        notes=[*_notes(views, own, main, cut_off),
+               *(f"{name} was added and does not answer: it does not count yet" for name in silent)],
     )
 
 

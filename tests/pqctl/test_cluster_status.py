@@ -353,7 +353,7 @@ def test_a_node_without_a_known_address_does_no_harm(
     assert code == DEGRADED         # nobody can ask it
     assert (told["nodes"][3]["client"], told["nodes"][3]["role"], told["can_lose"]) == (None, "DOWN", 1)
     _, out, _ = run(capsys, "--servers", cluster.addresses[0], "cluster", "status")
-    assert out.splitlines()[-1].split() == ["n4", "DOWN", "4", *"------"]
+    assert out.splitlines()[-2].split() == ["n4", "DOWN", "4", *"------"]
 
 
 def test_a_service_that_is_switched_offline_is_called_so(

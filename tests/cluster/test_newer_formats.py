@@ -1,0 +1,120 @@
+"""Files and snapshots of a newer version are refused, in words that say what to do, and nothing is changed by it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from cluster import frames, snapshot_file
+from cluster.storage_errors import JournalTooNew, SnapshotTooNew
+from core import SnapshotError
+from tests.cluster.faulty_disk import FaultyDisk
+from tests.cluster.small_cluster import SmallCluster
+from tests.cluster.test_hazards import lagging
+from tests.cluster.test_snapshots import JOURNAL, Counter, Node, commands, compacted, path
+
+AGAIN = "Start the newer version again, or empty this node's data directory."
+HERE = "Start the newer version on this node."
+
+
+def contents(disk: FaultyDisk) -> dict[str, bytes]:
+    """All files of a disk."""
+    return {name: bytes(file.data) for name, file in disk.names_now.items()}
+
+
+def not_understood(chunks: Iterable[bytes]) -> None:
+    """The restore() of a machine that does not know the format of a state."""
+    raise SnapshotError("snapshot of format 9; this version reads formats 1 to 2")
+
+
+def refused(disk: FaultyDisk, error: type[Exception], what: str) -> None:
+    """A node does not start on this disk, says so, and leaves it as it is."""
+    before = contents(disk)
+    with pytest.raises(error) as raised:
+        Node(disk)
+    assert what in str(raised.value)
+    assert str(raised.value).endswith(AGAIN)
+    assert contents(disk) == before
+
+
+def test_a_journal_of_a_newer_format_in_any_frame() -> None:
+    disk = FaultyDisk()
+    compacted(disk, 10, 20, 30)
+    segment = JOURNAL / "journal-00000001"
+    original = bytes(disk.file(segment))
+    starts = [offset for offset, _ in frames.later_headers(original, 0)]
+    assert len(starts) > 5
+    for start in starts:
+        header = bytearray(original[start:start + frames.HEADER.size])
+        header[4:6] = (frames.VERSION + 1).to_bytes(2, "little")
+        header[56:60] = frames.crc32(bytes(header[:56])).to_bytes(4, "little")
+        disk.file(segment)[start:start + len(header)] = header
+        refused(disk, JournalTooNew, f"journal {segment} has format 2; this version of sockpqd reads formats up to 1")
+        disk.file(segment)[:] = original
+
+
+def test_a_snapshot_of_a_newer_format(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = FaultyDisk()
+    with monkeypatch.context() as newer:
+        newer.setattr(snapshot_file, "VERSION", 2)
+        compacted(disk, 10, 20, 30)
+    refused(disk, SnapshotTooNew, f"snapshot {path(20)} has format 2; this version of sockpqd reads formats up to 1")
+
+
+def test_a_snapshot_with_a_state_of_a_newer_format_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = FaultyDisk()
+    compacted(disk, 10, 20, 30)
+    monkeypatch.setattr(Counter, "restore", lambda self, chunks: not_understood(chunks))
+    refused(disk, SnapshotTooNew, f"does not understand snapshot {path(20)}: snapshot of format 9; this version reads")
+
+
+def install(node: Node, snapshot: bytes) -> None:
+    """What transfer.py does with a snapshot of 50 entries."""
+    incoming = node.store.begin_incoming("n1")
+    incoming.write(snapshot)
+    assert incoming.finish() == (50, 1)
+    node.store.expect(incoming)
+    node.store.setTransmissionData((b"", True, True))
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["file", "state"])
+def test_a_snapshot_that_a_newer_leader_sends_replaces_nothing(inside: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    leader, disk = FaultyDisk(), FaultyDisk()
+    with monkeypatch.context() as newer:
+        newer.setattr(snapshot_file, "VERSION", 1 if inside else 2)
+        compacted(leader, 50, 60)
+    compacted(disk, 5, 7, 8)
+    node = Node(disk)
+    node.load()
+    before = contents(disk)
+    if inside:
+        node.machine.restore = not_understood       # type: ignore[method-assign]
+    with pytest.raises(SnapshotTooNew) as raised:
+        install(node, bytes(leader.file(path(50))))
+    message = str(raised.value)
+    assert message.startswith("n1 sent a snapshot of a newer version: ")
+    assert ("has format 2" in message) is not inside
+    assert message.endswith(HERE)
+    assert contents(disk) == before
+    assert node.machine.applied == commands(8)
+    node.close()
+    assert Node(disk).load() == commands(8)
+
+
+def test_a_node_whose_leader_sends_a_newer_snapshot_stops_and_catches_up_when_it_is_newer_too() -> None:
+    world = SmallCluster(3)
+    away = lagging(world)
+    world.put_now(b"last")
+    world.start(away.name)
+    away.machine.restore = not_understood           # type: ignore[method-assign]
+    world.run_until(lambda: away.failure is not None)
+    assert isinstance(away.failure, SnapshotTooNew)
+    assert str(away.failure).endswith(HERE)
+    world.put_now(b"without it")
+    world.kill(away.name)
+    world.start(away.name)
+    world.run_until(world.settled)
+    assert len(world.states()) == 1
+    assert world.bodies(away.name)[-2:] == [b"last", b"without it"]
+

@@ -46,7 +46,7 @@ class Admission:
             return
         # What a member said since this process started is enough, however old: had this node ever acknowledged
         # anything, a majority would not have been empty after that.
-        if all(peer.info is not None and peer.info.empty for peer in context.quorum.peers()):
+        if all(peer.info is not None and peer.info.empty for peer in context.quorum.peers):
             log.info("all members are empty: this is a new cluster")
             context.journal.set_voter()
             self._elections.leader_lost()       # there is none: no need to wait for it
@@ -75,7 +75,7 @@ class Admission:
     def _leads_without(self, newcomer: Peer) -> bool:
         quorum = self._context.quorum
         proofs = sum(
-            1 for peer in quorum.peers()
+            1 for peer in quorum.peers
             if peer is not newcomer and peer.info is not None and peer.info.voter
             and peer.term == self._context.replica.term and peer.proof > newcomer.admit_after
         )

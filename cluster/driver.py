@@ -118,11 +118,13 @@ class Driver:
         for name, event in inbox:
             if name in self.guard.context.peers:
                 self._take(name, event)
-        self._follow_membership(now)            # a snapshot may have brought another
+        if self.members.changed or self._stale or self.guard.farewells:
+            self._follow_membership(now)        # a snapshot may have brought another
         self.leadership.judge(now)
         self.guard.tick(now)
         self.replica.tick()
-        self._follow_membership(now)
+        if self.members.changed:
+            self._follow_membership(now)
         self.leadership.proposer.expire(now)
         if self.leadership.proposer.failure is not None:
             raise FailStop("a listener failed") from self.leadership.proposer.failure
@@ -151,7 +153,9 @@ class Driver:
         guard, members = self.guard, self.members
         for name in guard.departed():
             self._unlink(name)
-        self._stale = members.follow() or self._stale
+        if members.changed:
+            members.follow()
+            self._stale = True
         if not self._stale or (self.replica.is_leader and not members.belongs):
             return                              # a removed leader counts as before (membership.py)
         self._stale = False
@@ -215,7 +219,7 @@ class Driver:
         if self._disk_full():
             return True
         quorum = self.guard.quorum
-        full = sum(peer.up and peer.info is not None and peer.info.full for peer in quorum.peers())
+        full = sum(peer.up and peer.info is not None and peer.info.full for peer in quorum.peers)
         return bool(full) and len(quorum.voters) - full < quorum.majority
 
     def info(self) -> Info:

@@ -97,7 +97,7 @@ class Elections:
         self._granted = {context.name}
         self._round_term = context.replica.term
         question = PreVote(self._round, self._round_term, context.journal.last_index, context.journal.last_term)
-        for peer in context.quorum.peers():
+        for peer in context.quorum.peers:
             context.send(peer, question)
 
     def _alone(self) -> bool:
@@ -146,7 +146,7 @@ class Elections:
     def library_asks(self, term: int, last_index: int, last_term: int) -> None:
         """The library, as a candidate, asks for votes."""
         self._votes, self._votes_term = {self._context.name}, term
-        for peer in self._context.quorum.peers():
+        for peer in self._context.quorum.peers:
             self._context.send(peer, RequestVote(term, last_index, last_term, term == self._handover_term))
 
     def asked(self, peer: Peer, message: RequestVote) -> None:

@@ -57,7 +57,7 @@ class Guard(Transport):  # type: ignore[misc]
         super().__init__(None, None, [])
         self.context = Context(settings.name, journal, network, rng)
         self.context.deliver = self._onMessageReceived
-        self.quorum = self.context.quorum = Quorum(self.context, ())
+        self.quorum = self.context.quorum = Quorum(self.context)
         self.elections = Elections(self.context, settings.election_min_ms / 1000, settings.election_max_ms / 1000)
         self.admission = Admission(self.context, self.elections)
         self._lease_s = settings.lease_ms / 1000
@@ -67,7 +67,7 @@ class Guard(Transport):  # type: ignore[misc]
             self._onReadonlyNodeDisconnected,
         )
         self._receiver = Receiver(self.context)
-        self._farewells = False                 # some peer is leaving
+        self.farewells = False                  # some peer is leaving
         self.leader_commit = 0                  # what the present leader last called committed
         self._receive: dict[type, Callable[[Peer, Any], None]] = {
             Info: self._info,
@@ -100,26 +100,24 @@ class Guard(Transport):  # type: ignore[misc]
         Who is no member any more keeps its connection for a moment, so that it hears of it.
         """
         context = self.context
-        self.quorum.change(voters)
-        if context.quorum.majority == 1:
-            self._onNodeConnected(QUORUM)       # without any connection the library would not start an election
-        else:
-            self._onNodeDisconnected(QUORUM)    # nothing is sent to it
         for name in peers:
             if name not in context.peers:
                 context.peers[name] = Peer(PeerNode(name))
+        self.quorum.change(voters)
+        if self.quorum.majority == 1:
+            self._onNodeConnected(QUORUM)       # without any connection the library would not start an election
+        else:
+            self._onNodeDisconnected(QUORUM)    # nothing is sent to it
         for name, peer in context.peers.items():
             leaving = name not in peers
             if leaving and not peer.leaving:
                 peer.leaves_at = now + FAREWELL_S
             peer.leaving = leaving
-            self._farewells = self._farewells or leaving
+            self.farewells = self.farewells or leaving
 
     def departed(self) -> list[str]:
         """Forget those whose time to leave has come; returns their names, so that their connections can be closed."""
         context, leader = self.context, self.context.replica.leader_node
-        if not self._farewells:
-            return []
         gone = [
             peer.name for peer in context.peers.values()
             if peer.leaving and context.now >= peer.leaves_at and peer.node is not leader
@@ -128,7 +126,7 @@ class Guard(Transport):  # type: ignore[misc]
             if context.peers[name].up:
                 self.link_down(name)
             del context.peers[name]
-        self._farewells = any(peer.leaving for peer in context.peers.values())
+        self.farewells = any(peer.leaving for peer in context.peers.values())
         return gone
 
     # From the library

@@ -253,4 +253,4 @@ class Leadership:
 
     def successors(self) -> bool:
         """Is there any node that could take over, now or soon?"""
-        return any(peer.up and peer.info is not None and peer.info.online for peer in self._guard.quorum.peers())
+        return any(peer.up and peer.info is not None and peer.info.online for peer in self._guard.quorum.peers)

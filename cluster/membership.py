@@ -36,16 +36,18 @@ class Members:
         self.belongs = False        # this node is a voter: not before it has joined, nor after it was removed
         self._take(self._followed)
 
-    def follow(self) -> bool:
-        """Look whether the replicated membership has changed; returns whether it has."""
+    @property
+    def changed(self) -> bool:
+        """Is the replicated membership another than the one that was followed last?"""
+        return self._machine.membership is not self._followed
+
+    def follow(self) -> None:
+        """Take over the replicated membership."""
         before, membership = self._followed, self._machine.membership
-        if membership is before:
-            return False
         self._followed = membership
         self._take(membership)
         if self._settings.name in before.addresses and self._settings.name not in membership.addresses:
             log.warning("this node is not a member of the cluster any more: it can be stopped")
-        return True
 
     def _take(self, membership: Membership) -> None:
         self.names = tuple(sorted(membership.addresses or self._configured))

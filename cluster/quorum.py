@@ -7,63 +7,58 @@ So the library's part in Raft stays as it is, while who counts is decided here a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Iterable
 
 from cluster.context import Context, Peer
 from cluster.library import QUORUM
 
-Value = TypeVar("Value", int, float)
+LOST = float("-inf")
+EVER = float("inf")
 
 
 class Quorum:
-    """Counts. `voters`: the names of all members with a vote, this node's among them if it is one."""
+    """Counts. `voters`: all members with a vote; `peers`: those of them that are not this node; `majority`: so many."""
 
-    def __init__(self, context: Context, voters: Iterable[str]) -> None:
+    def __init__(self, context: Context) -> None:
         self._context = context
-        self.voters = frozenset(voters)
         self._heard = False             # something was acknowledged since the library was told last
+        self.voters: frozenset[str] = frozenset()
+        self.peers: list[Peer] = []
+        self.majority = 1
+        self.member = False             # this node is a voter
 
     def change(self, voters: Iterable[str]) -> None:
-        """Count these from now on."""
+        """Count these from now on; all others of them must be among the peers of the context."""
+        context = self._context
         self.voters = frozenset(voters)
+        self.peers = [peer for name, peer in context.peers.items() if name in self.voters]
+        self.majority = len(self.voters) // 2 + 1
+        self.member = context.name in self.voters
         self._heard = True
 
     def heard(self) -> None:
         """Leader: a peer has acknowledged something."""
         self._heard = True
 
-    @property
-    def majority(self) -> int:
-        """So many voters are a majority."""
-        return len(self.voters) // 2 + 1
-
-    @property
-    def member(self) -> bool:
-        """Is this node a voter?"""
-        return self._context.name in self.voters
-
-    def peers(self) -> list[Peer]:
-        """The other voters."""
-        return [peer for name, peer in self._context.peers.items() if name in self.voters]
-
-    def reached(self, mine: Value, theirs: Callable[[Peer], Value], nothing: Value) -> Value:
-        """The greatest value that a majority has at least; `nothing` is the value of voters nobody knows."""
-        values = sorted([theirs(peer) for peer in self.peers()], reverse=True)
-        if self.member:
-            values.insert(0, mine)          # our own is never below another's
-        return values[self.majority - 1] if len(values) >= self.majority else nothing
-
     def proof(self) -> float:
         """Leader: a majority has answered something that was sent at this moment or later; monotonic seconds."""
         term = self._context.replica.term
-        lost = float("-inf")
-        return self.reached(float("inf"), lambda peer: peer.proof if peer.up and peer.term == term else lost, lost)
+        proofs = [peer.proof if peer.up and peer.term == term else LOST for peer in self.peers]
+        return self._reached(EVER, proofs)
 
     def match(self) -> int:
         """Leader: the log is equal up to here on a majority."""
         term = self._context.replica.term
-        return self.reached(self._context.journal.last_index, lambda peer: peer.match if peer.term == term else 0, 0)
+        matches = [peer.match if peer.term == term else 0 for peer in self.peers]
+        return int(self._reached(self._context.journal.last_index, matches))
+
+    def _reached(self, mine: float, theirs: list[float] | list[int]) -> float:
+        """What a majority has at least; what this node has is never below another's."""
+        needed = self.majority - self.member
+        if not needed:
+            return mine
+        theirs.sort(reverse=True)
+        return theirs[needed - 1]
 
     def tick(self) -> None:
         """Leader: tell the library what a majority has reached since the last time.
@@ -74,7 +69,7 @@ class Quorum:
         if not self._context.leads() or not (self._heard or self.majority == 1):
             return
         self._heard = False
-        if self.proof() > float("-inf"):
+        if self.proof() > LOST:
             self._context.deliver(QUORUM, {
                 "type": "next_node_idx", "next_node_idx": self.match() + 1, "reset": False, "success": True,
             })

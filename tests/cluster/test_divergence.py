@@ -25,7 +25,9 @@ def chain_of(entries: int, spoil_at: int = 0) -> Chain:
 def quorum() -> Quorum:
     """Three nodes, seen from n3."""
     context = Context("n3", None, None, random.Random())    # type: ignore[arg-type]
-    return Quorum(context, ("n1", "n2", "n3"))
+    quorum = Quorum(context)
+    quorum.change(("n1", "n2", "n3"))
+    return quorum
 
 
 def test_equal_logs_give_equal_chains_and_any_difference_stays_visible() -> None:

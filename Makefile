@@ -5,6 +5,7 @@ BIN    := $(VENV)/bin
 DIR    ?=
 SEEDS  ?= 1000
 FIRST  ?= 0
+JOBS   ?= 1
 
 .PHONY: install dev check test sim demo clean
 
@@ -29,8 +30,8 @@ check: dev                           ## style and types
 test: check                          ## everything
 	$(BIN)/python -m pytest
 
-sim: dev                             ## whole clusters, simulated: SEEDS=1000 runs from FIRST=0 on
-	$(BIN)/python -m tests.sim --seeds $(SEEDS) --first $(FIRST)
+sim: dev                             ## whole clusters, simulated: SEEDS=1000 runs from FIRST=0 on, by JOBS=1 processes
+	$(BIN)/python -m tests.sim --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS)
 
 demo: install                        ## three nodes, real work, a killed leader; DIR=folder to hash
 	$(BIN)/python -m bench.demo $(if $(DIR),"$(DIR)")

@@ -1,10 +1,14 @@
-"""Many runs, and what they amount to."""
+"""Many runs, in one process or several, and what they amount to."""
 
 from __future__ import annotations
 
 import gc
+import multiprocessing
+import signal
+import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +16,7 @@ from tests.sim.trace import Violation
 from tests.sim.world import World
 
 GC_OBJECTS = 200_000            # a run's objects die together: looking for garbage in its middle is a waste
+PART_SEEDS = 25                 # a process is given so many at a time
 
 
 @dataclass
@@ -22,6 +27,7 @@ class Report:
     void: int = 0
     steps: int = 0
     simulated_s: float = 0.0
+    core_s: float = 0.0                 # of processor time
     acknowledged: int = 0
     faults: Counter[str] = field(default_factory=Counter)
     seen: Counter[str] = field(default_factory=Counter)
@@ -38,6 +44,22 @@ class Report:
         self.faults.update(world.trace.faults)
         self.seen.update(world.trace.seen)
 
+    def merge(self, other: Report) -> None:
+        """Count the runs of another report as well."""
+        self.runs += other.runs
+        self.void += other.void
+        self.steps += other.steps
+        self.simulated_s += other.simulated_s
+        self.core_s += other.core_s
+        self.acknowledged += other.acknowledged
+        self.faults.update(other.faults)
+        self.seen.update(other.seen)
+        self.failures.update(other.failures)
+
+    def speed(self) -> float:
+        """Runs in a second of one core."""
+        return self.runs / self.core_s if self.core_s else 0.0
+
     def lines(self) -> Iterator[str]:
         """For a reader."""
         yield f"{self.runs} runs, {self.void} void, {len(self.failures)} failed"
@@ -45,13 +67,14 @@ class Report:
         yield f"{self.acknowledged} operations acknowledged"
         yield "faults: " + ", ".join(f"{kind} {count}" for kind, count in sorted(self.faults.items()))
         yield "seen: " + ", ".join(f"{kind} {count}" for kind, count in sorted(self.seen.items()))
-        for seed, what in self.failures.items():
+        yield f"{self.speed():.1f} runs in a second of one core"
+        for seed, what in sorted(self.failures.items()):
             yield f"seed {seed}: {what.splitlines()[0]}; repeat with: make sim SEEDS=1 FIRST={seed}"
 
 
-def one(seed: int, **fixed: Any) -> tuple[World, str]:
+def one(seed: int, *, digesting: bool = False, **fixed: Any) -> tuple[World, str]:
     """A run, and what went wrong in it with a short trace, "" for nothing."""
-    world = World(seed, **fixed)
+    world = World(seed, digesting=digesting, **fixed)
     try:
         world.run()
     except Violation as violation:
@@ -66,17 +89,45 @@ def run(seeds: Iterable[int], **fixed: Any) -> Iterator[Report]:
     gc.set_threshold(GC_OBJECTS, *thresholds[1:])
     try:
         for seed in seeds:
+            began = time.process_time()
             world, failure = one(seed, **fixed)
             report.add(world)
             if failure:
                 report.failures[seed] = failure
+            report.core_s += time.process_time() - began
             yield report
     finally:
         gc.set_threshold(*thresholds)
 
 
+def _whole(seeds: Sequence[int]) -> Report:
+    *_, report = run(seeds)
+    return report
+
+
+def spread(seeds: Sequence[int], jobs: int) -> Iterator[Report]:
+    """As run(), by so many processes; the report grows by some runs at a time."""
+    if jobs == 1:
+        yield from run(seeds)
+        return
+    report = Report()
+    parts = [seeds[start:start + PART_SEEDS] for start in range(0, len(seeds), PART_SEEDS)]
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, context, _leave_interrupts_to_the_first_process) as pool:
+        try:
+            for part in as_completed([pool.submit(_whole, part) for part in parts]):
+                report.merge(part.result())
+                yield report
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _leave_interrupts_to_the_first_process() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def digests(seeds: Iterable[int]) -> Iterator[str]:
     """What happened in each run, in 32 letters."""
     for seed in seeds:
-        world, _ = one(seed)
+        world, _ = one(seed, digesting=True)
         yield world.trace.digest()

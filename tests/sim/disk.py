@@ -86,9 +86,16 @@ class SimDisk(FaultyDisk):
     def sync_directory(self, directory: Path) -> None:
         self._step("sync_directory")
         folder = f"{directory}/"
-        here = {name: file for name, file in self.names_now.items() if name.startswith(folder)}
-        self.names_durable = {n: f for n, f in self.names_durable.items() if not n.startswith(folder)} | here
-        self._changes = [change for change in self._changes if not (change[0] or change[1]).startswith(folder)]
+        later = []
+        for change in self._changes:
+            removed, given, file = change
+            if not (removed or given).startswith(folder):
+                later.append(change)
+                continue
+            self.names_durable.pop(removed, None)
+            if given:
+                self.names_durable[given] = file
+        self._changes = later
 
     def random_bytes(self, count: int) -> bytes:
         return self._rng.randbytes(count)

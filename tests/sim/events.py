@@ -15,6 +15,7 @@ class Events:
         self.now = 0.0
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._serial = 0
+        self._halted = False
 
     def at(self, when: float, action: Callable[[], None]) -> None:
         """Let `action` happen at a time in seconds, never before what is due now."""
@@ -25,14 +26,19 @@ class Events:
         """Let `action` happen so much later."""
         self.at(self.now + seconds, action)
 
-    def run_until(self, end: float, stop: Callable[[], bool] = lambda: False) -> int:
-        """Let time pass up to `end`, or until `stop()` holds after some event; returns how many things happened."""
-        steps = 0
-        while self._heap and self._heap[0][0] <= end:
-            self.now, _, action = heapq.heappop(self._heap)
+    def halt(self) -> None:
+        """Let run_until() return before the next thing happens."""
+        self._halted = True
+
+    def run_until(self, end: float) -> int:
+        """Let time pass up to `end`, or until somebody calls halt(); returns how many things happened."""
+        heap, steps = self._heap, 0
+        self._halted = False
+        while heap and heap[0][0] <= end:
+            self.now, _, action = heapq.heappop(heap)
             action()
             steps += 1
-            if stop():
+            if self._halted:
                 return steps
         self.now = end
         return steps

@@ -32,6 +32,7 @@ class Faults:
             what = KINDS[kind](self)
             if what:
                 world.trace.fault(kind, what)
+                world.halt_if_enough()
         world.events.after(self._rng.expovariate(1 / world.plan.fault_s), self.next)
 
     def _later(self, seconds: tuple[float, float], action: Callable[[], None]) -> None:

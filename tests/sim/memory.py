@@ -35,10 +35,11 @@ class Memory:
         self._since = 0.0           # when the last sync is over, on a slow disk,
         self._last = 0              # the last durable entry then,
         self._before = 0            # and until then
-        self._held = 0              # the last committed entry that was durable here
+        self._held = 0              # a committed entry that was durable here, and all before it
 
     def found(self, journal: WatchedJournal) -> None:
         """A new process has read the disk: what was vouched for must be there."""
+        self.remember()
         self._journal = journal
         self._since, self._last, self._before = self._events.now, journal.last_index, journal.last_index
         old, new = self._promise, _promise(journal)
@@ -47,9 +48,15 @@ class Memory:
         if not self.syncing or new.term < old.term or new.voter < old.voter:
             raise Violation(f"{self._name} promised {old} and remembers {new}")
 
-    def vouch(self, journal: WatchedJournal) -> None:
+    def vouch(self, journal: WatchedJournal, *, damaged: bool) -> None:
         """The process begins to act upon what it found."""
         self._promise, self.syncing = _promise(journal), False
+        self._compare(journal, damaged=damaged)
+
+    def remember(self) -> None:
+        """The log is about to lose entries: note which of them are committed and durable."""
+        if self._journal is not None:
+            self._held = max(self._held, self._committed_in(self._journal, min(self._journal.last_index, self._last)))
 
     def synced(self, journal: WatchedJournal, takes_s: float, *, damaged: bool) -> None:
         """The journal says that everything is durable, which is true `takes_s` from now."""
@@ -57,10 +64,15 @@ class Memory:
         now = self._events.now
         self._before = self._last if self._since <= now else self._before
         self._since, self._last = now + takes_s, journal.last_index
-        held = self._committed_in(journal)
-        if held < self._held and not damaged:
-            raise Violation(f"{self._name} has entries up to {held}, it had {self._held}, which is committed")
-        self._held = held
+        self._compare(journal, damaged=damaged)
+
+    def _compare(self, journal: WatchedJournal, *, damaged: bool) -> None:
+        """What was noted must be there."""
+        if self._held:
+            held = self._committed_in(journal, journal.last_index)
+            if held < self._held and not damaged:
+                raise Violation(f"{self._name} has entries up to {held}, it had {self._held}, which is committed")
+            self._held = 0
 
     def hurry(self) -> None:
         """What the disk was working on is done."""
@@ -76,10 +88,10 @@ class Memory:
         """Term of an entry in the log."""
         return None if self._journal is None else self._journal.term_at(index)
 
-    def _committed_in(self, journal: WatchedJournal) -> int:
-        """Index of the last entry in the log that is known to be committed. It stands for all before it."""
+    def _committed_in(self, journal: WatchedJournal, last: int) -> int:
+        """Index of the last entry up to `last` that is known to be committed. It stands for all before it."""
         terms = self._checks.terms
-        index = min(journal.last_index, self._checks.model.index)
+        index = min(last, self._checks.model.index)
         while index > journal.first_index and terms.get(index, -1) != journal.term_at(index):
             index -= 1
         return index

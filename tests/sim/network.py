@@ -18,7 +18,7 @@ from tests.sim.trace import Trace
 SILENCE_S = 3.0
 REDIAL_S = (0.05, 0.2)
 DELAY_S = 0.001
-FAST = 1e9                      # bytes in a second
+FAST = float("inf")             # bytes in a second
 
 
 class Endpoint(Protocol):
@@ -27,6 +27,9 @@ class Endpoint(Protocol):
     @property
     def running(self) -> bool:
         """Is there a process?"""
+
+    def knows(self, name: str) -> bool:
+        """Does it want to talk to this peer?"""
 
     def hello(self, receiver: str) -> Hello:
         """Its greeting."""
@@ -49,6 +52,7 @@ class Channel:
 
     def __init__(self, network: Network, sender: str, receiver: str) -> None:
         self._network = network
+        self._events = network.events
         self.sender = sender
         self.receiver = receiver
         self.queue: deque[_Item] = deque()
@@ -63,18 +67,20 @@ class Channel:
 
     def buffered(self) -> int:
         """Bytes that have not left the sender."""
-        now = self._network.events.now
+        now = self._events.now
         return sum(item.size for item in self.queue if self.blocked or item.leaves > now)
 
     def put(self, content: Hello | bytes | None, size: int, connection: int, wait_s: float = 0.0) -> None:
         """Send something, `wait_s` from now."""
-        network = self._network
-        start = network.events.now + wait_s
+        start = self._events.now + wait_s
         leaves = self._last_leaves = max(self._last_leaves, start) + size / self.bytes_per_s
-        arrives = max(self._last_arrival, leaves + self.delay_s + network.rng.random() * self.jitter_s)
-        self._last_arrival = arrives
+        arrives = leaves + self.delay_s
+        if self.jitter_s:
+            arrives += self._network.rng.random() * self.jitter_s
+        arrives = self._last_arrival = max(self._last_arrival, arrives)
         self.queue.append(_Item(start, leaves, arrives, size, connection, content))
-        self._wait()
+        if arrives < self._alarm:
+            self._wait()
 
     def lose(self, connection: int) -> None:
         """The connection breaks: some of what is in flight still arrives, nothing of a blocked direction does."""
@@ -83,14 +89,14 @@ class Channel:
             item for place, item in enumerate(self.queue)
             if place < kept or item.content is None or item.connection != connection
         )
-        now = self._network.events.now
+        now = self._events.now
         self._last_leaves = now
         self._last_arrival = max(now, self.queue[-1].arrives if self.queue else now)
         self.put(None, 0, connection)
 
     def hurry(self) -> None:
         """An undisturbed line again, also for what is under way."""
-        now = self._network.events.now
+        now = self._events.now
         self.delay_s, self.jitter_s, self.bytes_per_s, self.blocked = DELAY_S, 0.0, FAST, False
         self.queue = deque(
             item._replace(leaves=max(item.sent, now), arrives=max(item.sent, now)) for item in self.queue
@@ -106,18 +112,18 @@ class Channel:
 
     def _wait(self) -> None:
         if self.queue and self.queue[0].arrives < self._alarm:
-            alarm = self._alarm = max(self.queue[0].arrives, self._network.events.now)
-            self._network.events.at(alarm, lambda: self._fire(alarm))
+            self._alarm = max(self.queue[0].arrives, self._events.now)
+            self._events.at(self._alarm, self._fire)
 
-    def _fire(self, alarm: float) -> None:
-        if alarm != self._alarm:
-            return
+    def _fire(self) -> None:
+        now, queue = self._events.now, self.queue
+        if now < self._alarm:
+            return                  # this one was set before the line changed
         self._alarm = float("inf")
-        now = self._network.events.now
-        while self.queue and self.queue[0].arrives <= now:
-            if self.blocked and self.queue[0].content is not None:
+        while queue and queue[0].arrives <= now:
+            if self.blocked and queue[0].content is not None:
                 return
-            self._deliver(self.queue.popleft())
+            self._deliver(queue.popleft())
         self._wait()
 
     def _deliver(self, item: _Item) -> None:
@@ -160,7 +166,7 @@ class Network:
         self.channels[sender, receiver].put(data, len(data), connection, wait_s)
 
     def dial(self, a: str, b: str) -> None:
-        """Connect soon, and try again until it works or a node is down."""
+        """Connect soon, and try again until it works, a node is down or one does not want to."""
         pair = self._pair(a, b)
         if pair not in self._dialing:
             self._dialing.add(pair)
@@ -169,7 +175,8 @@ class Network:
     def _connect(self, pair: tuple[str, str]) -> None:
         self._dialing.discard(pair)
         a, b = pair
-        if pair in self._links or not (self.nodes[a].running and self.nodes[b].running):
+        node, other = self.nodes[a], self.nodes[b]
+        if pair in self._links or not (node.running and other.running and node.knows(b) and other.knows(a)):
             return
         ways = self.channels[a, b], self.channels[b, a]
         if any(way.blocked for way in ways):
@@ -212,12 +219,6 @@ class Network:
         """An undisturbed network."""
         for channel in self.channels.values():
             channel.hurry()
-
-    def joined(self, name: str) -> None:
-        """A process began."""
-        for other in self.nodes:
-            if other != name:
-                self.dial(name, other)
 
     def died(self, name: str) -> None:
         """A process is gone: its connections break, and nothing reaches it any more."""

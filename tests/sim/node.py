@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from pysyncobj import syncobj
 
-from cluster.driver import Driver
+from cluster.driver import INFO_S, Driver
 from cluster.library import Callback
-from cluster.messages import Append, Heartbeat, Hello, Message, SnapshotChunk
+from cluster.messages import Hello, Message
 from cluster.settings import Settings
 from cluster.snapshots import SnapshotStore
 from cluster.storage_errors import StorageDamaged
@@ -19,6 +19,7 @@ from tests.cluster.faulty_disk import Crash
 from tests.sim.disk import JOURNAL, SNAPSHOTS, SimDisk
 from tests.sim.events import DriftingClock
 from tests.sim.memory import Memory
+from tests.sim.outbox import SimOutbox
 from tests.sim.outcomes import Outcome
 from tests.sim.trace import Violation
 from tests.sim.watched import SlowChild, WatchedJournal, WatchedMachine, open_journal
@@ -28,13 +29,12 @@ if TYPE_CHECKING:
 
 NEVER = float("inf")
 BUSY_TURNS_MAX = 3000
-FOLLOWER_IDLE_S = 0.1
 SOON_S = 0.01                   # the idle turn of a real node
 BEYOND_S = 0.0005               # the library compares times with >, so a turn must come after the moment
 
 
 class SimNode:
-    """Outbox, Listener and Clock of its Driver.
+    """Listener of its Driver.
 
     `sound`: has the right to vote, and its disk was not damaged. At most one node of a cluster may be unsound.
     """
@@ -44,6 +44,7 @@ class SimNode:
         self.checks = world.checks
         self.name = name
         self.clock = clock
+        self._monotonic = clock.monotonic
         self.disk = SimDisk(random.Random(world.rng.random()))
         self.driver: Driver | None = None
         self.machine = WatchedMachine(self)
@@ -51,12 +52,12 @@ class SimNode:
         self.voter = False
         self.damaged = False
         self.held_down = False              # nobody is to start it now
-        self._life = 0
+        self._events = world.events
         self._next_turn = NEVER
+        self._alarm = NEVER                 # when _ring() is called next
         self._blocked_until = 0.0           # paused, or waiting for its disk
         self._children: list[SlowChild] = []
-        self._early: list[tuple[str, Message]] = []
-        self._late: list[tuple[str, Message]] = []
+        self._outbox = SimOutbox(self)
         self._open: dict[Outcome, None] = {}
         self._proposed: list[Outcome] = []
         self.memory = Memory(name, world.events, world.checks)
@@ -83,10 +84,9 @@ class SimNode:
         """Start the process; it may find its disk damaged, or fail as it does in a turn."""
         if self.driver is not None or self.held_down:
             return
-        self._life += 1
-        self._children, self._early, self._late = [], [], []
+        self._children, self._outbox = [], SimOutbox(self)
         self.machine = WatchedMachine(self)
-        self._blocked_until = self.world.events.now
+        self._blocked_until = self._events.now
         try:
             driver = self._build()
         except (Crash, Exception) as error:
@@ -95,22 +95,20 @@ class SimNode:
         self.driver = driver
         self.voter = driver.journal.voter
         self.world.trace.note(f"{self.name} started, {self._describe(driver)}")
-        self.world.network.joined(self.name)
-        self.wake(self.world.events.now)
+        self.wake(self._events.now)
 
     def _build(self) -> Driver:
         plan = self.world.plan
         journal = open_journal(self, JOURNAL, self.disk, plan.segment_bytes, plan.window_bytes)
         self.memory.found(journal)
-        store = SnapshotStore.open(SNAPSHOTS, self.disk, journal, self.machine, fork=False, clock=self.monotonic)
+        store = SnapshotStore.open(SNAPSHOTS, self.disk, journal, self.machine, fork=False, clock=self.clock.monotonic)
         store._start_job = self._fork
         settings = Settings(
             name=self.name, data_dir=Path("/"), peer_listen="", members=self.world.members, version="sim",
             heartbeat_ms=plan.heartbeat_ms, failover_grace_ms=plan.grace_ms, expire_default=plan.expire_default,
         )
-        driver = Driver(
-            settings, journal, store, self.machine, self, self, self, random.Random(self.world.rng.random()),
-        )
+        rng = random.Random(self.world.rng.random())
+        driver = Driver(settings, journal, store, self.machine, self._outbox, self, self.clock, rng)
         proposer = driver.leadership.proposer
         submit = proposer._submit
 
@@ -120,12 +118,12 @@ class SimNode:
 
         proposer._submit = watched
         driver.recover()
-        self.memory.vouch(journal)
+        self.memory.vouch(journal, damaged=self.damaged)
         return driver
 
     def _fork(self, work: object) -> SlowChild:
         delay_s = self.world.rng.choice(self.world.plan.child_s)
-        child = SlowChild(self, work, self.world.events.now + delay_s)      # type: ignore[arg-type]
+        child = SlowChild(self, work, self._events.now + delay_s)      # type: ignore[arg-type]
         self._children.append(child)
         return child
 
@@ -149,7 +147,6 @@ class SimNode:
 
     def _gone(self) -> None:
         running, self.driver = self.driver, None
-        self._life += 1
         self._next_turn = NEVER
         if self.serving:
             self.serving = False
@@ -191,37 +188,46 @@ class SimNode:
 
     def wake(self, when: float) -> None:
         """Take a turn then, or sooner."""
-        when = max(when, self._blocked_until, self.world.events.now)
+        when = max(when, self._blocked_until, self._events.now)
         if self.driver is None or when >= self._next_turn:
             return
         self._next_turn = when
-        life = self._life
+        if when < self._alarm:
+            self._alarm = when
+            self._events.at(when, self._ring)
 
-        def fire() -> None:
-            if life == self._life and when == self._next_turn:
-                self._turn()
-        self.world.events.at(when, fire)
+    def _ring(self) -> None:
+        """Take the turn that is due. An alarm that was set for a turn which came earlier serves for the next one."""
+        now = self._events.now
+        if now < self._alarm:
+            return
+        self._alarm = NEVER
+        if self._next_turn <= now:
+            self._turn()
+        elif self._next_turn < NEVER:
+            self._alarm = self._next_turn
+            self._events.at(self._next_turn, self._ring)
 
     def pause(self, seconds: float) -> None:
         """The process gets no processor for so long."""
-        self._blocked_until = max(self._blocked_until, self.world.events.now + seconds)
+        self._blocked_until = max(self._blocked_until, self._events.now + seconds)
         if self._next_turn < NEVER:
             self._next_turn = NEVER
             self.wake(self._blocked_until)
 
     def resume(self) -> None:
         """It does again, and what its disk was working on is done."""
-        self._blocked_until = self.world.events.now
+        self._blocked_until = self._events.now
         self.memory.hurry()
         self.wake(self._blocked_until)
 
     def _turn(self) -> None:
         self._next_turn = NEVER
-        if self.world.events.now < self._blocked_until:
+        if self._events.now < self._blocked_until:
             self.wake(self._blocked_until)
             return
         driver = self.up
-        syncobj.monotonicTime = self.monotonic      # the library has one clock for a process, and many nodes live here
+        syncobj.monotonicTime = self._monotonic      # the library has one clock for a process, and many nodes live here
         for _ in range(BUSY_TURNS_MAX):
             self.disk.spent_s = 0.0
             errors = self.disk.errors
@@ -233,13 +239,13 @@ class SimNode:
                 return
             self._after_turn(driver, self.disk.errors - errors)
             if self.disk.spent_s:
-                self._blocked_until = self.world.events.now + self.disk.spent_s
+                self._blocked_until = self._events.now + self.disk.spent_s
                 break
             if not driver.busy:
                 break
         else:
             raise Violation(f"{self.name} is always busy")
-        self.wake(self.world.events.now + (0 if driver.busy else self._idle_s(driver)))
+        self.wake(self._events.now if driver.busy else self._idle_until(driver))
 
     def _after_turn(self, driver: Driver, errors: int) -> None:
         if driver.journal.unsynced:
@@ -249,15 +255,21 @@ class SimNode:
         if errors:
             self.world.trace.seen["errors survived"] += 1
 
-    def _idle_s(self, driver: Driver) -> float:
-        """How long nothing can happen by itself; a real node takes a turn every 10 ms all the same."""
-        if self.world.plan.fine_turns or driver.store._job is not None or self._sends(driver):
-            return SOON_S
-        now = self.monotonic()
+    def _idle_until(self, driver: Driver) -> float:
+        """Up to when nothing can happen by itself; a real node takes a turn every 10 ms all the same."""
+        now = self._events.now
+        if self.world.plan.fine_turns or self._sends(driver):
+            return now + SOON_S
+        until = NEVER
+        if driver.store._job is not None:
+            child = self._children[-1]
+            until = child.ready_at if child.ready_at > now else now + SOON_S
         if driver.replica.is_leader:
-            return driver.settings.heartbeat_ms / 1000 + BEYOND_S
+            return min(until, now + driver.settings.heartbeat_ms / 1000 + BEYOND_S)
         deadline = driver.guard.elections._deadline
-        return SOON_S if deadline is None else min(FOLLOWER_IDLE_S, max(0.001, deadline - now + BEYOND_S))
+        if deadline is None:
+            return now + SOON_S
+        return min(until, self.clock.when(min(deadline, driver._info_at + INFO_S)) + BEYOND_S)
 
     @staticmethod
     def _sends(driver: Driver) -> bool:
@@ -275,6 +287,10 @@ class SimNode:
 
     # Network
 
+    def knows(self, name: str) -> bool:
+        """Does it want to talk to this peer?"""
+        return name in self._outbox.peers
+
     def hello(self, receiver: str) -> Hello:
         """Its greeting."""
         return self.up.hello(receiver)
@@ -282,32 +298,7 @@ class SimNode:
     def receive(self, sender: str, event: Hello | Message | None) -> None:
         """Something arrived from a peer."""
         self.up.inbox.append((sender, event))
-        self.wake(self.world.events.now)
-
-    def send(self, name: str, message: Message) -> None:
-        """See Outbox."""
-        early = isinstance(message, Append | Heartbeat | SnapshotChunk)
-        (self._early if early else self._late).append((name, message))
-
-    def buffered_bytes(self, name: str) -> int:
-        """See Outbox."""
-        return self.world.network.channels[self.name, name].buffered()
-
-    def flush_appends(self) -> None:
-        """See Outbox."""
-        early, self._early = self._early, []
-        self._send_all(early)
-
-    def flush(self) -> None:
-        """See Outbox."""
-        self.flush_appends()
-        late, self._late = self._late, []
-        self._send_all(late)
-
-    def _send_all(self, messages: list[tuple[str, Message]]) -> None:
-        for name, message in messages:
-            self.disk.step()
-            self.world.network.transmit(self.name, name, message, self.disk.spent_s)
+        self.wake(self._events.now)
 
     # Listener
 
@@ -322,16 +313,6 @@ class SimNode:
     def turn_ended(self) -> None:
         """See Listener."""
 
-    # Clock
-
-    def monotonic(self) -> float:
-        """See Clock."""
-        return self.clock.monotonic()
-
-    def wall_ms(self) -> int:
-        """See Clock."""
-        return self.clock.wall_ms()
-
     # Clients
 
     def propose(self, outcomes: list[Outcome]) -> None:
@@ -345,14 +326,14 @@ class SimNode:
             self._proposed.append(outcome)
             self.driver.leadership.proposer.propose(outcome.operation, outcome)
         if self.driver is not None:
-            self.wake(self.world.events.now)
+            self.wake(self._events.now)
 
     def switch(self, *, online: bool) -> None:
         """OFFLINE and ONLINE, as ClusterNode does it."""
         driver = self.up
         driver.leadership.online = online
         driver.guard.elections.may_campaign = online
-        self.wake(self.world.events.now)
+        self.wake(self._events.now)
 
     @staticmethod
     def _describe(driver: Driver) -> str:

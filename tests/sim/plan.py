@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
-from zlib import crc32
 
-from cluster import appending, driver, leadership, proposer, transfer
+from cluster import appending, driver, leadership, library, proposer, transfer
 from cluster.library import PeerNode
 from core import Then
 
@@ -68,7 +68,7 @@ def draw(seed: int, **fixed: Any) -> Plan:
         fault_s=rng.choice((0.08, 0.15, 0.3)),
         calm_s=rng.choice((0.0, 0.5, 0.8)),
         drift=rng.choice((0.0, 0.001, 0.02)),
-        fine_turns=rng.random() < 0.05,
+        fine_turns=rng.random() < 0.03,
         child_s=rng.choice(((0.0,), (0.0, 0.02, 0.5))),
         weights=weights,
         constants=_constants(rng),
@@ -82,7 +82,7 @@ def _constants(rng: random.Random) -> list[tuple[Any, str, Any]]:
     """The product's sizes, so small that short runs reach them."""
     choke = rng.choice((2000, 20_000, 8 << 20))
     return [
-        (driver, "COMPACT_BYTES_MIN", rng.choice((500, 3000, 10_000, 64 << 20))),
+        (driver, "COMPACT_BYTES_MIN", rng.choice((1000, 3000, 10_000, 64 << 20))),
         (driver, "COMPACT_FACTOR", rng.choice((0, 0, 1))),
         (appending, "FRAME_BYTES", rng.choice((1000, 4000, 1 << 20))),
         (appending, "CHOKE_BYTES", choke),
@@ -94,21 +94,25 @@ def _constants(rng: random.Random) -> list[tuple[Any, str, Any]]:
     ]
 
 
-def _hash_by_name(node: PeerNode) -> int:
-    return crc32(node.id.encode())
+def _same_hash(node: PeerNode) -> int:
+    return 0
+
+
+_check_version_once = functools.cache(library.check_version)     # it reads files at each start of a node
 
 
 @contextlib.contextmanager
 def surroundings(seed: int, plan: Plan) -> Iterator[None]:
     """The plan's constants, and nothing that differs from process to process.
 
-    pysyncobj iterates over sets of nodes, whose order follows their hash: here that of their names. What the product
-    takes from the operating system's randomness comes from the seed.
+    pysyncobj iterates over sets of nodes, whose order follows their hash: with equal ones it is the order in which they
+    were put in. What the product takes from the operating system's randomness comes from the seed.
     """
     rng = random.Random(seed + 1)
     changes: list[tuple[Any, str, Any]] = [
         *plan.constants,
-        (PeerNode, "__hash__", _hash_by_name),
+        (PeerNode, "__hash__", _same_hash),
+        (driver, "check_version", _check_version_once),
         (proposer, "_random", rng),
         (leadership, "os", SimpleNamespace(urandom=rng.randbytes)),
     ]

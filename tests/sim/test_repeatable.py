@@ -34,3 +34,11 @@ def test_a_seed_repeats_itself_in_another_process() -> None:
 def test_a_seed_repeats_itself_after_others(seed: int) -> None:
     alone = list(campaign.digests([seed]))
     assert list(campaign.digests([seed + 1, seed]))[1:] == alone
+
+
+def test_processes_that_share_the_seeds_find_the_same() -> None:
+    seeds = range(campaign.PART_SEEDS + 5)
+    *_, alone = campaign.spread(seeds, 1)
+    *_, shared = campaign.spread(seeds, 2)
+    assert (shared.runs, shared.steps, shared.acknowledged) == (alone.runs, alone.steps, alone.acknowledged)
+    assert (shared.faults, shared.seen) == (alone.faults, alone.seen)

@@ -15,10 +15,11 @@ class Violation(Exception):  # noqa: N818  (the field's word for it)
 
 
 class Trace:
-    """The last events, the digest of all, and counters."""
+    """The last events, counters, and the digest of everything when `digesting`."""
 
-    def __init__(self, events: Events) -> None:
+    def __init__(self, events: Events, *, digesting: bool = False) -> None:
         self._events = events
+        self._digesting = digesting
         self._last: deque[tuple[float, str]] = deque(maxlen=SHOWN)
         self._digest = blake2b(digest_size=16)
         self.faults: Counter[str] = Counter()
@@ -27,8 +28,7 @@ class Trace:
     def note(self, text: str) -> None:
         """Something worth a line."""
         self._last.append((self._events.now, text))
-        self._digest.update(b"%.9f " % self._events.now)
-        self._digest.update(text.encode())
+        self.bytes(text.encode())
 
     def fault(self, kind: str, text: str) -> None:
         """A fault fires."""
@@ -37,8 +37,9 @@ class Trace:
 
     def bytes(self, data: bytes) -> None:
         """Something that only the digest needs."""
-        self._digest.update(b"%.9f " % self._events.now)
-        self._digest.update(data)
+        if self._digesting:
+            self._digest.update(b"%.9f " % self._events.now)
+            self._digest.update(data)
 
     def digest(self) -> str:
         """Equal for two runs in which the same things happened at the same times."""

@@ -29,7 +29,18 @@ class WatchedJournal(Journal):
         if node is not None:
             node.checks.appended(node.name, command, index, term, before)
 
+    def deleteEntriesFrom(self, position: int) -> None:  # noqa: N802
+        self.node.memory.remember()
+        super().deleteEntriesFrom(position)
+
+    def clear(self) -> None:
+        self.node.memory.remember()
+        super().clear()
+
     def sync(self) -> None:
+        if not self.unsynced:
+            super().sync()              # at most a new commit index: nothing more is vouched for than before
+            return
         self.node.memory.syncing = True
         super().sync()
         self.node.memory.syncing = False
@@ -68,13 +79,13 @@ class SlowChild(Job):
         self.error = ""
         self._node = node
         self._work = work
-        self._ready_at = ready_at
+        self.ready_at = ready_at
         self._machine = node.machine
         self._state = list(node.machine.snapshot())
         self._status: int | None = None
 
     def poll(self) -> int | None:
-        if self._status is None and self._node.world.events.now >= self._ready_at:
+        if self._status is None and self._node.world.events.now >= self.ready_at:
             self.finish()
         return self._status
 

@@ -32,12 +32,12 @@ log = logging.getLogger("sockpqd")
 class World:
     """Everything of a run. `fixed` overrides fields of the seed's plan."""
 
-    def __init__(self, seed: int, **fixed: Any) -> None:
+    def __init__(self, seed: int, *, digesting: bool = False, **fixed: Any) -> None:
         self.seed = seed
         self.plan = plans.draw(seed, **fixed)
         self.rng = random.Random(seed)
         self.events = Events()
-        self.trace = Trace(self.events)
+        self.trace = Trace(self.events, digesting=digesting)
         self.checks = Checks(self.trace)
         self.steps = 0
         self.healed = False
@@ -73,16 +73,20 @@ class World:
         for number in range(self.plan.clients):
             self.events.after(0.3 + self.rng.random() * 0.2, Client(self, f"c{number}").act)
         self.events.after(self.plan.calm_s, Faults(self).next)
-        self.steps += self.events.run_until(TROUBLE_S, self._enough)
-
-    def _enough(self) -> bool:
-        return self._answered >= OPERATIONS and self.trace.faults.total() >= FAULTS
+        self.steps += self.events.run_until(TROUBLE_S)
 
     def told(self, outcome: Outcome) -> None:
         """A client got an answer."""
-        self._answered += outcome.state != "refused"
+        if outcome.state != "refused":
+            self._answered += 1
+            self.halt_if_enough()
         self.trace.seen[outcome.state] += 1
         self.trace.bytes(outcome.state.encode())
+
+    def halt_if_enough(self) -> None:
+        """End the trouble when enough has happened."""
+        if self._answered >= OPERATIONS and not self.healed and self.trace.faults.total() >= FAULTS:
+            self.events.halt()
 
     def committed(self, index: int, term: int | None) -> None:
         """Some node applies this entry, as the first of all: it must be on the disks of a majority."""

@@ -73,7 +73,7 @@ class NodeStatus(Struct, frozen=True):
     server_id: int | None
     name: str
     client: str                 # "host:port" clients dial
-    role: str                   # LEADER, FOLLOWER, CANDIDATE, LEARNER (counts for nothing yet) or DOWN
+    role: str                   # LEADER, FOLLOWER, CANDIDATE, LEARNER (does not count yet, up or not) or DOWN
     online: bool | None
     term: int | None
     applied: int | None         # index of the last applied log entry
@@ -136,7 +136,7 @@ class Cluster(Protocol):
     async def remove_node(
         self, name: str,
     ) -> Accepted | UnknownNode | LastNode | ChangeInProgress | NotPossible:
-        """CLUSTER REMOVE: `name` counts no more; when this returns, a majority of the others knows that.
+        """CLUSTER REMOVE: `name` counts no more. Waits up to 5 s until a majority of the others knows that.
 
         NotPossible("quorum"): too few of those that would remain are running. Raises NotLeader and OutcomeUnknown.
         """

@@ -163,11 +163,12 @@ class ClusterNode:
         driver, server_id = self._driver, self.machine.server_ids.get(name)
         client, peer = driver.members.client_address(name), driver.guard.context.peers.get(name)
         up, info = (True, driver.info()) if name == self.name else _known(peer)
+        if name == driver.members.learner:
+            role, info = "LEARNER", info if up else None
+        else:
+            role = info.role if up and info is not None else "DOWN"
         if info is None:
-            return NodeStatus(server_id, name, client, "DOWN", None, None, None, None, None)
-        role = info.role if up else "DOWN"
-        if up and name == driver.members.learner:
-            role = "LEARNER"
+            return NodeStatus(server_id, name, client, role, None, None, None, None, None)
         return NodeStatus(
             server_id, name, client, role, info.online, info.term, info.applied, info.lag, info.version,
         )

@@ -126,13 +126,10 @@ def run_lines(jobs: Sequence[RunningJob], with_data: bool) -> bytes:
 def cluster_status(nodes: Sequence[NodeStatus], machine: Machine) -> bytes:
     """The answer to CLUSTER STATUS; `-` stands for what this node does not know.
 
-    While the service as a whole is switched offline, so is every node. A learner is called so even when there is no
-    connection to it, because it does not count; then it has no figures.
+    While the service as a whole is switched offline, so is every node.
     """
     lines = [f"200 OK {len(nodes)}\r\n"]
     for node in nodes:
-        if node.role == "DOWN" and node.name == machine.membership.learner:
-            node = NodeStatus(node.server_id, node.name, node.client, "LEARNER", None, None, None, None, None)
         host, port = _address(node)
         online = "-" if node.online is None else "ONLINE" if node.online and machine.online else "OFFLINE"
         figures = (node.term, node.applied, node.lag, node.version)

@@ -236,9 +236,11 @@ class FakeCluster:
 
     def _status(self, address: Address) -> NodeStatus:
         server_id = self.machine.server_ids[address.name]
+        learns = address.name == self.machine.membership.learner
         if address.name in SILENT:
-            return NodeStatus(server_id, address.name, address.client, "DOWN", None, None, None, None, None)
-        follower = "LEARNER" if address.name == self.machine.membership.learner else "FOLLOWER"
+            role = "LEARNER" if learns else "DOWN"
+            return NodeStatus(server_id, address.name, address.client, role, None, None, None, None, None)
+        follower = "LEARNER" if learns else "FOLLOWER"
         return NodeStatus(
             server_id=server_id, name=address.name, client=address.client,
             role="LEADER" if address.name == self._leader else follower, online=self.online, term=self._term,

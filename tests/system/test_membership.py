@@ -74,6 +74,15 @@ def test_all_nodes_are_replaced_by_others_under_load(cluster: LocalCluster) -> N
     check(producers, drain(cluster))
 
 
+def test_a_learner_that_has_not_come_yet_is_called_one(cluster: LocalCluster) -> None:
+    coming = cluster.spare()
+    assert add(cluster, coming) == "200 OK 4"
+    cluster.wait_until(
+        lambda views: any([node.role for node in view.nodes].count("LEARNER") == 1 for view in views), "a learner",
+    )
+    assert order(cluster, f"CLUSTER REMOVE {coming}") == "200 OK"
+
+
 def test_leadership_is_transferred_under_load(cluster: LocalCluster) -> None:
     producer = Producer(cluster.servers, "p")
     producer.start()

@@ -1,17 +1,21 @@
-"""Files and snapshots of a newer version are refused, in words that say what to do, and nothing is changed by it."""
+"""Files, snapshots and greetings of a newer version are refused in words that say what to do; nothing is changed."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 
+import msgspec
 import pytest
 
 from cluster import frames, snapshot_file
+from cluster.messages import WIRE_FORMAT, Hello, encode
 from cluster.storage_errors import JournalTooNew, SnapshotTooNew
 from core import SnapshotError
 from tests.cluster.faulty_disk import FaultyDisk
 from tests.cluster.small_cluster import SmallCluster
 from tests.cluster.test_hazards import lagging
+from tests.cluster.test_peers import End, frame, members, run, until
 from tests.cluster.test_snapshots import JOURNAL, Counter, Node, commands, compacted, path
 
 AGAIN = "Start the newer version again, or empty this node's data directory."
@@ -118,3 +122,44 @@ def test_a_node_whose_leader_sends_a_newer_snapshot_stops_and_catches_up_when_it
     assert len(world.states()) == 1
     assert world.bodies(away.name)[-2:] == [b"last", b"without it"]
 
+
+
+class Newer(End):
+    """A node whose messages are of the next format."""
+
+    def hello(self, receiver: str) -> Hello:
+        return msgspec.structs.replace(super().hello(receiver), format=WIRE_FORMAT + 1)
+
+
+def test_nodes_that_speak_different_formats_say_so_and_do_not_talk(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        both = members(2)
+        old, new = End("n1", both), Newer("n2", both)
+        await old.network.start()
+        await new.network.start()
+        said = f"n2 speaks format {WIRE_FORMAT + 1} of this protocol, n1 speaks {WIRE_FORMAT}"
+        await until(lambda: said in caplog.text)
+        assert not old.events
+        assert not new.events
+        await new.network.stop()
+        same = End("n2", both)
+        await same.network.start()
+        await until(lambda: old.events and same.events)
+        await old.network.stop()
+        await same.network.stop()
+    run(test)
+
+
+def test_a_greeting_of_a_newer_format_may_say_more_than_we_know(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        node = End("n1", members(2))
+        await node.network.start()
+        greeting = msgspec.msgpack.decode(encode(Newer("n2", members(2)).hello("n1")))
+        knock = msgspec.msgpack.encode({**greeting, "news": ["?"]})
+        host, port = node.network._settings.peer_listen.split(":")
+        _, writer = await asyncio.open_connection(host, int(port))
+        writer.write(frame(knock))
+        await until(lambda: f"n2 speaks format {WIRE_FORMAT + 1}" in caplog.text)
+        writer.close()
+        await node.network.stop()
+    run(test)

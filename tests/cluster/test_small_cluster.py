@@ -218,6 +218,20 @@ class TestEmptyNode:
         world.start("n2", bootstrap=True)
         world.leader()
 
+    def test_in_a_cluster_of_two_bootstrap_lets_an_empty_node_come_back(self) -> None:
+        world = SmallCluster(2)
+        world.put_now(b"precious")
+        world.run_until(world.settled)
+        for name in world.nodes:
+            world.kill(name)
+        world.wipe("n2")
+        world.start("n1")
+        world.start("n2", bootstrap=True)
+        assert world.leader().name == "n1"
+        world.put_now(b"more")
+        world.run_until(world.settled)
+        assert world.bodies("n2") == [b"precious", b"more"]
+
     def test_what_a_follower_acknowledged_before_it_lost_its_disk_counts_no_more(self) -> None:
         world = SmallCluster(5)
         world.put_now()

@@ -21,6 +21,7 @@ FRAME_BYTES = 1 << 20           # entries of one message; more go into further m
 NEWS_SHARE = 0.8                # of a heartbeat's period: so long a commit index waits for entries to travel with
 CHOKE_BYTES = 8 << 20           # this much unsent: stop sending entries to the peer
 UNCHOKE_BYTES = 1 << 20         # sent down to this: go on
+CROWDED_BYTES = 64 << 10        # this much unsent: heartbeats of the library would wait behind it
 ENTRY_KINDS = (b"\0", b"\1")    # REGULAR and NO_OP; the library mishandles MEMBERSHIP and VERSION (H5c, H10d)
 
 
@@ -145,15 +146,22 @@ class Sender:
         context.send(peer, Heartbeat(context.replica.term, peer.epoch, context.now, context.replica.commit_index))
 
     def tick(self) -> None:
-        """Keep choked peers informed that we lead; release all of them when we do not lead any more."""
-        leads = self._context.leads()
-        for peer in self._context.peers.values():
-            if not peer.choked or not peer.up:
+        """Keep peers informed that we lead to whom the library's messages do not get through, or only slowly.
+
+        Release all of them when we do not lead any more.
+        """
+        context = self._context
+        leads = context.leads()
+        for peer in context.peers.values():
+            if not peer.up:
                 continue
             if not leads:
-                self._unchoke(peer)
-            elif self._context.now - peer.beat_at >= self._heartbeat_s:
-                self.beat(peer)
+                if peer.choked:
+                    self._unchoke(peer)
+            elif context.now - peer.beat_at >= self._heartbeat_s:
+                peer.beat_at = context.now
+                if peer.choked or context.network.buffered_bytes(peer.name) > CROWDED_BYTES:
+                    self.beat(peer)
 
 
 class Receiver:

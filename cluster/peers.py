@@ -2,8 +2,11 @@
 
 Each node dials every other at the address in its own configuration and sends only on the connection it dialed; it
 receives on the one the peer dialed. A link is up while both stand, and when one ends the other is closed with it, so
-that nothing of an old connection is ever taken for news. Frames are a length and a message; whatever is not a frame of
-a known peer ends the connection with one line in the log.
+that nothing of an old connection is ever taken for news. Whatever is not a message of a known peer ends the connection
+with one line in the log.
+
+Large messages leave piece by piece, as the operating system takes them, and small ones between the pieces: on a slow
+line a heartbeat must not wait for megabytes.
 """
 
 from __future__ import annotations
@@ -11,21 +14,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import struct
+import socket
+from collections import deque
 from collections.abc import Callable
 from typing import cast
 
 import msgspec
 
+from cluster.framing import HEAD_BYTES, PIECE_BYTES, Unframer, pieces, whole
 from cluster.messages import WIRE_FORMAT, Append, Heartbeat, Hello, Message, SnapshotChunk, decode, decode_hello, encode
 from cluster.settings import Settings
 
 log = logging.getLogger("sockpqd.peers")
 
-FRAME_BYTES_MAX = 32 << 20      # above the largest entry (16 MiB) with all that surrounds it
+MESSAGE_BYTES_MAX = 32 << 20      # above the largest entry (16 MiB) with all that surrounds it
 HELLO_BYTES_MAX = 4096          # what a stranger may send before he has said who he is
 STRANGERS_MAX = 64              # connections that have not said it yet
 LARGE_BYTES = 64 << 10          # who is in the middle of a message of this size is alive
+WINDOW_BYTES = 256 << 10        # of large messages not more is given to the operating system at a time,
+UNSENT_BYTES = 128 << 10        # which is asked to keep not more than this before it reaches the network
 HELLO_S = 2.0
 DIAL_S = 1.0
 REDIAL_S = (0.03, 0.1)
@@ -33,37 +40,6 @@ REDIAL_REFUSED_S = 1.0          # a peer that does not want to talk to us is ask
 SILENCE_S = 3.0                 # nodes tell of themselves four times a second; this much silence is a dead connection
 COMPLAINT_S = 5.0               # at most one complaint about strangers in so many seconds
 
-_LENGTH = struct.Struct(">I")
-
-
-class _Frames:
-    """Cuts a byte stream into frames."""
-
-    def __init__(self) -> None:
-        self._buffer = bytearray()
-        self.limit = HELLO_BYTES_MAX
-
-    def feed(self, data: bytes) -> None:
-        """Add received bytes."""
-        self._buffer += data
-
-    @property
-    def waiting_bytes(self) -> int:
-        """Bytes of a frame that is not complete."""
-        return len(self._buffer)
-
-    def next(self) -> bytes | None:
-        """The next complete frame, None while there is none; raises ValueError for an absurd length."""
-        if len(self._buffer) < 4:
-            return None
-        (length,) = _LENGTH.unpack_from(self._buffer)
-        if length > self.limit:
-            raise ValueError(f"a frame of {length} bytes (limit {self.limit})")
-        if len(self._buffer) < 4 + length:
-            return None
-        frame = bytes(memoryview(self._buffer)[4:4 + length])
-        del self._buffer[:4 + length]
-        return frame
 
 
 class _Link:
@@ -78,6 +54,8 @@ class _Link:
         self.up = False
         self.early: list[bytes] = []                    # frames that may leave before the journal is synced
         self.late: list[bytes] = []
+        self.large: deque[bytes] = deque()              # frames that give way to others; they may leave early, too
+        self.large_bytes = 0
         self.waiting: list[Message] = []                # received before our own side was complete
         self.closed = asyncio.Event()                   # wakes the dialer
 
@@ -87,7 +65,7 @@ class _Connection(asyncio.Protocol):
 
     def __init__(self, network: PeerNetwork, link: _Link | None) -> None:
         self._network = network
-        self._frames = _Frames()
+        self._incoming = Unframer(HELLO_BYTES_MAX)
         self.link = link                                # known from the start when we dialed
         self.dialed = link is not None
         self.greeting: Hello | None = None
@@ -96,20 +74,29 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)     # uvloop's are not registered as such
+        if self.dialed:
+            self.transport.set_write_buffer_limits(WINDOW_BYTES)
+            self.transport.get_extra_info("socket").setsockopt(
+                socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES,
+            )
         self._network.connected(self)
 
+    def resume_writing(self) -> None:
+        """The operating system takes more."""
+        self._network.writable(self)
+
     def data_received(self, data: bytes) -> None:
-        self._frames.feed(data)
+        self._incoming.feed(data)
         if self.greeting is not None:
             self.heard_at = self._network.now()
         try:
-            while self.transport is not None and (frame := self._frames.next()) is not None:
+            while self.transport is not None and (message := self._incoming.next()) is not None:
                 if self.greeting is None:
-                    self._network.greeted(self, decode_hello(frame))
-                    self._frames.limit = FRAME_BYTES_MAX
+                    self._network.greeted(self, decode_hello(message))
+                    self._incoming.limit = MESSAGE_BYTES_MAX
                 else:
-                    self._network.received(self, decode(frame))
-            if self._frames.waiting_bytes > LARGE_BYTES:
+                    self._network.received(self, decode(message))
+            if self._incoming.waiting_bytes > LARGE_BYTES:
                 self._network.receives_large(self)
         except (ValueError, msgspec.MsgspecError) as error:
             self._network.refuse(self, str(error))
@@ -118,10 +105,10 @@ class _Connection(asyncio.Protocol):
         self.transport = None
         self._network.disconnected(self)
 
-    def send(self, frame: bytes) -> None:
-        """Write one frame at once."""
+    def send(self, message: bytes) -> None:
+        """Write one message at once."""
         if self.transport is not None:
-            self.transport.write(_LENGTH.pack(len(frame)) + frame)
+            self.transport.write(whole(message))
 
     def close(self) -> None:
         """Close when everything is sent."""
@@ -202,19 +189,23 @@ class PeerNetwork:
     def send(self, name: str, message: Message) -> None:
         """See Network."""
         link = self._links.get(name)
-        if link is not None and link.up:
-            early = isinstance(message, (Append, Heartbeat, SnapshotChunk))
-            frame = encode(message)
-            queue = link.early if early else link.late
-            queue.append(_LENGTH.pack(len(frame)))
-            queue.append(frame)
+        if link is None or not link.up:
+            return
+        data = encode(message)
+        if not isinstance(message, Append | SnapshotChunk):
+            (link.early if isinstance(message, Heartbeat) else link.late).append(whole(data))
+        elif len(data) > PIECE_BYTES or link.large:         # what is behind a large one must stay behind it
+            link.large.extend(pieces(data))
+            link.large_bytes += len(data)
+        else:
+            link.early.append(whole(data))
 
     def buffered_bytes(self, name: str) -> int:
         """See Network."""
         link = self._links.get(name)
         if link is None or link.outgoing is None or link.outgoing.transport is None:
             return 0
-        return link.outgoing.transport.get_write_buffer_size() + sum(map(len, link.early))
+        return link.outgoing.transport.get_write_buffer_size() + link.large_bytes + sum(map(len, link.early))
 
     def flush_appends(self) -> None:
         """See Outbox."""
@@ -222,6 +213,8 @@ class PeerNetwork:
             if link.early:
                 self._write(link, link.early)
                 link.early = []
+            if link.large:
+                self._write_large(link)
 
     def flush(self) -> None:
         """See Outbox."""
@@ -235,7 +228,21 @@ class PeerNetwork:
         if link.outgoing is not None and link.outgoing.transport is not None:
             link.outgoing.transport.write(b"".join(frames))
 
+    def _write_large(self, link: _Link) -> None:
+        """Write pieces until the connection has enough to do; writable() is called when it has done that."""
+        transport = link.outgoing.transport if link.outgoing is not None else None
+        while transport is not None and link.large and transport.get_write_buffer_size() <= WINDOW_BYTES:
+            piece = link.large.popleft()
+            link.large_bytes -= len(piece) - HEAD_BYTES
+            transport.write(piece)
+
     # The connections' side
+
+    def writable(self, connection: _Connection) -> None:
+        """What was written has left."""
+        link = connection.link
+        if link is not None and connection is link.outgoing:
+            self._write_large(link)
 
     def connected(self, connection: _Connection) -> None:
         """A connection was made; who dialed speaks first."""
@@ -331,6 +338,8 @@ class PeerNetwork:
     def _close(self, link: _Link) -> None:
         incoming, outgoing, link.incoming, link.outgoing = link.incoming, link.outgoing, None, None
         link.early, link.late, link.waiting = [], [], []
+        link.large.clear()
+        link.large_bytes = 0
         for connection in (incoming, outgoing):
             if connection is not None:
                 connection.abort()

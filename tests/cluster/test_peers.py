@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import pickle
+import socket
 import struct
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
-from cluster.messages import WIRE_FORMAT, Ack, Append, Hello, Message, PreVote, encode
-from cluster.peers import FRAME_BYTES_MAX, PeerNetwork
+from cluster.messages import WIRE_FORMAT, Ack, Append, Heartbeat, Hello, Message, PreVote, encode
+from cluster.peers import MESSAGE_BYTES_MAX, PeerNetwork
 from cluster.settings import Member, Settings
 
 
@@ -40,8 +41,6 @@ class End:
 
 def members(count: int) -> tuple[Member, ...]:
     """Members on ports that were free a moment ago."""
-    import socket
-
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [s.getsockname()[1] for s in sockets]
     for s in sockets:
@@ -59,7 +58,7 @@ def run(test: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(test())     # type: ignore[arg-type]
 
 
-def test_messages_of_any_size_arrive_in_order() -> None:
+def test_messages_of_any_size_arrive() -> None:
     async def test() -> None:
         both = members(2)
         a, b = End("n1", both), End("n2", both)
@@ -74,10 +73,80 @@ def test_messages_of_any_size_arrive_in_order() -> None:
         assert a.network.buffered_bytes("n2") >= 3 << 20
         a.network.flush()
         await until(lambda: len(b.messages()) == 3)
-        assert b.messages() == sent
+        assert b.messages() == [*sent[1:], sent[0]], "small ones need not wait for large ones"
         await a.network.stop()
         await until(lambda: b.events[-1] == ("n1", None))
         await b.network.stop()
+    run(test)
+
+
+def test_large_messages_keep_their_order_and_small_appends_stay_behind_them() -> None:
+    async def test() -> None:
+        both = members(2)
+        a, b = End("n1", both), End("n2", both)
+        await a.network.start()
+        await b.network.start()
+        await until(lambda: a.events and b.events)
+        sent: list[Message] = [
+            Append(1, 1, 0.5, 0, k, 1, [(bytes(size), k + 1, 1)])
+            for k, size in enumerate((10, 3 << 20, 10, 1 << 20, 10))
+        ]
+        for message in sent:
+            a.network.send("n2", message)
+            a.network.flush_appends()
+        await until(lambda: len(b.messages()) == len(sent))
+        assert b.messages() == sent
+        assert a.network.buffered_bytes("n2") == 0
+        await a.network.stop()
+        await b.network.stop()
+    run(test)
+
+
+def test_a_heartbeat_overtakes_a_large_message_on_a_slow_line() -> None:
+    async def test() -> None:
+        both = members(2)
+        gate = asyncio.Event()
+
+        async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            """Pass on a little, and the rest when the gate is open."""
+            host, port = both[1].peer.split(":")
+            onwards, forward = await asyncio.open_connection(host, int(port))
+            back = asyncio.create_task(copy(onwards, writer))
+            passed = 0
+            while data := await reader.read(4096):
+                forward.write(data)
+                passed += len(data)
+                if passed > 1 << 20:
+                    await gate.wait()
+            forward.close()
+            await back
+
+        async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            while data := await reader.read(4096):
+                writer.write(data)
+            writer.close()
+
+        line = socket.create_server(("127.0.0.1", 0))
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 10)
+        proxy = await asyncio.start_server(slow, sock=line, limit=4096)
+        port = line.getsockname()[1]
+        a = End("n1", (both[0], Member("n2", both[1].client, f"127.0.0.1:{port}")))
+        b = End("n2", both)
+        await a.network.start()
+        await b.network.start()
+        await until(lambda: a.events and b.events)
+        a.network.send("n2", Append(1, 1, 0.5, 0, 1, 1, [(bytes(12 << 20), 2, 1)]))
+        a.network.flush_appends()
+        await asyncio.sleep(0.1)
+        assert a.network.buffered_bytes("n2") > 4 << 20, "the line is stopped up"
+        a.network.send("n2", Heartbeat(1, 1, 0.5, 1))
+        a.network.flush_appends()
+        gate.set()
+        await until(lambda: len(b.messages()) == 2)
+        assert isinstance(b.messages()[0], Heartbeat)
+        await a.network.stop()
+        await b.network.stop()
+        proxy.close()
     run(test)
 
 
@@ -128,7 +197,7 @@ KNOCKS = {
     "pickle": frame(pickle.dumps(print)),
     "garbage after hello": frame(GOOD_HELLO) + frame(b"\xc1\xc1"),
     "pickle after hello": frame(GOOD_HELLO) + frame(pickle.dumps({"type": "append_entries"})),
-    "huge frame after hello": frame(GOOD_HELLO) + struct.pack(">I", FRAME_BYTES_MAX + 1),
+    "huge frame after hello": frame(GOOD_HELLO) + struct.pack(">I", MESSAGE_BYTES_MAX + 1),
     "wrong types after hello": frame(GOOD_HELLO) + frame(b"\x82\xa4type\xa3ack\xa4term\xa1x"),
 }
 

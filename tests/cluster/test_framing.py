@@ -1,0 +1,54 @@
+"""Messages out of a byte stream, however it is cut."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster import framing
+from cluster.framing import HEAD_BYTES, LAST, PIECE, PIECE_BYTES, Unframer, pieces, whole
+
+
+def take(unframer: Unframer) -> list[bytes]:
+    messages = []
+    while (message := unframer.next()) is not None:
+        messages.append(message)
+    return messages
+
+
+@given(st.lists(st.tuples(st.binary(max_size=50), st.booleans()), max_size=10), st.integers(1, 40), st.integers(1, 30))
+def test_what_was_sent_arrives(sent: list[tuple[bytes, bool]], cut: int, piece_bytes: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(framing, "PIECE_BYTES", piece_bytes)
+        stream = b"".join(b"".join(pieces(data)) if large and data else whole(data) for data, large in sent)
+    unframer, messages = Unframer(1000), []
+    for start in range(0, len(stream), cut):
+        unframer.feed(stream[start:start + cut])
+        messages += take(unframer)
+    assert messages == [data for data, _ in sent]
+    assert unframer.waiting_bytes == 0
+
+
+def test_a_small_message_stands_between_the_pieces_of_a_large_one() -> None:
+    large = bytes(range(256)) * (PIECE_BYTES // 100)
+    first, *rest = pieces(large)
+    unframer = Unframer(1 << 20)
+    unframer.feed(first + whole(b"beat"))
+    assert take(unframer) == [b"beat"]
+    assert unframer.waiting_bytes == len(first) - HEAD_BYTES
+    unframer.feed(b"".join(rest))
+    assert take(unframer) == [large]
+
+
+@pytest.mark.parametrize("stream", [
+    (101).to_bytes(4, "big"),
+    (101 | PIECE).to_bytes(4, "big"),
+    (60 | PIECE).to_bytes(4, "big") + bytes(60) + (60 | PIECE).to_bytes(4, "big"),
+    (5 | LAST).to_bytes(4, "big") + bytes(5),
+], ids=["too long", "piece too long", "pieces too long together", "end without pieces"])
+def test_absurd_lengths_are_refused(stream: bytes) -> None:
+    unframer = Unframer(100)
+    unframer.feed(stream)
+    with pytest.raises(ValueError, match="a frame of"):
+        unframer.next()

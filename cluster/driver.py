@@ -155,6 +155,7 @@ class Driver:
             self._unlink(name)
         if members.changed:
             members.follow()
+            self.journal.keep_commit()          # whoever was told that a node is superfluous may rely on it
             self._stale = True
         if not self._stale or (self.replica.is_leader and not members.belongs):
             return                              # a removed leader counts as before (membership.py)

@@ -250,7 +250,7 @@ class Journal(Sequence[Entry]):
         """Once a second: put a new commit index on disk, look for space again after the disk was full, and go on with
         the deletion of segments when nothing is written.
         """
-        self._commit_due = min(self._commit, self.last_index) != self._commit_synced
+        self.keep_commit()
         if not self._pending:
             self._delete_superfluous()
         self._segments.try_to_prepare()
@@ -321,6 +321,10 @@ class Journal(Sequence[Entry]):
         """This node knows enough to vote, from the next sync() on for ever."""
         if not self._state.voter:
             self._change(frames.VOTER, 1)
+
+    def keep_commit(self) -> None:
+        """Let the next sync() write a new commit index, also when nothing else has changed."""
+        self._commit_due = min(self._commit, self.last_index) != self._commit_synced
 
     def sync(self) -> None:
         """Make all changes so far durable: one write, one fdatasync. Does nothing when there are none."""

@@ -11,9 +11,9 @@ from cluster import elections
 from cluster.appending import CHOKE_BYTES
 from cluster.journal import Journal
 from cluster.messages import Ack, Append, Message, PreVote, RequestVote, TimeoutNow, encode
-from core import Put
+from core import Accepted, Put, RemoveMember
 from tests.cluster.memory_disk import MemoryDisk
-from tests.cluster.small_cluster import SimNode, SmallCluster
+from tests.cluster.small_cluster import Outcome, SimNode, SmallCluster
 from tests.cluster.test_hazards import lagging
 
 
@@ -251,3 +251,19 @@ def test_a_wiped_node_is_admitted_after_a_hand_over_that_nobody_took() -> None:
     assert leader.up.guard.context.handed_over == leader.up.replica.term
     world.start(wiped.name)
     world.run_until(lambda: wiped.up.journal.voter, 10)
+
+
+def test_who_was_told_that_a_node_is_superfluous_is_right_also_after_a_power_loss() -> None:
+    """The entry was durable, but not yet that it is committed: the rest waited for the removed node again."""
+    world = SmallCluster(2)
+    world.put_now(b"kept")
+    leader, gone = world.leader(), world.followers()[0]
+    outcome = Outcome()
+    leader.up.leadership.propose_alone(RemoveMember(gone.name, 0), outcome)
+    world.run_until(lambda: outcome.state != "open")
+    assert outcome.reply == Accepted()
+    world.kill(gone.name)
+    world.kill(leader.name)
+    world.start(leader.name)
+    assert world.leader() is leader
+    assert world.bodies(leader.name) == [b"kept"]

@@ -80,7 +80,7 @@ class SnapshotDirectory:
         contents: Contents | None = None
         for index in reversed(self.indexes()):
             try:
-                contents = snapshot_file.verify(self._disk, self.path(index))
+                contents = self._verify(index)
                 break
             except SnapshotDamaged as error:
                 log.error("%s", error)
@@ -94,6 +94,13 @@ class SnapshotDirectory:
             self._disk.sync_directory(self._directory)
             log.error("the state is recovered from an older snapshot or none, and the journal; nothing is lost")
         return contents.last[1] if contents else 0
+
+    def _verify(self, index: int) -> Contents:
+        contents = snapshot_file.verify(self._disk, self.path(index))
+        if contents.last[1] != index:
+            what = f"it holds the state after entry {contents.last[1]}, its name says {index}"
+            raise SnapshotDamaged(f"snapshot {self.path(index)} is damaged: {what}")
+        return contents
 
     def _check_fallback(
         self, journal: Journal, contents: Contents | None, newest: int, error: SnapshotDamaged,

@@ -58,10 +58,12 @@ class Member:
 class Node:
     """Journal, store and machine of one node, and what pysyncobj does with them."""
 
-    def __init__(self, disk: Disk, *, fork: bool = False, root: Path = Path("/data")) -> None:
+    def __init__(
+        self, disk: Disk, *, fork: bool = False, root: Path = Path("/data"), segment_bytes: int = 1 << 16,
+    ) -> None:
         self.now = 0.0
         self.machine = Counter()
-        self.journal = Journal.open(root / "journal", disk, segment_bytes=1 << 16)
+        self.journal = Journal.open(root / "journal", disk, segment_bytes=segment_bytes)
         try:
             self.store = SnapshotStore.open(
                 root / "snapshots", disk, self.journal, self.machine, fork=fork, clock=lambda: self.now,

@@ -1,4 +1,4 @@
-"""What each operation does. One function per operation, and the table of them at the end.
+"""What each operation on jobs does, and what a Lead does. One function per operation; dispatch.py has the table.
 
 A handler gets the state, the operation, the random bits of its place in the entry and the effects to add to; it returns
 the reply. It is total: whatever a client can cause is a reply, never an exception. It looks first and changes after.
@@ -6,39 +6,21 @@ the reply. It is total: whatever a client can cause is a reply, never an excepti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from core.choice import choose
 from core.clone import PendingClone
 from core.effects import Effects
-from core.member_handlers import ACCEPTED, add_learner, follow, promote_learner, remove_member, switch_service
-from core.operations import (
-    AddLearner,
-    CloneBegin,
-    CloneChunk,
-    CloneEnd,
-    Done,
-    Get,
-    Later,
-    Lead,
-    Operation,
-    PromoteLearner,
-    Put,
-    RemoveMember,
-    Return,
-    SwitchService,
-    Then,
-    Tick,
-)
-from core.replies import Empty, Finished, Handed, InvalidSnapshot, NotFound, Reply, Stored
+from core.member_handlers import ACCEPTED, follow
+from core.operations import CloneBegin, CloneChunk, CloneEnd, Done, Get, Later, Lead, Put, Return, Then, Tick
+from core.replies import Empty, Finished, Handed, InvalidSnapshot, NotFound, Reply, SessionNotFound, Stored
 from core.snapshot import SnapshotError
 from core.state import EXPIRE_MS_MAX, State
 
-Handler = Callable[[State, Any, int, Effects], Reply]
-
 # Replies without a content of their own are made once.
 NOT_FOUND = NotFound()
+SESSION_NOT_FOUND = SessionNotFound()
 STORED = Stored()
 INVALID_SNAPSHOT = InvalidSnapshot()
 EMPTY = Empty(unfinished=False)
@@ -59,6 +41,11 @@ def put(state: State, operation: Put, seed: int, effects: Effects) -> Reply:
 
 def get(state: State, operation: Get, seed: int, effects: Effects) -> Reply:
     """Hand out the first job of one of the queues asked for that have one; each of these queues is equally likely."""
+    session = None
+    if operation.session is not None:
+        session = state.sessions.use(operation.session, state.clock_ms)
+        if session is None:
+            return SESSION_NOT_FOUND
     item = operation.item
     if operation.item_of_put:
         item = state.put_item
@@ -82,6 +69,8 @@ def get(state: State, operation: Get, seed: int, effects: Effects) -> Reply:
     else:
         then = state.expire_default if operation.then is Then.DEFAULT else operation.then
         job = state.hand_out(state.take(queue, item), min(expire_ms, EXPIRE_MS_MAX), then)
+    if session is not None:
+        session.bind(job)
     return Handed(job.id, job.queue, job.priority, job.data, job.item)
 
 
@@ -154,8 +143,7 @@ def lead(state: State, operation: Lead, seed: int, effects: Effects) -> Reply:
     state.term = operation.term
     state.leader = operation.node
     follow(state, operation)
-    if operation.grace_ms > 0:
-        state.leases.extend(state.clock_ms + operation.grace_ms)
+    state.grant_grace(operation.grace_ms)
     state.clone = None
     return ACCEPTED
 
@@ -191,21 +179,3 @@ def clone_end(state: State, operation: CloneEnd, seed: int, effects: Effects) ->
         return INVALID_SNAPSHOT
     effects.restored = True
     return ACCEPTED
-
-
-HANDLERS: dict[type[Operation], Handler] = {
-    Put: put,
-    Get: get,
-    Done: done,
-    Later: later,
-    Return: return_,
-    Tick: tick,
-    Lead: lead,
-    CloneBegin: clone_begin,
-    CloneChunk: clone_chunk,
-    CloneEnd: clone_end,
-    AddLearner: add_learner,
-    PromoteLearner: promote_learner,
-    RemoveMember: remove_member,
-    SwitchService: switch_service,
-}

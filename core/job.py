@@ -12,6 +12,7 @@
     Later                     RUNNING    WAITING    tail of its priority    void
     Return                    RUNNING    WAITING    its old place           void
     lease over, THEN LATER    RUNNING    WAITING    tail of its priority    void
+    its session ends          RUNNING    WAITING    tail of its priority    void
     lease over, THEN DONE     RUNNING    (none)     -                       void
     Lead                      RUNNING    RUNNING    -                       kept; the lease may get longer, once
 
@@ -44,7 +45,7 @@ class Job(Struct, order=True, frozen=True, gc=False):
 
 
 class RunningJob(Struct, gc=False):
-    """A job handed out. Only the failover grace changes one, and only its deadline."""
+    """A job handed out. Only its deadline changes (the failover grace), and its session when it is no longer bound."""
 
     id: int
     queue: str
@@ -55,3 +56,4 @@ class RunningJob(Struct, gc=False):
     then: Then                  # LATER or DONE: what follows the deadline
     seq: int                    # its old place
     graced: bool = False        # the failover grace was used up
+    session: int | None = None  # the session it is bound to

@@ -53,24 +53,22 @@ class Leases:
             self._drop(number)
 
     def next_due_ms(self) -> int | None:
-        """The time from which `take_due` has something to give; None when there is no lease."""
+        """The time from which `first_due` has something to give; None when there is no lease."""
         return (self._numbers[0] + 1) << BUCKET_BITS if self._buckets else None
 
-    def take_due(self, clock_ms: int, jobs_max: int) -> list[RunningJob]:
-        """Remove at most `jobs_max` jobs whose lease is over at `clock_ms`, in the order (deadline, id)."""
-        due: list[RunningJob] = []
-        while len(due) < jobs_max and self._buckets and self._numbers[0] < clock_ms >> BUCKET_BITS:
-            number = self._numbers[0]
-            bucket = self._buckets[number]
-            if self._sorted != number:
-                bucket = {job.id: job for job in sorted(bucket.values(), key=_place, reverse=True)}
-                self._buckets[number] = bucket
-                self._sorted = number
-            while bucket and len(due) < jobs_max:
-                due.append(bucket.popitem()[1])
-            if not bucket:
-                self._drop(number)
-        return due
+    def first_due(self, clock_ms: int) -> RunningJob | None:
+        """The first job in the order (deadline, id), if its lease is over at `clock_ms`."""
+        if not self._buckets or self._numbers[0] >= clock_ms >> BUCKET_BITS:
+            return None
+        number = self._numbers[0]
+        bucket = self._buckets[number]
+        if self._sorted != number:
+            bucket = {job.id: job for job in sorted(bucket.values(), key=_place, reverse=True)}
+            self._buckets[number] = bucket
+            self._sorted = number
+        key, job = bucket.popitem()     # the only way to look at the end that never walks over what was removed there
+        bucket[key] = job
+        return job
 
     def extend(self, until_ms: int) -> None:
         """The failover grace: leases that end before `until_ms` end then, once per hand-out (CLUSTER.md 3)."""

@@ -11,15 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from core import clone, snapshot
+from core.dispatch import HANDLERS
+from core.due import end_due
 from core.effects import Effects
-from core.handlers import HANDLERS
 from core.job import RunningJob
 from core.membership import Membership
-from core.operations import Lead, Operation, Then
+from core.operations import Lead, Operation
 from core.replies import Reply
 from core.state import State
-
-DUE_JOBS_MAX = 1000     # leases that end in one entry: keeps an entry short, the leader proposes Ticks for the rest
 
 
 class Applied(Struct):
@@ -48,9 +47,9 @@ class Machine:
         """Execute one log entry.
 
         `index`: its place in the log, which must be beyond that of the last one. `now_ms`: the leader's clock, Unix
-        time in milliseconds; replicated time follows it, but never goes back. `seed`: 64 random bits. Leases that are
-        over end first (while the service is online), then the operations are executed in order. An exception is a bug,
-        never a client's mistake, and leaves the state undefined: the node must stop.
+        time in milliseconds; replicated time follows it, but never goes back. `seed`: 64 random bits. Leases and
+        sessions that are over end first (while the service is online), then the operations are executed in order. An
+        exception is a bug, never a client's mistake, and leaves the state undefined: the node must stop.
         """
         state = self._state
         assert index > state.index, f"entry {index} after entry {state.index}"
@@ -59,10 +58,10 @@ class Machine:
         if now_ms > state.clock_ms:
             state.clock_ms = now_ms
         effects = Effects()
-        # A new leader grants the failover grace before any lease may end, and so does who switches the service online;
+        # A new leader grants the failover grace before anything may end, and so does who switches the service online;
         # what has used up its grace ends with the next entry.
         if state.online and not (operations and type(operations[0]) is Lead):
-            _end_leases(state, effects)
+            end_due(state, effects)
         replies: list[Reply] = []
         for operation in operations:
             replies.append(HANDLERS[type(operation)](state, operation, seed, effects))
@@ -139,6 +138,11 @@ class Machine:
         """All running jobs in rising id. For reading."""
         return list(self._state.running.values())
 
+    def taken(self, session: int) -> list[RunningJob]:
+        """The running jobs bound to this session, in rising id; none when there is no such session. For reading."""
+        bound = self._state.sessions.get(session)
+        return [] if bound is None else [self._state.running[number] for number in bound.taken]
+
     def ready(self, queue: str) -> int:
         """Number of waiting jobs of `queue`."""
         one = self._state.queues.by_name.get(queue)
@@ -155,16 +159,8 @@ class Machine:
         return names
 
     def next_due_ms(self) -> int | None:
-        """Replicated time at which a Tick should be applied because a lease is over then; None: there is no lease."""
-        return self._state.leases.next_due_ms()
-
-
-def _end_leases(state: State, effects: Effects) -> None:
-    for job in state.leases.take_due(state.clock_ms, DUE_JOBS_MAX):
-        del state.running[job.id]
-        if job.then is Then.DONE:
-            state.end(job)
-            effects.ended[job.queue] = None
-        else:
-            state.requeue(job, state.new_seq())
-            effects.job_ready(job.queue, job.item)
+        """Replicated time at which a Tick should be applied because a lease or a session is over then; None: never."""
+        lease_ms, session_ms = self._state.leases.next_due_ms(), self._state.sessions.next_due_ms()
+        if lease_ms is None or session_ms is None:
+            return session_ms if lease_ms is None else lease_ms
+        return min(lease_ms, session_ms)

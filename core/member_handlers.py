@@ -65,7 +65,7 @@ def remove_member(state: State, operation: RemoveMember, seed: int, effects: Eff
 
 def switch_service(state: State, operation: SwitchService, seed: int, effects: Effects) -> Reply:
     """The whole service goes offline or online."""
-    if operation.online and not state.online and operation.grace_ms > 0:
-        state.leases.extend(state.clock_ms + operation.grace_ms)
+    if operation.online and not state.online:
+        state.grant_grace(operation.grace_ms)
     state.online = operation.online
     return ACCEPTED

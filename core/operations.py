@@ -38,7 +38,8 @@ class Get(Struct, array_like=True, tag=2, gc=False, frozen=True):
 
     `expire_ms` None means no EXPIRE was given (a queue's default may apply), 0 means no limit. With `item` only jobs of
     that item count; `item_of_put` means "the item of the Put that stands before this operation in the same entry": the
-    hand-out of a PUT .. NEW WAIT, whose item has no name yet when the entry is made.
+    hand-out of a PUT .. NEW WAIT, whose item has no name yet when the entry is made. `session`: the hand-out is bound
+    to this session, so that the job goes LATER when the session ends (GET .. BOUND).
     """
 
     queues: tuple[str, ...] | None
@@ -46,6 +47,7 @@ class Get(Struct, array_like=True, tag=2, gc=False, frozen=True):
     then: Then = Then.DEFAULT
     item: str | None = None
     item_of_put: bool = False
+    session: int | None = None
 
 
 class Done(Struct, array_like=True, tag=3, gc=False, frozen=True):
@@ -148,6 +150,57 @@ class SwitchService(Struct, array_like=True, tag=14, gc=False, frozen=True):
     grace_ms: int = 0
 
 
+class OpenSession(Struct, array_like=True, tag=15, gc=False, frozen=True):
+    """A client wants a session (CLUSTER.md 8), which ends `ttl_ms` after its last use.
+
+    `secret`: 64 random bits, so that nobody can guess the name of somebody else's session.
+    """
+
+    secret: int
+    ttl_ms: int
+
+
+class AttachSession(Struct, array_like=True, tag=16, gc=False, frozen=True):
+    """A client comes back to the session that it names by number and secret."""
+
+    session: int
+    secret: int
+
+
+class CloseSession(Struct, array_like=True, tag=17, gc=False, frozen=True):
+    """The session ends now. Jobs bound to it go LATER with `release`, otherwise they run on, unbound (DECISIONS 29)."""
+
+    session: int
+    release: bool
+
+
+class TouchSession(Struct, array_like=True, tag=18, gc=False, frozen=True):
+    """Use the session, so that it does not end."""
+
+    session: int
+
+
+Requested = Put | Get | Done | Later | CloneEnd
+
+
+class Request(Struct, array_like=True, tag=19, gc=False, frozen=True):
+    """Execute `operation`, unless request `number` of the session was answered before: then answer the same again.
+
+    `digest` (16 bytes) is that of the client's whole command: under one number there is one command only. A command of
+    several operations gives each of them a `part` of its own: 0 is the command itself, 1 the hand-out of a PUT .. WAIT.
+    An Empty is no answer yet with `keep_waiting` (GETB, GETBE, the hand-out of a WAIT): the same Request is proposed
+    again when a job may be there. With `until_finished` as well (GETBE) only an Empty with unfinished jobs is none.
+    """
+
+    session: int
+    number: int
+    digest: bytes
+    part: int
+    keep_waiting: bool
+    operation: Requested
+    until_finished: bool = False
+
+
 Operation = (
     Put
     | Get
@@ -163,6 +216,11 @@ Operation = (
     | PromoteLearner
     | RemoveMember
     | SwitchService
+    | OpenSession
+    | AttachSession
+    | CloseSession
+    | TouchSession
+    | Request
 )
 
 

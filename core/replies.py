@@ -35,7 +35,7 @@ class Finished(Struct, gc=False, frozen=True):
 
 
 class Accepted(Struct, gc=False, frozen=True):
-    """Later, Return, Tick, Lead, the operations of CLONE, PromoteLearner, RemoveMember, SwitchService: executed."""
+    """Executed: Later, Return, Tick, Lead, the operations of CLONE, of members (but AddLearner) and of sessions."""
 
 
 class NotFound(Struct, gc=False, frozen=True):
@@ -68,6 +68,36 @@ class ChangeInProgress(Struct, gc=False, frozen=True):
     """AddLearner, PromoteLearner, RemoveMember: another change came first, or has not ended yet."""
 
 
+class SessionOpened(Struct, gc=False, frozen=True):
+    """OpenSession: the session's name, as the client will give it, and how long it lives without use."""
+
+    sid: str
+    ttl_ms: int
+
+
+class TooManySessions(Struct, gc=False, frozen=True):
+    """OpenSession: there are as many sessions as there may be."""
+
+
+class SessionAttached(Struct, gc=False, frozen=True):
+    """AttachSession: the session lives. `last`: the greatest request number seen, 0 when there was none."""
+
+    ttl_ms: int
+    last: int
+
+
+class SessionNotFound(Struct, gc=False, frozen=True):
+    """Whatever names a session: it has ended or never was. Nothing was executed."""
+
+
+class RequestMismatch(Struct, gc=False, frozen=True):
+    """Request: the number was used for another command. Nothing was executed."""
+
+
+class RequestTooOld(Struct, gc=False, frozen=True):
+    """Request: the number lies below the session's window, so nobody knows any more whether it was used."""
+
+
 Reply = (
     Stored
     | Handed
@@ -81,4 +111,10 @@ Reply = (
     | UnknownNode
     | LastNode
     | ChangeInProgress
+    | SessionOpened
+    | TooManySessions
+    | SessionAttached
+    | SessionNotFound
+    | RequestMismatch
+    | RequestTooOld
 )

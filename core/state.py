@@ -15,6 +15,7 @@ from core.membership import Membership
 from core.operations import Then
 from core.queues import Queue, Queues
 from core.servers import Servers
+from core.sessions import Sessions
 
 if TYPE_CHECKING:
     from core.clone import PendingClone
@@ -42,6 +43,7 @@ class State:
         "queues",
         "running",
         "servers",
+        "sessions",
         "term",
     )
 
@@ -61,6 +63,7 @@ class State:
         self.items = Items()
         self.running: dict[int, RunningJob] = {}    # in rising id: ids only grow
         self.leases = Leases()
+        self.sessions = Sessions()
         self.clone: PendingClone | None = None
         # Not part of the state between two entries: the item of the last Put of the entry being applied.
         self.put_item: str | None = None
@@ -123,8 +126,11 @@ class State:
     def stop(self, number: int) -> RunningJob | None:
         """The hand-out `number` is over and its id void; None when there is no such. `requeue` or `end` must follow."""
         running = self.running.pop(number, None)
-        if running is not None and running.deadline_ms is not None:
-            self.leases.remove(running)
+        if running is not None:
+            if running.deadline_ms is not None:
+                self.leases.remove(running)
+            if running.session is not None:
+                self.sessions.unbind(running)
         return running
 
     def requeue(self, job: RunningJob, seq: int) -> None:
@@ -137,12 +143,19 @@ class State:
         item_done = job.item is not None and self.items.ended(job.item, job.queue)
         return self.queues.ended(job.queue), item_done
 
+    def grant_grace(self, grace_ms: int) -> None:
+        """Leases and sessions that would end sooner end in `grace_ms`: nobody could use them for a while."""
+        if grace_ms > 0:
+            self.leases.extend(self.clock_ms + grace_ms)
+            self.sessions.extend(self.clock_ms + grace_ms)
+
     def adopt(self, other: State) -> None:
         """Replace the jobs by those of a restored snapshot (CLONE, DECISIONS.md 4).
 
         What belongs to this cluster stays: its index, term, clock, members, server ids, cluster id, expire default and
-        whether it is online. Counters only grow. A running job of another cluster whose id may have been issued here
-        gets no chance to be mistaken for that one: it waits again, at its old place.
+        whether it is online, and its sessions, to which those of their jobs stay bound that are still there. Counters
+        only grow. A running job of another cluster whose id may have been issued here gets no chance to be mistaken for
+        that one: it waits again, at its old place.
         """
         if other.cluster_id is None or other.cluster_id != self.cluster_id:
             issued = [number for number in other.running if number < self.next_id]
@@ -150,6 +163,8 @@ class State:
                 job = other.stop(number)
                 assert job is not None
                 other.requeue(job, job.seq)
+        self.sessions.rebind(other.running)
+        self.sessions.next_session = max(self.sessions.next_session, other.sessions.next_session)
         self.queues = other.queues
         self.running = other.running
         self.leases = other.leases

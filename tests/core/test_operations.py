@@ -8,21 +8,26 @@ import pytest
 from core import (
     AddLearner,
     Address,
+    AttachSession,
     CloneBegin,
     CloneChunk,
     CloneEnd,
+    CloseSession,
     Done,
     Get,
     Later,
     Lead,
+    OpenSession,
     Operation,
     PromoteLearner,
     Put,
     RemoveMember,
+    Request,
     Return,
     SwitchService,
     Then,
     Tick,
+    TouchSession,
     decode_entry,
     encode_entry,
 )
@@ -30,8 +35,8 @@ from core import (
 # What stands in an entry for each operation. Never edited: fields are only added at the end, with a default.
 FORMS: list[tuple[Operation, list[object]]] = [
     (Put("q", -1, b"data", "x", False), [1, "q", -1, b"data", "x", False]),
-    (Get(("q", "p"), 500, Then.DONE, "x", True), [2, ["q", "p"], 500, 2, "x", True]),
-    (Get(None), [2, None, None, 0, None, False]),
+    (Get(("q", "p"), 500, Then.DONE, "x", True, 12), [2, ["q", "p"], 500, 2, "x", True, 12]),
+    (Get(None), [2, None, None, 0, None, False, None]),
     (Done(1), [3, 1]),
     (Later(2), [4, 2]),
     (Return(3), [5, 3]),
@@ -48,6 +53,21 @@ FORMS: list[tuple[Operation, list[object]]] = [
     (RemoveMember("a", 4), [13, "a", 4]),
     (SwitchService(False), [14, False, 0]),
     (SwitchService(True, 30), [14, True, 30]),
+    (OpenSession(2**64 - 1, 900_000), [15, 2**64 - 1, 900_000]),
+    (AttachSession(12, 2**64 - 1), [16, 12, 2**64 - 1]),
+    (CloseSession(12, True), [17, 12, True]),
+    (TouchSession(12), [18, 12]),
+    (
+        Request(12, 3, b"sixteen bytes id", 0, False, Put("q", 1, b"data")),
+        [19, 12, 3, b"sixteen bytes id", 0, False, [1, "q", 1, b"data", None, False], False],
+    ),
+    (
+        Request(12, 3, b"sixteen bytes id", 1, True, Get(None, session=12), True),
+        [19, 12, 3, b"sixteen bytes id", 1, True, [2, None, None, 0, None, False, 12], True],
+    ),
+    (Request(1, 2, b"d", 0, False, Done(7)), [19, 1, 2, b"d", 0, False, [3, 7], False]),
+    (Request(1, 2, b"d", 0, False, Later(7)), [19, 1, 2, b"d", 0, False, [4, 7], False]),
+    (Request(1, 2, b"d", 0, False, CloneEnd(7)), [19, 1, 2, b"d", 0, False, [10, 7], False]),
 ]
 
 
@@ -71,12 +91,22 @@ def test_lead_of_an_older_version_tells_no_addresses() -> None:
     assert decode_entry(entry_of(form)).operations == [Lead("a", 7, ("a", "b"), b"id", 9, Then.DONE, ())]
 
 
+def test_get_of_an_older_version_is_bound_to_no_session() -> None:
+    form: list[object] = [2, ["q"], 500, 2, "x", True]
+    assert decode_entry(entry_of(form)).operations == [Get(("q",), 500, Then.DONE, "x", True, None)]
+
+
 def test_fields_that_a_newer_version_adds_are_ignored() -> None:
     # So an older version reads a Lead with addresses.
     assert decode_entry(entry_of([12, "a", 4, "new"])).operations == [PromoteLearner("a", 4)]
 
 
-@pytest.mark.parametrize("form", [[15, "a"], [11, "a"], [12, "a", "4"], [14, 1], [13, None, 1], []])
+@pytest.mark.parametrize("form", [
+    [20, "a"], [11, "a"], [12, "a", "4"], [14, 1], [13, None, 1], [15, "a", 1], [16, 1], [18, None], [],
+    [19, 1, 2, b"d", 0, False, [5, 1]],
+    [19, 1, 2, b"d", 0, False, [19, 1, 2, b"d", 0, False, [3, 7]]],
+    [19, 1, 2, "d", 0, False, [3, 7]],
+])
 def test_unknown_or_malformed_operation_is_refused(form: list[object]) -> None:
     with pytest.raises(msgspec.ValidationError):
         decode_entry(entry_of(form))

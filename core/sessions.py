@@ -1,0 +1,195 @@
+"""Sessions: what their clients were answered, which jobs are bound to them, and when they end (CLUSTER.md 8).
+
+A client that lost its connection cannot know whether its last request was executed. In a session it numbers its
+requests and simply repeats the last one: the answers of the last WINDOW numbers are kept, and what was answered before
+is answered again and not executed.
+
+Answers are small. Instead of a job that was handed out its id is kept: as long as it runs the same job can be given
+again, and after that it would be of no use.
+
+A session ends `ttl_ms` after its last use. That time moves with every request, so it is not sorted anew each time: a
+session is filed under a time at which it cannot have ended before, and is looked at then. Its place in the files says
+nothing that the session itself does not say, so it is no part of the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+from sortedcontainers import SortedList
+
+from core.job import RunningJob
+from core.leases import BUCKET_BITS
+from core.replies import Reply
+
+SESSIONS_MAX = 100_000
+WINDOW = 64                         # request numbers of a session that are remembered: the newest and those before it
+TTL_MS_MIN = 1_000
+TTL_MS_MAX = 86_400_000
+
+
+class HandedOut(Struct, gc=False, frozen=True):
+    """What is kept of a Handed."""
+
+    id: int
+
+
+Answer = Reply | HandedOut      # never a Handed
+
+
+class Answered(Struct, gc=False, eq=False):
+    """A request, and its answers by part. Most commands have one part only, and that must cost little."""
+
+    digest: bytes
+    first: Answer | None = None                     # of part 0
+    others: dict[int, Answer] | None = None         # of the other parts
+
+    def answer(self, part: int) -> Answer | None:
+        """The answer that was given to this part."""
+        if part == 0:
+            return self.first
+        return None if self.others is None else self.others.get(part)
+
+    def keep(self, part: int, answer: Answer) -> None:
+        """This part was answered."""
+        if part == 0:
+            self.first = answer
+        elif self.others is None:
+            self.others = {part: answer}
+        else:
+            self.others[part] = answer
+
+
+class Session(Struct, gc=False, eq=False):
+    """One session. It refers to no object that refers back, so the garbage collector need not see it (see job.py)."""
+
+    number: int
+    secret: int
+    ttl_ms: int
+    deadline_ms: int                # when it ends, if nobody uses it
+    filed_ms: int                   # under which it is filed: the deadline of some time ago
+    graced: bool = False            # the failover grace was used up; the next use brings a new one
+    ending: bool = False            # it has ended, but there were more bound jobs than one entry can release
+    newest: int = 0                 # the greatest request number, 0: there was none
+    requests: dict[int, Answered] = field(default_factory=dict)     # by number, those of the window only
+    taken: dict[int, None] = field(default_factory=dict)            # ids of the bound jobs, in rising order
+
+    def remember(self, number: int, digest: bytes) -> Answered | None:
+        """A number that is used for the first time; None when it lies below the window, or below 1."""
+        newest = self.newest
+        if number > newest:
+            if number - newest < WINDOW:
+                for old in range(newest - WINDOW + 1, number - WINDOW + 1):
+                    self.requests.pop(old, None)
+            else:
+                self.requests.clear()
+            self.newest = number
+        elif number <= newest - WINDOW or number < 1:
+            return None
+        answered = self.requests[number] = Answered(digest)
+        return answered
+
+    def bind(self, job: RunningJob) -> None:
+        """The job just handed out goes LATER when the session ends."""
+        job.session = self.number
+        self.taken[job.id] = None
+
+
+class Sessions:
+    """All sessions by number, in rising order: numbers only grow."""
+
+    __slots__ = ("_filed", "by_number", "next_session")
+
+    def __init__(self) -> None:
+        self.by_number: dict[int, Session] = {}
+        self.next_session = 1
+        self._filed: SortedList = SortedList()      # (filed_ms, number) of every session
+
+    def open(self, secret: int, ttl_ms: int, clock_ms: int) -> Session:
+        """A new session."""
+        session = Session(self.next_session, secret, ttl_ms, clock_ms + ttl_ms, clock_ms + ttl_ms)
+        self.next_session += 1
+        self.resume(session)
+        return session
+
+    def resume(self, session: Session) -> None:
+        """Add this session; numbers must come in rising order."""
+        self.by_number[session.number] = session
+        self._filed.add((session.filed_ms, session.number))
+
+    def get(self, number: int) -> Session | None:
+        """The session of this number, unless it has ended."""
+        session = self.by_number.get(number)
+        return None if session is None or session.ending else session
+
+    def use(self, number: int, clock_ms: int) -> Session | None:
+        """The session of this number, unless it has ended; its time counts anew. That never takes time from it."""
+        session = self.by_number.get(number)
+        if session is None or session.ending:
+            return None
+        deadline_ms = clock_ms + session.ttl_ms
+        if deadline_ms > session.deadline_ms:
+            session.deadline_ms = deadline_ms
+        session.graced = False
+        return session
+
+    def next_due_ms(self) -> int | None:
+        """The time from which `first_due` has something to give; None when there is no session."""
+        session = self._first()
+        return None if session is None else ((session.deadline_ms >> BUCKET_BITS) + 1) << BUCKET_BITS
+
+    def first_due(self, clock_ms: int) -> Session | None:
+        """The first session in the order (deadline, number), if it is over: never early, at most 16 ms late."""
+        if not self._filed or self._filed[0][0] >> BUCKET_BITS >= clock_ms >> BUCKET_BITS:
+            return None
+        session = self._first()
+        return None if session is None or session.deadline_ms >> BUCKET_BITS >= clock_ms >> BUCKET_BITS else session
+
+    def _first(self) -> Session | None:
+        while self._filed:
+            filed_ms, number = self._filed[0]
+            session = self.by_number[number]
+            if session.deadline_ms == filed_ms:
+                return session
+            self._file(session, session.deadline_ms)
+        return None
+
+    def _file(self, session: Session, filed_ms: int) -> None:
+        self._filed.remove((session.filed_ms, session.number))
+        session.filed_ms = filed_ms
+        self._filed.add((filed_ms, session.number))
+
+    def extend(self, until_ms: int) -> None:
+        """The failover grace: sessions that end before `until_ms` end then, once per use (DECISIONS 5)."""
+        for session in self.by_number.values():
+            if session.deadline_ms < until_ms and not session.graced and not session.ending:
+                session.deadline_ms = until_ms
+                session.graced = True
+
+    def end(self, session: Session, clock_ms: int) -> None:
+        """Nobody can use the session from now on; it is due until `remove`."""
+        session.ending = True
+        if session.deadline_ms > clock_ms:
+            session.deadline_ms = clock_ms
+            self._file(session, clock_ms)
+
+    def remove(self, session: Session) -> None:
+        """The session is forgotten."""
+        del self.by_number[session.number]
+        self._filed.remove((session.filed_ms, session.number))
+
+    def unbind(self, job: RunningJob) -> None:
+        """The bound job no longer runs, or no longer depends on its session."""
+        assert job.session is not None
+        del self.by_number[job.session].taken[job.id]
+        job.session = None
+
+    def rebind(self, running: Mapping[int, RunningJob]) -> None:
+        """All jobs were replaced, these run now: what was bound still is, ids that vanished are forgotten."""
+        for job in running.values():
+            job.session = None
+        for session in self.by_number.values():
+            session.taken = {number: None for number in session.taken if number in running}
+            for number in session.taken:
+                running[number].session = session.number

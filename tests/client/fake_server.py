@@ -330,6 +330,8 @@ class FakeServer:
                 servers = sorted(self.cluster.servers, key=lambda one: one.id)
                 lines = [*(self.status_line(server) for server in servers), *self.cluster.learners]
             return "".join(f"{line}\r\n" for line in [f"200 OK {len(lines)}", *lines]).encode()
+        if words[0] == "HASH":
+            return b"200 OK 100 0123456789abcdef\r\n"
         if words[0] == "SNAPSHOT":
             self.cluster.executed.append(f"{self.name} CLUSTER SNAPSHOT")
             return b"200 OK 100\r\n"

@@ -17,6 +17,7 @@ from sockpq import (
     InvalidSnapshot,
     JobNotFound,
     OutcomeUnknown,
+    StateHash,
     Unavailable,
 )
 
@@ -129,6 +130,7 @@ def test_the_servers_can_be_asked(cluster: FakeCluster, client: Client) -> None:
     leader = client.cluster_leader()
     assert leader is not None
     assert leader.client == cluster.servers[0].address
+    assert client.cluster_hash(follower) == StateHash(100, "0123456789abcdef")
     client.offline(follower)
     client.online(follower)
     client.shutdown(follower)

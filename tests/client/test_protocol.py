@@ -21,6 +21,7 @@ from sockpq import (
     ProtocolError,
     Refused,
     RunningJob,
+    StateHash,
     Totals,
     commands,
 )
@@ -61,6 +62,7 @@ CASES: list[tuple[Command[Any], bytes, Any]] = [
     (commands.cluster_remove("n4"), b"200 OK\r\n", None),
     (commands.cluster_transfer(), b"200 OK 3 ::1 11361\r\n", Leader(3, "[::1]:11361")),
     (commands.CLUSTER_SNAPSHOT, b"200 OK 815\r\n", 815),
+    (commands.CLUSTER_HASH, b"200 OK 12 9f3c\r\n", StateHash(12, "9f3c")),
     (commands.CLUSTER_OFFLINE, b"200 OK Switched to Offline Mode\r\n", None),
     (commands.CLUSTER_ONLINE, b"200 OK Switched to Online Mode\r\n", None),
     (commands.CLUSTER_STATUS, b"200 OK 2\r\n4 d - - LEARNER ONLINE 7 3 9 0.1.0\r\n5 e ::1 1 LEARNER - - - - -\r\n",
@@ -168,6 +170,7 @@ def test_after_206_a_500_speaks_of_the_wait_only() -> None:
         (commands.CLUSTER_STATUS, b"200 OK 1\r\n3 c 10.0.0.3 11361 KING ONLINE 7 15233 0\r\n"),
         (commands.CLUSTER_STATUS, b"200 OK 1\r\n3 c 10.0.0.3 - LEADER ONLINE 7 15233 0\r\n"),
         (commands.cluster_transfer(), b"200 OK 3\r\n"),
+        (commands.CLUSTER_HASH, b"200 OK 3 x\r\n"),
         (commands.CLUSTER_STATUS, b"200 OK 1\r\n3 c 10.0.0.3 99999 LEADER ONLINE 7 15233 0\r\n"),
         (commands.PING, b"2" * 70_000),
     ],

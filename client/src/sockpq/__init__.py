@@ -20,7 +20,7 @@ from sockpq.errors import (
     Unavailable,
 )
 from sockpq.job import Job
-from sockpq.model import Finished, Leader, NodeStatus, RunningJob, Totals
+from sockpq.model import Finished, Leader, NodeStatus, RunningJob, StateHash, Totals
 from sockpq.survey import ServerView, survey
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "RunningJob",
     "ServerView",
     "SockpqError",
+    "StateHash",
     "Totals",
     "Unavailable",
     "survey",

@@ -13,7 +13,7 @@ from sockpq.commands import Block, Command, Data, T
 from sockpq.errors import BadArguments, BatchFailed, JobNotFound, OutcomeUnknown, Unavailable
 from sockpq.exchange import Limits
 from sockpq.job import Job
-from sockpq.model import Finished, Leader, NodeStatus, RunningJob, Totals
+from sockpq.model import Finished, Leader, NodeStatus, RunningJob, StateHash, Totals
 from sockpq.survey import survey
 
 
@@ -251,6 +251,10 @@ class Client:
     def cluster_leader(self, server: str | None = None, *, timeout: float | None = None) -> Leader | None:
         """The leader this server (None: the serving leader) knows of."""
         return self._ask(commands.CLUSTER_LEADER, server, timeout)
+
+    def cluster_hash(self, server: str, *, timeout: float | None = None) -> StateHash:
+        """What this server has executed, as a hash: two that answer the same position answer the same hash."""
+        return self._ask(commands.CLUSTER_HASH, server, timeout)
 
     def offline(self, server: str, *, timeout: float | None = None) -> None:
         """Switch one server off for clients; it gives leadership away and goes on replicating."""

@@ -13,7 +13,7 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 from sockpq import arguments, replies
 from sockpq.arguments import INT64_MAX, UINT64_MAX, Then
 from sockpq.errors import BadArguments
-from sockpq.model import Finished, Handed, Leader, NodeStatus, RunningJob, Totals
+from sockpq.model import Finished, Handed, Leader, NodeStatus, RunningJob, StateHash, Totals
 from sockpq.replies import Reader
 
 T = TypeVar("T")
@@ -160,6 +160,7 @@ PING: Command[None] = Command(b"PING\r\n", b"", replies.done, Repeat.FREELY)
 CAPS: Command[tuple[str, ...]] = Command(b"CAPS\r\n", b"", replies.words, Repeat.FREELY)
 CLUSTER_STATUS: Command[list[NodeStatus]] = Command(b"CLUSTER STATUS\r\n", b"", replies.statuses, Repeat.FREELY)
 CLUSTER_LEADER: Command[Leader | None] = Command(b"CLUSTER LEADER\r\n", b"", replies.leader, Repeat.FREELY)
+CLUSTER_HASH: Command[StateHash] = Command(b"CLUSTER HASH\r\n", b"", replies.state_hash, Repeat.FREELY)
 _OFFLINE = partial(replies.done, "200 OK Switched to Offline Mode")
 _ONLINE = partial(replies.done, "200 OK Switched to Online Mode")
 CLUSTER_OFFLINE: Command[None] = Command(b"CLUSTER OFFLINE\r\n", b"", _OFFLINE, Repeat.HARMLESS, slow=True)

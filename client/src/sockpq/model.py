@@ -69,6 +69,13 @@ class Leader(NamedTuple):
     client: str | None
 
 
+class StateHash(NamedTuple):
+    """CLUSTER HASH: what the server has executed up to the position `applied` of the log, as one `hash`."""
+
+    applied: int
+    hash: str
+
+
 class Waiting(NamedTuple):
     """`206 Wait for output`: the PUT is executed, its output has not come yet. `item` groups the two."""
 

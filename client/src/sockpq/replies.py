@@ -8,6 +8,7 @@ more. Nothing here knows where the bytes come from.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from typing import TypeVar
 
@@ -27,7 +28,7 @@ from sockpq.errors import (
     Refused,
     SockpqError,
 )
-from sockpq.model import Finished, Handed, Leader, NodeStatus, RunningJob, Totals, Waiting
+from sockpq.model import Finished, Handed, Leader, NodeStatus, RunningJob, StateHash, Totals, Waiting
 
 T = TypeVar("T")
 Reader = Generator["int | Waiting", bytes, T]
@@ -60,6 +61,7 @@ _FINISHED = {
     "200 OK FINI": Finished(False, True),
     "200 OK FINQ FINI": Finished(True, True),
 }
+_HASH = re.compile(r"[0-9a-f]{1,128}")
 _ROLES = ("LEADER", "FOLLOWER", "CANDIDATE", "LEARNER", "DOWN")
 
 
@@ -127,6 +129,13 @@ def number() -> Reader[int]:
     fields = _ok((yield LINE))
     _expect(len(fields) == 1, "one number expected")
     return _number(fields[0])
+
+
+def state_hash() -> Reader[StateHash]:
+    """CLUSTER HASH."""
+    fields = _ok((yield LINE))
+    _expect(len(fields) == 2 and _HASH.fullmatch(fields[1]) is not None, "a position and a hash expected")
+    return StateHash(_number(fields[0]), fields[1])
 
 
 def data() -> Reader[bytes]:

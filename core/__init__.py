@@ -1,6 +1,7 @@
 """The queue as a function of the log: no clock, no randomness, no input or output."""
 
 from core.effects import Effects
+from core.frames import SnapshotError
 from core.job import RunningJob
 from core.machine import Applied, Machine, Totals
 from core.membership import Membership
@@ -53,7 +54,6 @@ from core.replies import (
     TooManySessions,
     UnknownNode,
 )
-from core.snapshot import SnapshotError
 
 __all__ = [
     "Accepted",

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from core.frames import SnapshotError
 from core.restore import Reader
-from core.snapshot import SnapshotError
 from core.state import State
 
 

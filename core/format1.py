@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from core.frames import Chunk, Clone, Counter, End, Head, Running, Waiting
 from core.operations import Then
-from core.snapshot import Chunk, Clone, Counter, End, Head, Running, Waiting
 
 
 class Head1(Struct, array_like=True, tag="head", forbid_unknown_fields=True):

@@ -12,10 +12,10 @@ from typing import Any
 from core.choice import choose
 from core.clone import PendingClone
 from core.effects import Effects
+from core.frames import SnapshotError
 from core.member_handlers import ACCEPTED, follow
 from core.operations import CloneBegin, CloneChunk, CloneEnd, Done, Get, Later, Lead, Put, Return, Then, Tick
 from core.replies import Empty, Finished, Handed, InvalidSnapshot, NotFound, Reply, SessionNotFound, Stored
-from core.snapshot import SnapshotError
 from core.state import EXPIRE_MS_MAX, State
 
 # Replies without a content of their own are made once.

@@ -18,13 +18,7 @@ from typing import Any
 import msgspec
 
 from core.format1 import Frame1, Head1
-from core.job import RunningJob
-from core.membership import Membership
-from core.operations import Address, Then
-from core.snapshot import (
-    CHECKSUM_BYTES,
-    FORMAT,
-    MAGIC,
+from core.frames import (
     Chunk,
     Clone,
     End,
@@ -32,9 +26,17 @@ from core.snapshot import (
     Head,
     Running,
     RunningRow,
+    SessionRows,
+    SessionTable,
     SnapshotError,
     Waiting,
+    check,
 )
+from core.job import RunningJob
+from core.membership import Membership
+from core.operations import Address, Then
+from core.session_frames import restored_session
+from core.snapshot import CHECKSUM_BYTES, FORMAT, MAGIC
 from core.state import State
 
 # The frames of each format.
@@ -52,9 +54,11 @@ _name = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")
 # A frame may be followed only by frames of these types.
 _FOLLOWERS: dict[type[Frame] | None, tuple[type[Frame], ...]] = {
     None: (Head,),
-    Head: (Waiting, Running, Clone, End),
-    Waiting: (Waiting, Running, Clone, End),
-    Running: (Running, Clone, End),
+    Head: (Waiting, Running, SessionTable, Clone, End),
+    Waiting: (Waiting, Running, SessionTable, Clone, End),
+    Running: (Running, SessionTable, Clone, End),
+    SessionTable: (SessionRows, Clone, End),
+    SessionRows: (SessionRows, Clone, End),
     Clone: (Chunk, End),
     Chunk: (Chunk, End),
     End: (),
@@ -145,6 +149,8 @@ class _Builder:
         self._queue: str | None = None                  # of the last waiting job
         self._place: tuple[int, int] | None = None      # rank and seq of the last waiting job
         self._id = 0                                    # of the last running job
+        self._session = 0                               # number of the last session
+        self._sessions = 0                              # how many there are
         self._seqs: set[int] = set()
         self._jobs = 0
 
@@ -160,6 +166,10 @@ class _Builder:
                 self._add_running(row)
         elif isinstance(frame, Head):
             self._add_head(frame)
+        elif isinstance(frame, SessionTable):
+            self._add_session_table(frame)
+        elif isinstance(frame, SessionRows):
+            self._add_sessions(frame)
         elif isinstance(frame, Clone):
             self.clone = frame
         elif isinstance(frame, Chunk):
@@ -181,41 +191,41 @@ class _Builder:
         state.servers.ids = dict(head.servers)
         state.servers.max_id = head.max_id
         numbers = [number for _, number in head.servers]
-        _check(numbers == sorted(set(numbers)), "server ids do not rise")
-        _check(len(state.servers.ids) == len(numbers), "two ids of one server")
-        _check(not numbers or 0 < numbers[0] <= numbers[-1] <= head.max_id, "server id out of range")
+        check(numbers == sorted(set(numbers)), "server ids do not rise")
+        check(len(state.servers.ids) == len(numbers), "two ids of one server")
+        check(not numbers or 0 < numbers[0] <= numbers[-1] <= head.max_id, "server id out of range")
         self._add_members(head)
-        _check(head.expire_default is not Then.DEFAULT, "expire default is not given")
+        check(head.expire_default is not Then.DEFAULT, "expire default is not given")
         counters = (head.next_id, head.next_seq, head.next_item)
-        _check(min(counters) > 0, "counter is zero")
-        _check(not self._foreign or max(counters) <= FOREIGN_COUNTER_MAX, "counter is absurd")
+        check(min(counters) > 0, "counter is zero")
+        check(not self._foreign or max(counters) <= FOREIGN_COUNTER_MAX, "counter is absurd")
 
     def _add_members(self, head: Head) -> None:
         names = [name for name, _, _ in head.members]
-        _check(names == sorted(self.state.servers.ids), "members are not the servers in name order")
+        check(names == sorted(self.state.servers.ids), "members are not the servers in name order")
         addresses = {name: Address(name, peer, client) for name, peer, client in head.members}
         membership = Membership(addresses, head.learner, head.configuration)
-        _check(head.learner is None or head.learner in addresses, "learner is no member")
-        _check(not addresses or bool(membership.voters), "no member is a voter")
+        check(head.learner is None or head.learner in addresses, "learner is no member")
+        check(not addresses or bool(membership.voters), "no member is a voter")
         self.state.membership = membership
         self.state.online = head.online
 
     def _add_waiting(self, frame: Waiting) -> None:
         if frame.queue != self._queue:
-            _check(self._queue is None or self._queue < frame.queue, "queues are not in order")
+            check(self._queue is None or self._queue < frame.queue, "queues are not in order")
             self._check_name(frame.queue)
             self._queue = frame.queue
             self._place = None
         for priority, seq, item, data in frame.jobs:
             place = (-priority, seq)
-            _check(self._place is None or self._place < place, "jobs are not in order")
+            check(self._place is None or self._place < place, "jobs are not in order")
             self._place = place
             self._check_job(seq, item)
             self.state.wait(frame.queue, -priority, seq, data, item)
 
     def _add_running(self, row: RunningRow) -> None:
-        _check(self._id < row.id < self.state.next_id, "job id out of order")
-        _check(row.then is not Then.DEFAULT, "end of lease is not given")
+        check(self._id < row.id < self.state.next_id, "job id out of order")
+        check(row.then is not Then.DEFAULT, "end of lease is not given")
         self._id = row.id
         self._check_name(row.queue)
         self._check_job(row.seq, row.item)
@@ -233,22 +243,30 @@ class _Builder:
             )
         )
 
+    def _add_session_table(self, frame: SessionTable) -> None:
+        check(frame.next_session > 1, "sessions where none has been")
+        check(not self._foreign or frame.next_session <= FOREIGN_COUNTER_MAX, "counter is absurd")
+        self.state.sessions.next_session = frame.next_session
+        self._sessions = frame.sessions
+
+    def _add_sessions(self, frame: SessionRows) -> None:
+        for row in frame.rows:
+            check(self._session < row.number < self.state.sessions.next_session, "session number out of order")
+            self._session = row.number
+            self.state.sessions.resume(restored_session(row, self.state.running, self.state.next_id))
+
     def _check_job(self, seq: int, item: str | None) -> None:
-        _check(seq < self.state.next_seq, "place of a job out of range")
+        check(seq < self.state.next_seq, "place of a job out of range")
         self._seqs.add(seq)
         self._jobs += 1
         if item is not None and item not in self.state.items.by_name:
             self._check_name(item)
 
     def _check_name(self, name: str) -> None:
-        _check(not self._foreign or _name.fullmatch(name) is not None, "a name the protocol does not allow")
+        check(not self._foreign or _name.fullmatch(name) is not None, "a name the protocol does not allow")
 
     def _check_sums(self, end: End) -> None:
-        _check(len(self._seqs) == self._jobs, "two jobs have one place")
-        _check(end.waiting == self.state.queues.waiting, "waiting jobs are missing")
-        _check(end.running == len(self.state.running), "running jobs are missing")
-
-
-def _check(right: bool, wrong: str) -> None:
-    if not right:
-        raise SnapshotError(f"inconsistent snapshot: {wrong}")
+        check(len(self._seqs) == self._jobs, "two jobs have one place")
+        check(end.waiting == self.state.queues.waiting, "waiting jobs are missing")
+        check(end.running == len(self.state.running), "running jobs are missing")
+        check(self._sessions == len(self.state.sessions.by_number), "sessions are missing")

@@ -51,6 +51,11 @@ class Answered(Struct, gc=False, eq=False):
             return self.first
         return None if self.others is None else self.others.get(part)
 
+    def answers(self) -> dict[int, Answer]:
+        """All answers by part."""
+        answers = {} if self.first is None else {0: self.first}
+        return answers if self.others is None else answers | self.others
+
     def keep(self, part: int, answer: Answer) -> None:
         """This part was answered."""
         if part == 0:

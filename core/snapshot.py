@@ -6,9 +6,8 @@
     checksum    32 bytes    BLAKE2b of everything before
 
 The frames are, in this order: one Head; Waiting, queues in name order and the jobs of a queue in the order in which
-they will be handed out; Running, in rising id; Clone and its Chunks, when a CLONE is under way; one End. Long lists are
-cut into several frames. The frames are types of their own, so that the classes of the state can change while the bytes
-stay.
+they will be handed out; Running, in rising id; SessionTable and SessionRows, in rising number, when there has been a
+session; Clone and its Chunks, when a CLONE is under way; one End. Long lists are cut into several frames.
 
 To change the layout: raise FORMAT, keep reading the old numbers (format1.py shows how, restore.py has the table), add a
 snapshot of the old format to the tests.
@@ -18,13 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
 import msgspec
-from msgspec import Meta, Struct
 
+from core.frames import Chunk, Clone, End, Frame, Head, Running, RunningRow, Waiting
 from core.job import Job, RunningJob
-from core.operations import Then
+from core.session_frames import session_frames
 from core.state import State
 
 MAGIC = b"PQRAFT1\n"
@@ -35,87 +34,6 @@ CHUNK_BYTES = 256 << 10             # a chunk is yielded when it has this size
 CHUNK_BYTES_MAX = 1 << 20           # a larger one, caused by a large job, is cut
 FRAME_JOBS_MAX = 1000
 FRAME_DATA_BYTES = 128 << 10        # a frame is closed when the data in it have this size
-
-COUNTER_MAX = (1 << 63) - 1
-
-Counter = Annotated[int, Meta(ge=0, le=COUNTER_MAX)]
-
-
-class SnapshotError(ValueError):
-    """These bytes are not a snapshot this version can read."""
-
-
-class Head(Struct, array_like=True, tag="head", forbid_unknown_fields=True):
-    """All of the state that does not grow with the jobs."""
-
-    index: Counter
-    term: Counter
-    leader: str | None
-    clock_ms: Counter
-    cluster_id: bytes | None
-    expire_default: Then
-    servers: list[tuple[str, Counter]]      # in rising id
-    max_id: Counter
-    next_id: Counter
-    next_seq: Counter
-    next_item: Counter
-    members: list[tuple[str, str, str]]     # name, peer, client, in name order
-    learner: str | None
-    configuration: Counter
-    online: bool
-
-
-WaitingRow = tuple[int, Counter, str | None, bytes]     # priority, seq, item, data
-
-
-class Waiting(Struct, array_like=True, tag="waiting", forbid_unknown_fields=True):
-    """Some waiting jobs of one queue."""
-
-    queue: str
-    jobs: list[WaitingRow]
-
-
-class RunningRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
-    """One running job."""
-
-    id: Counter
-    queue: str
-    priority: int
-    seq: Counter
-    item: str | None
-    data: bytes
-    deadline_ms: Counter | None
-    then: Then
-    graced: bool
-
-
-class Running(Struct, array_like=True, tag="running", forbid_unknown_fields=True):
-    """Some running jobs."""
-
-    jobs: list[RunningRow]
-
-
-class Clone(Struct, array_like=True, tag="clone", forbid_unknown_fields=True):
-    """A CLONE is under way."""
-
-    clone: int
-    total_bytes: int
-
-
-class Chunk(Struct, array_like=True, tag="chunk", forbid_unknown_fields=True):
-    """One chunk it has received."""
-
-    data: bytes
-
-
-class End(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
-    """Nothing follows but the checksum."""
-
-    waiting: Counter
-    running: Counter
-
-
-Frame = Head | Waiting | Running | Clone | Chunk | End
 
 _encoder = msgspec.msgpack.Encoder()
 
@@ -148,6 +66,7 @@ def _frames(state: State) -> Iterator[Frame]:
             yield Waiting(name, [(-job.rank, job.seq, job.item, job.data) for job in jobs])
     for running in _portions(state.running.values()):
         yield Running([_running_row(job) for job in running])
+    yield from session_frames(state.sessions)
     if state.clone is not None:
         yield Clone(state.clone.clone, state.clone.total_bytes)
         for data in state.clone.chunks:

@@ -1,0 +1,125 @@
+"""Sessions as frames of a snapshot, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+from core.frames import (
+    AnswerRow,
+    EmptyAnswer,
+    FinishedAnswer,
+    HandedAnswer,
+    PlainAnswer,
+    RequestRow,
+    SessionRow,
+    SessionRows,
+    SessionTable,
+    StoredAnswer,
+    check,
+)
+from core.job import RunningJob
+from core.replies import Accepted, Empty, Finished, InvalidSnapshot, NotFound, Reply, SessionNotFound, Stored
+from core.sessions import WINDOW, Answer, Answered, HandedOut, Session, Sessions
+
+FRAME_ROWS_MAX = 1000       # sessions, requests and ids; a frame is closed when it has so many
+
+_Name = Literal["accepted", "not found", "invalid", "no session"]
+_PLAIN: dict[_Name, Reply] = {
+    "accepted": Accepted(),
+    "not found": NotFound(),
+    "invalid": InvalidSnapshot(),
+    "no session": SessionNotFound(),
+}
+_NAMES: dict[type[Answer], _Name] = {type(reply): name for name, reply in _PLAIN.items()}
+
+
+def session_frames(sessions: Sessions) -> Iterator[SessionTable | SessionRows]:
+    """All sessions; nothing when there never was one."""
+    if sessions.next_session == 1:
+        return
+    yield SessionTable(sessions.next_session, len(sessions.by_number))
+    rows: list[SessionRow] = []
+    size = 0
+    for session in sessions.by_number.values():
+        rows.append(_session_row(session))
+        size += 1 + len(session.requests) + len(session.taken)
+        if size >= FRAME_ROWS_MAX:
+            yield SessionRows(rows)
+            rows = []
+            size = 0
+    if rows:
+        yield SessionRows(rows)
+
+
+def _session_row(session: Session) -> SessionRow:
+    return SessionRow(
+        session.number,
+        session.secret,
+        session.ttl_ms,
+        session.deadline_ms,
+        session.graced,
+        session.ending,
+        [_request_row(number, session.requests[number]) for number in sorted(session.requests)],
+        list(session.taken),
+    )
+
+
+def _request_row(number: int, answered: Answered) -> RequestRow:
+    answers = answered.answers()
+    return RequestRow(number, answered.digest, [(part, _answer_row(answers[part])) for part in sorted(answers)])
+
+
+def _answer_row(answer: Answer) -> AnswerRow:
+    match answer:
+        case Stored(item):
+            return StoredAnswer(item)
+        case HandedOut(number):
+            return HandedAnswer(number)
+        case Empty(unfinished):
+            return EmptyAnswer(unfinished)
+        case Finished(queue_done, item_done):
+            return FinishedAnswer(queue_done, item_done)
+        case _:
+            return PlainAnswer(_NAMES[type(answer)])
+
+
+def restored_session(row: SessionRow, running: Mapping[int, RunningJob], next_id: int) -> Session:
+    """The session in this row, with its jobs, all of which must be `running`. Raises SnapshotError."""
+    session = Session(row.number, row.secret, row.ttl_ms, row.deadline_ms, row.deadline_ms, row.graced, row.ending)
+    numbers = [request.number for request in row.requests]
+    check(_rise(numbers), "requests are not in order")
+    if numbers:
+        session.newest = numbers[-1]
+        check(numbers[0] > max(0, session.newest - WINDOW), "request below the window")
+    for request in row.requests:
+        answered = session.requests[request.number] = Answered(request.digest)
+        check(_rise([part for part, _ in request.answers]), "answers are not in order")
+        for part, answer in request.answers:
+            check(type(answer) is not HandedAnswer or answer.id < next_id, "answer with a job id not given yet")
+            answered.keep(part, _answer_of(answer))
+    check(_rise(row.taken), "bound jobs are not in order")
+    for number in row.taken:
+        job = running.get(number)
+        check(job is not None and job.session is None, "bound job does not run, or is bound twice")
+        assert job is not None
+        session.bind(job)
+    return session
+
+
+def _rise(numbers: list[int]) -> bool:
+    return numbers == sorted(set(numbers))
+
+
+def _answer_of(row: AnswerRow) -> Answer:
+    match row:
+        case StoredAnswer(item):
+            return Stored(item)
+        case HandedAnswer(number):
+            return HandedOut(number)
+        case EmptyAnswer(unfinished):
+            return Empty(unfinished)
+        case FinishedAnswer(queue_done, item_done):
+            return Finished(queue_done, item_done)
+        case PlainAnswer(name):
+            return _PLAIN[name]

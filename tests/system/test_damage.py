@@ -1,0 +1,170 @@
+"""Damaged data directories of real nodes: repaired by the node itself where nothing is lost, else refused with 70."""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import sockpq
+
+from bench.cluster import LocalCluster
+from tests.system.load import Producer, check, drain
+from tests.system.test_kill import wait_for_progress
+from tests.upgrade.directories import DATA, stopped_node, unpack
+from tests.upgrade.test_upgrade import check_all_is_there, description
+
+PROGRAM = Path(sys.executable).parent / "sockpqd"
+NAME = "format1"            # two snapshots, and the journal behind the older one
+SEED = 20240611
+START_EMPTY = "Stop it, move its data directory away and start it again with an empty one"
+
+
+def start_refused(cluster: LocalCluster, name: str) -> str:
+    """The node must not start; returns what it says."""
+    command = [PROGRAM, "--config", cluster.config_file(name)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert ended.returncode == 70, ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert START_EMPTY in ended.stderr.splitlines()[-1]
+    return ended.stderr
+
+
+def flip(path: Path, rng: random.Random) -> None:
+    """One bit of what was written."""
+    data = path.read_bytes()
+    position = rng.randrange(8 * len(data.rstrip(b"\0")))
+    with path.open("r+b") as file:
+        file.seek(position // 8)
+        file.write(bytes([data[position // 8] ^ 1 << position % 8]))
+
+
+def snapshots(data_dir: Path) -> list[Path]:
+    return sorted((data_dir / "snapshots").glob("snapshot-*"))
+
+
+def segments(data_dir: Path) -> list[Path]:
+    """Those that hold something."""
+    return [path for path in sorted((data_dir / "journal").glob("journal-*")) if any(path.read_bytes()[:512])]
+
+
+@pytest.fixture(scope="module")
+def lone() -> Iterator[LocalCluster]:
+    """A node alone, which is stopped."""
+    with stopped_node(NAME) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def data_dir(lone: LocalCluster) -> Iterator[Path]:
+    """Its data directory, in order again."""
+    lone.wipe("n1")
+    unpack(DATA / f"{NAME}.tar.xz", lone.data_dir("n1"))
+    yield lone.data_dir("n1")
+    lone.kill("n1")
+
+
+def newest_snapshot_flipped(data_dir: Path) -> str:
+    flip(snapshots(data_dir)[-1], random.Random(SEED))
+    return f"snapshot {snapshots(data_dir)[-1]} is damaged: "
+
+
+def newest_snapshot_cut(data_dir: Path) -> str:
+    path = snapshots(data_dir)[-1]
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size // 2)
+    return f"snapshot {path} is damaged: "
+
+
+def newest_snapshot_missing(data_dir: Path) -> str:
+    snapshots(data_dir)[-1].unlink()
+    return ""                   # nobody knows of it, and nothing is lacking: there is nothing to say
+
+
+@pytest.mark.parametrize("damage", [newest_snapshot_flipped, newest_snapshot_cut, newest_snapshot_missing])
+def test_an_older_snapshot_and_the_journal_are_enough(
+    damage: Callable[[Path], str], lone: LocalCluster, data_dir: Path,
+) -> None:
+    said, before = damage(data_dir), len(lone.logs("n1"))
+    lone.restart("n1")
+    lone.wait_for_leader()
+    with sockpq.Client(lone.servers) as client:
+        check_all_is_there(client, description(NAME))
+    assert said in lone.logs("n1")[before:]
+
+
+def journal_flipped(seed: int) -> Callable[[Path], str]:
+    def damage(data_dir: Path) -> str:
+        rng = random.Random(seed)
+        path = rng.choice(segments(data_dir))
+        flip(path, rng)
+        return rf"JournalDamaged: journal {path} is damaged at offset \d+: "
+    return damage
+
+
+def journal_cut(data_dir: Path) -> str:
+    path = segments(data_dir)[1]
+    with path.open("r+b") as file:
+        file.truncate(5 << 20)
+    return rf"JournalDamaged: journal {path} is damaged at offset \d+: "
+
+
+def segment_missing(data_dir: Path) -> str:
+    segments(data_dir)[0].unlink()
+    return f"JournalDamaged: journal {data_dir}/journal/.* is missing"
+
+
+def journal_missing(data_dir: Path) -> str:
+    newest = snapshots(data_dir)[-1]
+    shutil.rmtree(data_dir / "journal")
+    return f"SnapshotDamaged: the journal is empty, but {newest} is there"
+
+
+def both_snapshots_flipped(data_dir: Path) -> str:
+    for path in snapshots(data_dir):
+        flip(path, random.Random(SEED))
+    return f"snapshot {snapshots(data_dir)[-1]} is damaged: .*\n.*\n.*SnapshotDamaged: the journal begins with entry "
+
+
+def both_snapshots_missing(data_dir: Path) -> str:
+    for path in snapshots(data_dir):
+        path.unlink()
+    return f"SnapshotDamaged: the journal begins with entry .*{data_dir}/snapshots has no sound snapshot"
+
+
+@pytest.mark.parametrize("damage", [
+    journal_flipped(1), journal_flipped(2), journal_flipped(3), journal_cut, segment_missing, journal_missing,
+    both_snapshots_flipped, both_snapshots_missing,
+])
+def test_what_may_lack_something_is_refused(damage: Callable[[Path], str], lone: LocalCluster, data_dir: Path) -> None:
+    said = damage(data_dir)
+    for _ in range(2 if damage is journal_missing else 1):      # the first start has made a new, empty one
+        assert re.search(said, start_refused(lone, "n1"))
+
+
+def test_a_refused_node_of_three_is_repaired_by_emptying_its_directory() -> None:
+    rng = random.Random(SEED)
+    with LocalCluster(3) as cluster:
+        producers = [Producer(cluster.servers, f"p{k}") for k in range(2)]
+        for producer in producers:
+            producer.start()
+        wait_for_progress(producers, 200)
+        for _ in range(2):
+            victim = cluster.wait_for_leader()
+            cluster.kill(victim)
+            flip(segments(cluster.data_dir(victim))[-1], rng)
+            assert str(cluster.data_dir(victim)) in start_refused(cluster, victim)
+            wait_for_progress(producers)
+            cluster.data_dir(victim).rename(cluster.folder / f"damaged-{rng.random()}")
+            before = len(cluster.logs(victim))
+            cluster.restart(victim)
+            cluster.wait_until_level()
+            assert "this node votes from now on" in cluster.logs(victim)[before:]
+        for producer in producers:
+            producer.finish()
+        check(producers, drain(cluster))

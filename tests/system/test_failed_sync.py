@@ -1,0 +1,99 @@
+"""A sync fails: the node ends at once and never acknowledges what it could not sync; the others go on."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import bench.node
+from bench.cluster import LocalCluster, say
+from tests.system.failing_disk import MARKER
+from tests.system.load import Producer, check, drain
+from tests.system.test_kill import wait_for_progress
+
+PATIENCE_S = 5.0            # it should be over within one second, on a machine that has nothing else to do
+
+
+@pytest.fixture(autouse=True)
+def _failing_disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All nodes that the test starts have disks that can be made to fail."""
+    program = tmp_path / "sockpqd"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tests.system.failing_disk "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(bench.node, "program", lambda: program)
+    monkeypatch.setenv("PYTHONPATH", ":".join(path for path in sys.path if path))
+
+
+def fail_syncs(cluster: LocalCluster, name: str, folder: str = "journal") -> Path:
+    """From now on the syncs of files in this folder fail; removing the file that is returned mends the disk."""
+    marker = cluster.data_dir(name) / folder / MARKER
+    marker.touch()
+    return marker
+
+
+def wait_for_end(cluster: LocalCluster, name: str) -> None:
+    """The process must end by itself, with 70 and a reason."""
+    until = time.monotonic() + PATIENCE_S
+    while cluster.running(name):
+        assert time.monotonic() < until, cluster.logs(name)[-2000:]
+        time.sleep(0.01)
+    assert cluster.terminate(name) == 70
+    assert "the node stopped itself: OSError: [Errno 5] Input/output error" in cluster.logs(name)
+    assert "Traceback" not in cluster.logs(name)
+
+
+def test_what_cannot_be_synced_is_never_acknowledged() -> None:
+    with LocalCluster(1) as cluster:
+        host, port = cluster.server(cluster.wait_for_leader()).rsplit(":", 1)
+        with socket.create_connection((host, int(port)), 5.0) as connection, connection.makefile("rb") as answers:
+            for number in range(20):
+                connection.sendall(b"PUT load 0 2\r\n%02d" % number)
+                assert answers.readline() == b"200 OK\r\n"
+            marker = fail_syncs(cluster, "n1")
+            connection.sendall(b"PUT load 0 5\r\nnever")
+            assert answers.readline() == b""
+        wait_for_end(cluster, "n1")
+        marker.unlink()
+        cluster.restart("n1")
+        bodies = drain(cluster)
+        assert bodies[:20] == [b"%02d" % number for number in range(20)]
+        assert bodies[20:] in ([], [b"never"])      # nobody knows
+
+
+@pytest.mark.parametrize("leads", [False, True], ids=["follower", "leader"])
+def test_a_node_whose_disk_fails_leaves_the_others_at_work(leads: bool) -> None:
+    with LocalCluster(3) as cluster:
+        producers = [Producer(cluster.servers, f"p{k}") for k in range(3)]
+        for producer in producers:
+            producer.start()
+        wait_for_progress(producers)
+        leader = cluster.wait_for_leader()
+        victim = leader if leads else next(name for name in cluster.names if name != leader)
+        marker = fail_syncs(cluster, victim)
+        wait_for_end(cluster, victim)
+        wait_for_progress(producers, 200)
+        marker.unlink()
+        cluster.restart(victim)
+        cluster.wait_until_level()
+        for producer in producers:
+            producer.finish()
+        check(producers, drain(cluster))
+
+
+def test_a_snapshot_that_cannot_be_synced_is_given_up_and_the_node_goes_on() -> None:
+    with LocalCluster(1) as cluster:
+        server = cluster.server(cluster.wait_for_leader())
+        producer = Producer(cluster.servers, "p")
+        producer.start()
+        wait_for_progress([producer])
+        fail_syncs(cluster, "n1", "snapshots")
+        assert say(server, "CLUSTER SNAPSHOT", 20.0) == "503 Busy"
+        assert "could not be written: OSError: [Errno 5] Input/output error" in cluster.logs("n1")
+        assert [path.name for path in (cluster.data_dir("n1") / "snapshots").iterdir()] == [MARKER]
+        wait_for_progress([producer])
+        producer.finish()
+        check([producer], drain(cluster))

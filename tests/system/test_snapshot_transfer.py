@@ -1,0 +1,78 @@
+"""A real follower that was away for longer than the journals reach back catches up while the cluster serves."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from pathlib import Path
+
+import sockpq
+
+from bench.cluster import LocalCluster, say
+from tests.system.load import Producer, check, drain
+from tests.system.test_kill import wait_for_progress
+
+BIG_JOBS = 80
+BODY = bytes(1 << 20)
+PATIENCE_S = 30.0
+
+
+def incoming_bytes(cluster: LocalCluster, name: str) -> int:
+    """How much of a snapshot has arrived at a node, as far as it is not complete."""
+    size = 0
+    for path in (cluster.data_dir(name) / "snapshots").glob("incoming-*.tmp"):
+        with contextlib.suppress(FileNotFoundError):
+            size = max(size, path.stat().st_size)
+    return size
+
+
+def wait_for_incoming(cluster: LocalCluster, name: str, size: int) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while incoming_bytes(cluster, name) < size:
+        assert time.monotonic() < until, cluster.logs(name)[-2000:]
+        time.sleep(0.001)
+
+
+def forget_entries(cluster: LocalCluster, names: list[str]) -> None:
+    """Cut the journals of these nodes, twice, because they reach back to the older of two snapshots."""
+    for _ in range(2):
+        for name in names:
+            answer = say(cluster.server(name), "CLUSTER SNAPSHOT", PATIENCE_S)
+            assert answer is not None
+            assert answer.startswith("200 OK"), answer
+
+
+def temporary_files(folder: Path) -> list[str]:
+    return [path.name for path in folder.glob("*/snapshots/*.tmp")]
+
+
+def test_a_follower_that_was_away_too_long_gets_a_snapshot_however_often_that_is_interrupted() -> None:
+    with LocalCluster(3) as cluster, sockpq.Client(cluster.servers, timeout=60) as client:
+        away = next(name for name in cluster.names if name != cluster.wait_for_leader())
+        others = [name for name in cluster.names if name != away]
+        cluster.kill(away)
+        client.put_many("big", [BODY] * BIG_JOBS)
+        producers = [Producer(cluster.servers, f"p{k}") for k in range(2)]
+        for producer in producers:
+            producer.start()
+        forget_entries(cluster, others)
+        for size in (1, BIG_JOBS << 18, BIG_JOBS << 19):
+            cluster.restart(away, wait=False)
+            wait_for_incoming(cluster, away, size)
+            cluster.kill(away)
+            wait_for_progress(producers)
+        cluster.restart(away, wait=False)
+        wait_for_incoming(cluster, away, BIG_JOBS << 18)
+        leader = cluster.wait_for_leader()
+        cluster.kill(leader)            # the other one cannot serve without `away`, which needs its snapshot first
+        wait_for_progress(producers)
+        cluster.restart(leader)
+        cluster.wait_until_level(PATIENCE_S)
+        assert "state taken over from" in cluster.logs(away)
+        for producer in producers:
+            producer.finish()
+        check(producers, drain(cluster))
+        assert client.total("big").jobs == BIG_JOBS
+        assert not temporary_files(cluster.folder)
+        for name in cluster.names:
+            assert "Traceback" not in cluster.logs(name)

@@ -14,6 +14,7 @@ import pytest
 import sockpq
 
 from bench.cluster import LocalCluster
+from bench.node import NodeError
 from tests.system.load import Producer, check, drain
 from tests.system.test_kill import wait_for_progress
 from tests.upgrade.directories import DATA, stopped_node, unpack
@@ -168,3 +169,22 @@ def test_a_refused_node_of_three_is_repaired_by_emptying_its_directory() -> None
         for producer in producers:
             producer.finish()
         check(producers, drain(cluster))
+
+
+def test_a_wiped_node_elects_nobody_before_it_has_caught_up() -> None:
+    with LocalCluster(3) as cluster:
+        with sockpq.Client(cluster.servers) as client:
+            client.put_many("kept", [b"%d" % k for k in range(20)])
+        wiped, other, third = cluster.names
+        for name in cluster.names:
+            cluster.kill(name)
+        cluster.wipe(wiped)
+        for name in (wiped, other):
+            cluster.restart(name)
+        with pytest.raises(NodeError, match="no node serves"):
+            cluster.wait_for_leader(3.0)            # an election takes a second
+        cluster.restart(third)
+        cluster.wait_until_level()
+        assert "this node votes from now on" in cluster.logs(wiped)
+        cluster.kill(third)
+        assert drain(cluster, "kept") == [b"%d" % k for k in range(20)]

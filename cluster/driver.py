@@ -145,7 +145,7 @@ class Driver:
         if self.inbox or self.leadership.proposer.ready:
             return True
         # A lone node commits in the turn after the one that synced; no answer of a peer will come to remind it.
-        alone = self.replica.is_leader and self.guard.quorum.majority == 1
+        alone = self.replica.is_leader and self.guard.quorum.voters == {self.settings.name}
         return alone and self.replica.applied_index < self.journal.last_index
 
     def _follow_membership(self, now: float) -> None:
@@ -161,7 +161,7 @@ class Driver:
             return                              # a removed leader counts as before (membership.py)
         self._stale = False
         peers = [name for name in members.names if name != self.settings.name]
-        guard.change_members(members.voters, peers, now)
+        guard.change_members(members.voters, peers, now, learns=members.learner == self.settings.name)
         for name in peers:
             address = members.peer_address(name)
             if self._linked.get(name) != address:

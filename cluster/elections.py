@@ -88,7 +88,9 @@ class Elections:
         if self._deadline is None or context.now < self._deadline:
             return
         self._restart_timer()
-        if not context.journal.voter or not self.may_campaign or not context.quorum.member:
+        # A node that was removed asks for votes too, though its own does not count: while the others have not heard of
+        # it, they may be unable to elect one of them without what only this one has. Who has heard does not answer.
+        if not context.journal.voter or not self.may_campaign or context.quorum.learns:
             return
         if self._alone():
             self._campaign()

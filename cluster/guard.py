@@ -94,16 +94,17 @@ class Guard(Transport):  # type: ignore[misc]
         """Name the library's object that this transport serves."""
         self.context.replica = replica
 
-    def change_members(self, voters: Iterable[str], peers: Iterable[str], now: float) -> None:
+    def change_members(self, voters: Iterable[str], peers: Iterable[str], now: float, *, learns: bool) -> None:
         """Count `voters`, and replicate to `peers`: all members but this one, those included that only learn.
 
+        `learns`: this node is the learner.
         Who is no member any more keeps its connection for a moment, so that it hears of it.
         """
         context = self.context
         for name in peers:
             if name not in context.peers:
                 context.peers[name] = Peer(PeerNode(name))
-        self.quorum.change(voters)
+        self.quorum.change(voters, learns=learns)
         if self.quorum.majority == 1:
             self._onNodeConnected(QUORUM)       # without any connection the library would not start an election
         else:

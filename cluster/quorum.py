@@ -26,14 +26,16 @@ class Quorum:
         self.peers: list[Peer] = []
         self.majority = 1
         self.member = False             # this node is a voter
+        self.learns = False             # it is not one yet
 
-    def change(self, voters: Iterable[str]) -> None:
-        """Count these from now on; all others of them must be among the peers of the context."""
+    def change(self, voters: Iterable[str], *, learns: bool = False) -> None:
+        """Count these from now on; all others of them must be among the peers. `learns`: this node is the learner."""
         context = self._context
         self.voters = frozenset(voters)
         self.peers = [peer for name, peer in context.peers.items() if name in self.voters]
         self.majority = len(self.voters) // 2 + 1
         self.member = context.name in self.voters
+        self.learns = learns
         self._heard = True
 
     def heard(self) -> None:

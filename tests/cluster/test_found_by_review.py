@@ -267,3 +267,24 @@ def test_who_was_told_that_a_node_is_superfluous_is_right_also_after_a_power_los
     world.start(leader.name)
     assert world.leader() is leader
     assert world.bodies(leader.name) == [b"kept"]
+
+
+def test_a_removed_leader_that_knows_more_than_the_rest_helps_it_once_more() -> None:
+    """Found by simulation: it asked for no votes and, its log being longer, gave none."""
+    world = SmallCluster(2)
+    world.put_now(b"kept")
+    gone, rest = world.leader(), world.followers()[0]
+    world.filter = lambda source, target, message: not (
+        isinstance(message, Append) and any(b"more" in entry[0] for entry in message.entries))
+    outcome = Outcome()
+    gone.up.leadership.propose_alone(RemoveMember(gone.name, 0), outcome)
+    gone.up.leadership.propose_alone(Put("q", 0, b"more"), Outcome())
+    world.run_until(lambda: outcome.state != "open")
+    assert outcome.reply == Accepted()
+    world.kill(gone.name)
+    world.filter = everything
+    world.start(gone.name)
+    world.run_until(lambda: world.serving() is rest)
+    assert world.bodies(rest.name) == [b"kept", b"more"]
+    world.run(5)
+    assert not gone.up.replica.is_leader

@@ -12,11 +12,13 @@ import logging
 import random
 from typing import Protocol
 
+import msgspec
+
 from cluster.api import Listener
 from cluster.clock import Clock
 from cluster.context import Network
 from cluster.divergence import Comparison
-from cluster.errors import ApplyFailed, FailStop
+from cluster.errors import ApplyFailed, EntryTooNew, FailStop
 from cluster.guard import Guard
 from cluster.journal import Journal
 from cluster.leadership import Leadership
@@ -190,6 +192,11 @@ class Driver:
             return None                         # the library repeats an entry when its callback raised (H5b)
         try:
             entry = decode_entry(data)
+        except (ValueError, msgspec.MsgspecError) as error:
+            # What is on disk and on the wire is checksummed: somebody wrote it like this.
+            raise EntryTooNew(f"entry {index} was written by a newer version of sockpqd ({error}): "
+                              "start that version on this node") from error
+        try:
             applied = self.machine.apply(index, entry.now_ms, entry.seed, entry.operations)
         except Exception as error:
             log.critical("entry %d cannot be applied: %r; its first bytes: %s", index, error, data[:64].hex())

@@ -2,6 +2,7 @@
 
     ClusterError
     ├── FailStop            this node must stop: going on could break a promise
+    │   ├── EntryTooNew     the log holds what only a newer version can read
     │   ├── ApplyFailed     an exception inside the machine: a bug; skipping the entry would make replicas differ
     │   └── RaftViolated    a peer asks for something Raft forbids (such as cutting committed entries)
     └── LibraryMismatch     the installed pysyncobj is not the version the guard is written against
@@ -16,6 +17,10 @@ class ClusterError(Exception):
 
 class FailStop(ClusterError):  # noqa: N818  (the field's word for it)
     """This node must stop."""
+
+
+class EntryTooNew(FailStop):
+    """The log holds an entry of a format or with an operation that this version does not know."""
 
 
 class ApplyFailed(FailStop):

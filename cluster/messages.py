@@ -17,6 +17,7 @@ LogEntry = tuple[bytes, int, int]       # (command, index, term), as pysyncobj k
 class Hello(Struct, tag="hello", frozen=True):
     """First frame of each connection, in both directions: who speaks, and to whom.
 
+    `format`, `sender` and `receiver` are there in every format, so that a node can say what it does not understand.
     `cluster_id` is empty while unknown. `voter`: may vote; `empty`: has never held an entry nor voted (admission.py).
     `refused`: why the sender does not want to talk to the receiver, and closes the connection.
     """
@@ -24,10 +25,10 @@ class Hello(Struct, tag="hello", frozen=True):
     format: int
     sender: str
     receiver: str
-    cluster_id: bytes
-    version: str
-    voter: bool
-    empty: bool
+    cluster_id: bytes = b""
+    version: str = ""
+    voter: bool = False
+    empty: bool = False
     refused: str = ""
 
 

@@ -93,7 +93,7 @@ def newer_operation(data_dir: Path) -> str:
         start = command.index(msgspec.msgpack.encode([ENTRY_FORMAT, 1 << 40, 0, []])[:3])
         entry = msgspec.msgpack.encode([ENTRY_FORMAT, 1 << 40, 0, [[NEVER, "what", "ever"]]])
         return command[:start - 2] + msgspec.msgpack.encode(entry)[:2] + entry
-    return f"entry {append(data_dir, change)} cannot be applied"
+    return f"entry {append(data_dir, change)} was written by a newer version"
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pqctl.cluster import HEALTHY, Health
+from pqctl.health import HEALTHY, Health
 
 
 def as_json(health: Health) -> dict[str, object]:

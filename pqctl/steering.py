@@ -1,15 +1,17 @@
-"""Commands that change a cluster: find its servers, give the word to the one that leads, say what came of it."""
+"""The servers of a cluster, and a client for them: what a command needs before it can say anything."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-from sockpq import BadArguments, Client, NotExecuted, OutcomeUnknown, ServerView, Unavailable
+from sockpq import Client, NodeStatus, ServerView, Unavailable
 
-from pqctl.cluster import ask, of_one_cluster, own_line
-
-DONE, REFUSED, UNREACHABLE = 0, 1, 2
+from pqctl.call import Call
+from pqctl.exits import DONE, REFUSED, UNREACHED
+from pqctl.failures import Failure
+from pqctl.health import ask, assess, of_one_cluster, own_line, serves
 
 ASK_S = 0.6         # what a server has for telling who leads; those that are slower are asked last
 
@@ -25,6 +27,24 @@ class Servers:
         """Where they answer."""
         return [view.server for view in self.views]
 
+    @property
+    def leader(self) -> NodeStatus | None:
+        """The node that leads in its own words, of several the one with the greatest term. It need not serve."""
+        line = own_line(self.views[0])
+        return line if line is not None and line.role == "LEADER" else None
+
+    @property
+    def serving(self) -> bool:
+        """Does it execute clients' commands?"""
+        return serves(self.views[0])
+
+    def named(self) -> Iterator[tuple[str, str]]:
+        """Name and address of every server that says who it is."""
+        for view in self.views:
+            line = own_line(view)
+            if line is not None:
+                yield line.name, view.server
+
     def name(self, server_id: int) -> str:
         """The node with this server id, in words."""
         for view in self.views:
@@ -33,13 +53,27 @@ class Servers:
                     return line.name
         return f"server {server_id}"
 
+    def without(self, name: str) -> str:
+        """What is left without this node, in a sentence."""
+        health = assess(self.views, len(self.views))
+        voters_up = {node.name for node in health.nodes} - health.learners - health.missing
+        if len(voters_up - {name}) >= health.majority:
+            return f"The cluster goes on with {len(voters_up - {name})} of {health.voters} nodes."
+        return "THE CLUSTER CANNOT SERVE WITHOUT IT."
+
     def find(self, name: str | None) -> tuple[str, str]:
-        """Name and address of this node, or of the one that leads. Raises Unavailable."""
-        for view in self.views:
-            line = own_line(view)
-            if line is not None and (line.role == "LEADER" if name is None else line.name == name):
-                return line.name, view.server
-        raise Unavailable("no server leads" if name is None else f"no server says that it is {name}")
+        """Name and address of this node, or of the one that leads. Raises Failure and Unavailable."""
+        if name is None:
+            if self.leader is None:
+                raise Unavailable("no server leads")
+            name = self.leader.name
+        for told, address in self.named():
+            if told == name:
+                return name, address
+        known = sorted({line.name for view in self.views for line in view.nodes})
+        if name in known:
+            raise Failure(UNREACHED, f"{name} does not answer")
+        raise Failure(REFUSED, f"there is no node {name!r}; there are: {', '.join(known)}")
 
 
 def _leadership(view: ServerView) -> tuple[bool, int]:
@@ -47,29 +81,49 @@ def _leadership(view: ServerView) -> tuple[bool, int]:
     return (False, 0) if line is None else (line.role == "LEADER", line.term or 0)
 
 
-def steer(given: Sequence[str], timeout: float, act: Callable[[Client, Servers], str]) -> int:
-    """Let `act` give a command to the cluster these servers belong to, and print what it says; returns the exit code.
-
-    `timeout` in seconds, for finding the leader and for its answer together.
-    """
+def find(given: Sequence[str], timeout: float) -> Servers:
+    """The servers of the cluster the given ones belong to; raises Unavailable when none answers."""
     views, count = ask(given, min(ASK_S, timeout))
     servers = Servers(of_one_cluster(views, count))
     if not servers.views:
-        return _fail(UNREACHABLE, "; ".join(str(view.error) for view in views))
-    with Client(servers.addresses, timeout=timeout) as client:
-        try:
-            print(act(client, servers))
-        except OutcomeUnknown as error:
-            return _fail(UNREACHABLE, f"nobody knows whether it was done; see `pqctl cluster status`: {error}")
-        except Unavailable as error:
-            return _fail(UNREACHABLE, str(error))
-        except BadArguments:
-            raise
-        except NotExecuted as refusal:
-            return _fail(REFUSED, f"refused: {refusal}")
+        raise Unavailable("; ".join(str(view.error) for view in views))
+    return servers
+
+
+@contextmanager
+def cluster_of(
+    call: Call, *, serving: bool = False, connections: int = 1
+) -> Iterator[tuple[Client, Servers]]:
+    """A client that knows all servers that answer.
+
+    `serving`: the command is for the jobs, so that it is no use to wait while the service is switched offline.
+    `connections`: how many calls there will be at a time.
+    """
+    servers = find(call.servers, call.timeout)
+    if serving and servers.leader is not None and servers.leader.online is False:
+        name = servers.leader.name
+        raise Failure(
+            UNREACHED, f"{name} leads and is switched offline: `pqctl cluster online`, or `pqctl node online {name}`"
+        )
+    with Client(
+        servers.addresses, timeout=call.timeout, server_timeout=call.timeout, idle_connections_max=connections
+    ) as client:
+        yield client, servers
+
+
+@contextmanager
+def reading(call: Call) -> Iterator[tuple[Client, str]]:
+    """A client, and the server to ask what is there: the leader, else one that answers; people are told so."""
+    with cluster_of(call) as (client, servers):
+        if servers.leader is None:
+            print("no server leads: this is what another one knows", file=sys.stderr)
+        yield client, servers.addresses[0]
+
+
+def write_snapshot(call: Call, name: str | None) -> int:
+    """Let this node, or the leader, write a snapshot to its disk; prints what came of it."""
+    with cluster_of(call) as (client, servers):
+        node, address = servers.find(name)
+        applied = client.cluster_snapshot(address)
+    call.answer(f"{node} wrote a snapshot, position {applied} in the log", {"name": node, "applied": applied})
     return DONE
-
-
-def _fail(code: int, why: str) -> int:
-    print(why, file=sys.stderr)
-    return code

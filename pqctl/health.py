@@ -104,12 +104,12 @@ def assess(views: list[ServerView], given: int) -> Health:
         nodes = [_down(None, view.server, view.server) for view in views]
         missing = frozenset(node.name for node in nodes)
         return Health(None, nodes, frozenset(), missing, [str(view.error) for view in views if view.error])
-    leaders = [view for view in own if _leads(view)]
+    leaders = [view for view in own if serves(view)]
     main = max(leaders or own, key=_news)
     told = {line.name: view for view in own if (line := own_line(view))}
     nodes = [_told(told[line.name], main) if line.name in told else _down(line.id, line.name, line.client)
              for line in main.nodes]
-    cut_off = {line.name for line in main.nodes if leaders and line.name in told and not _in_contact(line)}
+    cut_off = {line.name for line in main.nodes if leaders and line.name in told and not in_contact(line)}
     learners = frozenset(node.name for line, node in zip(main.nodes, nodes, strict=True) if _learns(line, node))
     silent = sorted(learners - told.keys())
     return Health(
@@ -137,7 +137,7 @@ def _notes(views: list[ServerView], own: list[ServerView], main: ServerView, cut
     ]
 
 
-def _in_contact(line: NodeStatus) -> bool:
+def in_contact(line: NodeStatus) -> bool:
     return line.role != "DOWN" and line.term is not None
 
 
@@ -146,12 +146,16 @@ def _learns(seen: NodeStatus, told: NodeStatus) -> bool:
     return "LEARNER" in (seen.role, told.role if seen.role == "DOWN" else "")
 
 
-def _leads(view: ServerView) -> bool:
-    """Does this view come from a serving leader? Its INTERCONNECT number is then its own id and the smallest."""
+def serves(view: ServerView) -> bool:
+    """Does this view come from a serving leader? Its INTERCONNECT number is then its own id and the smallest.
+
+    In the first moments after CLUSTER OFFLINE the number is still the old one, its own line tells better.
+    """
     line = own_line(view)
     return (
         line is not None
         and line.role == "LEADER"
+        and line.online is not False
         and line.id == view.id
         and line.id == min(node.id for node in view.nodes if node.id is not None)
     )

@@ -1,0 +1,166 @@
+"""What all commands have in common: the options --servers, --json and --timeout, and how they answer and fail."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+
+import click
+
+from pqctl import exits
+from pqctl.settings import find_servers
+from pqctl.text import one_line
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from pqctl.failures import Failure
+
+P = ParamSpec("P")
+
+
+class Seconds(click.FloatRange):
+    """A number in a range. click lets NaN pass, which is in none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number; raises click.BadParameter."""
+        number = super().convert(value, param, ctx)
+        if number != number:
+            self.fail(f"{value} is not a number.", param, ctx)
+        return number
+
+
+SERVERS_HELP = "Servers of the cluster; one that answers is enough, the others are found."
+
+
+class Call:
+    """One call of a command."""
+
+    def __init__(self, servers: str | None, as_json: bool, timeout: float) -> None:
+        self.as_json = as_json
+        self.timeout = timeout      # seconds
+        self._option = servers
+
+    @functools.cached_property
+    def servers(self) -> list[str]:
+        """The servers given; raises click.UsageError."""
+        from sockpq import BadArguments, Client
+
+        servers, origin = find_servers(self._option)
+        try:
+            Client(servers).close()     # connects to nothing: it only looks at the addresses
+        except BadArguments as error:
+            raise click.UsageError(f"{origin}: {error}") from error
+        return servers
+
+    def answer(self, sentence: str, told: Mapping[str, object]) -> None:
+        """Print the result: `sentence` for people or `told` as one JSON object for programs."""
+        self.print(json.dumps(told, indent=2) if self.as_json else sentence)
+
+    def answer_nothing(self, sentence: str, told: Mapping[str, object]) -> None:
+        """There is no result: people read so on the standard error."""
+        if self.as_json:
+            self.answer(sentence, told)
+        else:
+            print(sentence, file=sys.stderr)
+
+    def print(self, text: str) -> None:
+        """One text to the standard output."""
+        with _output():
+            sys.stdout.write(f"{text}\n")
+            sys.stdout.flush()
+
+    def print_rich(self, picture: RenderableType) -> None:
+        """A table, or what else rich makes."""
+        from pqctl.table import console
+
+        with _output():
+            console().print(picture)
+            sys.stdout.flush()
+
+    def write(self, data: bytes) -> None:
+        """Bytes to the standard output, as they are."""
+        with _output():
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+
+    def fail(self, failure: Failure) -> int:
+        """Say what went wrong; returns the exit code. With --json an object goes to the standard output as well."""
+        from pqctl.failures import KINDS
+
+        message = one_line(str(failure))
+        if self.as_json:
+            self.print(json.dumps({"error": KINDS[failure.code], "message": message}, indent=2))
+        print(message, file=sys.stderr)
+        return failure.code
+
+
+def command(
+    group: click.Group | None, name: str | None = None, *, timeout: float = 30.0, epilog: str = exits.STEERING
+) -> Callable[[Callable[Concatenate[Call, P], int]], click.Command]:
+    """Make a function a command, of `group` if one is given; it gets a Call first and returns the exit code.
+
+    `timeout`: the default of --timeout in seconds.
+    """
+    def decorate(function: Callable[Concatenate[Call, P], int]) -> click.Command:
+        @functools.wraps(function)
+        def run(servers: str | None, as_json: bool, timeout: float, *args: P.args, **kwargs: P.kwargs) -> int:
+            parent = click.get_current_context().obj
+            call = Call(parent if servers is None else servers, as_json, timeout)
+            try:
+                return function(call, *args, **kwargs)
+            except click.UsageError as error:
+                error.ctx = error.ctx or click.get_current_context()
+                raise
+            except Exception as error:
+                from pqctl.failures import as_failure
+
+                failure = as_failure(error)
+                if failure is None:
+                    raise
+                if failure.code == exits.USAGE_ERROR:
+                    raise click.UsageError(str(failure), click.get_current_context()) from error
+                return call.fail(failure)
+
+        make = click.command if group is None else group.command
+        made = make(name, epilog=epilog)(run)
+        made.params += _options(timeout)
+        return made
+
+    return decorate
+
+
+def _options(timeout: float) -> list[click.Parameter]:
+    """What every command has; the last ones on its help page."""
+    return [
+        click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object."),
+        click.Option(
+            ["--timeout"], default=timeout, show_default=True, type=Seconds(0.05, 3600), metavar="SECONDS",
+            help="How long to look for servers and to wait for their answers.",
+        ),
+        click.Option(["--servers"], metavar="HOST:PORT,...", help="As `pqctl --servers`."),
+    ]
+
+
+@contextlib.contextmanager
+def _output() -> Iterator[None]:
+    """What to do when the standard output takes no more: end without a word if its reader has gone, else complain."""
+    try:
+        yield
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())      # what is left is written at the end
+        if isinstance(error, BrokenPipeError):
+            sys.exit(exits.PIPE_CLOSED)
+        from pqctl.failures import Failure
+
+        raise Failure(exits.FILE_ERROR, f"cannot write the output: {error.strerror}") from error
+
+
+def group(name: str, **more: Any) -> Callable[[Callable[[], None]], click.Group]:
+    """A group of commands; without one of them it is wrong usage, not a request for help."""
+    return click.group(name, no_args_is_help=False, **more)

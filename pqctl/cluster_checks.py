@@ -1,0 +1,105 @@
+"""What `pqctl doctor` can learn from the servers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sockpq import ServerView
+
+from pqctl.checks import FAIL, OK, WARN, Check
+from pqctl.health import Health, ask, assess, in_contact, of_one_cluster, own_line
+from pqctl.text import counted
+
+
+def look(servers: Sequence[str], timeout: float) -> list[Check]:
+    """All checks, in an order in which the first failure is likely to explain the others."""
+    views, given = ask(servers, timeout)
+    own = of_one_cluster(views, given)
+    health = assess(views, given)
+    checks = [servers_answer(views[:given], own), leader(health)]
+    if own:
+        checks += [members(health), peers(own), versions(health), switched_off(health)]
+    return checks
+
+
+def servers_answer(views: Sequence[ServerView], own: Sequence[ServerView]) -> Check:
+    """Does every server that was given answer, and for the same cluster?"""
+    silent = [str(view.error) for view in views if view.error is not None]
+    if silent:
+        state = FAIL if len(silent) == len(views) else WARN
+        return Check(state, "servers", "; ".join(silent), "start them, or correct the list of servers")
+    foreign = [view.server for view in views if view not in own]
+    if foreign:
+        return Check(FAIL, "servers", f"{', '.join(foreign)} belong to another cluster", "correct the list of servers")
+    return Check(OK, "servers", f"{'all ' if len(views) > 1 else ''}{len(views)} given answer")
+
+
+def leader(health: Health) -> Check:
+    """Does one serve?"""
+    if health.leader is not None:
+        return Check(OK, "leader", f"{health.leader.name} leads and serves, term {health.leader.term}")
+    if health.switched_off:
+        return Check(FAIL, "leader", "the service is switched offline", "pqctl cluster online")
+    if health.up < health.majority:
+        why = f"only {health.up} of {health.voters} nodes answer, {health.majority} are needed"
+        return Check(FAIL, "leader", f"nobody serves, {why}", "start nodes until there is a majority")
+    return Check(FAIL, "leader", "nobody serves, though a majority answers",
+                 "look again in some seconds, then at the network between the nodes and at their logs")
+
+
+def members(health: Health) -> Check:
+    """Is everybody there, and how many may be lost?"""
+    missing = sorted(health.missing)
+    if missing:
+        return Check(FAIL if not health.serving else WARN, "members", f"{', '.join(missing)} missing; {_spare(health)}",
+                     "start them, or look at the network")
+    if health.learners:
+        return Check(WARN, "members", f"{', '.join(sorted(health.learners))} has not caught up yet", "wait for it")
+    if health.voters == 1:
+        return Check(WARN, "members", "there is one node: its disk is the only copy", "add two more nodes")
+    if health.voters % 2 == 0:
+        return Check(WARN, "members", f"{health.voters} nodes survive no more losses than {health.voters - 1}",
+                     "add one, or remove one")
+    return Check(OK, "members", f"{counted(health.voters, 'node')} up; {_spare(health)}")
+
+
+def _spare(health: Health) -> str:
+    return f"can lose {health.can_lose or 'no'} more"
+
+
+def peers(own: Sequence[ServerView]) -> Check:
+    """Is every node in contact with every other one, as it sees it itself?"""
+    blind = []
+    for view in own:
+        me = own_line(view)
+        if me is None:
+            continue
+        unseen = sorted(line.name for line in view.nodes if line.name != me.name and not in_contact(line))
+        if unseen:
+            blind.append(f"{me.name} does not see {', '.join(unseen)}")
+    if blind:
+        return Check(WARN, "peers", "; ".join(sorted(blind)),
+                     "are they up? if so, look at the network and at the peer addresses")
+    return Check(OK, "peers", "every node that answers sees every other one")
+
+
+def versions(health: Health) -> Check:
+    """Is it the same program everywhere?"""
+    found: dict[str, list[str]] = {}
+    for node in health.nodes:
+        if node.version is not None:
+            found.setdefault(node.version, []).append(node.name)
+    if len(found) > 1:
+        told = "; ".join(f"{', '.join(names)} run {version}" for version, names in sorted(found.items()))
+        return Check(WARN, "versions", told, "finish the upgrade")
+    return Check(OK, "versions", f"all run {next(iter(found), '?')}")
+
+
+def switched_off(health: Health) -> Check:
+    """Was a node switched offline and forgotten?"""
+    off = [node.name for node in health.nodes if node.online is False]
+    if off and not health.switched_off:
+        return Check(WARN, "online", f"{', '.join(off)} switched offline", f"pqctl node online {off[0]}")
+    if off:
+        return Check(FAIL, "online", "the whole service is switched offline", "pqctl cluster online")
+    return Check(OK, "online", "no node is switched offline")

@@ -1,0 +1,28 @@
+"""`pqctl bench`: how fast is this cluster, seen from here?"""
+
+from __future__ import annotations
+
+import click
+
+from pqctl import exits
+from pqctl.call import Call, Seconds, command
+
+
+@command(None, "bench", timeout=10.0, epilog=exits.epilog(
+    refused="some calls failed, or jobs were left behind", unreached="no server serves, or none answers", unknown=""))
+@click.option("--seconds", type=Seconds(0.1, 600), default=3.0, show_default=True, metavar="SECONDS",
+              help="How long each of the three parts runs.")
+@click.option("--connections", type=click.IntRange(1, 256), default=8, show_default=True, metavar="N",
+              help="Threads, each with one call at a time.")
+@click.option("--size", type=click.IntRange(0, 8 << 20), default=100, show_default=True, metavar="BYTES",
+              help="Length of a job's body.")
+def bench(call: Call, seconds: float, connections: int, size: int) -> int:
+    """Measure a running cluster: put, get + done, and both together.
+
+    In a queue of its own with a random name, which is drained afterwards. Other work on the cluster disturbs the
+    figures and is disturbed. This client is Python and is measured too: beyond some thousand calls a second it is what
+    is slow, so that the rates are what one such process gets and not what the cluster can do.
+    """
+    from pqctl import load
+
+    return load.show(call, seconds, connections, size)

@@ -1,0 +1,135 @@
+"""`pqctl cluster ..`: who belongs to it, who leads, whether it serves."""
+
+from __future__ import annotations
+
+import click
+
+from pqctl import exits
+from pqctl.call import Call, Seconds, command, group
+
+
+@group("cluster")
+def cluster() -> None:
+    """The cluster as a whole."""
+
+
+@command(cluster, timeout=0.6, epilog=exits.HEALTH)
+@click.option("--watch", is_flag=True, help="Again and again, until it is interrupted; with --json one object a line.")
+@click.option("--interval", default=1.0, show_default=True, type=Seconds(0.1, 3600), metavar="SECONDS",
+              help="The pause between two looks of --watch.")
+def status(call: Call, watch: bool, interval: float) -> int:
+    """Show every node, whether the cluster serves, and how many nodes it can lose.
+
+    DOWN means that the node does not answer at the address clients dial within --timeout.
+    """
+    from pqctl import status as view
+
+    return view.watch(call, interval) if watch else view.show(call)
+
+
+@command(cluster, timeout=5.0, epilog=exits.epilog(
+    done="a leader, and it serves", refused="a leader, but it is switched offline", unreached="nobody leads",
+    unknown=""))
+def leader(call: Call) -> int:
+    """Show who leads."""
+    from pqctl.steering import find
+
+    servers = find(call.servers, call.timeout)
+    name, address = servers.find(None)
+    line = servers.leader
+    assert line is not None
+    told = {"id": line.id, "name": name, "client": line.client or address, "serving": servers.serving}
+    off = "" if servers.serving else "  (it is switched offline)"
+    call.answer(f"{name}  {told['client']}{off}", told)
+    return exits.DONE if servers.serving else exits.REFUSED
+
+
+@command(cluster, "hash", timeout=5.0, epilog=exits.epilog(
+    done="equal", refused="DIFFERENT at the same position: call for help", unreached="not all could be compared",
+    unknown=""))
+def hash_(call: Call) -> int:
+    """Compare what the nodes have executed, by its hash at the same position in the log.
+
+    Under load nodes seldom say where they are at the same position; this goes on asking for --timeout. They compare
+    themselves all the time as well, and one that differs from the majority stops.
+    """
+    from pqctl import hashes
+
+    return hashes.show(call)
+
+
+@command(cluster)
+@click.argument("name")
+@click.argument("peer_address")
+@click.argument("client_address")
+def add(call: Call, name: str, peer_address: str, client_address: str) -> int:
+    """Add a node that runs: PEER_ADDRESS for the other nodes, CLIENT_ADDRESS for clients, HOST:PORT both.
+
+    It counts when it has caught up; `pqctl cluster status` shows it as LEARNER until then.
+    """
+    from pqctl.steering import cluster_of
+
+    with cluster_of(call) as (client, _):
+        server_id = client.cluster_add(name, peer_address, client_address)
+    sentence = f"{name} was added with server id {server_id}; it counts when it has caught up"
+    call.answer(sentence, {"name": name, "id": server_id})
+    return exits.DONE
+
+
+@command(cluster)
+@click.argument("name")
+def remove(call: Call, name: str) -> int:
+    """Remove a node. It may be stopped afterwards."""
+    from pqctl.steering import cluster_of
+
+    with cluster_of(call) as (client, _):
+        client.cluster_remove(name)
+    call.answer(f"{name} was removed", {"name": name})
+    return exits.DONE
+
+
+@command(cluster)
+@click.argument("name", required=False)
+def transfer(call: Call, name: str | None) -> int:
+    """Hand leadership to NAME, or to the node that is best prepared."""
+    from pqctl.steering import cluster_of
+
+    with cluster_of(call) as (client, servers):
+        new = client.cluster_transfer(name)
+    leads = servers.name(new.id)
+    call.answer(f"{leads} leads", {"id": new.id, "name": leads, "client": new.client})
+    return exits.DONE
+
+
+@command(cluster)
+def offline(call: Call) -> int:
+    """Switch the whole service off for clients, whoever leads, until `pqctl cluster online`."""
+    from pqctl.steering import cluster_of
+
+    with cluster_of(call) as (client, _):
+        client.cluster_offline()
+    call.answer("the service is switched offline", {"online": False})
+    return exits.DONE
+
+
+@command(cluster)
+def online(call: Call) -> int:
+    """Switch the service on again after `pqctl cluster offline`."""
+    from pqctl.steering import cluster_of
+
+    with cluster_of(call) as (client, _):
+        client.cluster_online()
+    call.answer("the service is switched online", {"online": True})
+    return exits.DONE
+
+
+@command(cluster)
+@click.argument("name", required=False)
+def snapshot(call: Call, name: str | None) -> int:
+    """Let NAME, or the leader, write its state to its disk and delete the log before it.
+
+    (`pqctl snapshot save` fetches the state into a file here.)
+    """
+    from pqctl.steering import write_snapshot
+
+    return write_snapshot(call, name)

@@ -1,0 +1,23 @@
+"""`pqctl doctor`: is anything wrong, and what is to be done?"""
+
+from __future__ import annotations
+
+import click
+
+from pqctl import exits
+from pqctl.call import Call, command
+
+
+@command(None, "doctor", timeout=2.0, epilog=exits.epilog(
+    done="all is well", refused="at least one WARN", unreached="at least one FAIL", unknown=""))
+@click.option("--data-dir", metavar="DIR", help="The data directory of the node on this machine: measures its disk and "
+                                                "looks at its process. A small file is written there for a second.")
+def doctor(call: Call, data_dir: str | None) -> int:
+    """Check the cluster, and with --data-dir this machine; one line for each check.
+
+    Run it on each node with --data-dir, as the node's user or as root. Clocks are not compared, because the servers do
+    not tell them: a node whose clock is far ahead says so in its log.
+    """
+    from pqctl import diagnosis
+
+    return diagnosis.show(call, data_dir)

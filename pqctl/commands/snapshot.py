@@ -1,0 +1,41 @@
+"""`pqctl snapshot ..`: the whole state into a file, and back."""
+
+from __future__ import annotations
+
+import click
+
+from pqctl import exits
+from pqctl.call import Call, command, group
+
+
+@group("snapshot")
+def snapshot() -> None:
+    """The whole state, out and in."""
+
+
+@command(snapshot, timeout=600.0, epilog=exits.epilog(unknown=""))
+@click.argument("file")
+@click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
+@click.option("--node", metavar="NAME", help="Ask this node, which may be a moment behind, instead of the leader. "
+                                             "The way when no majority is left.")
+def save(call: Call, file: str, force: bool, node: str | None) -> int:
+    """Save all queues with all jobs into FILE, as they are at one moment.
+
+    FILE appears when it is complete and on disk. It is held in memory on the way.
+    """
+    from pqctl import snapshots
+
+    return snapshots.save(call, file, force, node)
+
+
+@command(snapshot, timeout=600.0)
+@click.argument("file")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def restore(call: Call, file: str, yes: bool) -> int:
+    """Replace everything in the cluster by what was saved in FILE.
+
+    All jobs there are now are gone then. The members of the cluster stay. What is no snapshot changes nothing.
+    """
+    from pqctl import snapshots
+
+    return snapshots.restore(call, file, yes)

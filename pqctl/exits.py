@@ -1,0 +1,40 @@
+"""Exit codes. Each has one meaning for all commands, but for those whose result is a judgement: they say so."""
+
+from __future__ import annotations
+
+DONE = 0
+REFUSED = 1             # the cluster answered, and did not do it
+UNREACHED = 2           # nobody serves, or nobody answers: surely not done
+UNKNOWN = 3             # sent, and the answer was lost
+USAGE_ERROR = 64        # sysexits.h EX_USAGE; click's own 2 has another meaning here
+BUG = 70                # EX_SOFTWARE
+FILE_ERROR = 74         # EX_IOERR
+INTERRUPTED = 130       # as a shell tells it of SIGINT
+PIPE_CLOSED = 141       # and of SIGPIPE
+
+_COMMON = {
+    UNREACHED: "no server serves, or none answers: surely not done",
+    UNKNOWN: "the answer was lost: nobody knows whether it was done",
+    USAGE_ERROR: "wrong usage: arguments, files or configuration",
+    FILE_ERROR: "a file could not be read or written",
+    INTERRUPTED: "interrupted",
+}
+
+
+def epilog(done: str = "done", refused: str = "refused; the message has the servers' words", **others: str) -> str:
+    """The end of a help page. `others` replace what `unreached` and `unknown` usually mean; "" leaves one out."""
+    texts = {DONE: done, REFUSED: refused, **_COMMON}
+    texts[UNREACHED] = others.get("unreached", texts[UNREACHED])
+    texts[UNKNOWN] = others.get("unknown", texts[UNKNOWN])
+    lines = [f"  {code:<4} {text}" for code, text in texts.items() if text]
+    return "\b\n" + "\n".join(["Exit codes:", *lines])      # \b: click leaves the lines as they are
+
+
+STEERING = epilog()
+READING = epilog(done="answered", unreached="no server answers, or none serves", unknown="")
+HEALTH = epilog(
+    done="healthy",
+    refused="degraded, but serving",
+    unreached="not serving",
+    unknown="",
+)

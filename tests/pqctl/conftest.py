@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from bench.cluster import LocalCluster
+from pqctl import settings
+from tests.client.fake_server import FakeCluster
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Nothing of the machine the tests run on may tell which cluster is meant."""
+    empty = tmp_path_factory.mktemp("home")
+    monkeypatch.delenv(settings.VARIABLE, raising=False)
+    monkeypatch.setenv("HOME", str(empty))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(empty / "config"))
+    monkeypatch.setattr(settings, "SYSTEM_FILE", empty / "sockpq.toml")
+
+
+@pytest.fixture
+def cluster() -> Iterator[FakeCluster]:
+    with FakeCluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[LocalCluster]:
+    """Three real nodes the tests of a file share; each test leaves them running, with empty queues."""
+    with LocalCluster(3) as nodes:
+        nodes.wait_until_level()
+        yield nodes

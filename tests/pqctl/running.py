@@ -1,0 +1,98 @@
+"""Ways to run pqctl."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pqctl.main import main
+
+PROGRAM = Path(sys.executable).parent / "pqctl"
+PATIENCE_S = 30.0
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """In this process: exit code, output, errors."""
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    captured = capsys.readouterr()
+    assert isinstance(end.value.code, int)
+    return end.value.code, captured.out, captured.err
+
+
+def ask(capsys: pytest.CaptureFixture[str], servers: Sequence[str], *arguments: str) -> tuple[int, Any]:
+    """Exit code and what --json tells."""
+    code, out, _ = run(capsys, "--servers", ",".join(servers), *arguments, "--json")
+    return code, json.loads(out)
+
+
+def execute(servers: Sequence[str], *arguments: str | bytes, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """As a process, with `data` for its standard input."""
+    return subprocess.run(
+        [PROGRAM, *arguments], input=data, capture_output=True, timeout=PATIENCE_S,
+        env={**os.environ, "SOCKPQ_SERVERS": ",".join(servers)},
+    )
+
+
+class Terminal:
+    """A process at a terminal of its own."""
+
+    def __init__(self, servers: Sequence[str], *arguments: str, columns: int = 80) -> None:
+        self._master, slave = pty.openpty()
+        termios.tcsetwinsize(slave, (24, columns))
+        self._process = subprocess.Popen(
+            [PROGRAM, *arguments], stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+            env={**_without_size(), "SOCKPQ_SERVERS": ",".join(servers), "TERM": "xterm"},
+        )
+        os.close(slave)
+        self.text = ""
+
+    def wait_for(self, what: str) -> None:
+        """Read until this has been written."""
+        until = time.monotonic() + PATIENCE_S
+        while what not in self.text:
+            assert time.monotonic() < until, f"{what!r} does not come: {self.text!r}"
+            assert self._read(), f"it ended without {what!r}: {self.text!r}"
+
+    def type(self, keys: str) -> None:
+        """As if at its keyboard."""
+        os.write(self._master, keys.encode())
+
+    def signal(self, number: int) -> None:
+        """To the process."""
+        self._process.send_signal(number)
+
+    def end(self) -> int:
+        """Read the rest; the exit code."""
+        try:
+            while self._read():
+                pass
+            return self._process.wait(PATIENCE_S)
+        finally:
+            self._process.kill()
+            self._process.wait()
+            os.close(self._master)
+
+    def _read(self) -> bool:
+        ready, _, _ = select.select([self._master], [], [], PATIENCE_S)
+        try:
+            data = os.read(self._master, 65536) if ready else b""
+        except OSError:             # EIO: nobody has the other end any more
+            data = b""
+        self.text += data.decode()
+        return bool(data)
+
+
+def _without_size() -> dict[str, str]:
+    return {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES", "NO_COLOR")}

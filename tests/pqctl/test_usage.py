@@ -1,0 +1,207 @@
+"""Help pages, bad input, and what is the same for all commands."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from pqctl import settings
+from pqctl.main import pqctl
+from tests.client.fake_server import FakeCluster
+from tests.pqctl.running import PROGRAM, run
+
+NAMES = {
+    "cluster": ["add", "hash", "leader", "offline", "online", "remove", "snapshot", "status", "transfer"],
+    "node": ["offline", "online", "shutdown", "snapshot"],
+    "queue": ["list", "stat"],
+    "job": ["done", "get", "later", "put", "running"],
+    "snapshot": ["restore", "save"],
+    "bench": None,
+    "doctor": None,
+}
+
+
+def leaves(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command below `group`, and where it is."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        found = group.get_command(context, name)
+        assert found is not None
+        if isinstance(found, click.Group):
+            yield from leaves(found, (*path, name))
+        else:
+            yield (*path, name), found
+
+
+LEAVES = dict(leaves(pqctl))
+NEEDED = {                      # arguments with which each command is complete
+    ("cluster", "add"): ["n4", "a:1", "a:2"],
+    ("cluster", "remove"): ["n1"],
+    ("node", "offline"): ["n1"], ("node", "online"): ["n1"], ("node", "snapshot"): ["n1"],
+    ("node", "shutdown"): ["n1", "--yes"],
+    ("job", "put"): ["q", "body"], ("job", "done"): ["1"], ("job", "later"): ["1"],
+    ("snapshot", "save"): ["/dev/null/x"], ("snapshot", "restore"): [__file__, "--yes"],
+}
+
+
+def test_the_commands() -> None:
+    expected = [(group, name) for group, names in NAMES.items() for name in names or []]
+    assert sorted(LEAVES) == sorted([*expected, ("bench",), ("doctor",)])
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+def test_each_help_page_tells_json_and_the_exit_codes_and_fits_80_columns(
+    path: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = run(capsys, *path, "--help")
+    assert code == 0
+    assert "--json" in out
+    codes = [line.split()[0] for line in out.partition("Exit codes:")[2].splitlines() if line.strip()]
+    assert codes[:3] == ["0", "1", "2"]
+    assert "64" in codes
+    assert max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+def test_each_command_needs_servers(path: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    if path == ("snapshot", "save"):
+        return                  # complains of its file first
+    code, out, err = run(capsys, *path, *NEEDED.get(path, []))
+    assert (code, out) == (64, "")
+    assert "which cluster?" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+def test_each_command_takes_servers_before_and_after_its_name(
+    path: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for arguments in (["--servers", "a:b", *path], [*path, "--servers", "a:b"]):
+        code, out, err = run(capsys, *arguments, *NEEDED.get(path, []))
+        assert (code, out) == (64, "")
+        if path != ("snapshot", "save"):
+            assert "--servers: not a port: 'b'" in err
+
+
+ADD = ("cluster", "add")
+BAD = [
+    (), ("--servers",), ("nonsense",), ("cluster",), ("cluster", "stattus"), ("--jsno",),
+    ("cluster", "status", "--timeout", "0"), ("cluster", "status", "--timeout", "x"),
+    ("cluster", "leader", "--timeout", "nan"), ("cluster", "status", "--jsno"),
+    ("cluster", "status", "x"), ("cluster", "status", "--watch", "--interval", "0"), ("cluster", "status", "--json=1"),
+    ("cluster", "leader", "n1"), ("cluster", "hash", "n1"),
+    ADD, (*ADD, "n4"), (*ADD, "n4", "a:1"), (*ADD, "n4", "a", "a:1"), (*ADD, "n4", "a:1", "a:0"),
+    (*ADD, "n 4", "a:1", "a:2"), (*ADD, "n4", "a:1", "a:2", "x"), (*ADD, "\udcff", "a:1", "a:2"),
+    ("cluster", "remove"), ("cluster", "remove", "n1", "n2"), ("cluster", "remove", "n1\r\nQUIT"),
+    ("cluster", "remove", "n1", "--force"), ("cluster", "transfer", "a", "b"), ("cluster", "transfer", "*"),
+    ("cluster", "offline", "n1"), ("cluster", "online", "n1"), ("cluster", "snapshot", "a", "b"),
+    ("node",), ("node", "offline"), ("node", "online"), ("node", "shutdown"), ("node", "shutdown", "n1"),
+    ("node", "snapshot"), ("node", "snapshot", "a", "b"),
+    ("queue", "stat", "a", "b"), ("queue", "stat", "no such"), ("queue", "stat", ""), ("queue", "list", "a b"),
+    ("queue", "stat", "a\nb\x1b[31m"),
+    ("job", "put"), ("job", "put", "q", "a", "b"), ("job", "put", "q", "a", "--file", "x"),
+    ("job", "put", "q", "--file", "/nonexistent"), ("job", "put", "q", "--file", "/"),
+    ("job", "put", "q", "--file", ""),
+    ("job", "put", "q", "--file", "a\0b"), ("job", "put", "no such", "x"),
+    ("job", "put", "q", "x", "--priority", "high"),
+    ("job", "put", "q", "x", "--priority", str(2**63)), ("job", "put", "q", "x", "--item", "no such"),
+    ("job", "put", "q", "x", "--item", "i", "--new-item"), ("job", "put", "q", "-x"),
+    ("job", "get", "no such"), ("job", "get", "q", "--expire", "-1"), ("job", "get", "q", "--expire", "nan"),
+    ("job", "get", "q", "--expire", "1e99"), ("job", "get", "q", "--then", "never"), ("job", "get", "q", "--wait", "0"),
+    ("job", "get", "q", "--wait", "inf"),
+    ("job", "done"), ("job", "done", "x"), ("job", "done", "--", "-1"), ("job", "done", str(2**64)),
+    ("job", "later"), ("job", "later", "1.5"), ("job", "later", str(2**64)), ("job", "running", "q"),
+    ("snapshot", "save"), ("snapshot", "save", "/"), ("snapshot", "save", "/nonexistent/x"), ("snapshot", "save", ""),
+    ("snapshot", "save", "a\0b"), ("snapshot", "save", __file__),
+    ("snapshot", "restore"), ("snapshot", "restore", "/nonexistent", "--yes"), ("snapshot", "restore", "/", "--yes"),
+    ("snapshot", "restore", "/dev/zero", "--yes"), ("snapshot", "restore", __file__),
+    ("bench", "x"), ("bench", "--seconds", "0"), ("bench", "--seconds", "nan"), ("bench", "--connections", "0"),
+    ("bench", "--size", "-1"), ("bench", "--size", str(2**40)),
+    ("doctor", "x"), ("doctor", "--data-dir", "/nonexistent"), ("doctor", "--data-dir", __file__),
+    ("doctor", "--data-dir", "a\0b"),
+]
+
+
+@pytest.mark.parametrize("arguments", BAD, ids=lambda arguments: ascii(" ".join(arguments)))
+def test_bad_input_is_one_line_and_exit_code_64(
+    arguments: tuple[str, ...], cluster: FakeCluster, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SOCKPQ_SERVERS", cluster.addresses[0])
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (64, "")
+    assert err.startswith("Error: ")
+    assert err.endswith(" --help`)\n")
+    assert err[:-1].isprintable()
+    assert cluster.executed == []
+
+
+@pytest.mark.parametrize("servers", ["a:b", "a:0", "a:70000", "[::1", "a b:1", "::1:1", ":1"])
+def test_the_place_of_a_wrong_address_is_told(
+    servers: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, _, err = run(capsys, "--servers", servers, "cluster", "status")
+    assert (code, err.startswith("Error: --servers: ")) == (64, True)
+    monkeypatch.setenv("SOCKPQ_SERVERS", servers)
+    assert run(capsys, "cluster", "status")[2].startswith("Error: SOCKPQ_SERVERS: ")
+    monkeypatch.delenv("SOCKPQ_SERVERS")
+    settings.user_file().parent.mkdir(parents=True)
+    settings.user_file().write_text(f'servers = ["{servers}"]')
+    assert run(capsys, "cluster", "status")[2].startswith(f"Error: {settings.user_file()}: ")
+
+
+def test_the_servers_can_come_from_a_file(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    settings.user_file().parent.mkdir(parents=True)
+    settings.user_file().write_text(f'servers = ["{cluster.addresses[1]}"]')
+    assert run(capsys, "cluster", "leader")[:2] == (0, f"n1  {cluster.addresses[0]}\n")
+
+
+def test_a_defect_is_not_taken_for_a_refusal(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pqctl.steering.find", lambda *_: 1 / 0)
+    code, out, err = run(capsys, "--servers", cluster.addresses[0], "cluster", "leader")
+    assert (code, out) == (70, "")
+    assert "ZeroDivisionError" in err
+
+
+def test_output_that_nobody_reads_ends_it_without_a_word(cluster: FakeCluster) -> None:
+    environment = {**os.environ, "SOCKPQ_SERVERS": cluster.addresses[0]}
+    read, write = os.pipe()
+    os.close(read)
+    ended = subprocess.run([PROGRAM, "cluster", "status", "--json"], stdout=write, stderr=subprocess.PIPE,
+                           env=environment)
+    os.close(write)
+    assert (ended.returncode, ended.stderr) == (141, b"")
+
+
+def test_output_that_cannot_be_written_is_told(cluster: FakeCluster) -> None:
+    environment = {**os.environ, "SOCKPQ_SERVERS": cluster.addresses[0]}
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run([PROGRAM, "cluster", "status"], stdout=full, stderr=subprocess.PIPE, env=environment)
+    assert (ended.returncode, ended.stderr) == (74, b"cannot write the output: No space left on device\n")
+
+
+@pytest.mark.parametrize(("words", "expected"), [
+    ("pqctl ", {"cluster", "node", "queue", "job", "snapshot", "bench", "doctor"}),
+    ("pqctl cluster ", set(NAMES["cluster"] or [])),
+    ("pqctl job get --th", {"--then"}),
+    ("pqctl job get --then ", {"later", "done"}),
+])
+def test_shell_completion(words: str, expected: set[str]) -> None:
+    environment = {**os.environ, "_PQCTL_COMPLETE": "bash_complete", "COMP_WORDS": words,
+                   "COMP_CWORD": str(len(words.split(" ")) - 1)}
+    told = subprocess.run([PROGRAM], env=environment, capture_output=True, text=True, check=True).stdout
+    assert {line.partition(",")[2] for line in told.split()} == expected
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_completion_script(shell: str) -> None:
+    environment = {**os.environ, "_PQCTL_COMPLETE": f"{shell}_source"}
+    ended = subprocess.run([PROGRAM], env=environment, capture_output=True, text=True, check=True)
+    assert "_PQCTL_COMPLETE" in ended.stdout

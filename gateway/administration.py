@@ -17,25 +17,25 @@ from gateway.pending import Fate, Outcome
 
 if TYPE_CHECKING:
     from cluster.api import Cluster
-    from gateway.session import Session
+    from gateway.conversation import Conversation
 
 log = logging.getLogger("sockpqd.gateway")
 
 
-def begin(session: Session, request: requests.Request) -> None:
+def begin(conversation: Conversation, request: requests.Command) -> None:
     """Start what `request` asks for; nothing behind it is executed before its answer."""
-    session.run(_answer(session, request))
+    conversation.run(_answer(conversation, request))
 
 
-async def _answer(session: Session, request: requests.Request) -> None:
-    hub = session.hub
+async def _answer(conversation: Conversation, request: requests.Command) -> None:
+    hub = conversation.hub
     work = asyncio.ensure_future(_decide(hub.cluster, request))
     hub.work.add(work)
     work.add_done_callback(hub.work.discard)
-    session.say(await asyncio.shield(work))
+    conversation.say(await asyncio.shield(work))
 
 
-async def _decide(cluster: Cluster, request: requests.Request) -> Outcome:
+async def _decide(cluster: Cluster, request: requests.Command) -> Outcome:
     try:
         return await WORK[type(request)](cluster, request)
     except NotLeader:

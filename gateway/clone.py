@@ -9,7 +9,7 @@ from core import CloneBegin, CloneChunk, CloneEnd, InvalidSnapshot, Operation, R
 from gateway.pending import Fate, Outcome
 
 if TYPE_CHECKING:
-    from gateway.session import Session
+    from gateway.conversation import Conversation
 
 
 class Clone:
@@ -18,9 +18,9 @@ class Clone:
     As soon as something failed the rest of the data is read and dropped; the answer comes after the last byte (A8).
     """
 
-    def __init__(self, session: Session, total_bytes: int) -> None:
+    def __init__(self, conversation: Conversation, total_bytes: int) -> None:
         self.outcome: Outcome | None = None
-        self._session = session
+        self._conversation = conversation
         self._number = secrets.randbits(63)
         self._open = 0                          # operations without an outcome
         self._complete = False                  # all data are here
@@ -57,7 +57,7 @@ class Clone:
 
     def _propose(self, operation: Operation) -> None:
         self._open += 1
-        self._session.hub.cluster.propose(operation, self)
+        self._conversation.hub.cluster.propose(operation, self)
 
     def _ended(self) -> None:
         self._open -= 1
@@ -67,4 +67,4 @@ class Clone:
         if self._complete and not self._open and self.outcome is None:
             self.outcome = self._failed or self._last
         if self.outcome is not None:
-            self._session.wake()
+            self._conversation.wake()

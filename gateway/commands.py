@@ -13,48 +13,48 @@ from gateway.streams import run_list, snapshot
 from gateway.waiters import Waiter
 
 if TYPE_CHECKING:
-    from gateway.session import Session
+    from gateway.conversation import Conversation
 
 
 # ---- operations
 
-def _put(session: Session, put: Put) -> None:
-    if _no_room(session):
+def _put(conversation: Conversation, put: Put) -> None:
+    if _no_room(conversation):
         return
-    session.propose(put)
-    waiters = session.hub.waiters
+    conversation.propose(put)
+    waiters = conversation.hub.waiters
     if len(waiters):
         waiters.follow(put)
 
 
-def _no_room(session: Session) -> bool:
+def _no_room(conversation: Conversation) -> bool:
     """Refuse to take a job that the disks have no room for (A62); 500 comes before 503."""
-    cluster = session.hub.cluster
+    cluster = conversation.hub.cluster
     if cluster.full and cluster.serving:
-        session.say(answers.BUSY)
+        conversation.say(answers.BUSY)
         return True
     return False
 
 
-def _operation(session: Session, operation: Get | Done | Later) -> None:
-    session.propose(operation)
+def _operation(conversation: Conversation, operation: Get | Done | Later) -> None:
+    conversation.propose(operation)
 
 
-def _blocking_get(session: Session, request: requests.BlockingGet) -> None:
-    waiter = Waiter(session, request.get, request.until_finished)
-    session.block(waiter)
-    session.hub.cluster.propose(request.get, waiter)
+def _blocking_get(conversation: Conversation, request: requests.BlockingGet) -> None:
+    waiter = Waiter(conversation, request.get, request.until_finished)
+    conversation.block(waiter)
+    conversation.hub.cluster.propose(request.get, waiter)
 
 
-def _put_wait(session: Session, request: requests.PutWait) -> None:
+def _put_wait(conversation: Conversation, request: requests.PutWait) -> None:
     """Two operations, back to back: the hand-out always stands directly behind its PUT (DECISIONS 3)."""
-    if _no_room(session):
+    if _no_room(conversation):
         return
-    waiter = Waiter(session, request.get)
-    slot = PutOfWait(session, waiter=waiter)
-    session.await_slot(slot)
-    session.block(waiter)
-    hub = session.hub
+    waiter = Waiter(conversation, request.get)
+    slot = PutOfWait(conversation, waiter=waiter)
+    conversation.await_slot(slot)
+    conversation.block(waiter)
+    hub = conversation.hub
     hub.cluster.propose(request.put, slot)
     hub.cluster.propose(request.get, waiter)
     if len(hub.waiters):
@@ -63,84 +63,84 @@ def _put_wait(session: Session, request: requests.PutWait) -> None:
 
 # ---- answers known at once
 
-def _refused(session: Session, request: requests.Refused) -> None:
-    session.say(request.answer)
+def _refused(conversation: Conversation, request: requests.Refused) -> None:
+    conversation.say(request.answer)
 
 
-def _caps(session: Session, request: requests.Caps) -> None:
-    session.say(answers.CAPS)
+def _caps(conversation: Conversation, request: requests.Caps) -> None:
+    conversation.say(answers.CAPS)
 
 
-def _ping(session: Session, request: requests.Ping) -> None:
-    session.say(answers.OK)
+def _ping(conversation: Conversation, request: requests.Ping) -> None:
+    conversation.say(answers.OK)
 
 
 # ---- this node and its applied state
 
-def _broken(session: Session, request: requests.Broken) -> None:
-    session.say_last(request.answer)
+def _broken(conversation: Conversation, request: requests.Broken) -> None:
+    conversation.say_last(request.answer)
 
 
-def _quit(session: Session, request: requests.Quit) -> None:
-    session.say_last(answers.GOODBYE)
+def _quit(conversation: Conversation, request: requests.Quit) -> None:
+    conversation.say_last(answers.GOODBYE)
 
 
-def _shutdown(session: Session, request: requests.Shutdown) -> None:
-    session.say_last(answers.SHUTTING_DOWN)
-    session.hub.shut_down(f"SHUTDOWN from {session.link.peer}")
+def _shutdown(conversation: Conversation, request: requests.Shutdown) -> None:
+    conversation.say_last(answers.SHUTTING_DOWN)
+    conversation.hub.shut_down(f"SHUTDOWN from {conversation.link.peer}")
 
 
-def _total(session: Session, request: requests.Total) -> None:
-    session.say(answers.total(session.hub.cluster.machine.total(request.queue)))
+def _total(conversation: Conversation, request: requests.Total) -> None:
+    conversation.say(answers.total(conversation.hub.cluster.machine.total(request.queue)))
 
 
-def _interconnect(session: Session, request: requests.Interconnect) -> None:
-    session.say(answers.number(session.hub.cluster.interconnect_id()))
+def _interconnect(conversation: Conversation, request: requests.Interconnect) -> None:
+    conversation.say(answers.number(conversation.hub.cluster.interconnect_id()))
 
 
-def _run_list(session: Session, request: requests.RunList) -> None:
-    session.run(run_list(session, request.with_data))
+def _run_list(conversation: Conversation, request: requests.RunList) -> None:
+    conversation.run(run_list(conversation, request.with_data))
 
 
-def _snapshot(session: Session, request: requests.Snapshot) -> None:
-    session.run(snapshot(session))
+def _snapshot(conversation: Conversation, request: requests.Snapshot) -> None:
+    conversation.run(snapshot(conversation))
 
 
-def _online(session: Session, request: requests.Online) -> None:
-    session.hub.cluster.go_online()
-    session.say(answers.SWITCHED_ONLINE)
+def _online(conversation: Conversation, request: requests.Online) -> None:
+    conversation.hub.cluster.go_online()
+    conversation.say(answers.SWITCHED_ONLINE)
 
 
-def _cluster_status(session: Session, request: requests.ClusterStatus) -> None:
-    cluster = session.hub.cluster
-    session.say(answers.cluster_status(cluster.status(), cluster.machine))
+def _cluster_status(conversation: Conversation, request: requests.ClusterStatus) -> None:
+    cluster = conversation.hub.cluster
+    conversation.say(answers.cluster_status(cluster.status(), cluster.machine))
 
 
-def _cluster_leader(session: Session, request: requests.ClusterLeader) -> None:
-    cluster = session.hub.cluster
+def _cluster_leader(conversation: Conversation, request: requests.ClusterLeader) -> None:
+    cluster = conversation.hub.cluster
     name = cluster.leader()
-    session.say(answers.cluster_leader(next((node for node in cluster.status() if node.name == name), None)))
+    conversation.say(answers.cluster_leader(next((node for node in cluster.status() if node.name == name), None)))
 
 
-def _cluster_hash(session: Session, request: requests.ClusterHash) -> None:
-    session.say(answers.cluster_hash(*session.hub.cluster.state_hash()))
+def _cluster_hash(conversation: Conversation, request: requests.ClusterHash) -> None:
+    conversation.say(answers.cluster_hash(*conversation.hub.cluster.state_hash()))
 
 
 # ---- CLONE
 
-def _clone_start(session: Session, request: requests.CloneStart) -> None:
-    session.clone = Clone(session, request.total_bytes)
-    session.await_slot(session.clone)
+def _clone_start(conversation: Conversation, request: requests.CloneStart) -> None:
+    conversation.clone = Clone(conversation, request.total_bytes)
+    conversation.await_slot(conversation.clone)
 
 
-def _clone_data(session: Session, request: requests.CloneData) -> None:
-    assert session.clone is not None
-    session.clone.add(request.data, request.last)
+def _clone_data(conversation: Conversation, request: requests.CloneData) -> None:
+    assert conversation.clone is not None
+    conversation.clone.add(request.data, request.last)
     if request.last:
-        session.clone = None
+        conversation.clone = None
 
 
-AT_ONCE: dict[type, Callable[[Session, Any], None]] = {
+AT_ONCE: dict[type, Callable[[Conversation, Any], None]] = {
     Put: _put,
     Get: _operation,
     Done: _operation,
@@ -153,7 +153,7 @@ AT_ONCE: dict[type, Callable[[Session, Any], None]] = {
     requests.CloneData: _clone_data,
 }
 
-ALONE: dict[type, Callable[[Session, Any], None]] = {
+ALONE: dict[type, Callable[[Conversation, Any], None]] = {
     requests.Broken: _broken,
     requests.Quit: _quit,
     requests.Shutdown: _shutdown,

@@ -1,4 +1,4 @@
-"""The asyncio shell of a session: it passes on what happens and decides nothing."""
+"""The asyncio shell of a conversation: it passes on what happens and decides nothing."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import socket
 from typing import cast
 
 from gateway.answers import BUSY
+from gateway.conversation import Conversation
 from gateway.hub import Hub
 from gateway.limits import (
     KEEPALIVE_IDLE_S,
@@ -16,14 +17,13 @@ from gateway.limits import (
     LINGER_S,
     OUTPUT_HIGH_WATER_BYTES,
 )
-from gateway.session import Session
 
 
 class Connection(asyncio.Protocol):
     """One client's TCP connection."""
 
     _transport: asyncio.Transport
-    _session: Session | None = None
+    _conversation: Conversation | None = None
     peer = ""
 
     def __init__(self, hub: Hub) -> None:
@@ -45,21 +45,21 @@ class Connection(asyncio.Protocol):
         _keep_alive(transport.get_extra_info("socket"))
         address = transport.get_extra_info("peername")
         self.peer = f"{address[0]}:{address[1]}" if address else "?"
-        self._session = Session(self._hub, self)
+        self._conversation = Conversation(self._hub, self)
         self._hub.connections.add(self)
 
     def data_received(self, data: bytes) -> None:
         """The client sent bytes."""
-        if self._session is not None:
-            self._session.receive(data)
+        if self._conversation is not None:
+            self._conversation.receive(data)
 
     def eof_received(self) -> bool:
         """The client sends no more; it may still read."""
         self._end_of_input = True
         if self._finishing is not None:
             self._transport.close()
-        elif self._session is not None:
-            self._session.end()
+        elif self._conversation is not None:
+            self._conversation.end()
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -68,24 +68,24 @@ class Connection(asyncio.Protocol):
         self._hub.connections.discard(self)
         if self._finishing is not None:
             self._finishing.cancel()
-        if self._session is not None:
-            self._session.lost()
-            self._session = None
+        if self._conversation is not None:
+            self._conversation.lost()
+            self._conversation = None
 
     def pause_writing(self) -> None:
         """The client does not take what is written."""
-        if self._session is not None:
-            self._session.output_full()
+        if self._conversation is not None:
+            self._conversation.output_full()
 
     def resume_writing(self) -> None:
         """It did."""
-        if self._session is not None:
-            self._session.output_taken()
+        if self._conversation is not None:
+            self._conversation.output_taken()
 
     def hang_up(self) -> None:
         """This node stops: close behind what is answered."""
-        if self._session is not None:
-            self._session.finish()
+        if self._conversation is not None:
+            self._conversation.finish()
 
     # ---- Link
 

@@ -150,18 +150,18 @@ def _clone(words: Words) -> CloneHead:
     return CloneHead(unsigned(words[1]))
 
 
-def _alone(request: requests.Request) -> Parse:
+def _alone(request: requests.Command) -> Parse:
     """A verb that stands alone."""
-    def parse(words: Words) -> requests.Request:
+    def parse(words: Words) -> requests.Command:
         if len(words) != 1:
             raise ArgumentError
         return request
     return parse
 
 
-def _between_servers(request: requests.Request) -> Parse:
+def _between_servers(request: requests.Command) -> Parse:
     """A verb that stands alone or with `<n> <IP> <port>`, which only servers of the original cluster send (A54)."""
-    def parse(words: Words) -> requests.Request:
+    def parse(words: Words) -> requests.Command:
         if len(words) == 1:
             return request
         if len(words) != 4 or unsigned(words[1]) == 0 or not 0 < unsigned(words[3]) < 65536:
@@ -170,7 +170,7 @@ def _between_servers(request: requests.Request) -> Parse:
     return parse
 
 
-def _sync(words: Words) -> requests.Request | Head:
+def _sync(words: Words) -> requests.Command | Head:
     """Replication in the original's way: read to its end and refused (A56)."""
     form = words[1].upper() if len(words) > 1 else b""
     if form == b"PUT":
@@ -190,32 +190,32 @@ def _sync(words: Words) -> requests.Request | Head:
     return requests.Refused(NOT_SUPPORTED)
 
 
-def _cluster_add(words: Words) -> requests.Request:
+def _cluster_add(words: Words) -> requests.Command:
     if len(words) != 6:
         raise ArgumentError
     return requests.ClusterAdd(node(words[1]), address(words[2], words[3]), address(words[4], words[5]))
 
 
-def _cluster_remove(words: Words) -> requests.Request:
+def _cluster_remove(words: Words) -> requests.Command:
     if len(words) != 2:
         raise ArgumentError
     return requests.ClusterRemove(node(words[1]))
 
 
-def _cluster_transfer(words: Words) -> requests.Request:
+def _cluster_transfer(words: Words) -> requests.Command:
     if len(words) > 2:
         raise ArgumentError
     return requests.ClusterTransfer(node(words[1]) if len(words) == 2 else None)
 
 
-def _cluster(words: Words) -> requests.Request | Head:
+def _cluster(words: Words) -> requests.Command | Head:
     parse = CLUSTER.get(words[1]) if len(words) > 1 else None
     if parse is None:
         raise ArgumentError
     return parse(words[1:])
 
 
-Parse = Callable[[Words], requests.Request | Head]
+Parse = Callable[[Words], requests.Command | Head]
 
 CLUSTER: dict[bytes, Parse] = {
     b"STATUS": _alone(requests.ClusterStatus()),

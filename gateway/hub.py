@@ -1,4 +1,4 @@
-"""What all sessions of this node share: the cluster, the waiters, and the turn in which they go on."""
+"""What all conversations of this node share: the cluster, the waiters, and the turn in which they go on."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from gateway.waiters import Waiters
 if TYPE_CHECKING:
     from cluster.api import Cluster
     from gateway.connection import Connection
+    from gateway.conversation import Conversation
     from gateway.pending import Outcome
-    from gateway.session import Session
 
 log = logging.getLogger("sockpqd.gateway")
 
 
 class Hub:
-    """The cluster's listener; wakes sessions once per turn.
+    """The cluster's listener; wakes conversations once per turn.
 
-    Outcomes only mark a session awake. It goes on when the turn has ended, or, for outcomes outside of a turn, in the
-    next iteration of the loop: so no answer leaves before its turn is durable, and each connection is written to once.
+    Outcomes only mark a conversation awake. It goes on when the turn has ended, or, for outcomes outside of a turn, in
+    the next iteration of the loop: so no answer leaves before its turn is durable, and each connection is written to
+    once.
     """
 
     def __init__(self, limits: Limits, export_dir: Path, offline_close: bool, shut_down: Callable[[str], None]) -> None:
@@ -42,10 +43,10 @@ class Hub:
         self._export_dir = export_dir
         self._export_numbers = itertools.count(1)
         self._loop = asyncio.get_running_loop()
-        self._awake: list[Session] = []
+        self._awake: list[Conversation] = []
         self._scheduled = False
         self._congested = False                     # too much is proposed: until half of it is worked off
-        self._unread: dict[Session, None] = {}      # who is not read because of that
+        self._unread: dict[Conversation, None] = {}      # who is not read because of that
 
     def attach(self, cluster: Cluster) -> None:
         """The cluster whose listener this is; before anything else."""
@@ -72,21 +73,21 @@ class Hub:
         if self._congested and self.cluster.backlog_bytes * 2 < BACKLOG_BYTES_MAX:
             self._congested = False
             relieved, self._unread = self._unread, {}
-            for session in relieved:
-                session.wake()
+            for conversation in relieved:
+                conversation.wake()
         awake, self._awake = self._awake, []
-        for session in awake:
+        for conversation in awake:
             try:
-                session.advance()
+                conversation.advance()
             except Exception:
-                log.exception("%s: a session failed", session.link.peer)
-                session.cut("after an error of ours")
+                log.exception("%s: a conversation failed", conversation.link.peer)
+                conversation.cut("after an error of ours")
 
-    # ---- for sessions
+    # ---- for conversations
 
-    def wake(self, session: Session) -> None:
-        """Call the session's advance() when the turn has ended."""
-        self._awake.append(session)
+    def wake(self, conversation: Conversation) -> None:
+        """Call the conversation's advance() when the turn has ended."""
+        self._awake.append(conversation)
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._outside_a_turn)
@@ -101,13 +102,13 @@ class Hub:
             self._congested = self.cluster.backlog_bytes > BACKLOG_BYTES_MAX
         return self._congested
 
-    def wake_when_relieved(self, session: Session) -> None:
-        """Wake the session when the cluster has worked off half of its backlog."""
-        self._unread[session] = None
+    def wake_when_relieved(self, conversation: Conversation) -> None:
+        """Wake the conversation when the cluster has worked off half of its backlog."""
+        self._unread[conversation] = None
 
-    def forget(self, session: Session) -> None:
-        """The session is closed."""
-        self._unread.pop(session, None)
+    def forget(self, conversation: Conversation) -> None:
+        """The conversation is closed."""
+        self._unread.pop(conversation, None)
 
     def new_export_path(self) -> Path:
         """A file that does not exist, for a snapshot on its way to a client."""

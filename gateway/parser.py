@@ -11,7 +11,7 @@ from collections.abc import Callable
 from gateway.answers import BAD_ARGUMENTS, BAD_COMMAND, TOO_LARGE
 from gateway.grammar import VERBS, CloneHead, PutHead, SkipHead, Words, block_length
 from gateway.limits import CLONE_CHUNK_BYTES_MAX, SKIPPED_BYTES_MAX, Limits
-from gateway.requests import Broken, CloneData, CloneStart, Refused, Request
+from gateway.requests import Broken, CloneData, CloneStart, Command, Refused
 from gateway.values import ArgumentError
 
 CR = 13
@@ -25,7 +25,7 @@ class Parser:
         self._buffer = b""                  # what is looked at, from _start on
         self._start = 0
         self._later = bytearray()           # what came while _buffer was not used up
-        self._block: Callable[[], Request | None] | None = None     # reads on in a data block, while one is due
+        self._block: Callable[[], Command | None] | None = None     # reads on in a data block, while one is due
         self._left = 0                      # bytes of that block still to come
         self._put: PutHead | None = None    # the PUT whose block is collected
         self._data = bytearray()            # what is collected
@@ -47,7 +47,7 @@ class Parser:
         else:
             self._later += data
 
-    def next(self) -> Request | None:
+    def next(self) -> Command | None:
         """The next request, None when more bytes are needed. After a `Broken` there is none."""
         if self._block is not None:
             return self._block()
@@ -71,7 +71,7 @@ class Parser:
             if words:                                       # an empty line is ignored (A1)
                 return self._request(words, line)
 
-    def _request(self, words: Words, line: bytes) -> Request | None:
+    def _request(self, words: Words, line: bytes) -> Command | None:
         parse = VERBS.get(words[0]) or VERBS.get(words[0].upper())
         try:
             if b"\r" in line or b"\v" in line or b"\f" in line:     # split() takes them for spaces
@@ -109,7 +109,7 @@ class Parser:
 
     # ---- data blocks
 
-    def _put_block(self, head: PutHead) -> Request | None:
+    def _put_block(self, head: PutHead) -> Command | None:
         if head.length > self._limits.data_bytes_max:
             return self._skip_block(head.length, TOO_LARGE)
         start = self._start
@@ -122,7 +122,7 @@ class Parser:
         self._block = self._collect
         return self._collect()
 
-    def _collect(self) -> Request | None:
+    def _collect(self) -> Command | None:
         while self._left and (piece := self._take(self._left)):
             self._data += piece
             self._left -= len(piece)
@@ -133,7 +133,7 @@ class Parser:
         self._data = bytearray()
         return request
 
-    def _skip_block(self, length: int, answer: bytes) -> Request | None:
+    def _skip_block(self, length: int, answer: bytes) -> Command | None:
         """Read a block to its end and drop it, then say `answer`; too long a one is not waited for."""
         if length > SKIPPED_BYTES_MAX:
             return self._broken(answer)
@@ -142,7 +142,7 @@ class Parser:
         self._block = self._skip
         return self._skip()
 
-    def _skip(self) -> Request | None:
+    def _skip(self) -> Command | None:
         while self._left and (piece := self._take(self._left)):
             self._left -= len(piece)
         if self._left:
@@ -150,14 +150,14 @@ class Parser:
         self._block = None
         return Refused(self._skip_answer)
 
-    def _clone_block(self, length: int) -> Request | None:
+    def _clone_block(self, length: int) -> Command | None:
         if length > self._limits.snapshot_bytes_max:
             return self._skip_block(length, TOO_LARGE)
         self._left = length
         self._block = self._clone_chunk
         return CloneStart(length)
 
-    def _clone_chunk(self) -> Request | None:
+    def _clone_chunk(self) -> Command | None:
         """The next chunk, of full size except the last."""
         size = min(self._left, CLONE_CHUNK_BYTES_MAX)
         if self.backlog_bytes < size:

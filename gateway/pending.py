@@ -11,7 +11,7 @@ from core import Get, Reply, Stored
 from gateway.answers import wait_for_output
 
 if TYPE_CHECKING:
-    from gateway.session import Session
+    from gateway.conversation import Conversation
     from gateway.waiters import Waiter
 
 
@@ -41,23 +41,23 @@ class Said(Struct, gc=False, eq=False):
 class Awaited(Struct, gc=False, eq=False):
     """A command that is one operation."""
 
-    session: Session
+    conversation: Conversation
     outcome: Outcome | None = None
 
     def applied(self, reply: Reply) -> None:
         """The operation was executed."""
         self.outcome = reply
-        self.session.wake()
+        self.conversation.wake()
 
     def refused(self) -> None:
         """The operation was not executed."""
         self.outcome = Fate.REFUSED
-        self.session.wake()
+        self.conversation.wake()
 
     def unknown(self) -> None:
         """Nobody knows."""
         self.outcome = Fate.UNKNOWN
-        self.session.wake()
+        self.conversation.wake()
 
 
 class PutOfWait(Awaited):
@@ -73,7 +73,7 @@ class PutOfWait(Awaited):
             get = self.waiter.get
             self.waiter.get = Get(get.queues, get.expire_ms, get.then, reply.item)
         self.outcome = wait_for_output(reply)
-        self.session.wake()
+        self.conversation.wake()
 
     def refused(self) -> None:
         """Neither operation was executed: one line speaks of both."""

@@ -132,7 +132,7 @@ class Broken(Struct, gc=False, frozen=True):
     answer: bytes
 
 
-Request = (
+Command = (
     Put | Get | Done | Later | BlockingGet | PutWait | CloneStart | CloneData | Total | RunList | Snapshot
     | Interconnect | Offline | Online | Quit | Shutdown | Caps | Ping | ClusterStatus | ClusterLeader | ClusterHash
     | ClusterAdd | ClusterRemove | ClusterTransfer | ClusterSwitch | ClusterSnapshot | Refused | Broken

@@ -11,24 +11,24 @@ from gateway import answers
 from gateway.limits import RUNLIST_LINES_PER_PIECE, STREAM_PIECE_BYTES
 
 if TYPE_CHECKING:
+    from gateway.conversation import Conversation
     from gateway.hub import Hub
-    from gateway.session import Session
 
 log = logging.getLogger("sockpqd.gateway")
 
 
-async def run_list(session: Session, with_data: bool) -> None:
+async def run_list(conversation: Conversation, with_data: bool) -> None:
     """RUNLIST [DATA]: the jobs running at this moment."""
-    jobs = session.hub.cluster.machine.running()
-    await session.stream(answers.number(len(jobs)))
+    jobs = conversation.hub.cluster.machine.running()
+    await conversation.stream(answers.number(len(jobs)))
     for start in range(0, len(jobs), RUNLIST_LINES_PER_PIECE):
-        await session.stream(answers.run_lines(jobs[start:start + RUNLIST_LINES_PER_PIECE], with_data))
+        await conversation.stream(answers.run_lines(jobs[start:start + RUNLIST_LINES_PER_PIECE], with_data))
         await asyncio.sleep(0)
     if with_data:
-        await _stream_data(session, [job.data for job in jobs])
+        await _stream_data(conversation, [job.data for job in jobs])
 
 
-async def _stream_data(session: Session, blocks: list[bytes]) -> None:
+async def _stream_data(conversation: Conversation, blocks: list[bytes]) -> None:
     """The blocks in a row, small ones joined."""
     piece: list[bytes] = []
     size = 0
@@ -36,34 +36,34 @@ async def _stream_data(session: Session, blocks: list[bytes]) -> None:
         piece.append(block)
         size += len(block)
         if size >= STREAM_PIECE_BYTES:
-            await session.stream(b"".join(piece))
+            await conversation.stream(b"".join(piece))
             await asyncio.sleep(0)
             piece, size = [], 0
-    await session.stream(b"".join(piece))
+    await conversation.stream(b"".join(piece))
 
 
-async def snapshot(session: Session) -> None:
+async def snapshot(conversation: Conversation) -> None:
     """SNAPSHOT: the applied state goes to a file first, and from there to the client.
 
     The file has no name any more while it is sent, so that nothing is left whatever happens.
     """
-    await session.hub.exports.acquire()
-    export = asyncio.ensure_future(_export(session.hub))
+    await conversation.hub.exports.acquire()
+    export = asyncio.ensure_future(_export(conversation.hub))
     try:
         file = await asyncio.shield(export)
     except asyncio.CancelledError:      # the client has gone; who writes the file cannot be stopped
         export.add_done_callback(_discard)
         raise
     except OSError as error:
-        log.warning("SNAPSHOT for %s failed: %s", session.link.peer, error)
-        session.say(answers.BUSY)
+        log.warning("SNAPSHOT for %s failed: %s", conversation.link.peer, error)
+        conversation.say(answers.BUSY)
         return
     with file:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
-        await session.stream(answers.number(size))
+        await conversation.stream(answers.number(size))
         while piece := file.read(STREAM_PIECE_BYTES):
-            await session.stream(piece)
+            await conversation.stream(piece)
             await asyncio.sleep(0)
 
 

@@ -22,13 +22,13 @@ from gateway.pending import Fate, Outcome
 
 if TYPE_CHECKING:
     from cluster.api import Cluster
-    from gateway.session import Session
+    from gateway.conversation import Conversation
 
 
 class Waiter(Struct, gc=False, eq=False):
     """A blocked command: the slot of its answer, and where the outcome of its Get goes."""
 
-    session: Session
+    conversation: Conversation
     get: Get
     until_finished: bool = False        # GETBE
     outcome: Outcome | None = None
@@ -39,15 +39,15 @@ class Waiter(Struct, gc=False, eq=False):
 
     def applied(self, reply: Reply) -> None:
         """Its Get came back."""
-        self.session.hub.waiters.settle(self, reply)
+        self.conversation.hub.waiters.settle(self, reply)
 
     def refused(self) -> None:
         """Its Get was not executed, and this node serves no more."""
-        self.session.hub.waiters.give_up(self, b"" if self.silent else Fate.REFUSED)
+        self.conversation.hub.waiters.give_up(self, b"" if self.silent else Fate.REFUSED)
 
     def unknown(self) -> None:
         """Nobody knows whether a job was handed out to it."""
-        self.session.hub.waiters.give_up(self, Fate.UNKNOWN)
+        self.conversation.hub.waiters.give_up(self, Fate.UNKNOWN)
 
     def silence(self) -> None:
         """The PUT before it was refused: that line speaks for the wait as well."""
@@ -82,14 +82,14 @@ class Waiters:
         queue = self._unclaim(waiter)
         if type(reply) is not Empty or (waiter.until_finished and not reply.unfinished):
             waiter.outcome = reply
-        elif waiter.session.ended:
+        elif waiter.conversation.ended:
             waiter.outcome = Fate.CANCELLED
         elif not self._cluster.serving:
             waiter.outcome = Fate.REFUSED
         else:
             self._stand(waiter)
         if waiter.outcome is not None:
-            waiter.session.wake()
+            waiter.conversation.wake()
         if queue is not None and not (type(reply) is Handed and reply.queue == queue):
             self.job_ready(queue)
 
@@ -97,10 +97,10 @@ class Waiters:
         """A waiter's Get was not executed, or nobody knows."""
         self._unclaim(waiter)
         waiter.outcome = outcome
-        waiter.session.wake()
+        waiter.conversation.wake()
 
     def cancel(self, waiter: Waiter) -> None:
-        """The client has gone. When its Get is in flight, the session undoes what comes of it."""
+        """The client has gone. When its Get is in flight, the conversation undoes what comes of it."""
         if waiter.number in self._standing:
             self._leave(waiter)
             waiter.outcome = Fate.CANCELLED
@@ -110,7 +110,7 @@ class Waiters:
         for waiter in list(self._standing.values()):
             self._leave(waiter)
             waiter.outcome = Fate.REFUSED
-            waiter.session.wake()
+            waiter.conversation.wake()
 
     # ---- reasons to send a waiter's Get
 

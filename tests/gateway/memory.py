@@ -1,4 +1,4 @@
-"""A gateway in memory: real connections and sessions over transports that are buffers, before the fake cluster."""
+"""A gateway in memory: real connections and conversations over transports that are buffers, before the fake cluster."""
 
 from __future__ import annotations
 

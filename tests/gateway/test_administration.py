@@ -21,7 +21,7 @@ from core import (
 )
 from gateway import answers
 from tests.gateway.memory import MemoryGateway
-from tests.gateway.test_session import with_gateway
+from tests.gateway.test_conversation import with_gateway
 
 COMMANDS = {        # the method of the cluster each one calls
     b"OFFLINE": "go_offline",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from core import Done, Get, Put
 from gateway.limits import CLONE_CHUNK_BYTES_MAX, MIB, Limits
 from gateway.parser import Parser
-from gateway.requests import Broken, CloneData, CloneStart, Ping, Refused, Request
+from gateway.requests import Broken, CloneData, CloneStart, Command, Ping, Refused
 
 SMALL = Limits(data_bytes_max=40, line_bytes_max=80, snapshot_bytes_max=200)
 
@@ -43,10 +43,10 @@ def puts(draw: st.DrawFn) -> bytes:
 STREAMS = st.lists(st.one_of(lines(), puts(), puts(), st.binary(max_size=20)), max_size=12).map(b"".join)
 
 
-def read(pieces: list[bytes]) -> list[Request]:
+def read(pieces: list[bytes]) -> list[Command]:
     """All requests, those of a CLONE's data joined: their cut is free."""
     parser = Parser(SMALL)
-    requests: list[Request] = []
+    requests: list[Command] = []
     for piece in pieces:
         parser.feed(piece)
         while (request := parser.next()) is not None:

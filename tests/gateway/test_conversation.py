@@ -1,4 +1,4 @@
-"""Sessions in memory: order, hold-ups, back pressure, and what is given back."""
+"""Conversations in memory: order, hold-ups, back pressure, and what is given back."""
 
 from __future__ import annotations
 
@@ -326,13 +326,13 @@ def test_a_snapshot_whose_client_has_gone_leaves_nothing_behind(tmp_path: Path) 
     b"CLUSTER ADD n4 ::1 5 ::1 6\r\nPING\r\n", b"CLUSTER SNAPSHOT\r\n", b"CLUSTER OFFLINE\r\n",
     b"PUT q 0 x\r\n", b"PUT q 0 9000000\r\n" + bytes(1000),
 ])
-def test_a_session_that_ended_is_freed_at_once(words: bytes, tmp_path: Path) -> None:
+def test_a_conversation_that_ended_is_freed_at_once(words: bytes, tmp_path: Path) -> None:
     async def test(gateway: MemoryGateway) -> None:
         await gateway.talk(b"PUT busy 0 1\r\nxGET busy\r\nPUT busy 0 1\r\ny")
         for settled in (True, False):
             client = gateway.connect()
-            session = weakref.ref(client._connection._session)      # type: ignore[arg-type]
-            parser = weakref.ref(session()._parser)     # type: ignore[union-attr]
+            conversation = weakref.ref(client._connection._conversation)      # type: ignore[arg-type]
+            parser = weakref.ref(conversation()._parser)     # type: ignore[union-attr]
             client.send(words)
             if settled:
                 await gateway.settle()
@@ -340,7 +340,7 @@ def test_a_session_that_ended_is_freed_at_once(words: bytes, tmp_path: Path) -> 
             gateway.clients.remove(client)
             del client
             await gateway.settle()
-            assert session() is None
+            assert conversation() is None
             assert parser() is None
     gc.disable()    # not by the collector, which runs rarely and does not see slots
     try:
@@ -382,17 +382,17 @@ def test_shutdown_is_told_to_the_daemon() -> None:
     with_gateway(test)
 
 
-def test_a_bug_in_one_session_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_bug_in_one_conversation_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
     async def test(gateway: MemoryGateway) -> None:
         broken, other = gateway.connect(), gateway.connect()
         broken.send(b"PUT q 0 6\r\nsecret")
         other.send(b"GET q\r\n")
-        broken._connection._session._drain = None    # type: ignore[union-attr,method-assign,assignment]
+        broken._connection._conversation._drain = None    # type: ignore[union-attr,method-assign,assignment]
         gateway.cluster.commit()
         assert broken.transport.aborted
         assert other.take() == b"200 OK q 1 0 6\r\nsecret"
     with_gateway(test, automatic=False)
-    assert "a session failed" in caplog.text
+    assert "a conversation failed" in caplog.text
     assert "secret" not in caplog.text
 
 

@@ -19,7 +19,7 @@ from gateway.commands import ALONE, AT_ONCE
 from gateway.limits import COMMANDS_IN_FLIGHT_MAX, OUTPUT_PIECE_BYTES, STREAM_STALL_S
 from gateway.parser import Parser
 from gateway.pending import NOBODY, Awaited, Fate, Outcome, Said, Slot
-from gateway.requests import Request
+from gateway.requests import Command
 
 if TYPE_CHECKING:
     from gateway.clone import Clone
@@ -30,7 +30,7 @@ log = logging.getLogger("sockpqd.gateway")
 
 
 class Link(Protocol):
-    """The connection as its session sees it."""
+    """The connection as its conversation sees it."""
 
     peer: str
 
@@ -53,7 +53,7 @@ class Link(Protocol):
         """Close at once."""
 
 
-class Session:
+class Conversation:
     """The conversation with one client. All calls come from the loop."""
 
     def __init__(self, hub: Hub, link: Link) -> None:
@@ -67,7 +67,7 @@ class Session:
         self._dry = True                            # all complete commands in the parser are executed
         self._slots: deque[Slot] = deque()
         self._waiter: Waiter | None = None          # the blocked command, the last slot
-        self._held: Request | None = None           # waits until all slots are answered
+        self._held: Command | None = None           # waits until all slots are answered
         self._task: asyncio.Task[None] | None = None    # a command that takes its time
         self._out: list[bytes] = []
         self._paused = False                        # the client is not read
@@ -297,7 +297,7 @@ class Session:
         self._held = None
         if self._task is not None:
             self._task.cancel()
-        # Slots refer to their session, and the garbage collector does not see them: none may stay that gets no outcome.
+        # Slots refer to the conversation, and the garbage collector does not see them: none may stay without an outcome.
         if self._waiter is not None:
             self.hub.waiters.cancel(self._waiter)
             self._waiter = None

@@ -33,7 +33,7 @@ from core.replies import (
     Stored,
     TooManySessions,
 )
-from core.sessions import SESSIONS_MAX, TTL_MS_MAX, TTL_MS_MIN, Answered, HandedOut
+from core.sessions import SESSIONS_MAX, TTL_MS_MAX, TTL_MS_MIN, Answer, Answered, HandedOut
 from core.state import State
 
 REQUEST_MISMATCH = RequestMismatch()
@@ -91,31 +91,39 @@ def request(state: State, operation: Request, seed: int, effects: Effects) -> Re
     session = state.sessions.use(operation.session, state.clock_ms)
     if session is None:
         return _instead(state, operation, SESSION_NOT_FOUND)
-    answered = session.requests.get(operation.number)
-    if answered is None:
-        answered = session.remember(operation.number, operation.digest)
-        if answered is None:
-            return _instead(state, operation, REQUEST_TOO_OLD)
-    elif answered.digest != operation.digest:
-        return _instead(state, operation, REQUEST_MISMATCH)
+    number = operation.number
+    answered = None
+    if number > session.newest:
+        session.advance(number)
     else:
-        repeated = _answer_again(state, answered, operation.part)
-        if repeated is not None:
-            return _instead(state, operation, repeated)
+        if session.forgotten(number):
+            return _instead(state, operation, REQUEST_TOO_OLD)
+        answered = session.requests.get(number)
+        again = None if answered is None else _again(state, operation, answered)
+        if again is not None:
+            return _instead(state, operation, again)
     requested = operation.operation
     reply = REQUESTED[type(requested)](state, requested, seed, effects)
+    answer: Answer | None = reply
     if type(reply) is Handed:
-        answered.keep(operation.part, HandedOut(reply.id))
-    elif not (
-        type(reply) is Empty and operation.keep_waiting and (reply.unfinished or not operation.until_finished)
-    ):
-        answered.keep(operation.part, reply)
+        answer = HandedOut(reply.id)
+    elif type(reply) is Empty and operation.keep_waiting and (reply.unfinished or not operation.until_finished):
+        answer = None
+    if answered is None and operation.part == 0:
+        session.requests[number] = Answered(operation.digest, answer)
+    else:
+        session.keep(number, operation.digest, operation.part, answer)
     return reply
 
 
-def _answer_again(state: State, answered: Answered, part: int) -> Reply | None:
-    """The answer that was given before; None when there was none, or when the job it gave runs no more."""
-    answer = answered.answer(part)
+def _again(state: State, operation: Request, answered: Answered) -> Reply | None:
+    """What is answered because the number was used before; None: this part of the command is to be executed.
+
+    It was not executed yet, or had to wait, or gave a job that runs no more: its id would be void.
+    """
+    if answered.digest != operation.digest:
+        return REQUEST_MISMATCH
+    answer = answered.answer(operation.part)
     if not isinstance(answer, HandedOut):
         return answer
     job = state.running.get(answer.id)

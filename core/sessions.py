@@ -46,7 +46,7 @@ class Answered(Struct, gc=False, eq=False):
     others: dict[int, Answer] | None = None         # of the other parts
 
     def answer(self, part: int) -> Answer | None:
-        """The answer that was given to this part."""
+        """The answer to this part."""
         if part == 0:
             return self.first
         return None if self.others is None else self.others.get(part)
@@ -56,14 +56,17 @@ class Answered(Struct, gc=False, eq=False):
         answers = {} if self.first is None else {0: self.first}
         return answers if self.others is None else answers | self.others
 
-    def keep(self, part: int, answer: Answer) -> None:
-        """This part was answered."""
+    def keep(self, part: int, answer: Answer | None) -> None:
+        """This is the answer to the part now; None: it has none."""
         if part == 0:
             self.first = answer
-        elif self.others is None:
-            self.others = {part: answer}
+            return
+        others = {} if self.others is None else self.others
+        if answer is None:
+            others.pop(part, None)
         else:
-            self.others[part] = answer
+            others[part] = answer
+        self.others = others or None
 
 
 class Session(Struct, gc=False, eq=False):
@@ -80,20 +83,28 @@ class Session(Struct, gc=False, eq=False):
     requests: dict[int, Answered] = field(default_factory=dict)     # by number, those of the window only
     taken: dict[int, None] = field(default_factory=dict)            # ids of the bound jobs, in rising order
 
-    def remember(self, number: int, digest: bytes) -> Answered | None:
-        """A number that is used for the first time; None when it lies below the window, or below 1."""
+    def advance(self, number: int) -> None:
+        """The window moves on to `number`, the newest from now on; what falls out of it is forgotten."""
         newest = self.newest
-        if number > newest:
-            if number - newest < WINDOW:
-                for old in range(newest - WINDOW + 1, number - WINDOW + 1):
-                    self.requests.pop(old, None)
-            else:
-                self.requests.clear()
-            self.newest = number
-        elif number <= newest - WINDOW or number < 1:
-            return None
-        answered = self.requests[number] = Answered(digest)
-        return answered
+        if number == newest + 1:        # nearly always, so it must cost little
+            self.requests.pop(number - WINDOW, None)
+        elif number < newest + WINDOW:
+            for old in range(newest - WINDOW + 1, number - WINDOW + 1):
+                self.requests.pop(old, None)
+        else:
+            self.requests.clear()
+        self.newest = number
+
+    def forgotten(self, number: int) -> bool:
+        """Does this number lie below the window? Then nobody knows whether it was used. Below 1 there is none."""
+        return number <= self.newest - WINDOW or number < 1
+
+    def keep(self, number: int, digest: bytes, part: int, answer: Answer | None) -> None:
+        """This is the answer to one part of a request from now on; None: it has none yet."""
+        answered = self.requests.get(number)
+        if answered is None:
+            answered = self.requests[number] = Answered(digest)
+        answered.keep(part, answer)
 
     def bind(self, job: RunningJob) -> None:
         """The job just handed out goes LATER when the session ends."""

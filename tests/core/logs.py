@@ -146,7 +146,7 @@ def random_log(seed: int, length: int) -> list[LogEntry]:
     ids: list[int] = []
     while len(log) < length:
         now_ms += random.choice([-20, 0, 1, 5, 30, 200])
-        operations = [_random_operation(random, ids) for _ in range(random.randrange(8))]
+        operations = [random_operation(random, ids) for _ in range(random.randrange(8))]
         if random.random() < 0.02:
             operations.insert(0, lead(random.choice(MEMBERS), machine.term + 1, random.choice([0, 50])))
         if random.random() < 0.1:
@@ -168,7 +168,8 @@ def _random_change(random: Random, configuration: int) -> Operation:
     return RemoveMember(node, configuration - (random.random() < 0.2))
 
 
-def _random_operation(random: Random, ids: list[int]) -> Operation:
+def random_operation(random: Random, ids: list[int]) -> Operation:
+    """An operation on jobs, mostly one of those with these ids."""
     queues = [f"queue_{number}" for number in range(6)]
     items = [f"item_{number}" for number in range(4)]
     kind = random.random()

@@ -7,94 +7,49 @@ and here it is easy to see which. It is meant for short logs: everything costs O
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field
-from typing import TypeVar
 
 from core import (
     Accepted,
     AddLearner,
-    ChangeInProgress,
+    AttachSession,
     CloneBegin,
     CloneChunk,
     CloneEnd,
+    CloseSession,
     Done,
     Empty,
     Finished,
     Get,
     Handed,
     InvalidSnapshot,
-    Joined,
-    LastNode,
     Later,
     Lead,
-    NodeExists,
     NotFound,
+    OpenSession,
     Operation,
     PromoteLearner,
     Put,
     RemoveMember,
     Reply,
+    Request,
     Return,
+    SessionNotFound,
     Stored,
     SwitchService,
     Then,
     Tick,
-    UnknownNode,
+    TouchSession,
 )
+from tests.core.model_jobs import ModelApplied, ModelJob, first, note, random_bits
+from tests.core.model_members import ModelMembers
+from tests.core.model_sessions import ModelSession, ModelSessions
 
-BUCKET_MS = 16          # leases end when the 16 ms in which their deadline lies are over
-DUE_JOBS_MAX = 1000
+BUCKET_MS = 16          # leases and sessions end when the 16 ms in which their deadline lies are over
+DUE_MAX = 1000
 CENTURY_MS = 100 * 366 * 24 * 3600 * 1000
 
-Name = TypeVar("Name", str, tuple[str, str])
 
-
-@dataclass
-class ModelJob:
-    """A job; it runs iff it has an id."""
-
-    queue: str
-    priority: int
-    seq: int
-    data: bytes
-    item: str | None
-    id: int | None = None
-    deadline_ms: int | None = None
-    then: Then = Then.LATER
-    graced: bool = False
-
-    def facts(self) -> tuple[object, ...]:
-        """What RUNLIST tells of a running job."""
-        return (self.id, self.queue, self.priority, self.data, self.item, self.deadline_ms)
-
-
-@dataclass
-class ModelApplied:
-    """As core's Applied, with the effects as lists."""
-
-    replies: list[Reply] = field(default_factory=list)
-    ready: list[str] = field(default_factory=list)
-    ready_items: list[tuple[str, str]] = field(default_factory=list)
-    ended: list[str] = field(default_factory=list)
-    restored: bool = False
-
-    def job_ready(self, queue: str, item: str | None) -> None:
-        """A job waits (again)."""
-        note(self.ready, queue)
-        if item is not None:
-            note(self.ready_items, (queue, item))
-
-
-def random_bits(number: int) -> int:
-    """SplitMix64's output for the state `number`, after its reference implementation."""
-    full = 2**64
-    z = (number + 0x9E3779B97F4A7C15) % full
-    z = (z ^ (z // 2**30)) * 0xBF58476D1CE4E5B9 % full
-    z = (z ^ (z // 2**27)) * 0x94D049BB133111EB % full
-    return z ^ (z // 2**31)
-
-
-class Model:
+class Model(ModelMembers):
     """The reference model; `apply` and what can be read have the names of core's Machine.
 
     It cannot read snapshots. `known` tells it what the bytes used in CLONEs mean: the state of the model at the time of
@@ -102,6 +57,7 @@ class Model:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.jobs: list[ModelJob] = []
         self.index = 0
         self.term = 0
@@ -109,16 +65,12 @@ class Model:
         self.clock_ms = 0
         self.cluster_id: bytes | None = None
         self.expire_default = Then.LATER
-        self.voters: list[str] = []
-        self.learner: str | None = None
-        self.configuration = 0
-        self.addresses: dict[str, tuple[str, str]] = {}     # peer and client, by name
         self.online = True
-        self.server_ids: dict[str, int] = {}
-        self.max_id = 0
         self.next_id = 1
         self.next_seq = 1
         self.next_item = 1
+        self.put_item: str | None = None
+        self.sessions = ModelSessions()
         self.clone: tuple[int, int, bytes] | None = None
         self.known: dict[bytes, Model] = {}
 
@@ -130,30 +82,42 @@ class Model:
         self.index = index
         self.clock_ms = max(self.clock_ms, now_ms)
         if self.online and not (operations and isinstance(operations[0], Lead)):
-            self._end_leases(applied)
-        put_item: str | None = None
+            self._end_due(applied)
+        self.put_item = None
         for position, operation in enumerate(operations):
-            match operation:
-                case Put():
-                    reply, put_item = self._put(operation, applied)
-                case Get():
-                    reply = self._get(operation, put_item, seed + position)
-                case Done() | Later() | Return():
-                    reply = self._finish(operation, applied)
-                case Tick():
-                    reply = Accepted()
-                case Lead():
-                    reply = self._lead(operation)
-                case CloneBegin() | CloneChunk() | CloneEnd():
-                    reply = self._clone(operation, applied)
-                case AddLearner() | PromoteLearner() | RemoveMember():
-                    reply = self._change_members(operation)
-                case SwitchService():
-                    reply = self._switch(operation)
-            applied.replies.append(reply)
+            applied.replies.append(self._execute(operation, seed + position, applied))
         return applied
 
-    def _put(self, put: Put, applied: ModelApplied) -> tuple[Reply, str | None]:
+    def _execute(self, operation: Operation, bits: int, applied: ModelApplied) -> Reply:
+        match operation:
+            case Put():
+                return self._put(operation, applied)
+            case Get():
+                return self._get(operation, bits)
+            case Done() | Later() | Return():
+                return self._finish(operation, applied)
+            case Tick():
+                return Accepted()
+            case Lead():
+                return self._lead(operation)
+            case CloneBegin() | CloneChunk() | CloneEnd():
+                return self._clone(operation, applied)
+            case AddLearner() | PromoteLearner() | RemoveMember():
+                return self.change(operation)
+            case SwitchService():
+                return self._switch(operation)
+            case OpenSession():
+                return self.sessions.open(operation, self.clock_ms)
+            case AttachSession():
+                return self.sessions.attach(operation, self.clock_ms)
+            case TouchSession():
+                return Accepted() if self.sessions.use(operation.session, self.clock_ms) else SessionNotFound()
+            case CloseSession():
+                return self._close_session(operation, applied)
+            case Request():
+                return self._request(operation, bits, applied)
+
+    def _put(self, put: Put, applied: ModelApplied) -> Reply:
         item = put.item
         if put.new_item:
             while f"i{self.next_item}" in [job.item for job in self.jobs]:
@@ -162,12 +126,15 @@ class Model:
             self.next_item += 1
         self.jobs.append(ModelJob(put.queue, put.priority, self._new_seq(), put.data, item))
         applied.job_ready(put.queue, item)
-        return Stored(item if put.new_item else None), item
+        self.put_item = item
+        return Stored(item if put.new_item else None)
 
-    def _get(self, get: Get, put_item: str | None, bits: int) -> Reply:
-        if get.item_of_put and put_item is None:
+    def _get(self, get: Get, bits: int) -> Reply:
+        if get.session is not None and not self.sessions.use(get.session, self.clock_ms):
+            return SessionNotFound()
+        if get.item_of_put and self.put_item is None:
             return Empty(False)
-        item = put_item if get.item_of_put else get.item
+        item = self.put_item if get.item_of_put else get.item
         asked = [
             job
             for job in self.jobs
@@ -180,6 +147,7 @@ class Model:
         queue = queues[random_bits(bits) * len(queues) // 2**64]
         job = first([job for job in waiting if job.queue == queue])
         job.id = self.next_id
+        job.session = get.session
         self.next_id += 1
         if get.expire_ms is not None and get.expire_ms > 0:
             job.deadline_ms = self.clock_ms + min(get.expire_ms, CENTURY_MS)
@@ -187,7 +155,7 @@ class Model:
         return Handed(job.id, job.queue, job.priority, job.data, job.item)
 
     def _finish(self, operation: Done | Later | Return, applied: ModelApplied) -> Reply:
-        job = next((job for job in self.jobs if job.id is not None and job.id == operation.id), None)
+        job = self._job(operation.id)
         if job is None:
             return NotFound()
         if isinstance(operation, Done):
@@ -200,17 +168,77 @@ class Model:
         applied.job_ready(job.queue, job.item)
         return Accepted()
 
-    def _end_leases(self, applied: ModelApplied) -> None:
-        due = [job for job in self.running() if job.deadline_ms is not None]
-        due = [job for job in due if (job.deadline_ms or 0) // BUCKET_MS < self.clock_ms // BUCKET_MS]
-        due.sort(key=lambda job: (job.deadline_ms, job.id))
-        for job in due[:DUE_JOBS_MAX]:
-            if job.then == Then.DONE:
-                self.jobs.remove(job)
-                note(applied.ended, job.queue)
-            else:
-                self._wait_again(job, self._new_seq())
-                applied.job_ready(job.queue, job.item)
+    def _end_due(self, applied: ModelApplied) -> None:
+        due = [(job.deadline_ms, "lease", job.id or 0) for job in self.running() if self._over(job.deadline_ms)]
+        due += [(one.deadline_ms, "session", one.number) for one in self.sessions.all if self._over(one.deadline_ms)]
+        left = DUE_MAX
+        for _, kind, number in sorted(due):
+            if left > 0:
+                end = self._end_session if kind == "session" else self._end_lease
+                left -= end(number, left, applied)
+
+    def _over(self, deadline_ms: int | None) -> bool:
+        return deadline_ms is not None and deadline_ms // BUCKET_MS < self.clock_ms // BUCKET_MS
+
+    def _end_lease(self, number: int, ends_max: int, applied: ModelApplied) -> int:
+        job = self._job(number)
+        if job is None:
+            return 0                # its session ended first
+        if job.then == Then.DONE:
+            self.jobs.remove(job)
+            note(applied.ended, job.queue)
+        else:
+            self._wait_again(job, self._new_seq())
+            applied.job_ready(job.queue, job.item)
+        return 1
+
+    def _end_session(self, number: int, ends_max: int, applied: ModelApplied) -> int:
+        bound = [job for job in self.running() if job.session == number]
+        for job in bound[:ends_max]:
+            self._wait_again(job, self._new_seq())
+            applied.job_ready(job.queue, job.item)
+        (session,) = [one for one in self.sessions.all if one.number == number]
+        if len(bound) >= ends_max:
+            session.ending = True
+            session.deadline_ms = min(session.deadline_ms, self.clock_ms)
+            return ends_max
+        self.sessions.all.remove(session)
+        return len(bound) + 1
+
+    def _close_session(self, close: CloseSession, applied: ModelApplied) -> Reply:
+        if self.sessions.find(close.session) is None:
+            return SessionNotFound()
+        if not close.release:
+            for job in self.taken(close.session):
+                job.session = None
+        self._end_session(close.session, DUE_MAX, applied)
+        return Accepted()
+
+    def _request(self, request: Request, bits: int, applied: ModelApplied) -> Reply:
+        session = self.sessions.use(request.session, self.clock_ms)
+        reply = SessionNotFound() if session is None else session.refusal(request) or self._known(session, request)
+        operation = request.operation
+        if reply is not None or session is None:
+            if isinstance(operation, Put):
+                name = reply.item if isinstance(reply, Stored) else None
+                self.put_item = name if operation.new_item else operation.item
+            if isinstance(operation, CloneEnd) and self.clone is not None and self.clone[0] == operation.clone:
+                self.clone = None
+            return reply or SessionNotFound()
+        session.digests[request.number] = request.digest
+        reply = self._execute(operation, bits, applied)
+        waits = request.keep_waiting and isinstance(reply, Empty) and (reply.unfinished or not request.until_finished)
+        session.answers.pop((request.number, request.part), None)
+        if not waits:
+            session.answers[request.number, request.part] = reply
+        return reply
+
+    def _known(self, session: ModelSession, request: Request) -> Reply | None:
+        answer = session.answers.get((request.number, request.part))
+        if not isinstance(answer, Handed):
+            return answer
+        job = self._job(answer.id)
+        return None if job is None else Handed(answer.id, job.queue, job.priority, job.data, job.item)
 
     def _lead(self, lead: Lead) -> Reply:
         if self.cluster_id is None:
@@ -219,19 +247,7 @@ class Model:
         self.term = lead.term
         self.leader = lead.node
         self.clone = None
-        if not self.voters:
-            self.voters = sorted({*lead.members, lead.node})
-            for name in sorted(self.voters, key=lambda name: (name != lead.node, name)):
-                self._new_server_id(name)
-                self.addresses[name] = ("", "")
-        for address in lead.addresses:
-            if address.name in self.addresses:
-                peer, client = self.addresses[address.name]
-                self.addresses[address.name] = (peer or address.peer, client or address.client)
-        smallest = self.server_ids.get(lead.node, 0)        # 0: it was removed, and nobody gets a new id
-        below = [name for name in self.server_ids if self.server_ids[name] < smallest]
-        for name in sorted(below, key=lambda name: self.server_ids[name]):
-            self._new_server_id(name)
+        self.follow(lead)
         self._grant_grace(lead.grace_ms)
         return Accepted()
 
@@ -247,40 +263,8 @@ class Model:
             if grace_ms > 0 and not job.graced and job.deadline_ms is not None and job.deadline_ms < until_ms:
                 job.deadline_ms = until_ms
                 job.graced = True
-
-    def _change_members(self, operation: AddLearner | PromoteLearner | RemoveMember) -> Reply:
-        node = operation.node
-        if isinstance(operation, AddLearner):
-            if node in self.addresses:
-                return NodeExists()
-            if self.learner is not None or not self.voters:
-                return ChangeInProgress()
-            self.learner = node
-            self.addresses[node] = (operation.peer, operation.client)
-            self._new_server_id(node)
-            return Joined(self.max_id)
-        right = operation.configuration == self.configuration
-        if isinstance(operation, PromoteLearner):
-            if self.learner is None or node != self.learner or not right:
-                return ChangeInProgress()
-            self.voters = sorted([*self.voters, node])
-            self.learner = None
-            self.configuration += 1
-            return Accepted()
-        if node == self.learner:
-            self.learner = None
-        elif node not in self.voters:
-            return UnknownNode()
-        elif self.learner is not None or not right:
-            return ChangeInProgress()
-        elif self.voters == [node]:
-            return LastNode()
-        else:
-            self.voters.remove(node)
-            self.configuration += 1
-        del self.addresses[node]
-        del self.server_ids[node]
-        return Accepted()
+        if grace_ms > 0:
+            self.sessions.grant_grace(until_ms)
 
     def _clone(self, operation: CloneBegin | CloneChunk | CloneEnd, applied: ModelApplied) -> Reply:
         if isinstance(operation, CloneBegin):
@@ -301,21 +285,23 @@ class Model:
         return Accepted()
 
     def _restore(self, other: Model) -> None:
+        bound = {job.id: job.session for job in self.running()}
         self.jobs = other.jobs
         for job in self.running():
+            job.session = bound.get(job.id)
             if (other.cluster_id is None or other.cluster_id != self.cluster_id) and (job.id or 0) < self.next_id:
                 self._wait_again(job, job.seq)
         self.next_id = max(self.next_id, other.next_id)
         self.next_seq = max(self.next_seq, other.next_seq)
         self.next_item = max(self.next_item, other.next_item)
+        self.sessions.next_number = max(self.sessions.next_number, other.sessions.next_number)
+
+    def _job(self, number: int) -> ModelJob | None:
+        return next((job for job in self.jobs if job.id is not None and job.id == number), None)
 
     def _new_seq(self) -> int:
         self.next_seq += 1
         return self.next_seq - 1
-
-    def _new_server_id(self, name: str) -> None:
-        self.max_id += 1
-        self.server_ids[name] = self.max_id
 
     def _wait_again(self, job: ModelJob, seq: int) -> None:
         job.seq = seq
@@ -323,6 +309,7 @@ class Model:
         job.deadline_ms = None
         job.then = Then.LATER
         job.graced = False
+        job.session = None
 
     # --- for reading
 
@@ -341,6 +328,11 @@ class Model:
         """Running jobs in rising id."""
         return sorted((job for job in self.jobs if job.id is not None), key=lambda job: job.id or 0)
 
+    def taken(self, session: int) -> list[ModelJob]:
+        """Running jobs bound to a session, in rising id."""
+        found = self.sessions.find(session)
+        return [job for job in self.running() if found is not None and job.session == session]
+
     def ready(self, queue: str) -> int:
         """Number of waiting jobs of a queue."""
         return len([job for job in self.jobs if job.queue == queue and job.id is None])
@@ -354,17 +346,7 @@ class Model:
         return sorted({job.queue for job in self.jobs if job.id is None})
 
     def next_due_ms(self) -> int | None:
-        """When the next lease is over."""
+        """When the next lease or session is over."""
         deadlines = [job.deadline_ms for job in self.jobs if job.deadline_ms is not None]
+        deadlines += [session.deadline_ms for session in self.sessions.all]
         return (min(deadlines) // BUCKET_MS + 1) * BUCKET_MS if deadlines else None
-
-
-def first(jobs: list[ModelJob]) -> ModelJob:
-    """The job that is handed out first: the greatest priority, and in it the smallest seq."""
-    return sorted(jobs, key=lambda job: (-job.priority, job.seq))[0]
-
-
-def note(names: list[Name], name: Name) -> None:
-    """Remember that something happened in a queue, or to an item in it; the first time counts."""
-    if name not in names:
-        names.append(name)

@@ -13,16 +13,18 @@ PROGRAM = """
 import sys
 from core import Machine
 from tests.core.logs import play, random_log
-machine = Machine()
-for _ in play(machine, random_log(11, 3000)):
-    pass
+from tests.core.session_logs import random_session_log
 sys.stdout.buffer.write(hash("queue").to_bytes(8, "big", signed=True))
-sys.stdout.buffer.write(b"".join(machine.snapshot()))
+for log in (random_log(11, 3000), random_session_log(11, 1500)):
+    machine = Machine()
+    for _ in play(machine, log):
+        pass
+    sys.stdout.buffer.write(b"".join(machine.snapshot()))
 """
 
 
 def run(hash_seed: str) -> tuple[bytes, bytes]:
-    """The hash of a string, and the snapshot after a long log."""
+    """The hash of a string, and the snapshots after two long logs."""
     environment = dict(os.environ, PYTHONHASHSEED=hash_seed, PYTHONPATH=str(ROOT))
     output = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, check=True).stdout
     return output[:8], output[8:]

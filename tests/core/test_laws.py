@@ -44,8 +44,10 @@ def assert_same(machine: Machine, model: Model) -> None:
         (name, Address(name, *model.addresses[name])) for name in sorted(model.addresses)
     ]
     assert [
-        (job.id, job.queue, job.priority, job.data, job.item, job.deadline_ms) for job in machine.running()
+        (job.id, job.queue, job.priority, job.data, job.item, job.deadline_ms, job.session) for job in machine.running()
     ] == [job.facts() for job in model.running()]
+    for session in range(model.sessions.next_number + 1):
+        assert [job.id for job in machine.taken(session)] == [job.id for job in model.taken(session)]
     assert list(machine.nonempty()) == model.nonempty()
     assert machine.next_due_ms() == model.next_due_ms()
     queues = {job.queue for job in model.jobs} | {"unknown"}

@@ -10,7 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core import CloneBegin, CloneChunk, Get, Later, Machine, Put, Return, SnapshotError, Then, Totals
+from core import (
+    CloneBegin,
+    CloneChunk,
+    Done,
+    Get,
+    Later,
+    Machine,
+    OpenSession,
+    Put,
+    Request,
+    Return,
+    SnapshotError,
+    Then,
+    Totals,
+)
 from core.snapshot import CHUNK_BYTES_MAX, FORMAT, MAGIC
 from tests.core.forge import forged
 from tests.core.logs import LAW, ask, data_of, lead, play, random_log, restored, run, snapshot_of
@@ -21,7 +35,8 @@ def small() -> bytes:
     """A snapshot with something of everything."""
     machine = Machine()
     run(machine, lead(), now_ms=1_700_000_000_000)
-    ask(machine, Put("q", 1, b"a", "x"), Put("q", -1, b"b"), Put("p", 0, b"c", None, True), Get(("q",), 500))
+    ask(machine, OpenSession(5, 60_000), Request(1, 3, b"digest", 0, False, Done(9)))
+    ask(machine, Put("q", 1, b"a", "x"), Put("q", -1, b"b"), Put("p", 0, b"c", None, True), Get(("q",), 500, session=1))
     ask(machine, CloneBegin(3, 1000), CloneChunk(3, MAGIC), CloneChunk(3, b"\0\0\0\1"))
     return snapshot_of(machine)
 
@@ -45,12 +60,12 @@ def refuse(machine: Machine, snapshot: bytes, match: str = ".") -> None:
 
 def test_restored_machine_has_everything(small: bytes) -> None:
     machine = restored(small)
-    assert machine.index == 3
+    assert machine.index == 4
     assert machine.clock_ms == 1_700_000_000_000
     assert (machine.leader, machine.term, machine.cluster_id) == ("n1", 1, b"sixteen bytes id")
     assert machine.server_ids == {"n1": 1, "n2": 2, "n3": 3}
     assert machine.total(None) == Totals(2, 2, 2, 1)
-    assert [(job.id, job.data, job.item, job.deadline_ms) for job in machine.running()] == [
+    assert [(job.id, job.data, job.item, job.deadline_ms) for job in machine.taken(1)] == [
         (1, b"a", "x", 1_700_000_000_500)
     ]
     assert machine.ready_of_item("p", "i1") == 1

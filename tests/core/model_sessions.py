@@ -1,0 +1,94 @@
+"""The sessions of the reference model: everything that was ever asked in them is kept, and asked about anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from core import (
+    AttachSession,
+    OpenSession,
+    Reply,
+    Request,
+    RequestMismatch,
+    RequestTooOld,
+    SessionAttached,
+    SessionNotFound,
+    SessionOpened,
+    TooManySessions,
+)
+
+SESSIONS_MAX = 100_000
+WINDOW = 64
+SECOND_MS, DAY_MS = 1000, 24 * 3600 * 1000
+
+
+@dataclass
+class ModelSession:
+    """A session; `ending` means that it is over and some of its jobs are still to be released."""
+
+    number: int
+    secret: int
+    ttl_ms: int
+    deadline_ms: int
+    graced: bool = False
+    ending: bool = False
+    digests: dict[int, bytes] = field(default_factory=dict)                     # by request number
+    answers: dict[tuple[int, int], Reply] = field(default_factory=dict)         # by request number and part
+
+    @property
+    def newest(self) -> int:
+        """The greatest request number."""
+        return max(self.digests, default=0)
+
+    def refusal(self, request: Request) -> Reply | None:
+        """Why this request cannot be looked at."""
+        if request.number < 1 or request.number <= self.newest - WINDOW:
+            return RequestTooOld()
+        if self.digests.get(request.number, request.digest) != request.digest:
+            return RequestMismatch()
+        return None
+
+
+class ModelSessions:
+    """All sessions."""
+
+    def __init__(self) -> None:
+        self.all: list[ModelSession] = []
+        self.next_number = 1
+
+    def open(self, operation: OpenSession, clock_ms: int) -> Reply:
+        """A new session."""
+        if len(self.all) == SESSIONS_MAX:
+            return TooManySessions()
+        ttl_ms = sorted([SECOND_MS, operation.ttl_ms, DAY_MS])[1]
+        session = ModelSession(self.next_number, operation.secret % 2**64, ttl_ms, clock_ms + ttl_ms)
+        self.all.append(session)
+        self.next_number += 1
+        return SessionOpened(f"{session.number}_{session.secret:016x}", ttl_ms)
+
+    def attach(self, operation: AttachSession, clock_ms: int) -> Reply:
+        """A client is back."""
+        session = self.find(operation.session)
+        if session is None or session.secret != operation.secret:
+            return SessionNotFound()
+        self.use(session.number, clock_ms)
+        return SessionAttached(session.ttl_ms, session.newest)
+
+    def find(self, number: int) -> ModelSession | None:
+        """The session of this number, unless it is over."""
+        return next((one for one in self.all if one.number == number and not one.ending), None)
+
+    def use(self, number: int, clock_ms: int) -> ModelSession | None:
+        """The same, and its time counts anew."""
+        session = self.find(number)
+        if session is not None:
+            session.deadline_ms = max(session.deadline_ms, clock_ms + session.ttl_ms)
+            session.graced = False
+        return session
+
+    def grant_grace(self, until_ms: int) -> None:
+        """Once between two uses."""
+        for session in self.all:
+            if not session.ending and not session.graced and session.deadline_ms < until_ms:
+                session.deadline_ms = until_ms
+                session.graced = True

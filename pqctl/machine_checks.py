@@ -120,9 +120,9 @@ def _process_of(data_dir: Path) -> int | None:
     below = f"{data_dir}/"
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            for file in os.scandir(process / "fd"):
+            for file in os.listdir(process / "fd"):
                 with suppress(OSError):
-                    if os.readlink(file.path).startswith(below):
+                    if os.readlink(process / "fd" / file).startswith(below):
                         return int(process.name)
     return None
 

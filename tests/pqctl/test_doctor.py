@@ -1,0 +1,220 @@
+"""`pqctl doctor`: each check on made-up views and directories, and the whole with real nodes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from sockpq import NodeStatus, ServerView
+
+from bench.cluster import LocalCluster
+from pqctl import cluster_checks, machine_checks
+from pqctl.checks import FAIL, OK, SKIP, WARN, Check, exit_code
+from pqctl.health import Health, assess
+from tests.client.fake_server import FakeCluster, Fault
+from tests.pqctl.running import ask, run
+from tests.pqctl.test_health import line, no_view, view, with_learner
+
+THREE = (line("n1", 1, "LEADER"), line("n2", 2, "FOLLOWER"), line("n3", 3, "FOLLOWER"))
+
+
+def views(*lines: NodeStatus) -> list[ServerView]:
+    """Every node answers and says the same."""
+    return [view(node.name, node.id or 0, *lines) for node in lines]
+
+
+def health(*lines: NodeStatus) -> Health:
+    return assess(views(*lines), len(lines))
+
+
+def states(told: dict[str, list[dict[str, str]]]) -> dict[str, str]:
+    return {check["name"]: check["state"] for check in told["checks"]}
+
+
+# real nodes
+
+def test_a_healthy_cluster_and_its_machine(nodes: LocalCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    code, told = ask(capsys, nodes.servers, "doctor", "--data-dir", str(nodes.data_dir("n2")))
+    found = states(told)
+    assert list(found) == ["servers", "leader", "members", "peers", "versions", "online",
+                           "file system", "fsync", "free space", "open files"]
+    for name in ("servers", "leader", "members", "peers", "versions", "online"):
+        assert found[name] == OK, told
+    assert [list(check) for check in told["checks"]] == [["state", "name", "found", "advice"]] * 10
+    texts = {check["name"]: check["found"] for check in told["checks"]}
+    assert f"process {nodes.pid('n2')} may open" in texts["open files"]
+    assert "p99" in texts["fsync"]
+    assert code == max({OK: 0, WARN: 1, FAIL: 2}[state] for state in found.values())
+    assert not [name for name in os.listdir(nodes.data_dir("n2")) if "doctor" in name]
+
+
+def test_each_check_is_one_line(nodes: LocalCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "--servers", nodes.servers[0], "doctor")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert [text.split()[:2] for text in lines[:-1]] == [
+        ["OK", name] for name in ("servers", "leader", "members", "peers", "versions", "online")]
+    assert lines[-1].startswith(f"{SKIP}  this machine  ")
+    assert "give --data-dir" in lines[-1]
+
+
+def test_a_dead_node_is_missed_by_all(nodes: LocalCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    leader = nodes.wait_for_leader()
+    dead, other = (name for name in nodes.names if name != leader)
+    nodes.kill(dead)
+    try:
+        nodes.wait_until(lambda seen: all(
+            node.role == "DOWN" for one in seen for node in one.nodes if node.name == dead), "all miss it")
+        code, told = ask(capsys, nodes.servers, "doctor")
+        assert code == 1
+        assert states(told) == {"servers": WARN, "leader": OK, "members": WARN, "peers": WARN, "versions": OK,
+                                "online": OK, "this machine": SKIP}
+        texts = {check["name"]: check["found"] for check in told["checks"]}
+        assert texts["peers"] == "; ".join(f"{name} does not see {dead}" for name in sorted([leader, other]))
+        assert texts["members"] == f"{dead} missing; can lose no more"
+    finally:
+        nodes.restart(dead)
+        nodes.wait_until_level()
+
+
+# what servers say
+
+def test_nobody_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    code, told = ask(capsys, ["127.0.0.1:1"], "doctor")
+    assert code == 2
+    assert states(told) == {"servers": FAIL, "leader": FAIL, "this machine": SKIP}
+    assert all(check["advice"] for check in told["checks"])
+
+
+def test_rubbish_is_a_failure_and_no_traceback(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster.servers[2].fail("CLUSTER", Fault.RUBBISH, Fault.RUBBISH)
+    code, told = ask(capsys, cluster.addresses, "doctor")
+    assert (code, states(told)["servers"]) == (1, WARN)
+
+
+def test_a_server_of_another_cluster_is_a_failure(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with FakeCluster(1) as other:
+        code, told = ask(capsys, [*cluster.addresses, *other.addresses], "doctor")
+    assert (code, states(told)["servers"]) == (2, FAIL)
+    assert other.addresses[0] in told["checks"][0]["found"]
+
+
+@pytest.mark.parametrize(("lines", "state", "text"), [
+    (THREE, OK, "n1 leads and serves, term 7"),
+    (tuple(node._replace(online=False) for node in THREE), FAIL, "the service is switched offline"),
+    ((line("n1", None, "CANDIDATE"), *THREE[1:]), FAIL, "nobody serves, though a majority answers"),
+])
+def test_leader(lines: tuple[NodeStatus, ...], state: str, text: str) -> None:
+    check = cluster_checks.leader(health(*lines))
+    assert (check.state, check.found) == (state, text)
+
+
+def test_leader_without_a_majority() -> None:
+    alone = view("n3", 2**31 - 1, *(node._replace(role="DOWN") for node in THREE[:2]), THREE[2])
+    check = cluster_checks.leader(assess([alone, no_view("10.0.0.1:11361")], 2))
+    assert (check.state, check.found) == (FAIL, "nobody serves, only 1 of 3 nodes answer, 2 are needed")
+
+
+@pytest.mark.parametrize(("lines", "state", "text"), [
+    (THREE, OK, "3 nodes up; can lose 1 more"),
+    (THREE[:1], WARN, "there is one node: its disk is the only copy"),
+    ((*THREE, line("n4", 4, "FOLLOWER")), WARN, "4 nodes survive no more losses than 3"),
+    (with_learner(), WARN, "n4 has not caught up yet"),
+])
+def test_members(lines: tuple[NodeStatus, ...], state: str, text: str) -> None:
+    check = cluster_checks.members(health(*lines))
+    assert (check.state, check.found) == (state, text)
+
+
+def test_a_contact_that_is_broken_on_one_side_is_told_by_that_side() -> None:
+    seen = views(*THREE)
+    seen[1] = view("n2", 2, *THREE[:2], line("n3", 3, "DOWN")._replace(term=None))
+    check = cluster_checks.peers(seen)
+    assert (check.state, check.found) == (WARN, "n2 does not see n3")
+    assert cluster_checks.peers(views(*THREE)).state == OK
+
+
+def test_versions_that_differ() -> None:
+    check = cluster_checks.versions(health(*THREE[:2], THREE[2]._replace(version="0.2.0")))
+    assert (check.state, check.found) == (WARN, "n1, n2 run 0.1.0; n3 run 0.2.0")
+    assert cluster_checks.versions(health(*THREE)) == Check(OK, "versions", "all run 0.1.0")
+
+
+def test_a_node_that_was_switched_off_is_remembered() -> None:
+    off = THREE[2]._replace(online=False)
+    assert cluster_checks.switched_off(health(*THREE[:2], off)) == Check(
+        WARN, "online", "n3 switched offline", "pqctl node online n3")
+
+
+# this machine
+
+@pytest.mark.parametrize(("p99_ms", "state"), [(9.9, OK), (10.1, WARN), (100.1, FAIL)])
+def test_a_slow_disk(p99_ms: float, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = [0.001] * 98 + [p99_ms / 1000] + [5.0]
+    monkeypatch.setattr(machine_checks, "_fsyncs", lambda directory: iter(times))
+    check = machine_checks.fsync(tmp_path)
+    assert (check.state, bool(check.advice)) == (state, state != OK)
+    assert check.found == f"p50 1.00 ms, p99 {p99_ms:.2f} ms, max 5000.00 ms (100 writes of 4 KiB)"
+
+
+def test_the_disk_is_measured_with_real_syncs_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fdatasync", lambda file: synced.append(os.readlink(f"/proc/self/fd/{file}")))
+    machine_checks.fsync(tmp_path)
+    assert len(synced) == machine_checks.FSYNCS
+    assert {os.path.dirname(path) for path in synced} == {str(tmp_path)}
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_disk_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(file: int, offset: int, length: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    check = machine_checks.fsync(tmp_path)
+    assert (check.state, check.found) == (WARN, "could not be measured: No space left on device")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(("free", "size", "state"), [
+    (300 << 30, 1000 << 30, OK), (90 << 30, 1000 << 30, WARN), (1 << 30, 4 << 30, WARN), (100 << 20, 1 << 30, FAIL),
+])
+def test_free_space(free: int, size: int, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    block = 4096
+    monkeypatch.setattr(os, "statvfs", lambda path: os.statvfs_result(
+        (block, block, size // block, free // block, free // block, 0, 0, 0, 0, 255)))
+    assert machine_checks.free_space(tmp_path).state == state
+
+
+@pytest.mark.parametrize(("limit", "state"), [(1024, WARN), (10_199, WARN), (10_200, OK), (float("inf"), OK)])
+def test_open_files(limit: float, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine_checks, "_open_files_max", lambda process: limit)
+    with (tmp_path / "journal").open("w"):
+        check = machine_checks.open_files(tmp_path.resolve())
+    assert check.state == state
+    assert check.found.startswith(f"process {os.getpid()} may open")
+
+
+def test_a_node_that_does_not_run_here_is_told(tmp_path: Path) -> None:
+    check = machine_checks.open_files(tmp_path)
+    assert (check.state, check.found) == (WARN, f"no process that uses {tmp_path} was found")
+
+
+@pytest.mark.parametrize(("kind", "state"), [("tmpfs", FAIL), ("ext4", OK)])
+def test_a_directory_in_memory(kind: str, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine_checks, "_file_system_of", lambda path: kind)
+    check = machine_checks.file_system(tmp_path)
+    assert check is not None
+    assert check.state == state
+
+
+def test_the_exit_code_is_that_of_the_worst() -> None:
+    ok, warn, fail, skip = (Check(state, "x", "y") for state in (OK, WARN, FAIL, SKIP))
+    assert exit_code([ok, skip]) == 0
+    assert exit_code([ok, warn, skip]) == 1
+    assert exit_code([fail, warn]) == 2

@@ -81,7 +81,7 @@ class Driver:
         self._listener = listener
         self._clock = clock
         self._info_at = float("-inf")
-        self._info_role = ""
+        self._info_told = ("", False)
         self.full = False
         self.inbox: list[tuple[str, Hello | Message | None]] = []
         self.guard = Guard(settings, journal, store, network, rng)
@@ -254,10 +254,10 @@ class Driver:
         return str(node.id) if node is not None and self.guard.elections.leader_alive() else None
 
     def _tell_info(self, now: float) -> None:
-        role = self.role()
-        if now - self._info_at < INFO_S and role == self._info_role:
+        urgent = self.role(), self.journal.voter
+        if now - self._info_at < INFO_S and urgent == self._info_told:
             return
-        self._info_at, self._info_role = now, role
+        self._info_at, self._info_told = now, urgent
         info = self.info()
         for peer in self.guard.context.peers.values():
             self.guard.context.send(peer, info)

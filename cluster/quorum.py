@@ -45,13 +45,13 @@ class Quorum:
     def proof(self) -> float:
         """Leader: a majority has answered something that was sent at this moment or later; monotonic seconds."""
         term = self._context.replica.term
-        proofs = [peer.proof if peer.up and peer.term == term else LOST for peer in self.peers]
+        proofs = [peer.proof if peer.up and _counts(peer, term) else LOST for peer in self.peers]
         return self._reached(EVER, proofs)
 
     def match(self) -> int:
         """Leader: the log is equal up to here on a majority."""
         term = self._context.replica.term
-        matches = [peer.match if peer.term == term else 0 for peer in self.peers]
+        matches = [peer.match if _counts(peer, term) else 0 for peer in self.peers]
         return int(self._reached(self._context.journal.last_index, matches))
 
     def _reached(self, mine: float, theirs: list[float] | list[int]) -> float:
@@ -79,3 +79,11 @@ class Quorum:
     def elected(self, term: int) -> None:
         """Candidate: a majority has voted for us."""
         self._context.deliver(QUORUM, {"type": "response_vote", "term": term})
+
+
+def _counts(peer: Peer, term: int) -> bool:
+    """Did this voter answer in this term, and may it vote?
+
+    Who has lost its disk may have promised a newer leader not to answer us. It counts again when it is admitted.
+    """
+    return peer.term == term and peer.info is not None and peer.info.voter

@@ -288,3 +288,30 @@ def test_a_removed_leader_that_knows_more_than_the_rest_helps_it_once_more() -> 
     assert world.bodies(rest.name) == [b"kept", b"more"]
     world.run(5)
     assert not gone.up.replica.is_leader
+
+
+def test_a_wiped_node_helps_no_old_leader_to_commit() -> None:
+    """Found by simulation: it had promised a newer leader not to, and has forgotten it."""
+    world = SmallCluster(3)
+    world.put_now(b"before")
+    world.run_until(world.settled)
+    old = world.leader()
+    first, second = world.followers()
+    world.cut(old.name, names([first, second]))
+    world.run_until(lambda: world.serving() not in (None, old))
+    world.put_now(b"precious")
+    world.run_until(lambda: first.up.journal.last_index == second.up.journal.last_index)
+    world.kill(second.name)
+    world.wipe(second.name)
+    world.cut(first.name, second.name)
+    join(world, old, second)
+    world.start(second.name)
+    assert old.up.replica.is_leader
+    outcome = Outcome()
+    old.up.leadership.propose_alone(Put("q", 0, b"in its place"), outcome)
+    world.run(1)
+    assert old.up.guard.context.peers[second.name].match == old.up.journal.last_index
+    assert outcome.state != "applied"
+    world.heal()
+    world.run_until(lambda: world.settled() and second.up.journal.voter)
+    assert world.bodies(old.name) == [b"before", b"precious"]

@@ -77,32 +77,32 @@ class Running(Struct, array_like=True, tag="running", forbid_unknown_fields=True
     jobs: list[RunningRow]
 
 
-class StoredAnswer(Struct, array_like=True, tag="stored", forbid_unknown_fields=True, gc=False):
+class StoredAnswer(Struct, array_like=True, tag="stored", forbid_unknown_fields=True, gc=False, frozen=True):
     """The answer was Stored."""
 
     item: str | None
 
 
-class HandedAnswer(Struct, array_like=True, tag="handed", forbid_unknown_fields=True, gc=False):
+class HandedAnswer(Struct, array_like=True, tag="handed", forbid_unknown_fields=True, gc=False, frozen=True):
     """The answer was Handed, with this id."""
 
     id: Counter
 
 
-class EmptyAnswer(Struct, array_like=True, tag="empty", forbid_unknown_fields=True, gc=False):
+class EmptyAnswer(Struct, array_like=True, tag="empty", forbid_unknown_fields=True, gc=False, frozen=True):
     """The answer was Empty."""
 
     unfinished: bool
 
 
-class FinishedAnswer(Struct, array_like=True, tag="finished", forbid_unknown_fields=True, gc=False):
+class FinishedAnswer(Struct, array_like=True, tag="finished", forbid_unknown_fields=True, gc=False, frozen=True):
     """The answer was Finished."""
 
     queue_done: bool
     item_done: bool
 
 
-class PlainAnswer(Struct, array_like=True, tag="plain", forbid_unknown_fields=True, gc=False):
+class PlainAnswer(Struct, array_like=True, tag="plain", forbid_unknown_fields=True, gc=False, frozen=True):
     """The answer was one that says nothing but its name."""
 
     name: Literal["accepted", "not found", "invalid", "no session"]

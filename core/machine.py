@@ -159,7 +159,10 @@ class Machine:
         return names
 
     def next_due_ms(self) -> int | None:
-        """Replicated time at which a Tick should be applied because a lease or a session is over then; None: never."""
+        """Replicated time at which a Tick should be applied because a lease is over then, or a session may be.
+
+        None: there is neither. A session that was used in the meantime is not over, and then there is a later time.
+        """
         lease_ms, session_ms = self._state.leases.next_due_ms(), self._state.sessions.next_due_ms()
         if lease_ms is None or session_ms is None:
             return session_ms if lease_ms is None else lease_ms

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Literal
 
 from core.frames import (
     AnswerRow,
@@ -19,19 +18,24 @@ from core.frames import (
     check,
 )
 from core.job import RunningJob
-from core.replies import Accepted, Empty, Finished, InvalidSnapshot, NotFound, Reply, SessionNotFound, Stored
+from core.replies import Accepted, Empty, Finished, InvalidSnapshot, NotFound, SessionNotFound, Stored
 from core.sessions import WINDOW, Answer, Answered, HandedOut, Session, Sessions
 
 FRAME_ROWS_MAX = 1000       # sessions, requests and ids; a frame is closed when it has so many
 
-_Name = Literal["accepted", "not found", "invalid", "no session"]
-_PLAIN: dict[_Name, Reply] = {
-    "accepted": Accepted(),
-    "not found": NotFound(),
-    "invalid": InvalidSnapshot(),
-    "no session": SessionNotFound(),
-}
-_NAMES: dict[type[Answer], _Name] = {type(reply): name for name, reply in _PLAIN.items()}
+# Answers that are made once, because there may be millions of them.
+_COMMON: list[tuple[Answer, AnswerRow]] = [
+    (Stored(), StoredAnswer(None)),
+    (Empty(False), EmptyAnswer(False)),
+    (Empty(True), EmptyAnswer(True)),
+    *((Finished(queue, item), FinishedAnswer(queue, item)) for queue in (False, True) for item in (False, True)),
+    (Accepted(), PlainAnswer("accepted")),
+    (NotFound(), PlainAnswer("not found")),
+    (InvalidSnapshot(), PlainAnswer("invalid")),
+    (SessionNotFound(), PlainAnswer("no session")),
+]
+_ROWS = dict(_COMMON)
+_ANSWERS = {row: answer for answer, row in _COMMON}
 
 
 def session_frames(sessions: Sessions) -> Iterator[SessionTable | SessionRows]:
@@ -72,16 +76,12 @@ def _request_row(number: int, answered: Answered) -> RequestRow:
 
 def _answer_row(answer: Answer) -> AnswerRow:
     match answer:
-        case Stored(item):
-            return StoredAnswer(item)
         case HandedOut(number):
             return HandedAnswer(number)
-        case Empty(unfinished):
-            return EmptyAnswer(unfinished)
-        case Finished(queue_done, item_done):
-            return FinishedAnswer(queue_done, item_done)
+        case Stored(str(item)):
+            return StoredAnswer(item)
         case _:
-            return PlainAnswer(_NAMES[type(answer)])
+            return _ROWS[answer]
 
 
 def restored_session(row: SessionRow, running: Mapping[int, RunningJob], next_id: int) -> Session:
@@ -113,13 +113,9 @@ def _rise(numbers: list[int]) -> bool:
 
 def _answer_of(row: AnswerRow) -> Answer:
     match row:
-        case StoredAnswer(item):
-            return Stored(item)
         case HandedAnswer(number):
             return HandedOut(number)
-        case EmptyAnswer(unfinished):
-            return Empty(unfinished)
-        case FinishedAnswer(queue_done, item_done):
-            return Finished(queue_done, item_done)
-        case PlainAnswer(name):
-            return _PLAIN[name]
+        case StoredAnswer(str(item)):
+            return Stored(item)
+        case _:
+            return _ANSWERS[row]

@@ -151,30 +151,21 @@ class Sessions:
         return session
 
     def next_due_ms(self) -> int | None:
-        """The time from which `first_due` has something to give; None when there is no session."""
-        session = self._first()
-        return None if session is None else ((session.deadline_ms >> BUCKET_BITS) + 1) << BUCKET_BITS
+        """A time before which `first_due` has nothing to give; None when there is no session."""
+        return ((self._filed[0][0] >> BUCKET_BITS) + 1) << BUCKET_BITS if self._filed else None
 
     def first_due(self, clock_ms: int) -> Session | None:
         """The first session in the order (deadline, number), if it is over: never early, at most 16 ms late."""
-        if not self._filed or self._filed[0][0] >> BUCKET_BITS >= clock_ms >> BUCKET_BITS:
-            return None
-        session = self._first()
-        return None if session is None or session.deadline_ms >> BUCKET_BITS >= clock_ms >> BUCKET_BITS else session
-
-    def _first(self) -> Session | None:
-        while self._filed:
-            filed_ms, number = self._filed[0]
+        filed = self._filed
+        while filed and filed[0][0] >> BUCKET_BITS < clock_ms >> BUCKET_BITS:
+            filed_ms, number = filed[0]
             session = self.by_number[number]
             if session.deadline_ms == filed_ms:
                 return session
-            self._file(session, session.deadline_ms)
+            del filed[0]
+            session.filed_ms = session.deadline_ms
+            filed.add((session.filed_ms, number))
         return None
-
-    def _file(self, session: Session, filed_ms: int) -> None:
-        self._filed.remove((session.filed_ms, session.number))
-        session.filed_ms = filed_ms
-        self._filed.add((filed_ms, session.number))
 
     def extend(self, until_ms: int) -> None:
         """The failover grace: sessions that end before `until_ms` end then, once per use (DECISIONS 5)."""
@@ -187,8 +178,9 @@ class Sessions:
         """Nobody can use the session from now on; it is due until `remove`."""
         session.ending = True
         if session.deadline_ms > clock_ms:
-            session.deadline_ms = clock_ms
-            self._file(session, clock_ms)
+            self._filed.remove((session.filed_ms, session.number))
+            session.deadline_ms = session.filed_ms = clock_ms
+            self._filed.add((clock_ms, session.number))
 
     def remove(self, session: Session) -> None:
         """The session is forgotten."""

@@ -104,15 +104,20 @@ def request(state: State, operation: Request, seed: int, effects: Effects) -> Re
             return _instead(state, operation, again)
     requested = operation.operation
     reply = REQUESTED[type(requested)](state, requested, seed, effects)
-    answer: Answer | None = reply
-    if type(reply) is Handed:
-        answer = HandedOut(reply.id)
-    elif type(reply) is Empty and operation.keep_waiting and (reply.unfinished or not operation.until_finished):
-        answer = None
+    answer: Answer | None = reply if type(requested) is not Get else _kept(operation, reply)
     if answered is None and operation.part == 0:
         session.requests[number] = Answered(operation.digest, answer)
     else:
         session.keep(number, operation.digest, operation.part, answer)
+    return reply
+
+
+def _kept(operation: Request, reply: Reply) -> Answer | None:
+    """What is kept of the reply to a Get; None: it is no answer yet."""
+    if isinstance(reply, Handed):
+        return HandedOut(reply.id)
+    if isinstance(reply, Empty) and operation.keep_waiting and (reply.unfinished or not operation.until_finished):
+        return None
     return reply
 
 

@@ -16,11 +16,12 @@ from pqctl.call import Call
 from pqctl.drain import drain
 from pqctl.exits import DONE, REFUSED
 from pqctl.steering import cluster_of
-from pqctl.text import one_line
+from pqctl.text import counted, one_line
 
 LEASE_S = 60.0                  # of each job taken, at least; its DONE must not come too late
 QUEUED_JOBS_MAX = 200_000       # what the first part leaves in the cluster at most
 QUEUED_BYTES_MAX = 256 << 20
+BUSY = 0.7                      # threads of one Python process share one CPU
 PERCENTILES = (50, 90, 99)
 
 
@@ -121,7 +122,7 @@ def show(call: Call, seconds: float, connections: int, size: int) -> int:
         servers.find(None)          # without a leader every call would wait for one
         signal.signal(signal.SIGTERM, signal.default_int_handler)   # to be killed is no reason to leave jobs behind
         if not call.as_json:
-            call.print(f"{connections} connections, one call at a time each; bodies of {size:,} bytes; queue {queue}")
+            call.print(f"queue {queue}: {counted(connections, 'connection')}, bodies of {counted(size, 'byte')}")
         load = Load(client, queue, size, max(LEASE_S, 3 * call.timeout))
         queued_max = max(min(QUEUED_JOBS_MAX, QUEUED_BYTES_MAX // max(size, 1)) // connections, 1)
         try:
@@ -148,8 +149,9 @@ def _tell(call: Call, parts: list[Part], queue: str, left: int, connections: int
                ("jobs", "jobs/s", *(f"p{percent} ms" for percent in PERCENTILES), "max ms", "errors")))
     call.print_rich(table(columns, ((_row(part), "") for part in parts)))
     cpu = sum(part.cpu_s for part in parts) / max(sum(part.seconds for part in parts), 1e-9)
-    call.print(f"This client is measured too: it kept {cpu:.0%} of one CPU busy" +
-               (", so it is probably what limits the rates." if cpu > 0.7 else "."))
+    call.print(f"This client is measured too: it kept {cpu:.0%} of one CPU busy.")
+    if cpu > BUSY:
+        call.print("So it is probably what limits the rates, not the cluster.")
     for part in parts:
         if part.error:
             call.print(f"{part.name}: {part.errors} failed, the first one: {part.error}")

@@ -13,6 +13,14 @@ from rich.text import Text
 WIDTH_WITHOUT_TERMINAL = 160      # a table that goes into a file or a pipe is folded late
 
 
+class _Console(Console):
+    """rich ends the program by itself when nobody reads; here the exit code is ours."""
+
+    def on_broken_pipe(self) -> None:
+        """Called while the BrokenPipeError is handled: let it go on."""
+        raise
+
+
 class Column(NamedTuple):
     """A column; figures stand at its right."""
 
@@ -23,7 +31,7 @@ class Column(NamedTuple):
 
 def console() -> Console:
     """The standard output; colours only on a terminal."""
-    return Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL, highlight=False)
+    return _Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL, highlight=False)
 
 
 def table(columns: Sequence[Column], rows: Iterable[tuple[Sequence[str], str]]) -> Table:

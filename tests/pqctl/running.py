@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import termios
@@ -45,6 +46,17 @@ def execute(servers: Sequence[str], *arguments: str | bytes, data: bytes = b"") 
     )
 
 
+def start(*arguments: str) -> subprocess.Popen[str]:
+    """As a process that can be interrupted, its output in pipes."""
+    return subprocess.Popen(
+        [PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=_interruptible)
+
+
+def _interruptible() -> None:
+    """A shell that runs the tests in the background lets them ignore SIGINT, and their children would inherit it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Terminal:
     """A process at a terminal of its own."""
 
@@ -53,6 +65,7 @@ class Terminal:
         termios.tcsetwinsize(slave, (24, columns))
         self._process = subprocess.Popen(
             [PROGRAM, *arguments], stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+            preexec_fn=_interruptible,
             env={**_without_size(), "SOCKPQ_SERVERS": ",".join(servers), "TERM": "xterm"},
         )
         os.close(slave)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -205,3 +206,30 @@ def test_the_completion_script(shell: str) -> None:
     environment = {**os.environ, "_PQCTL_COMPLETE": f"{shell}_source"}
     ended = subprocess.run([PROGRAM], env=environment, capture_output=True, text=True, check=True)
     assert "_PQCTL_COMPLETE" in ended.stdout
+
+
+@pytest.mark.parametrize(("arguments", "spared"), [
+    (("--help",), {"sockpq", "rich", "tomllib", "asyncio"}),
+    (("job", "put", "--help"), {"sockpq", "rich", "tomllib", "asyncio"}),
+    (("cluster", "status", "--json"), {"rich", "tomllib", "asyncio"}),
+    (("job", "put", "q", "body"), {"rich", "tomllib", "asyncio"}),
+    (("cluster", "status"), {"rich.live", "tomllib", "asyncio"}),
+], ids=" ".join)
+def test_nobody_waits_for_modules_that_are_not_needed(
+    arguments: tuple[str, ...], spared: set[str], cluster: FakeCluster
+) -> None:
+    program = "import sys; from pqctl.main import main\ntry: main(sys.argv[1:])\n" \
+              "finally: print(*sys.modules, file=sys.stderr)"
+    environment = {**os.environ, "SOCKPQ_SERVERS": cluster.addresses[0]}
+    ended = subprocess.run([sys.executable, "-c", program, *arguments], env=environment, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert not spared & set(ended.stderr.split())
+
+
+def test_the_operators_page_has_every_command() -> None:
+    page = (Path(__file__).parents[2] / "docs/OPERATIONS.md").read_text()
+    table = page[page.index("keys of `--json`"):]
+    for path in LEAVES:
+        command = " ".join(path)
+        shorter = command.replace("cluster online", "cluster offline").replace("node online", "node offline")
+        assert f"`{command}" in table or (f"`{shorter}" in table and "`online`" in table), command

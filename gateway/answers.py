@@ -19,14 +19,20 @@ from core import (
     NodeExists,
     NotFound,
     Reply,
+    RequestMismatch,
+    RequestTooOld,
     RunningJob,
+    SessionAttached,
+    SessionNotFound,
+    SessionOpened,
     Stored,
+    TooManySessions,
     Totals,
     UnknownNode,
 )
 
 OK = b"200 OK\r\n"
-CAPS = b"200 OK 8\r\ncluster\n"        # a word of DECISIONS 39 is listed when all of it works
+CAPS = b"200 OK 22\r\nsession\nbound\ncluster\n"     # a word of DECISIONS 39 is listed when all of it works
 SWITCHED_OFFLINE = b"200 OK Switched to Offline Mode\r\n"
 SWITCHED_ONLINE = b"200 OK Switched to Online Mode\r\n"
 GOODBYE = b"221 Goodbye\r\n"
@@ -37,14 +43,18 @@ QUEUE_EMPTY = b"404 Queue Empty\r\n"
 JOB_NOT_FOUND = b"404 Job Not Found\r\n"
 NO_LEADER = b"404 No Leader\r\n"
 NODE_NOT_FOUND = b"404 Node Not Found\r\n"
+SESSION_NOT_FOUND = b"404 Session Not Found\r\n"
 CHANGE_IN_PROGRESS = b"409 Change In Progress\r\n"
 LAST_NODE = b"409 Last Node\r\n"
 NODE_EXISTS = b"409 Node Exists\r\n"
+REQUEST_MISMATCH = b"409 Request Mismatch\r\n"
+REQUEST_TOO_OLD = b"409 Request Too Old\r\n"
 TOO_LARGE = b"413 Data Too Large\r\n"
 OFFLINE_MODE = b"500 Offline Mode\r\n"
 INVALID_SNAPSHOT = b"500 Invalid Snapshot\r\n"
 NOT_SUPPORTED = b"501 Not Supported\r\n"
 BUSY = b"503 Busy\r\n"
+OUTCOME_UNKNOWN = b"504 Outcome Unknown\r\n"
 
 
 def _stored(reply: Stored) -> bytes:
@@ -73,6 +83,10 @@ def _joined(reply: Joined) -> bytes:
     return number(reply.id)
 
 
+def _session_opened(reply: SessionOpened) -> bytes:
+    return f"200 OK SESSION {reply.sid} TTL {_seconds(reply.ttl_ms)}\r\n".encode()
+
+
 def _always(line: bytes) -> Callable[[Reply], bytes]:
     return lambda reply: line
 
@@ -90,12 +104,28 @@ _ENCODERS: dict[type, Callable[[Any], bytes]] = {
     UnknownNode: _always(NODE_NOT_FOUND),
     LastNode: _always(LAST_NODE),
     ChangeInProgress: _always(CHANGE_IN_PROGRESS),
+    SessionOpened: _session_opened,
+    TooManySessions: _always(BUSY),
+    SessionNotFound: _always(SESSION_NOT_FOUND),
+    RequestMismatch: _always(REQUEST_MISMATCH),
+    RequestTooOld: _always(REQUEST_TOO_OLD),
 }
 
 
 def answer(reply: Reply) -> bytes:
     """The answer to the command whose operation got this reply."""
     return _ENCODERS[type(reply)](reply)
+
+
+def session_attached(number: int, secret: int, reply: SessionAttached) -> bytes:
+    """The answer to SESSION <sid>."""
+    return f"200 OK SESSION {number}_{secret:016x} TTL {_seconds(reply.ttl_ms)} LAST {reply.last}\r\n".encode()
+
+
+def _seconds(duration_ms: int) -> str:
+    """Milliseconds as seconds, with a fraction only when there is one."""
+    whole, rest = divmod(duration_ms, 1000)
+    return f"{whole}.{rest:03d}".rstrip("0") if rest else str(whole)
 
 
 def wait_for_output(reply: Stored) -> bytes:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import secrets
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from core import CloneBegin, CloneChunk, CloneEnd, InvalidSnapshot, Operation, Reply
+from gateway.numbering import DIGEST_BYTES, Numbering
 from gateway.pending import Fate, Outcome
 
 if TYPE_CHECKING:
@@ -16,27 +20,46 @@ class Clone:
     """The slot of a CLONE's answer, and where the outcomes of all its operations go.
 
     As soon as something failed the rest of the data is read and dropped; the answer comes after the last byte (A8).
+    With `numbering` (of the line alone) the last operation, which decides, is a request: repeated data go through the
+    log once more, and change nothing.
     """
 
-    def __init__(self, conversation: Conversation, total_bytes: int) -> None:
+    def __init__(self, conversation: Conversation, numbering: Numbering | None = None) -> None:
         self.outcome: Outcome | None = None
         self._conversation = conversation
+        self._numbering = numbering
+        self._digest = None if numbering is None else blake2b(numbering.digest, digest_size=DIGEST_BYTES)
         self._number = secrets.randbits(63)
         self._open = 0                          # operations without an outcome
         self._complete = False                  # all data are here
         self._failed: Outcome | None = None
         self._last: Reply | None = None
+
+    def begin(self, total_bytes: int) -> None:
+        """So many bytes will come."""
         self._propose(CloneBegin(self._number, total_bytes))
+
+    def fail(self, outcome: Outcome) -> None:
+        """Nothing is proposed, this is the answer."""
+        self._failed = outcome
 
     def add(self, data: bytes, last: bool) -> None:
         """The next bytes from the client."""
         if data and self._failed is None:
             self._propose(CloneChunk(self._number, data))
+            if self._digest is not None:
+                self._digest.update(data)
         if last:
             if self._failed is None:
-                self._propose(CloneEnd(self._number))
+                self._propose(self._end())
             self._complete = True
             self._settle()
+
+    def _end(self) -> Operation:
+        end = CloneEnd(self._number)
+        if self._numbering is None or self._digest is None:
+            return end
+        return replace(self._numbering, digest=self._digest.digest()).request(end)
 
     def applied(self, reply: Reply) -> None:
         """One of the operations was executed."""
@@ -52,7 +75,7 @@ class Clone:
 
     def unknown(self) -> None:
         """Nobody knows."""
-        self._failed = self.outcome = Fate.UNKNOWN
+        self._failed = self.outcome = Fate.UNKNOWN if self._numbering is None else Fate.UNKNOWN_REQUEST
         self._ended()
 
     def _propose(self, operation: Operation) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from core import Done, Get, Later, Put
-from gateway import administration, answers, requests
+from core import Done, Get, Later, Put, TouchSession
+from gateway import administration, answers, requests, sessions
 from gateway.clone import Clone
-from gateway.pending import PutOfWait
+from gateway.numbering import Numbering
+from gateway.pending import Awaited, PutOfWait
 from gateway.streams import run_list, snapshot
 from gateway.waiters import Waiter
 
@@ -16,12 +17,12 @@ if TYPE_CHECKING:
     from gateway.conversation import Conversation
 
 
-# ---- operations
+# ---- operations; with a numbering they are requests of a session
 
-def _put(conversation: Conversation, put: Put) -> None:
+def _put(conversation: Conversation, put: Put, numbering: Numbering | None = None) -> None:
     if _no_room(conversation):
         return
-    conversation.propose(put)
+    conversation.propose(put, numbering)
     waiters = conversation.hub.waiters
     if len(waiters):
         waiters.follow(put)
@@ -36,29 +37,56 @@ def _no_room(conversation: Conversation) -> bool:
     return False
 
 
-def _operation(conversation: Conversation, operation: Get | Done | Later) -> None:
-    conversation.propose(operation)
+def _operation(
+    conversation: Conversation, operation: Get | Done | Later, numbering: Numbering | None = None,
+) -> None:
+    conversation.propose(operation, numbering)
 
 
-def _blocking_get(conversation: Conversation, request: requests.BlockingGet) -> None:
-    waiter = Waiter(conversation, request.get, request.until_finished)
+def _blocking_get(
+    conversation: Conversation, request: requests.BlockingGet, numbering: Numbering | None = None,
+) -> None:
+    get, until_finished = request.get, request.until_finished
+    waiter = Waiter(conversation, get, until_finished)
+    if numbering is not None:
+        waiter.request = numbering.request(get, keep_waiting=True, until_finished=until_finished)
     conversation.block(waiter)
-    conversation.hub.cluster.propose(request.get, waiter)
+    conversation.hub.cluster.propose(waiter.operation, waiter)
 
 
-def _put_wait(conversation: Conversation, request: requests.PutWait) -> None:
+def _put_wait(conversation: Conversation, request: requests.PutWait, numbering: Numbering | None = None) -> None:
     """Two operations, back to back: the hand-out always stands directly behind its PUT (DECISIONS 3)."""
     if _no_room(conversation):
         return
     waiter = Waiter(conversation, request.get)
+    if numbering is not None:
+        waiter.request = numbering.request(request.get, part=1, keep_waiting=True)
     slot = PutOfWait(conversation, waiter=waiter)
     conversation.await_slot(slot)
     conversation.block(waiter)
     hub = conversation.hub
-    hub.cluster.propose(request.put, slot)
-    hub.cluster.propose(request.get, waiter)
+    hub.cluster.propose(request.put if numbering is None else numbering.request(request.put), slot)
+    hub.cluster.propose(waiter.operation, waiter)
     if len(hub.waiters):
         hub.waiters.follow(request.put)
+
+
+def _bound(conversation: Conversation, request: requests.Bound, numbering: Numbering | None = None) -> None:
+    attached = conversation.attached
+    if attached is None:
+        conversation.say(sessions.without_session(conversation))
+    else:
+        command = request.to(attached.number)
+        IN_LOG[type(command)](conversation, command, numbering)
+
+
+def _numbered(conversation: Conversation, request: requests.Numbered) -> None:
+    attached = conversation.attached
+    if attached is None:
+        conversation.say(sessions.without_session(conversation))
+    else:
+        command = request.command
+        IN_LOG[type(command)](conversation, command, Numbering(attached.number, request.number, request.digest))
 
 
 # ---- answers known at once
@@ -72,7 +100,13 @@ def _caps(conversation: Conversation, request: requests.Caps) -> None:
 
 
 def _ping(conversation: Conversation, request: requests.Ping) -> None:
-    conversation.say(answers.OK)
+    """In a session it is a use of it (DECISIONS 29)."""
+    if conversation.attached is None:
+        conversation.say(answers.OK)
+    else:
+        slot = Awaited(conversation)
+        conversation.await_slot(slot)
+        conversation.hub.cluster.propose(TouchSession(conversation.attached.number), slot)
 
 
 # ---- this node and its applied state
@@ -99,7 +133,8 @@ def _interconnect(conversation: Conversation, request: requests.Interconnect) ->
 
 
 def _run_list(conversation: Conversation, request: requests.RunList) -> None:
-    conversation.run(run_list(conversation, request.with_data))
+    jobs = conversation.hub.cluster.machine.running()
+    conversation.run(run_list(conversation, jobs, request.with_data))
 
 
 def _snapshot(conversation: Conversation, request: requests.Snapshot) -> None:
@@ -129,8 +164,18 @@ def _cluster_hash(conversation: Conversation, request: requests.ClusterHash) -> 
 # ---- CLONE
 
 def _clone_start(conversation: Conversation, request: requests.CloneStart) -> None:
-    conversation.clone = Clone(conversation, request.total_bytes)
-    conversation.await_slot(conversation.clone)
+    attached = conversation.attached
+    if request.number == 0:
+        clone = Clone(conversation)
+        clone.begin(request.total_bytes)
+    elif attached is None:
+        clone = Clone(conversation)
+        clone.fail(sessions.without_session(conversation))
+    else:
+        clone = Clone(conversation, Numbering(attached.number, request.number, request.digest))
+        clone.begin(request.total_bytes)
+    conversation.clone = clone
+    conversation.await_slot(clone)
 
 
 def _clone_data(conversation: Conversation, request: requests.CloneData) -> None:
@@ -140,13 +185,44 @@ def _clone_data(conversation: Conversation, request: requests.CloneData) -> None
         conversation.clone = None
 
 
-AT_ONCE: dict[type, Callable[[Conversation, Any], None]] = {
+# ---- sessions
+
+def _session_open(conversation: Conversation, request: requests.SessionOpen) -> None:
+    conversation.run(sessions.open_session(conversation, request))
+
+
+def _session_attach(conversation: Conversation, request: requests.SessionAttach) -> None:
+    conversation.run(sessions.attach_session(conversation, request))
+
+
+def _session_close(conversation: Conversation, request: requests.SessionClose) -> None:
+    conversation.run(sessions.close_session(conversation, request))
+
+
+def _taken(conversation: Conversation, request: requests.Taken) -> None:
+    conversation.run(sessions.taken(conversation, request))
+
+
+class InLog(Protocol):
+    """What a command does that goes through the log: itself, or as a request of a session."""
+
+    def __call__(self, conversation: Conversation, request: Any, numbering: Numbering | None = None, /) -> None:
+        """Execute it."""
+
+
+IN_LOG: dict[type, InLog] = {
     Put: _put,
     Get: _operation,
     Done: _operation,
     Later: _operation,
     requests.BlockingGet: _blocking_get,
     requests.PutWait: _put_wait,
+    requests.Bound: _bound,
+}
+
+AT_ONCE: dict[type, Callable[[Conversation, Any], None]] = {
+    **IN_LOG,
+    requests.Numbered: _numbered,
     requests.Refused: _refused,
     requests.Caps: _caps,
     requests.Ping: _ping,
@@ -161,6 +237,10 @@ ALONE: dict[type, Callable[[Conversation, Any], None]] = {
     requests.RunList: _run_list,
     requests.Snapshot: _snapshot,
     requests.CloneStart: _clone_start,
+    requests.SessionOpen: _session_open,
+    requests.SessionAttach: _session_attach,
+    requests.SessionClose: _session_close,
+    requests.Taken: _taken,
     requests.Interconnect: _interconnect,
     requests.Online: _online,
     requests.ClusterStatus: _cluster_status,

@@ -13,17 +13,19 @@ from collections import deque
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Protocol
 
-from core import Handed, Operation, Return
+from core import Handed, Requested, Return
 from gateway import answers
 from gateway.commands import ALONE, AT_ONCE
 from gateway.limits import COMMANDS_IN_FLIGHT_MAX, OUTPUT_PIECE_BYTES, STREAM_STALL_S
 from gateway.parser import Parser
-from gateway.pending import NOBODY, Awaited, Fate, Outcome, Said, Slot
+from gateway.pending import NOBODY, Awaited, AwaitedRequest, Fate, Outcome, Said, Slot
 from gateway.requests import Command
 
 if TYPE_CHECKING:
     from gateway.clone import Clone
     from gateway.hub import Hub
+    from gateway.numbering import Numbering
+    from gateway.sessions import Attached
     from gateway.waiters import Waiter
 
 log = logging.getLogger("sockpqd.gateway")
@@ -63,10 +65,11 @@ class Conversation:
         self.closed = False                         # nothing is answered any more
         self.awake = False                          # the hub will call advance()
         self.clone: Clone | None = None             # the CLONE whose data arrive
+        self.attached: Attached | None = None       # the session of the connection
+        self.waiter: Waiter | None = None           # the blocked command, the last slot
         self._parser = Parser(hub.limits)
         self._dry = True                            # all complete commands in the parser are executed
         self._slots: deque[Slot] = deque()
-        self._waiter: Waiter | None = None          # the blocked command, the last slot
         self._held: Command | None = None           # waits until all slots are answered
         self._task: asyncio.Task[None] | None = None    # a command that takes its time
         self._out: list[bytes] = []
@@ -90,7 +93,7 @@ class Conversation:
     def end(self) -> None:
         """The client sent its last byte: a command that is blocked is cancelled, the others are answered."""
         self.ended = True
-        if self._waiter is not None and self._waiter.number:
+        if self.waiter is not None and self.waiter.number:
             self.finish()
         else:
             self._go_on()
@@ -112,19 +115,30 @@ class Conversation:
 
     # ---- what commands do
 
-    def propose(self, operation: Operation) -> None:
-        """Put an operation into the log; its answer gets the next slot."""
-        slot = Awaited(self)
-        self._slots.append(slot)
-        self.hub.cluster.propose(operation, slot)
+    def propose(self, operation: Requested, numbering: Numbering | None = None) -> None:
+        """Put an operation into the log, as a request if it is numbered; its answer gets the next slot."""
+        if numbering is None:
+            slot = Awaited(self)
+            self._slots.append(slot)
+            self.hub.cluster.propose(operation, slot)
+        else:
+            slot = AwaitedRequest(self)
+            self._slots.append(slot)
+            self.hub.cluster.propose(numbering.request(operation), slot)
 
     def await_slot(self, slot: Slot) -> None:
         """The next answer is the outcome of `slot`."""
         self._slots.append(slot)
 
+    def attach(self, attached: Attached | None) -> None:
+        """This is the session of the connection from now on."""
+        if self.attached is not None:
+            self.attached.leave()
+        self.attached = attached
+
     def block(self, waiter: Waiter) -> None:
         """The next answer is `waiter`'s; nothing behind it is executed before."""
-        self._waiter = waiter
+        self.waiter = waiter
         self._slots.append(waiter)
 
     def say(self, outcome: Outcome) -> None:
@@ -199,7 +213,7 @@ class Conversation:
     def _pump(self) -> bool:
         """Execute commands as long as nothing holds them up; are all that are complete executed?"""
         hub = self.hub
-        while not (self._waiter or self._task or self._output_full or self.closed):
+        while not (self.waiter or self._task or self._output_full or self.closed):
             if len(self._slots) >= COMMANDS_IN_FLIGHT_MAX:
                 self._drain()       # those answered at once make room
                 if len(self._slots) >= COMMANDS_IN_FLIGHT_MAX:
@@ -228,11 +242,13 @@ class Conversation:
         slots, out = self._slots, self._out
         size = 0
         while slots and (outcome := slots[0].outcome) is not None:
-            if slots.popleft() is self._waiter:
-                self._waiter = None
+            if slots.popleft() is self.waiter:
+                self.waiter = None
             if isinstance(outcome, Fate):
                 if outcome is Fate.REFUSED:
                     out.append(answers.OFFLINE_MODE)
+                elif outcome is Fate.UNKNOWN_REQUEST:
+                    out.append(answers.OUTCOME_UNKNOWN)
                 if outcome is not Fate.REFUSED or self._leader_changed():
                     self.finish()
                     return
@@ -297,10 +313,11 @@ class Conversation:
         self._held = None
         if self._task is not None:
             self._task.cancel()
-        # Slots refer to the conversation, and the garbage collector does not see them: none may stay without an outcome.
-        if self._waiter is not None:
-            self.hub.waiters.cancel(self._waiter)
-            self._waiter = None
+        self.attach(None)
+        # Slots refer to the conversation, and the garbage collector does not see them: none may stay without outcome.
+        if self.waiter is not None:
+            self.hub.waiters.cancel(self.waiter)
+            self.waiter = None
         if self.clone is not None:
             self.clone.outcome = Fate.CANCELLED
             self.clone = None

@@ -7,13 +7,16 @@ word of look-ahead; the grammar then has no ambiguity (A13). Verbs are read in a
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import blake2b
 
 from msgspec import Struct
 
 from core import Done, Get, Later, Put, Then
 from gateway import requests
 from gateway.answers import NOT_SUPPORTED
-from gateway.values import ArgumentError, address, milliseconds, name, node, queues, signed, unsigned
+from gateway.limits import SESSION_TTL_MS_DEFAULT, SESSION_TTL_MS_MAX, SESSION_TTL_MS_MIN
+from gateway.numbering import digest_of
+from gateway.values import ArgumentError, address, milliseconds, name, node, queues, session, signed, unsigned
 
 Words = list[bytes]
 
@@ -34,10 +37,24 @@ class PutHead(Struct, gc=False, frozen=True):
         return put if self.wait is None else requests.PutWait(put, self.wait)
 
 
-class CloneHead(Struct, gc=False, frozen=True):
-    """The line of a CLONE, whose data follow."""
+class NumberedPutHead(Struct, gc=False, frozen=True):
+    """The line of a PUT with REQ before it. `digest` has the words in it, and gets the data."""
 
     length: int
+    number: int
+    digest: blake2b
+    put: PutHead
+
+    def with_data(self, data: bytes) -> requests.Numbered:
+        """The request, now that its data are here."""
+        self.digest.update(data)
+        return requests.Numbered(self.number, self.digest.digest(), self.put.with_data(data))
+
+
+class CloneHead(Struct, gc=False, frozen=True):
+    """The line of a CLONE, whose data follow `start`."""
+
+    start: requests.CloneStart
 
 
 class SkipHead(Struct, gc=False, frozen=True):
@@ -47,10 +64,10 @@ class SkipHead(Struct, gc=False, frozen=True):
     answer: bytes
 
 
-Head = PutHead | CloneHead | SkipHead
+Head = PutHead | NumberedPutHead | CloneHead | SkipHead
 
 
-def _put(words: Words) -> Head:
+def _put(words: Words) -> PutHead:
     count = len(words)
     if count < 4:
         raise ArgumentError
@@ -72,19 +89,44 @@ def _wait(words: Words, at: int, item: str | None) -> Get | None:
         return None
     if words[at] != b"WAIT" or at + 1 == len(words):
         raise ArgumentError
-    expire_ms, then = _lease(words, at + 2)
+    expire_ms, then, end = _lease(words, at + 2)
+    if end != len(words):
+        raise ArgumentError
     return Get((name(words[at + 1]),), expire_ms, then, item, item is None)
 
 
-def _get(words: Words) -> Get:
+def _hand_out(words: Words) -> tuple[Get, bool]:
+    """What a GET asks for, and whether it is bound.
+
+    Words that the original does not know are read behind explicit queues only, of which `*` means any (EXTENSIONS.md
+    0.2): so no line of the original changes its meaning.
+    """
     if len(words) == 1:
-        return Get(None)
+        return Get(None), False
     first = words[1]
     if _is_limit(first) and not (first == b"EXPIRE" and (len(words) == 2 or _is_limit(words[2]))):
-        expire_ms, then = _lease(words, 1)
-        return Get(None, expire_ms, then)
-    expire_ms, then = _lease(words, 2)
-    return Get(queues(first), expire_ms, then)
+        expire_ms, then, end = _lease(words, 1)
+        if end != len(words):
+            raise ArgumentError
+        return Get(None, expire_ms, then), False
+    return _options(words, None if first == b"*" else queues(first))
+
+
+def _options(words: Words, names: tuple[str, ...] | None) -> tuple[Get, bool]:
+    """[lease] [BOUND] behind the queues, in any order, each at most once."""
+    if len(words) == 2:
+        return Get(names), False
+    lease: tuple[int | None, Then] | None = None
+    bound, at = False, 2
+    while at < len(words):
+        if words[at] == b"BOUND" and not bound:
+            bound, at = True, at + 1
+        elif lease is None:
+            expire_ms, then, at = _lease(words, at)
+            lease = expire_ms, then
+        else:
+            raise ArgumentError
+    return Get(names) if lease is None else Get(names, *lease), bound
 
 
 def _is_limit(word: bytes) -> bool:
@@ -94,30 +136,41 @@ def _is_limit(word: bytes) -> bool:
 _THEN = {b"DONE": Then.DONE, b"LATER": Then.LATER}
 
 
-def _lease(words: Words, at: int) -> tuple[int | None, Then]:
-    """[EXPIRE <sec> [THEN (DONE|LATER)]] from position `at` to the end; EXPIRE=<sec> is read as well (A16)."""
+def _lease(words: Words, at: int) -> tuple[int | None, Then, int]:
+    """[EXPIRE <sec> [THEN (DONE|LATER)]] from position `at`, and where it ends; EXPIRE=<sec> is read as well (A16)."""
     count = len(words)
     if at == count:
-        return None, Then.DEFAULT
+        return None, Then.DEFAULT, at
     if words[at] == b"EXPIRE" and at + 1 < count:
         expire_ms, at = milliseconds(words[at + 1]), at + 2
     elif words[at].startswith(b"EXPIRE="):
         expire_ms, at = milliseconds(words[at][7:]), at + 1
     else:
         raise ArgumentError
-    if at == count:
-        return expire_ms, Then.DEFAULT
-    if at + 2 != count or words[at] != b"THEN" or words[at + 1] not in _THEN:
+    if at == count or words[at] != b"THEN":
+        return expire_ms, Then.DEFAULT, at
+    if at + 1 == count or words[at + 1] not in _THEN:
         raise ArgumentError
-    return expire_ms, _THEN[words[at + 1]]
+    return expire_ms, _THEN[words[at + 1]], at + 2
 
 
-def _getb(words: Words) -> requests.BlockingGet:
-    return requests.BlockingGet(_get(words), False)
+def _get(words: Words) -> Get | requests.Bound:
+    get, bound = _hand_out(words)
+    return requests.Bound(get) if bound else get
 
 
-def _getbe(words: Words) -> requests.BlockingGet:
-    return requests.BlockingGet(_get(words), True)
+def _blocking(words: Words, until_finished: bool) -> requests.BlockingGet | requests.Bound:
+    get, bound = _hand_out(words)
+    blocking = requests.BlockingGet(get, until_finished)
+    return requests.Bound(blocking) if bound else blocking
+
+
+def _getb(words: Words) -> requests.BlockingGet | requests.Bound:
+    return _blocking(words, until_finished=False)
+
+
+def _getbe(words: Words) -> requests.BlockingGet | requests.Bound:
+    return _blocking(words, until_finished=True)
 
 
 def _done(words: Words) -> Done:
@@ -147,7 +200,7 @@ def _runlist(words: Words) -> requests.RunList:
 def _clone(words: Words) -> CloneHead:
     if len(words) != 2:
         raise ArgumentError
-    return CloneHead(unsigned(words[1]))
+    return CloneHead(requests.CloneStart(unsigned(words[1])))
 
 
 def _alone(request: requests.Command) -> Parse:
@@ -190,6 +243,41 @@ def _sync(words: Words) -> requests.Command | Head:
     return requests.Refused(NOT_SUPPORTED)
 
 
+def _session(words: Words) -> requests.Command:
+    match words[1:]:
+        case []:
+            return requests.SessionOpen(SESSION_TTL_MS_DEFAULT)
+        case [b"TTL", seconds]:
+            ttl_ms = milliseconds(seconds)
+            if not SESSION_TTL_MS_MIN <= ttl_ms <= SESSION_TTL_MS_MAX:
+                raise ArgumentError
+            return requests.SessionOpen(ttl_ms)
+        case [b"CLOSE"]:
+            return requests.SessionClose(release=False)
+        case [b"CLOSE", b"RELEASE"]:
+            return requests.SessionClose(release=True)
+        case [sid]:
+            return requests.SessionAttach(*session(sid))
+    raise ArgumentError
+
+
+def _req(words: Words) -> requests.Command | Head:
+    """REQ <r> <command>, of those commands that go through the log."""
+    if len(words) < 3:
+        raise ArgumentError
+    number, verb = unsigned(words[1]), words[2].upper()
+    if number == 0 or verb not in NUMBERED:
+        raise ArgumentError
+    words = [verb, *words[3:]]
+    command = NUMBERED[verb](words)
+    digest = digest_of(words)
+    if isinstance(command, PutHead):
+        return NumberedPutHead(command.length, number, digest, command)
+    if isinstance(command, CloneHead):
+        return CloneHead(requests.CloneStart(command.start.total_bytes, number, digest.digest()))
+    return requests.Numbered(number, digest.digest(), command)
+
+
 def _cluster_add(words: Words) -> requests.Command:
     if len(words) != 6:
         raise ArgumentError
@@ -217,6 +305,16 @@ def _cluster(words: Words) -> requests.Command | Head:
 
 Parse = Callable[[Words], requests.Command | Head]
 
+NUMBERED: dict[bytes, Callable[[Words], requests.InLog | PutHead | CloneHead]] = {
+    b"PUT": _put,
+    b"GET": _get,
+    b"DONE": _done,
+    b"LATER": _later,
+    b"GETB": _getb,
+    b"GETBE": _getbe,
+    b"CLONE": _clone,
+}
+
 CLUSTER: dict[bytes, Parse] = {
     b"STATUS": _alone(requests.ClusterStatus()),
     b"LEADER": _alone(requests.ClusterLeader()),
@@ -230,16 +328,13 @@ CLUSTER: dict[bytes, Parse] = {
 }
 
 VERBS: dict[bytes, Parse] = {
-    b"PUT": _put,
-    b"GET": _get,
-    b"DONE": _done,
-    b"LATER": _later,
-    b"GETB": _getb,
-    b"GETBE": _getbe,
+    **NUMBERED,
+    b"REQ": _req,
+    b"SESSION": _session,
+    b"TAKEN": _alone(requests.Taken()),
     b"TOTAL": _total,
     b"RUNLIST": _runlist,
     b"SNAPSHOT": _between_servers(requests.Snapshot()),
-    b"CLONE": _clone,
     b"INTERCONNECT": _between_servers(requests.Interconnect()),
     b"OFFLINE": _alone(requests.Offline()),
     b"ONLINE": _alone(requests.Online()),
@@ -254,6 +349,10 @@ VERBS: dict[bytes, Parse] = {
 
 def block_length(words: Words) -> int | None:
     """The length of the data block behind a malformed line (A7): 0 when its verb takes none, None when unreadable."""
+    first = 0
+    while first + 2 < len(words) and words[first].upper() == b"REQ":
+        first += 2
+    words = words[first:] if first else words
     verb = words[0].upper()
     if verb == b"SYNC" and len(words) > 1 and words[1].upper() == b"PUT":
         at = 4

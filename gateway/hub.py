@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import secrets
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -40,6 +41,7 @@ class Hub:
         self.work: set[asyncio.Future[Outcome]] = set()     # of operators; held here, as their clients may go
         self.connections: set[Connection] = set()
         self.on_serving: Callable[[], None] = lambda: None
+        self.new_secret: Callable[[], int] = lambda: secrets.randbits(64)       # of a session
         self._export_dir = export_dir
         self._export_numbers = itertools.count(1)
         self._loop = asyncio.get_running_loop()

@@ -52,6 +52,14 @@ EXPORTS_MAX = 2
 LINGER_S = 1.0
 LINGER_CUT_S = 60.0
 
+# How long a session lives without use: the original's 15 minutes when nothing is said (CLUSTER.md 8). Less than the
+# minimum would not survive an election, more than the maximum would keep memory for clients that are gone.
+SESSION_TTL_MS_DEFAULT = 900_000
+SESSION_TTL_MS_MIN, SESSION_TTL_MS_MAX = 1_000, 86_400_000
+
+# A command that waits in a session uses it so many times per TTL: one use may be late without harm.
+SESSION_USES_PER_TTL = 3
+
 # Waiting clients whose host vanished are found by TCP keepalive after about two minutes.
 KEEPALIVE_IDLE_S = 60
 KEEPALIVE_INTERVAL_S = 15

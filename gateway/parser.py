@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gateway.answers import BAD_ARGUMENTS, BAD_COMMAND, TOO_LARGE
-from gateway.grammar import VERBS, CloneHead, PutHead, SkipHead, Words, block_length
+from gateway.grammar import VERBS, CloneHead, NumberedPutHead, PutHead, SkipHead, Words, block_length
 from gateway.limits import CLONE_CHUNK_BYTES_MAX, SKIPPED_BYTES_MAX, Limits
 from gateway.requests import Broken, CloneData, CloneStart, Command, Refused
 from gateway.values import ArgumentError
@@ -27,7 +27,7 @@ class Parser:
         self._later = bytearray()           # what came while _buffer was not used up
         self._block: Callable[[], Command | None] | None = None     # reads on in a data block, while one is due
         self._left = 0                      # bytes of that block still to come
-        self._put: PutHead | None = None    # the PUT whose block is collected
+        self._put: PutHead | NumberedPutHead | None = None      # the PUT whose block is collected
         self._data = bytearray()            # what is collected
         self._skip_answer = b""             # what is said when the block has been skipped
         self._closed = False
@@ -82,10 +82,10 @@ class Parser:
         except ArgumentError:
             length = block_length(words)
             return self._broken(BAD_ARGUMENTS) if length is None else self._skip_block(length, BAD_ARGUMENTS)
-        if type(request) is PutHead:
+        if type(request) is PutHead or type(request) is NumberedPutHead:
             return self._put_block(request)
         if type(request) is CloneHead:
-            return self._clone_block(request.length)
+            return self._clone_block(request.start)
         if type(request) is SkipHead:
             return self._skip_block(request.length, request.answer)
         return request  # type: ignore[return-value]      # mypy does not narrow by `type(..) is`; isinstance is slower
@@ -109,7 +109,7 @@ class Parser:
 
     # ---- data blocks
 
-    def _put_block(self, head: PutHead) -> Command | None:
+    def _put_block(self, head: PutHead | NumberedPutHead) -> Command | None:
         if head.length > self._limits.data_bytes_max:
             return self._skip_block(head.length, TOO_LARGE)
         start = self._start
@@ -150,12 +150,12 @@ class Parser:
         self._block = None
         return Refused(self._skip_answer)
 
-    def _clone_block(self, length: int) -> Command | None:
-        if length > self._limits.snapshot_bytes_max:
-            return self._skip_block(length, TOO_LARGE)
-        self._left = length
+    def _clone_block(self, start: CloneStart) -> Command | None:
+        if start.total_bytes > self._limits.snapshot_bytes_max:
+            return self._skip_block(start.total_bytes, TOO_LARGE)
+        self._left = start.total_bytes
         self._block = self._clone_chunk
-        return CloneStart(length)
+        return start
 
     def _clone_chunk(self) -> Command | None:
         """The next chunk, of full size except the last."""

@@ -6,9 +6,10 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from core import Get, Reply, Stored
-from gateway.answers import wait_for_output
+from core import Reply, Stored
+from gateway import answers
 
 if TYPE_CHECKING:
     from gateway.conversation import Conversation
@@ -20,6 +21,7 @@ class Fate(Enum):
 
     REFUSED = "surely not executed: 500 Offline Mode"
     UNKNOWN = "perhaps executed: the connection is closed without an answer (A61)"
+    UNKNOWN_REQUEST = "the same of a numbered command, which may be repeated: 504 Outcome Unknown, and closed"
     CANCELLED = "a blocked command whose client sent its last byte (A9): likewise"
 
 
@@ -60,6 +62,24 @@ class Awaited(Struct, gc=False, eq=False):
         self.conversation.wake()
 
 
+class AwaitedRequest(Awaited):
+    """A numbered command that is one operation.
+
+    Its outcome is the answer itself, so that nothing is given back that could not be delivered: the session will ask
+    for it again.
+    """
+
+    def applied(self, reply: Reply) -> None:
+        """The operation was executed, now or before."""
+        self.outcome = answers.answer(reply)
+        self.conversation.wake()
+
+    def unknown(self) -> None:
+        """Nobody knows."""
+        self.outcome = Fate.UNKNOWN_REQUEST
+        self.conversation.wake()
+
+
 class PutOfWait(Awaited):
     """The PUT of a PUT .. WAIT; the waiter's slot stands behind it."""
 
@@ -68,11 +88,13 @@ class PutOfWait(Awaited):
     def applied(self, reply: Reply) -> None:
         """The job is queued; from now on the waiter asks for its item by name."""
         assert self.waiter is not None
-        assert type(reply) is Stored
-        if reply.item is not None:
-            get = self.waiter.get
-            self.waiter.get = Get(get.queues, get.expire_ms, get.then, reply.item)
-        self.outcome = wait_for_output(reply)
+        if type(reply) is not Stored:       # a numbered command that was not executed
+            self.waiter.silence()
+            self.outcome = answers.answer(reply)
+        else:
+            if reply.item is not None:
+                self.waiter.wait_for(replace(self.waiter.get, item=reply.item, item_of_put=False))
+            self.outcome = answers.wait_for_output(reply)
         self.conversation.wake()
 
     def refused(self) -> None:
@@ -80,6 +102,12 @@ class PutOfWait(Awaited):
         assert self.waiter is not None
         self.waiter.silence()
         super().refused()
+
+    def unknown(self) -> None:
+        """Nobody knows, neither of this operation nor of the other."""
+        assert self.waiter is not None
+        self.outcome = self.waiter.unknown_fate
+        self.conversation.wake()
 
 
 class Nobody:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core import Done, Get, Later, Put
 
@@ -21,10 +22,39 @@ class PutWait(Struct, gc=False, frozen=True):
     get: Get
 
 
+class Bound(Struct, gc=False, frozen=True):
+    """GET, GETB or GETBE with BOUND: what is handed out is bound to the session of the connection."""
+
+    command: Get | BlockingGet
+
+    def to(self, session: int) -> Get | BlockingGet:
+        """The command with the session in it, which the parser does not know."""
+        command = self.command
+        if isinstance(command, Get):
+            return replace(command, session=session)
+        return BlockingGet(replace(command.get, session=session), command.until_finished)
+
+
+InLog = Put | Get | Done | Later | BlockingGet | PutWait | Bound
+
+
+class Numbered(Struct, gc=False, frozen=True):
+    """REQ (EXTENSIONS.md 11): `command` is request `number` of the connection's session; see numbering.py."""
+
+    number: int
+    digest: bytes
+    command: InLog
+
+
 class CloneStart(Struct, gc=False, frozen=True):
-    """CLONE: a snapshot of `total_bytes` follows in `CloneData` requests."""
+    """CLONE: a snapshot of `total_bytes` follows in `CloneData` requests.
+
+    With REQ it has a `number`, and the `digest` of its line, to which that of the snapshot comes.
+    """
 
     total_bytes: int
+    number: int = 0
+    digest: bytes = b""
 
 
 class CloneData(Struct, gc=False, frozen=True):
@@ -76,6 +106,29 @@ class Caps(Struct, gc=False, frozen=True):
 
 class Ping(Struct, gc=False, frozen=True):
     """PING (EXTENSIONS.md 0)."""
+
+
+class SessionOpen(Struct, gc=False, frozen=True):
+    """SESSION, with TTL or without (EXTENSIONS.md 11)."""
+
+    ttl_ms: int
+
+
+class SessionAttach(Struct, gc=False, frozen=True):
+    """SESSION <sid>: the two parts of the sid."""
+
+    number: int
+    secret: int
+
+
+class SessionClose(Struct, gc=False, frozen=True):
+    """SESSION CLOSE, with RELEASE when bound jobs shall go LATER."""
+
+    release: bool
+
+
+class Taken(Struct, gc=False, frozen=True):
+    """TAKEN."""
 
 
 class ClusterStatus(Struct, gc=False, frozen=True):
@@ -133,7 +186,7 @@ class Broken(Struct, gc=False, frozen=True):
 
 
 Command = (
-    Put | Get | Done | Later | BlockingGet | PutWait | CloneStart | CloneData | Total | RunList | Snapshot
-    | Interconnect | Offline | Online | Quit | Shutdown | Caps | Ping | ClusterStatus | ClusterLeader | ClusterHash
-    | ClusterAdd | ClusterRemove | ClusterTransfer | ClusterSwitch | ClusterSnapshot | Refused | Broken
+    InLog | Numbered | CloneStart | CloneData | Total | RunList | Snapshot | Interconnect | Offline | Online | Quit
+    | Shutdown | Caps | Ping | SessionOpen | SessionAttach | SessionClose | Taken | ClusterStatus | ClusterLeader
+    | ClusterHash | ClusterAdd | ClusterRemove | ClusterTransfer | ClusterSwitch | ClusterSnapshot | Refused | Broken
 )

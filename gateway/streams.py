@@ -1,12 +1,14 @@
-"""Long answers, sent piece by piece as the client takes them: SNAPSHOT and RUNLIST."""
+"""Long answers, sent piece by piece as the client takes them: SNAPSHOT, RUNLIST, TAKEN."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
+from core import RunningJob
 from gateway import answers
 from gateway.limits import RUNLIST_LINES_PER_PIECE, STREAM_PIECE_BYTES
 
@@ -17,9 +19,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("sockpqd.gateway")
 
 
-async def run_list(conversation: Conversation, with_data: bool) -> None:
-    """RUNLIST [DATA]: the jobs running at this moment."""
-    jobs = conversation.hub.cluster.machine.running()
+async def run_list(conversation: Conversation, jobs: Sequence[RunningJob], with_data: bool) -> None:
+    """The answer to RUNLIST [DATA] and TAKEN."""
     await conversation.stream(answers.number(len(jobs)))
     for start in range(0, len(jobs), RUNLIST_LINES_PER_PIECE):
         await conversation.stream(answers.run_lines(jobs[start:start + RUNLIST_LINES_PER_PIECE], with_data))

@@ -1,4 +1,4 @@
-"""Words of a command line to values: names, numbers, seconds (PROTOCOL.md A12, A14, A15, A18), nodes and addresses."""
+"""Words of a command line to values: names, numbers, seconds (PROTOCOL.md A12, A14, A15, A18), sessions, nodes."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ _SECONDS = re.compile(rb"([0-9]+)(?:\.([0-9]+))?")
 
 NODE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _HOST = re.compile(r"[A-Za-z0-9_.-]{1,253}")
+_SESSION = re.compile(rb"([1-9][0-9]*)_([0-9a-f]{16})")
 _IPV4 = re.compile(r"[0-9.]+")
 
 
@@ -87,6 +88,14 @@ def milliseconds(word: bytes) -> int:
     if number_ms > EXPIRE_MS_MAX:
         raise ArgumentError
     return number_ms
+
+
+def session(word: bytes) -> tuple[int, int]:
+    """Number and secret of the session that is called `word`."""
+    match = _SESSION.fullmatch(word)
+    if match is None:
+        raise ArgumentError
+    return _within(match.group(1), 1, UNSIGNED_MAX), int(match.group(2), 16)
 
 
 def node(word: bytes) -> str:

@@ -8,6 +8,11 @@ a job becomes ready and whenever a claim ends without a job of that queue being 
 many claims as ready jobs, or nobody left to send. Who comes (back) to his place was told that his queues are empty at
 a position of the log after which every new ready job calls `job_ready` again. For those who wait for an item
 `item_ready(queue, item)` does the same; an item's claim that ends without a job was told that there is none.
+
+A numbered command (REQ) may wait on two connections at once, when its client has given up the first. Whichever of its
+waiters is sent first gets the job, and the machine would give the same one to the others: so these are sent as soon as
+one has its answer. And since an answer may be an old one, it says nothing about the job that was claimed: the claim of
+such a waiter always counts as one that took none.
 """
 
 from __future__ import annotations
@@ -15,9 +20,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 from sortedcontainers import SortedList
 
-from core import Effects, Empty, Get, Handed, Put, Reply
+from core import Effects, Empty, Get, Handed, Operation, Put, Reply, Request
+from gateway import answers
 from gateway.pending import Fate, Outcome
 
 if TYPE_CHECKING:
@@ -31,11 +38,40 @@ class Waiter(Struct, gc=False, eq=False):
     conversation: Conversation
     get: Get
     until_finished: bool = False        # GETBE
+    request: Request | None = None      # of a numbered command: the operation around `get`
     outcome: Outcome | None = None
     silent: bool = False                # the line of its PUT speaks for it too
     number: int = 0                     # order of arrival; 0: it has not had to wait yet
     sent_for: str | None = None         # the queue its Get in flight claims a job of
     watched: str | None = None          # GETBE: a queue with unfinished jobs, the reason why it goes on waiting
+
+    @property
+    def operation(self) -> Operation:
+        """What is proposed for it."""
+        return self.get if self.request is None else self.request
+
+    @property
+    def in_session(self) -> bool:
+        """Does it wait in the name of a session?"""
+        return self.request is not None or self.get.session is not None
+
+    @property
+    def unknown_fate(self) -> Fate:
+        """What becomes of the command when nobody knows the outcome of an operation."""
+        return Fate.UNKNOWN if self.request is None else Fate.UNKNOWN_REQUEST
+
+    def wait_for(self, get: Get) -> None:
+        """What it waits for is known more exactly now."""
+        self.get = get
+        if self.request is not None:
+            self.request = replace(self.request, operation=get)
+
+    def answer(self, reply: Reply) -> None:
+        """Its answer. That of a numbered command is in bytes, so that nothing of it is given back (AwaitedRequest)."""
+        if self.request is None:
+            self.outcome = reply
+        else:
+            self.outcome = b"" if self.silent else answers.answer(reply)
 
     def applied(self, reply: Reply) -> None:
         """Its Get came back."""
@@ -47,10 +83,10 @@ class Waiter(Struct, gc=False, eq=False):
 
     def unknown(self) -> None:
         """Nobody knows whether a job was handed out to it."""
-        self.conversation.hub.waiters.give_up(self, Fate.UNKNOWN)
+        self.conversation.hub.waiters.give_up(self, self.unknown_fate)
 
     def silence(self) -> None:
-        """The PUT before it was refused: that line speaks for the wait as well."""
+        """The PUT before it was not executed: that line speaks for the wait as well."""
         self.silent = True
         if self.outcome is Fate.REFUSED:
             self.outcome = b""
@@ -69,6 +105,7 @@ class Waiters:
         self._items: dict[str, dict[str, SortedList]] = {}              # queue, item: for a job of both
         self._claims: dict[str, int] = {}                               # Gets in flight sent for this queue
         self._item_claims: dict[tuple[str, str], int] = {}
+        self._requests: dict[tuple[int, int], dict[int, Waiter]] = {}   # session, request: numbered waiters
         self._watchers: dict[str, dict[int, Waiter]] = {}               # GETBE waiters by the queue they watch
         self._watchers_of_all: dict[int, Waiter] = {}                   # the same of GETBE without names
 
@@ -81,7 +118,7 @@ class Waiters:
         """A waiter's Get was executed: the waiter has its answer, or stands in line."""
         queue = self._unclaim(waiter)
         if type(reply) is not Empty or (waiter.until_finished and not reply.unfinished):
-            waiter.outcome = reply
+            waiter.answer(reply)
         elif waiter.conversation.ended:
             waiter.outcome = Fate.CANCELLED
         elif not self._cluster.serving:
@@ -90,7 +127,19 @@ class Waiters:
             self._stand(waiter)
         if waiter.outcome is not None:
             waiter.conversation.wake()
-        if queue is not None and not (type(reply) is Handed and reply.queue == queue):
+        if waiter.request is not None:
+            self._request_settled(waiter, waiter.request, queue)
+        elif queue is not None and not (type(reply) is Handed and reply.queue == queue):
+            self.job_ready(queue)
+
+    def _request_settled(self, waiter: Waiter, request: Request, queue: str | None) -> None:
+        """The same for a numbered command, whose answer may be an old one, and that of others as well."""
+        if isinstance(waiter.outcome, bytes):
+            for same in list(self._requests.get((request.session, request.number), {}).values()):
+                self._send(same, None)
+        if queue is not None:
+            if waiter.get.item is not None:
+                self.item_ready(queue, waiter.get.item)
             self.job_ready(queue)
 
     def give_up(self, waiter: Waiter, outcome: Outcome) -> None:
@@ -113,6 +162,11 @@ class Waiters:
             waiter.conversation.wake()
 
     # ---- reasons to send a waiter's Get
+
+    def ask_again(self, waiter: Waiter) -> None:
+        """Nothing has happened, but to ask is a use of its session."""
+        if waiter.number in self._standing:
+            self._send(waiter, None)
 
     def follow(self, put: Put) -> None:
         """`put` was just proposed: the Get of its waiter goes right behind it, one commit for the whole hand-off."""
@@ -190,7 +244,7 @@ class Waiters:
         return self._standing[number]
 
     def _send(self, waiter: Waiter, queue: str | None) -> None:
-        """Propose the waiter's Get because `queue` has a job for it; None: because it may be told the end."""
+        """Propose the waiter's Get because `queue` has a job for it; None: for another reason."""
         self._leave(waiter)
         if queue is not None:
             waiter.sent_for = queue
@@ -198,7 +252,7 @@ class Waiters:
             if waiter.get.item is not None:
                 key = (queue, waiter.get.item)
                 self._item_claims[key] = self._item_claims.get(key, 0) + 1
-        self._cluster.propose(waiter.get, waiter)
+        self._cluster.propose(waiter.operation, waiter)
 
     def _unclaim(self, waiter: Waiter) -> str | None:
         """The waiter's Get is no longer in flight; returns the queue it had been sent for."""
@@ -226,6 +280,9 @@ class Waiters:
                 if line is None:
                     line = self._queues[queue] = SortedList()
                 line.add(waiter.number)
+        request = waiter.request
+        if request is not None:
+            self._requests.setdefault((request.session, request.number), {})[waiter.number] = waiter
         if waiter.until_finished:
             self._watch(waiter)
 
@@ -243,6 +300,12 @@ class Waiters:
         else:
             for queue in get.queues:
                 _leave_line(self._queues, queue, number)
+        request = waiter.request
+        if request is not None:
+            same = self._requests[request.session, request.number]
+            del same[number]
+            if not same:
+                del self._requests[request.session, request.number]
         if waiter.until_finished:
             self._unwatch(waiter)
 

@@ -25,6 +25,7 @@ from core import (
     Put,
     RemoveMember,
     Reply,
+    Request,
     Return,
     SwitchService,
     UnknownNode,
@@ -138,8 +139,9 @@ class FakeCluster:
         if not self.serving:
             pending.refused()
             return
-        if isinstance(operation, Get) and operation.item_of_put:
-            assert isinstance(self._in_flight[-1][0], Put), "the hand-out of a PUT .. WAIT stands right behind its PUT"
+        inner = _inner(operation)
+        if isinstance(inner, Get) and inner.item_of_put:
+            assert isinstance(_inner(self._in_flight[-1][0]), Put), "a hand-out stands right behind its PUT"
         self._append(operation, pending)
 
     def leader(self) -> str | None:
@@ -282,7 +284,13 @@ class FakeCluster:
             self._listener.turn_ended()
 
 
+def _inner(operation: Operation) -> Operation:
+    """What is requested by a numbered command."""
+    return operation.operation if isinstance(operation, Request) else operation
+
+
 def _size(operation: Operation) -> int:
+    operation = _inner(operation)
     return 64 + (len(operation.data) if isinstance(operation, Put | CloneChunk) else 0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from pathlib import Path
 
 from gateway.connection import Connection
@@ -118,6 +119,8 @@ class MemoryGateway:
         self.hub = Hub(limits or Limits(), folder, offline_close=True, shut_down=self.stop_reasons.append)
         self.cluster = FakeCluster(automatic=automatic)
         self.hub.attach(self.cluster)
+        # A session is called by these, in rising order, so that transcripts always go the same way.
+        self.hub.new_secret = itertools.count(0x9f3c5a7e11d0c2b4).__next__
         self.cluster.start(self.hub)
         self.clients: list[MemoryClient] = []
 

@@ -324,7 +324,10 @@ def test_a_snapshot_whose_client_has_gone_leaves_nothing_behind(tmp_path: Path) 
     b"PUT w 0 1 NEW WAIT o\r\nx", b"GET busy\r\nPING\r\nDONE 7\r\n", b"GET q\r\nTOTAL\r\n", b"RUNLIST\r\n",
     b"CLONE 100000\r\n" + bytes(70_000), b"CLONE 3\r\nabc", b"SNAPSHOT\r\n", b"OFFLINE\r\n", b"QUIT\r\n",
     b"CLUSTER ADD n4 ::1 5 ::1 6\r\nPING\r\n", b"CLUSTER SNAPSHOT\r\n", b"CLUSTER OFFLINE\r\n",
-    b"PUT q 0 x\r\n", b"PUT q 0 9000000\r\n" + bytes(1000),
+    b"PUT q 0 x\r\n", b"PUT q 0 9000000\r\n" + bytes(1000), b"SESSION\r\n", b"SESSION\r\nTAKEN\r\nREQ 1 GET q\r\n",
+    b"SESSION\r\nREQ 1 GETB q\r\n", b"SESSION\r\nREQ 1 PUT w 0 1 NEW WAIT o\r\nx", b"SESSION\r\nREQ 1 PUT q 0 9\r\nabc",
+    b"SESSION\r\nREQ 1 CLONE 100000\r\n" + bytes(70_000), b"SESSION\r\nGETBE busy BOUND\r\n", b"SESSION CLOSE\r\n",
+    b"SESSION\r\nPING\r\nREQ 1 GET busy\r\nSESSION CLOSE\r\n", b"SESSION\r\n" * 2,
 ])
 def test_a_conversation_that_ended_is_freed_at_once(words: bytes, tmp_path: Path) -> None:
     async def test(gateway: MemoryGateway) -> None:

@@ -22,7 +22,9 @@ KEYWORDS = st.sampled_from([b"EXPIRE", b"EXPIRE=5", b"THEN", b"DONE", b"LATER", 
 VERBS = st.sampled_from([
     b"PUT", b"PUT", b"PUT", b"put", b"GET", b"GETB", b"GETBE", b"DONE", b"LATER", b"TOTAL", b"RUNLIST", b"SNAPSHOT",
     b"CLONE", b"SYNC PUT", b"SYNC", b"OFFLINE", b"QUIT", b"PING", b"CLUSTER STATUS", b"CLUSTER ADD a.b 7 5",
-    b"CLUSTER ADD", b"CLUSTER REMOVE", b"CLUSTER TRANSFER", b"CLUSTER", b"NONSENSE", b"",
+    b"CLUSTER ADD", b"CLUSTER REMOVE", b"CLUSTER TRANSFER", b"CLUSTER", b"NONSENSE", b"", b"SESSION", b"SESSION",
+    b"SESSION 1_9f3c5a7e11d0c2b4", b"SESSION CLOSE", b"TAKEN", b"GET * BOUND", b"GETB q BOUND", b"REQ 1 GET q",
+    b"REQ 1 GETB", b"REQ 2 PUT", b"REQ 3 DONE", b"REQ 4 CLONE", b"REQ 5", b"REQ x",
 ])
 SPACES = st.sampled_from([b" ", b" ", b" ", b"  ", b"\t", b"\r", b"\x0b"])
 ENDS = st.sampled_from([b"\r\n", b"\r\n", b"\n"])
@@ -37,7 +39,9 @@ def lines(draw: st.DrawFn) -> bytes:
 @st.composite
 def puts(draw: st.DrawFn) -> bytes:
     data = draw(st.binary(max_size=60))
-    return b"PUT q 0 %d%s\r\n%s" % (len(data), draw(st.sampled_from([b"", b" NEW", b" IS x WAIT o", b" BAD"])), data)
+    before = draw(st.sampled_from([b"", b"", b"REQ 1 ", b"REQ 2 ", b"REQ 0 ", b"SESSION\r\nREQ 1 "]))
+    tail = draw(st.sampled_from([b"", b" NEW", b" IS x WAIT o", b" BAD"]))
+    return b"%sPUT q 0 %d%s\r\n%s" % (before, len(data), tail, data)
 
 
 STREAMS = st.lists(st.one_of(lines(), puts(), puts(), st.binary(max_size=20)), max_size=12).map(b"".join)

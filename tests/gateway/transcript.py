@@ -21,6 +21,7 @@ brings about, of each connection; a test fails when one is missing or too many. 
     @time 60                        seconds go by
     @hold                           from here on nothing is committed by itself
     @commit | @refuse | @lose       what is in flight is executed; is not executed; has an unknown fate
+    @commit 1                       the first of the operations in flight is executed
     @impossible quorum | @impossible   CLUSTER REMOVE and TRANSFER are refused for this reason; are no longer refused
     @broken_disk                    nothing can be written
     @returned 1 2                   since the last such line these hand-outs were undone
@@ -130,7 +131,9 @@ class _Player:
                 ids = returned(cluster)
                 assert ids[self._returned:] == [int(text) for text in arguments], f"returned: {ids[self._returned:]}"
                 self._returned = len(ids)
-            case "lead" | "commit" | "refuse" | "lose":
+            case "commit":
+                cluster.commit(int(arguments[0]) if arguments else None)
+            case "lead" | "refuse" | "lose":
                 getattr(cluster, word)()
             case _:
                 raise AssertionError(f"no directive @{word}")

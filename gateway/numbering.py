@@ -1,0 +1,36 @@
+"""Numbered commands (REQ): under which number of which session a command is executed, and which command it was.
+
+A client that does not know whether its command was executed repeats it under the same number, and the machine answers
+what it answered before (CLUSTER.md 8). So that nobody takes one command for another, the digest of the command goes
+with its number. It is that of the words as they came, not of what this version makes of them: a command may be
+repeated on a node of another version.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+from msgspec import Struct
+
+from core import Request, Requested
+
+DIGEST_BYTES = 16
+
+
+def digest_of(words: list[bytes]) -> blake2b:
+    """The digest of a command line, to which the command's data are to be added."""
+    return blake2b(b" ".join(words) + b"\n", digest_size=DIGEST_BYTES)
+
+
+class Numbering(Struct, gc=False, frozen=True):
+    """Whose command it is: request `number` of the session."""
+
+    session: int
+    number: int
+    digest: bytes
+
+    def request(
+        self, operation: Requested, part: int = 0, *, keep_waiting: bool = False, until_finished: bool = False,
+    ) -> Request:
+        """`operation` as (a part of) this command; see core.Request."""
+        return Request(self.session, self.number, self.digest, part, keep_waiting, operation, until_finished)

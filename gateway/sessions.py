@@ -1,0 +1,140 @@
+"""Sessions: which one a connection is attached to, and the commands SESSION and TAKEN (EXTENSIONS.md 11).
+
+A session is part of the replicated state and outlives connections. A connection is attached to one at most, several may
+be attached to the same one. SESSION and TAKEN stand alone: what is behind them in the stream is executed when it is
+known which session the connection has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from core import (
+    Accepted,
+    AttachSession,
+    CloseSession,
+    OpenSession,
+    Operation,
+    Reply,
+    SessionAttached,
+    SessionNotFound,
+    SessionOpened,
+    TouchSession,
+)
+from gateway import answers, requests
+from gateway.limits import SESSION_USES_PER_TTL
+from gateway.pending import Fate, Outcome
+from gateway.streams import run_list
+
+if TYPE_CHECKING:
+    from cluster.api import Cluster
+    from gateway.conversation import Conversation
+
+
+class Attached:
+    """The session `number`, as long as the connection is attached to it.
+
+    A session ends some time after its last use, and whoever waits says nothing. So a command that is blocked in the
+    name of the session uses it now and then, by asking again for what it waits for.
+    """
+
+    def __init__(self, conversation: Conversation, number: int, ttl_ms: int) -> None:
+        self.number = number
+        self._conversation = conversation
+        self._interval_s = ttl_ms / 1000 / SESSION_USES_PER_TTL
+        self._rest()
+
+    def leave(self) -> None:
+        """The connection is not attached any more."""
+        self._timer.cancel()
+
+    def _rest(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(self._interval_s, self._use)
+
+    def _use(self) -> None:
+        waiter = self._conversation.waiter
+        if waiter is not None and waiter.in_session:
+            self._conversation.hub.waiters.ask_again(waiter)
+        self._rest()
+
+
+def without_session(conversation: Conversation) -> Outcome:
+    """What is said to a command that needs a session on a connection that has none; a follower knows of no session."""
+    return answers.SESSION_NOT_FOUND if conversation.hub.cluster.serving else Fate.REFUSED
+
+
+async def open_session(conversation: Conversation, request: requests.SessionOpen) -> None:
+    """SESSION [TTL]: a new one."""
+    conversation.attach(None)
+    hub = conversation.hub
+    outcome = await _propose(hub.cluster, OpenSession(hub.new_secret(), request.ttl_ms))
+    if isinstance(outcome, SessionOpened):
+        conversation.attach(Attached(conversation, int(outcome.sid.partition("_")[0]), outcome.ttl_ms))
+    conversation.say(outcome)
+
+
+async def attach_session(conversation: Conversation, request: requests.SessionAttach) -> None:
+    """SESSION <sid>: come back. A connection that fails to has no session, so that it cannot use the wrong one."""
+    conversation.attach(None)
+    outcome = await _propose(conversation.hub.cluster, AttachSession(request.number, request.secret))
+    if isinstance(outcome, SessionAttached):
+        conversation.attach(Attached(conversation, request.number, outcome.ttl_ms))
+        conversation.say(answers.session_attached(request.number, request.secret, outcome))
+    else:
+        conversation.say(outcome)
+
+
+async def close_session(conversation: Conversation, request: requests.SessionClose) -> None:
+    """SESSION CLOSE [RELEASE]."""
+    attached = conversation.attached
+    if attached is None:
+        conversation.say(without_session(conversation))
+        return
+    outcome = await _propose(conversation.hub.cluster, CloseSession(attached.number, request.release))
+    if isinstance(outcome, Accepted | SessionNotFound):
+        conversation.attach(None)
+    conversation.say(outcome)
+
+
+async def taken(conversation: Conversation, request: requests.Taken) -> None:
+    """TAKEN: the jobs bound to the session, as of an entry that uses it."""
+    attached = conversation.attached
+    if attached is None:
+        conversation.say(without_session(conversation))
+        return
+    cluster = conversation.hub.cluster
+    outcome = await _propose(cluster, TouchSession(attached.number))
+    if isinstance(outcome, Accepted):
+        await run_list(conversation, cluster.machine.taken(attached.number), with_data=False)
+    else:
+        conversation.say(outcome)
+
+
+class _Awaited:
+    """Where the outcome of an operation goes that a coroutine waits for."""
+
+    def __init__(self) -> None:
+        self.outcome: asyncio.Future[Reply | Fate] = asyncio.get_running_loop().create_future()
+
+    def applied(self, reply: Reply) -> None:
+        """The operation was executed."""
+        self._settle(reply)
+
+    def refused(self) -> None:
+        """The operation was not executed."""
+        self._settle(Fate.REFUSED)
+
+    def unknown(self) -> None:
+        """Nobody knows."""
+        self._settle(Fate.UNKNOWN)
+
+    def _settle(self, outcome: Reply | Fate) -> None:
+        if not self.outcome.done():     # the client may have gone
+            self.outcome.set_result(outcome)
+
+
+async def _propose(cluster: Cluster, operation: Operation) -> Reply | Fate:
+    awaited = _Awaited()
+    cluster.propose(operation, awaited)
+    return await awaited.outcome

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from sockpq import SockpqError
 
 from pqctl.call import Call
 from pqctl.exits import DONE, REFUSED, UNREACHED
-from pqctl.steering import find
-from pqctl.wire import cluster_hash
+from pqctl.steering import cluster_of
 
 PAUSE_S = 0.02
 ANSWER_S = 1.0          # what a node has for one answer
@@ -54,23 +54,21 @@ class Comparison:
 def show(call: Call) -> int:
     """Ask until the nodes can be compared or the time is over; prints what came of it."""
     until = time.monotonic() + call.timeout
-    servers = find(call.servers, call.timeout)
-    members = sorted({line.name for view in servers.views for line in view.nodes})
     comparison = Comparison()
-    while True:
-        for name, address in servers.named():
-            try:
-                comparison.add(name, *cluster_hash(address, ANSWER_S))
-            except SockpqError:
-                continue            # it is missing in the end
-        different = comparison.different
-        common = comparison.common(members)
-        silent = [name for name in members if name not in comparison.told]
-        if different is not None or common is not None or time.monotonic() > until:
-            break
-        if silent and comparison.common(comparison.told) is not None:
-            break                   # more cannot be learned
-        time.sleep(PAUSE_S)
+    with cluster_of(call) as (client, servers):
+        members = sorted({line.name for view in servers.views for line in view.nodes})
+        while True:
+            for name, address in servers.named():
+                with suppress(SockpqError):         # a node that does not answer is missing in the end
+                    comparison.add(name, *client.cluster_hash(address, timeout=min(ANSWER_S, call.timeout)))
+            different = comparison.different
+            common = comparison.common(members)
+            silent = [name for name in members if name not in comparison.told]
+            if different is not None or common is not None or time.monotonic() > until:
+                break
+            if silent and comparison.common(comparison.told) is not None:
+                break                               # more cannot be learned
+            time.sleep(PAUSE_S)
     if different is not None:
         return _tell(call, comparison, False, different, f"DIFFERENT at position {different}", REFUSED)
     if common is not None:

@@ -11,6 +11,7 @@ import pytest
 from sockpq import Client
 
 from bench.cluster import LocalCluster
+from pqctl.drain import drain
 from pqctl.exits import DONE, INTERRUPTED, REFUSED, UNREACHED
 from pqctl.load import Part
 from pqctl.load import run as run_part
@@ -67,6 +68,31 @@ def test_interrupted_it_leaves_nothing_behind(nodes: LocalCluster, number: int, 
         assert (process.returncode, errors.strip()) == (code, "")
         total = client.total()
         assert (total.queues, total.jobs, total.running) == (0, 0, 0)
+
+
+def test_a_queue_is_drained_of_waiting_and_running_jobs_and_no_other_is_touched(
+    nodes: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pqctl.drain.BATCH", 10)
+    with Client(nodes.servers) as client:
+        client.put_many("own", [b"x"] * 100)
+        client.put("other", b"waiting")
+        client.put("other", b"running")
+        for queue in ("own", "own", "other"):
+            assert client.get(queue, expire=3600)       # as if the answers had been lost
+        assert drain(client, "own") == 0
+        assert client.total("own").queues == 0
+        totals = client.total("other")
+        assert (totals.jobs, totals.running) == (1, 1)
+        assert drain(client, "other") == 0
+
+
+def test_what_cannot_be_drained_is_not_called_gone(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pqctl.drain.PAUSE_S", 0.01)
+    with Client(cluster.addresses, timeout=0.2) as client:
+        client.put("own", b"x")
+        cluster.lead(None)
+        assert drain(client, "own") == 1
 
 
 def test_without_a_leader_it_does_not_begin(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:

@@ -274,6 +274,19 @@ def test_many_jobs_of_a_session_are_released_in_several_entries(machine: Machine
     assert [int(data) for data in data_of(ask(machine, *[Get(("q",))] * jobs))] == list(range(jobs))
 
 
+def test_many_sessions_end_in_several_entries(machine: Machine) -> None:
+    ask(machine, *[OpenSession(0, TTL_MS)] * (2 * DUE_MAX))
+    bound(machine, None, session=DUE_MAX)
+    bound(machine, None, session=DUE_MAX + 1)
+    run(machine, Tick(), now_ms=START_MS + TTL_MS + 16)     # 999 sessions, and the job of the next one
+    assert [job.session for job in machine.running()] == [DUE_MAX + 1]
+    run(machine, Tick())
+    assert machine.total("q").running == 0
+    assert machine.next_due_ms() == START_MS + TTL_MS + 16
+    run(machine, Tick())
+    assert machine.next_due_ms() is None
+
+
 def test_close_releases_many_jobs_in_several_entries(machine: Machine) -> None:
     jobs = DUE_MAX + 1
     ask(machine, *[Put("q", 0, b"")] * jobs, *[Get(("q",), session=1)] * jobs)

@@ -16,7 +16,7 @@ from tests.sim.trace import Violation
 from tests.sim.world import World
 
 GC_OBJECTS = 200_000            # a run's objects die together: looking for garbage in its middle is a waste
-PART_SEEDS = 25                 # a process is given so many at a time
+PART_SEEDS = 25                 # a process is given no more at a time
 
 
 @dataclass
@@ -111,7 +111,8 @@ def spread(seeds: Sequence[int], jobs: int) -> Iterator[Report]:
         yield from run(seeds)
         return
     report = Report()
-    parts = [seeds[start:start + PART_SEEDS] for start in range(0, len(seeds), PART_SEEDS)]
+    size = max(1, min(PART_SEEDS, len(seeds) // jobs))
+    parts = [seeds[start:start + size] for start in range(0, len(seeds), size)]
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, context, _leave_interrupts_to_the_first_process) as pool:
         try:

@@ -13,10 +13,13 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from cluster.driver import Driver
-from core import Entry, Finished, Handed, Lead, Operation, Put, Reply, Tick, decode_entry
+from core import Entry, Finished, Handed, Lead, Operation, PromoteLearner, Put, Reply, Tick, decode_entry
 from tests.core.model import Model, ModelJob
+from tests.sim.configurations import Configurations
 from tests.sim.outcomes import Outcome
 from tests.sim.trace import Trace, Violation
+
+LEADERS_OWN = (Lead, Tick, PromoteLearner)      # proposed by the leader itself, not by a client or an operator
 
 
 class _Past(NamedTuple):
@@ -31,15 +34,17 @@ class _Past(NamedTuple):
 class Checks:
     """Collects what nodes and clients saw; raises Violation at the first contradiction."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, founders: tuple[str, ...] = ()) -> None:
         self._trace = trace
         self.model = Model()
+        self.configurations = Configurations(founders)
         self.history: dict[int, _Past] = {}
         self.bodies_handed: set[bytes] = set()
         self._index_of: dict[int, int] = {}             # an entry's seed -> its index
         self._outcomes: list[Outcome] = []              # of all entries that were given to Raft
         self._launched: set[int] = set()
         self._leaders: dict[int, str] = {}
+        self._elected: dict[int, int] = {}              # term -> what its leader had applied when it was elected
         self._entries: dict[tuple[int, int], tuple[bytes, int | None]] = {}
         self._states: dict[int, bytes] = {}
         self._ids: set[int] = set()
@@ -48,19 +53,35 @@ class Checks:
 
     # While it runs
 
-    def turned(self, name: str, driver: Driver, serving: bool) -> None:
-        """One leader per term, and it has everything that was ever committed."""
+    def turned(self, name: str, driver: Driver, before: int) -> bool:
+        """One leader per term, which has everything that was ever committed; who is no member does not serve.
+
+        `before`: the last entry that the node had applied before the turn that has ended. Returns whether a leadership
+        began in it.
+        """
+        left = self.configurations.left.get(name)
+        if left is not None and driver.leadership.serving and not before < left <= driver.machine.index:
+            raise Violation(f"{name} serves and is no member since entry {left}")
         replica = driver.replica
         if not replica.is_leader:
-            return
+            return False
         term = replica.term
-        if term not in self._leaders:
+        new = term not in self._leaders
+        if new:
             self._trace.note(f"{name} leads term {term}")
             self._trace.seen["leaderships"] += 1
             if driver.journal.last_index < self.model.index:
                 raise Violation(f"{name} leads term {term} without entry {self.model.index}, which is committed")
+            self._elected[term] = before
+            if name not in self.configurations.at(before) and name not in self.configurations.left:
+                raise Violation(f"{name} leads term {term} and is no voter")
         if self._leaders.setdefault(term, name) != name:
             raise Violation(f"{self._leaders[term]} and {name} both lead term {term}")
+        return new
+
+    def counted_by(self, leader: str, term: int, before: int) -> tuple[str, ...]:
+        """Who makes the majorities of this leader now; `before` as above."""
+        return self.configurations.counted_by(leader, self._elected.get(term, before), before)
 
     def appended(self, name: str, command: bytes, index: int, term: int, before: int | None) -> None:
         """Log matching: entries of one index and term are equal, and so are those before them."""
@@ -70,14 +91,14 @@ class Checks:
         if None not in (before, known_before) and before != known_before:
             raise Violation(f"{name} has another entry before entry {index} of term {term}")
 
-    def launched(self, data: bytes, proposed: list[Outcome]) -> None:
+    def launched(self, data: bytes, proposed: list[Outcome]) -> list[Operation]:
         """A leader gives an entry to Raft; `proposed` are the operations that it was given, in order."""
         entry: Entry = decode_entry(data)
         if entry.seed in self._launched:
             raise Violation(f"entry with seed {entry.seed} was proposed twice")
         self._launched.add(entry.seed)
         for place, operation in enumerate(entry.operations):
-            if isinstance(operation, Lead | Tick):
+            if isinstance(operation, LEADERS_OWN):
                 continue
             while proposed[0].state == "refused":
                 proposed.pop(0)
@@ -86,6 +107,7 @@ class Checks:
                 raise Violation(f"{operation} overtook {outcome.operation}")
             outcome.entry, outcome.place = entry.seed, place
             self._outcomes.append(outcome)
+        return entry.operations
 
     def applied(
         self, name: str, index: int, now_ms: int, seed: int, operations: list[Operation], replies: list[Reply],

@@ -60,7 +60,8 @@ class Client:
         nodes = self._world.nodes
         if self._target is None:
             serving = [node.name for node in nodes.values() if node.serving]
-            names = serving if serving and self._rng.random() < 0.9 else list(nodes)
+            present = [node.name for node in self._world.present]
+            names = serving if serving and self._rng.random() < 0.9 else present
             self._target = self._rng.choice(names)
         return self._target
 

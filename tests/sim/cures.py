@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from cluster import proposer
+from cluster.admission import Admission
 from cluster.appending import Receiver, Sender
 from cluster.context import Peer
 from cluster.driver import Driver
 from cluster.elections import Elections
+from cluster.guard import Guard
 from cluster.journal import Journal
-from cluster.messages import Ack, Append, PreVote, RequestVote
+from cluster.leadership import Leadership
+from cluster.membership import Members, Promotion
+from cluster.messages import Ack, Admit, Append, PreVote, RequestVote
+from cluster.quorum import Quorum
 from cluster.snapshots import SnapshotStore
+from core import Effects, Membership, PromoteLearner, RemoveMember, Reply
+from core.dispatch import HANDLERS
+from core.state import State
+from tests.core.model import Model
+from tests.sim import scenarios
+from tests.sim.scenarios import SCRIPTED
+from tests.sim.world import World
 
 
 def compare_nothing(patch: pytest.MonkeyPatch) -> None:
@@ -95,6 +108,79 @@ def vote_for_anybody(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Elections, "asked_before", before)
 
 
+def admit_at_once(patch: pytest.MonkeyPatch) -> None:
+    """A voter that lost its disk may vote as soon as a leader sees it."""
+    def tick(self: Admission) -> None:
+        context = self._context
+        for peer in context.peers.values():
+            if context.leads() and peer.up and peer.info is not None and not peer.info.voter:
+                context.send(peer, Admit(context.replica.term))
+    patch.setattr(Admission, "tick", tick)
+
+
+def count_answers_of_the_forgetful(patch: pytest.MonkeyPatch) -> None:
+    """Whoever acknowledges counts, also a voter that lost its disk and was not admitted since."""
+    def match(self: Quorum) -> int:
+        term = self._context.replica.term
+        matches = [peer.match if peer.term == term else 0 for peer in self.peers]
+        return int(self._reached(self._context.journal.last_index, matches))
+    patch.setattr(Quorum, "match", match)
+
+
+def count_learners(patch: pytest.MonkeyPatch) -> None:
+    """Who is to become a voter counts as one."""
+    real = Members._take
+
+    def take(self: Members, membership: Membership) -> None:
+        real(self, membership)
+        self.voters = self.names
+    patch.setattr(Members, "_take", take)
+
+
+def change_two_voters_at_once(patch: pytest.MonkeyPatch) -> None:
+    """A change is made whatever configuration it was proposed for."""
+    real, model = HANDLERS[RemoveMember], Model.change
+
+    def remove(state: State, operation: RemoveMember, seed: int, effects: Effects) -> Reply:
+        return real(state, replace(operation, configuration=state.membership.configuration), seed, effects)
+
+    def change(self: Model, operation: Any) -> Reply:
+        if isinstance(operation, RemoveMember):
+            operation = replace(operation, configuration=self.configuration)
+        return model(self, operation)
+    patch.setitem(HANDLERS, RemoveMember, remove)
+    patch.setattr(Model, "change", change)
+
+
+def promote_at_once(patch: pytest.MonkeyPatch) -> None:
+    """A learner becomes a voter before it has caught up."""
+    def tick(self: Promotion, leading: bool) -> None:
+        membership = self._machine.membership
+        if leading and membership.learner in self._context.peers and not self._proposed:
+            self._proposed = True
+            self._propose(PromoteLearner(membership.learner, membership.configuration), self)
+    patch.setattr(Promotion, "tick", tick)
+
+
+def change_on_when_removed(patch: pytest.MonkeyPatch) -> None:
+    """A removed leader, which counts by the configuration before, executes further changes."""
+    def leading(self: Leadership) -> bool:
+        return self._leads(self._clock.monotonic())
+    patch.setattr(Leadership, "leading", leading)
+
+
+def talk_to_the_removed(patch: pytest.MonkeyPatch) -> None:
+    """Who knows that a node was removed goes on talking to it as to a member."""
+    real = Guard.change_members
+
+    def change(self: Guard, voters: Any, peers: Any, now: float, *, learns: bool) -> None:
+        real(self, voters, peers, now, learns=learns)
+        for peer in self.context.peers.values():
+            peer.leaving = False
+        self.farewells = False
+    patch.setattr(Guard, "change_members", change)
+
+
 @dataclass(frozen=True)
 class Cure:
     """How to take a cure out, and the runs in which that shows: fields of the plan that are not drawn."""
@@ -107,6 +193,10 @@ def _only(*kinds: str) -> dict[str, float]:
     return dict.fromkeys(kinds, 1.0)
 
 
+def _scripted(script: Callable[[World], Iterator[float]], nodes: int = 3) -> dict[str, Any]:
+    return {**SCRIPTED, "script": script, "nodes": nodes}
+
+
 LOSSY = {"nodes": 3, "weights": _only("wiped disk", "crash", "isolated leader", "one-way", "slow link", "pause")}
 DISKS = {"nodes": 3, "weights": _only("slow disk", "crash at a step", "power loss", "isolated leader")}
 CUTS = {
@@ -117,6 +207,8 @@ DEPOSED = {
     "pipeline": (8,), "think_s": 0.1, "constants": [(proposer, "IN_FLIGHT_MAX", 40), (proposer, "OPERATIONS_MAX", 1)],
 }
 
+ADDED = {"nodes": 2, "spares": 2, "weights": _only("add node", "isolated leader", "one-way", "pause", "narrow link")}
+
 CURES = {
     cure.remove.__name__: cure for cure in (
         Cure(compare_nothing, CUTS),
@@ -126,5 +218,12 @@ CURES = {
         Cure(believe_commit_indexes, CUTS),
         Cure(leave_the_journal_unaligned, {}),
         Cure(vote_for_anybody, CUTS),
+        Cure(admit_at_once, _scripted(scenarios.a_wiped_voter_votes_before_it_has_caught_up)),
+        Cure(count_answers_of_the_forgetful, _scripted(scenarios.a_wiped_voter_meets_a_deposed_leader)),
+        Cure(count_learners, ADDED),
+        Cure(promote_at_once, ADDED),
+        Cure(change_two_voters_at_once, _scripted(scenarios.two_operators_remove_a_node_each, 5)),
+        Cure(change_on_when_removed, _scripted(scenarios.a_removed_leader_is_asked_for_more)),
+        Cure(talk_to_the_removed, _scripted(scenarios.a_removed_node_asks_for_votes, 5)),
     )
 }

@@ -27,6 +27,7 @@ class Memory:
 
     def __init__(self, name: str, events: Events, checks: Checks) -> None:
         self.syncing = False
+        self.commit = 0             # the commit index on the disk
         self._name = name
         self._events = events
         self._checks = checks
@@ -35,13 +36,15 @@ class Memory:
         self._since = 0.0           # when the last sync is over, on a slow disk,
         self._last = 0              # the last durable entry then,
         self._before = 0            # and until then
+        self._intact = 0            # the log has not lost anything up to here since the last sync
         self._held = 0              # a committed entry that was durable here, and all before it
 
     def found(self, journal: WatchedJournal) -> None:
         """A new process has read the disk: what was vouched for must be there."""
-        self.remember()
+        self.loses(self._intact + 1)
         self._journal = journal
         self._since, self._last, self._before = self._events.now, journal.last_index, journal.last_index
+        self._intact = journal.last_index
         old, new = self._promise, _promise(journal)
         if old is None or new == old:
             return
@@ -53,17 +56,18 @@ class Memory:
         self._promise, self.syncing = _promise(journal), False
         self._compare(journal, damaged=damaged)
 
-    def remember(self) -> None:
-        """The log is about to lose entries: note which of them are committed and durable."""
+    def loses(self, index: int) -> None:
+        """The log is about to lose this entry and all behind it: note what is committed and durable."""
         if self._journal is not None:
-            self._held = max(self._held, self._committed_in(self._journal, min(self._journal.last_index, self._last)))
+            self._held = max(self._held, self._committed_in(self._journal, self._intact))
+            self._intact = min(self._intact, index - 1)
 
     def synced(self, journal: WatchedJournal, takes_s: float, *, damaged: bool) -> None:
         """The journal says that everything is durable, which is true `takes_s` from now."""
         self._promise = _promise(journal)
         now = self._events.now
         self._before = self._last if self._since <= now else self._before
-        self._since, self._last = now + takes_s, journal.last_index
+        self._since, self._last, self._intact = now + takes_s, journal.last_index, journal.last_index
         self._compare(journal, damaged=damaged)
 
     def _compare(self, journal: WatchedJournal, *, damaged: bool) -> None:
@@ -81,7 +85,7 @@ class Memory:
     def has(self, index: int, term: int | None) -> bool:
         """Is this entry on the disk now?"""
         journal = self._journal
-        last = self._last if self._since <= self._events.now else min(self._before, self._last)
+        last = min(self._intact, self._last if self._since <= self._events.now else self._before)
         return journal is not None and index <= last and (index < journal.first_index or journal.term_at(index) == term)
 
     def term_at(self, index: int) -> int | None:

@@ -18,7 +18,6 @@ from tests.sim.trace import Trace
 SILENCE_S = 3.0
 REDIAL_S = (0.05, 0.2)
 DELAY_S = 0.001
-FAST = float("inf")             # bytes in a second
 
 
 class Endpoint(Protocol):
@@ -59,7 +58,7 @@ class Channel:
         self.blocked = False
         self.delay_s = DELAY_S
         self.jitter_s = 0.0
-        self.bytes_per_s = FAST
+        self.bytes_per_s = network.bytes_per_s
         self.open = 0               # connection that the receiver believes to be up
         self._last_arrival = 0.0
         self._last_leaves = 0.0
@@ -97,7 +96,8 @@ class Channel:
     def hurry(self) -> None:
         """An undisturbed line again, also for what is under way."""
         now = self._events.now
-        self.delay_s, self.jitter_s, self.bytes_per_s, self.blocked = DELAY_S, 0.0, FAST, False
+        self.delay_s, self.jitter_s, self.blocked = DELAY_S, 0.0, False
+        self.bytes_per_s = self._network.bytes_per_s
         self.queue = deque(
             item._replace(leaves=max(item.sent, now), arrives=max(item.sent, now)) for item in self.queue
         )
@@ -140,10 +140,13 @@ class Channel:
 
 
 class Network:
-    """All channels, and which connections stand."""
+    """All channels, and which connections stand. `bytes_per_s`: of an undisturbed line."""
 
-    def __init__(self, events: Events, rng: random.Random, trace: Trace, names: list[str]) -> None:
+    def __init__(
+        self, events: Events, rng: random.Random, trace: Trace, names: list[str], bytes_per_s: float = 1e9,
+    ) -> None:
         self.events = events
+        self.bytes_per_s = bytes_per_s
         self.rng = rng
         self.nodes: dict[str, Endpoint] = {}
         self._trace = trace
@@ -228,8 +231,3 @@ class Network:
                 way = self.channels[other, name]
                 way.queue.clear()
                 way.open = 0
-
-    @property
-    def disturbed(self) -> bool:
-        """Is any line other than it should be?"""
-        return any(way.blocked or way.bytes_per_s < FAST or way.delay_s > DELAY_S for way in self.channels.values())

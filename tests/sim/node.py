@@ -11,10 +11,10 @@ from pysyncobj import syncobj
 from cluster.driver import INFO_S, Driver
 from cluster.library import Callback
 from cluster.messages import Hello, Message
-from cluster.settings import Settings
+from cluster.settings import Member, Settings
 from cluster.snapshots import SnapshotStore
 from cluster.storage_errors import StorageDamaged
-from core import Effects
+from core import Effects, PromoteLearner
 from tests.cluster.faulty_disk import Crash
 from tests.sim.disk import JOURNAL, SNAPSHOTS, SimDisk
 from tests.sim.events import DriftingClock
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 NEVER = float("inf")
 BUSY_TURNS_MAX = 3000
 SOON_S = 0.01                   # the idle turn of a real node
+CATCH_UP_S = 0.7                # a round of catching up takes no longer than the shortest election timeout
 BEYOND_S = 0.0005               # the library compares times with >, so a turn must come after the moment
 
 
@@ -51,7 +52,10 @@ class SimNode:
         self.serving = False
         self.voter = False
         self.damaged = False
+        self.lost = False                   # a voter's disk was lost, and it has not been admitted since
         self.held_down = False              # nobody is to start it now
+        self.configured: tuple[Member, ...] = ()    # what its configuration file says
+        self._applied_before = 0            # the last entry that was applied before the present turn
         self._events = world.events
         self._next_turn = NEVER
         self._alarm = NEVER                 # when _ring() is called next
@@ -97,6 +101,15 @@ class SimNode:
         self.world.trace.note(f"{self.name} started, {self._describe(driver)}")
         self.wake(self._events.now)
 
+    def start_again(self) -> None:
+        """Start it although it was to stay down."""
+        self.held_down = False
+        self.start()
+
+    def leads(self) -> bool:
+        """Does it execute operators' commands?"""
+        return self.driver is not None and self.driver.leadership.leading()
+
     def _build(self) -> Driver:
         plan = self.world.plan
         journal = open_journal(self, JOURNAL, self.disk, plan.segment_bytes, plan.window_bytes)
@@ -104,7 +117,7 @@ class SimNode:
         store = SnapshotStore.open(SNAPSHOTS, self.disk, journal, self.machine, fork=False, clock=self.clock.monotonic)
         store._start_job = self._fork
         settings = Settings(
-            name=self.name, data_dir=Path("/"), peer_listen="", members=self.world.members, version="sim",
+            name=self.name, data_dir=Path("/"), peer_listen="", members=self.configured, version="sim",
             heartbeat_ms=plan.heartbeat_ms, failover_grace_ms=plan.grace_ms, expire_default=plan.expire_default,
         )
         rng = random.Random(self.world.rng.random())
@@ -113,7 +126,9 @@ class SimNode:
         submit = proposer._submit
 
         def watched(entry: bytes, callback: Callback) -> None:
-            self.checks.launched(entry, self._proposed)
+            for operation in self.checks.launched(entry, self._proposed):
+                if isinstance(operation, PromoteLearner):
+                    self._promotes(self.world.nodes[operation.node])
             submit(entry, callback)
 
         proposer._submit = watched
@@ -160,7 +175,9 @@ class SimNode:
     def wipe(self) -> None:
         """A new, empty disk."""
         assert self.driver is None
+        self.world.correct_file(self)
         self.disk = SimDisk(random.Random(self.world.rng.random()))
+        self.lost = self.voter or self.damaged or self.lost
         self.voter = self.damaged = False
         self.memory = Memory(self.name, self.world.events, self.checks)
 
@@ -231,6 +248,7 @@ class SimNode:
         for _ in range(BUSY_TURNS_MAX):
             self.disk.spent_s = 0.0
             errors = self.disk.errors
+            self._applied_before = self.machine.index
             try:
                 driver.turn()
                 self.disk.step()
@@ -251,9 +269,20 @@ class SimNode:
         if driver.journal.unsynced:
             raise Violation(f"{self.name} ended a turn with changes that are not on disk")
         self.voter = driver.journal.voter
-        self.checks.turned(self.name, driver, self.serving)
+        self.lost = self.lost and not self.voter
+        if self.checks.turned(self.name, driver, self._applied_before):
+            self._elected()
         if errors:
             self.world.trace.seen["errors survived"] += 1
+
+    def _elected(self) -> None:
+        """A majority that knows that this node was removed does not elect it."""
+        left = self.checks.configurations.left.get(self.name)
+        if left is not None:
+            voters = self.checks.configurations.at(self._applied_before)
+            knowing = [name for name in voters if name != self.name and self.world.nodes[name].machine.index >= left]
+            if 2 * len(knowing) > len(voters):
+                raise Violation(f"{self.name} was removed at {left}, which {knowing} know, and leads")
 
     def _idle_until(self, driver: Driver) -> float:
         """Up to when nothing can happen by itself; a real node takes a turn every 10 ms all the same."""
@@ -282,8 +311,32 @@ class SimNode:
         self.memory.synced(journal, self.disk.spent_s, damaged=self.damaged)
 
     def has_durably(self, index: int, term: int | None) -> bool:
-        """Is this entry on its disk now? A node that lost its disk is given the benefit of the doubt."""
-        return not self.sound or self.memory.has(index, term)
+        """Is this entry on its disk now? A voter that lost its disk is given the benefit of the doubt."""
+        return self.lost or self.damaged or self.memory.has(index, term)
+
+    def committed(self, index: int) -> None:
+        """This node applies an entry as the first of all: it must be on the disks of a majority."""
+        configurations, term = self.checks.configurations, self.memory.term_at(index)
+        if term is not None:
+            self.checks.terms[index] = term
+        if self.driver is not None and self.driver.replica.is_leader:
+            counted = [self.checks.counted_by(self.name, self.driver.replica.term, self._applied_before)]
+        else:
+            counted = configurations.between(self._applied_before, index)
+        have = {name for name, node in self.world.nodes.items() if node.has_durably(index, term)}
+        if not any(2 * len(have.intersection(voters)) > len(voters) for voters in counted):
+            raise Violation(
+                f"{self.name} applies entry {index} of term {term}, which is only on the disks of {sorted(have)};"
+                f" the voters are {counted}{self.world.describe()}"
+            )
+        configurations.applied(index, tuple(self.checks.model.voters))
+        self.world.commits.append((self._events.now, index, term))
+
+    def _promotes(self, learner: SimNode) -> None:
+        """This node proposes that the learner votes: it must have caught up."""
+        due = [commit for commit in self.world.commits if commit[0] < self._events.now - CATCH_UP_S]
+        if not learner.voter or (due and not learner.has_durably(*due[-1][1:])):
+            raise Violation(f"{self.name} makes {learner.name} a voter before it has caught up{self.world.describe()}")
 
     # Network
 
@@ -327,6 +380,15 @@ class SimNode:
             self.driver.leadership.proposer.propose(outcome.operation, outcome)
         if self.driver is not None:
             self.wake(self._events.now)
+
+    def ask(self, outcome: Outcome) -> None:
+        """An operator's command, as Administration executes it."""
+        self._open[outcome] = None
+        outcome.ended = self._open.pop
+        proposed, self._proposed = self._proposed, [outcome]
+        self.up.leadership.propose_alone(outcome.operation, outcome)
+        self._proposed = proposed
+        self.wake(self._events.now)
 
     def switch(self, *, online: bool) -> None:
         """OFFLINE and ONLINE, as ClusterNode does it."""

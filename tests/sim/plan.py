@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -23,13 +23,16 @@ MACHINES = (
     "full disk",
 )
 LOSSES = ("damage", "wiped disk")
+CHANGES = ("add node", "add again", "remove node", "transfer", "service offline")
+CHANGING = 0.5                  # in so many runs operators change the cluster
 
 
 @dataclass
 class Plan:
     """One run."""
 
-    nodes: int
+    nodes: int                  # founders of the cluster
+    spares: int                 # further nodes that may be added
     segment_bytes: int
     window_bytes: int
     heartbeat_ms: int
@@ -42,20 +45,25 @@ class Plan:
     fault_s: float              # mean time between two faults
     calm_s: float               # faults begin after so long
     drift: float
+    bytes_per_s: float          # of an undisturbed line; infinity: what is sent together arrives together
     fine_turns: bool            # take an idle turn every 10 ms, as a real node does
     child_s: tuple[float, ...]  # how long a child writes a snapshot
     weights: dict[str, float]
     constants: list[tuple[Any, str, Any]] = field(default_factory=list)
+    script: Callable[[Any], Iterator[float]] | None = None      # of a world: what happens instead of drawn faults
 
 
 def draw(seed: int, **fixed: Any) -> Plan:
     """The plan of a seed; `fixed` overrides fields of it."""
     rng = random.Random(seed)
     nodes = rng.choice((1, 3, 3, 3, 3, 3, 3, 3, 5, 5))
-    kinds = MACHINES + (NETWORK + LOSSES if nodes > 1 else ())
+    changing = rng.random() < CHANGING
+    kinds = MACHINES + (NETWORK + LOSSES if nodes > 1 or changing else ())
     weights = {kind: rng.choice((0.0, 1.0, 1.0, 3.0)) for kind in kinds}
+    weights |= {kind: rng.choice((0.0, 2.0, 6.0)) * (3 if kind == "add again" else 1) for kind in CHANGES if changing}
     plan = Plan(
         nodes=nodes,
+        spares=rng.choice((1, 2)) if changing else 0,
         segment_bytes=rng.choice((4 << 10, 8 << 10, 32 << 10)),
         window_bytes=rng.choice((500, 5000, 1 << 20)),
         heartbeat_ms=rng.choice((50, 100, 150)),
@@ -68,6 +76,7 @@ def draw(seed: int, **fixed: Any) -> Plan:
         fault_s=rng.choice((0.08, 0.15, 0.3)),
         calm_s=rng.choice((0.0, 0.5, 0.8)),
         drift=rng.choice((0.0, 0.001, 0.02)),
+        bytes_per_s=rng.choice((1e8, float("inf"))),
         fine_turns=rng.random() < 0.03,
         child_s=rng.choice(((0.0,), (0.0, 0.02, 0.5))),
         weights=weights,

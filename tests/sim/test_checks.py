@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from core import Done, Finished, Get, Handed, Put, Stored, encode_entry
+from tests.sim import campaign
 from tests.sim.checks import Checks
+from tests.sim.configurations import Configurations
+from tests.sim.ending import Ending
 from tests.sim.events import Events
 from tests.sim.outcomes import Outcome
 from tests.sim.trace import Trace, Violation
@@ -15,7 +21,7 @@ PUT = Put("q", 0, b"x")
 
 @pytest.fixture
 def checks() -> Checks:
-    return Checks(Trace(Events()))
+    return Checks(Trace(Events()), ("n1", "n2", "n3"))
 
 
 def launched(checks: Checks, seed: int = 7) -> Outcome:
@@ -97,3 +103,48 @@ def test_an_operation_with_two_outcomes() -> None:
     outcome.refused()
     with pytest.raises(Violation, match="was refused"):
         outcome.applied(Stored())
+
+
+def driver(*, serving: bool, leads: bool, applied: int = 9) -> Any:
+    return SimpleNamespace(
+        leadership=SimpleNamespace(serving=serving), machine=SimpleNamespace(index=applied),
+        replica=SimpleNamespace(is_leader=leads, term=3), journal=SimpleNamespace(last_index=applied),
+    )
+
+
+def test_a_removed_node_that_serves(checks: Checks) -> None:
+    checks.turned("n3", driver(serving=True, leads=False), 9)
+    checks.configurations.applied(9, ("n1", "n2"))
+    checks.turned("n3", driver(serving=True, leads=False), 8)       # it was removed in this very turn
+    with pytest.raises(Violation, match="is no member"):
+        checks.turned("n3", driver(serving=True, leads=False), 9)
+
+
+def test_a_leader_that_never_had_a_vote(checks: Checks) -> None:
+    with pytest.raises(Violation, match="is no voter"):
+        checks.turned("n4", driver(serving=False, leads=True), 9)
+
+
+def test_two_leaders_of_a_term(checks: Checks) -> None:
+    checks.turned("n1", driver(serving=False, leads=True), 9)
+    with pytest.raises(Violation, match="both lead"):
+        checks.turned("n2", driver(serving=False, leads=True), 9)
+
+
+def test_who_makes_the_majorities_of_a_leader() -> None:
+    configurations = Configurations(("n1", "n2", "n3"))
+    configurations.applied(5, ("n2", "n3"))
+    configurations.applied(7, ("n2", "n3"))
+    assert configurations.counted_by("n2", 1, 4) == ("n1", "n2", "n3")
+    assert configurations.counted_by("n2", 1, 5) == ("n2", "n3")
+    assert configurations.counted_by("n1", 4, 8) == ("n1", "n2", "n3")      # as before, because it leads on
+    assert configurations.counted_by("n1", 5, 8) == ("n2", "n3")            # it was elected by these
+    configurations.applied(9, ("n3",))
+    with pytest.raises(Violation, match="two changes"):
+        configurations.counted_by("n1", 4, 9)
+
+
+def test_a_removed_node_that_disturbs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Ending, "_leadership", lambda self: (None, object()))
+    fixed: dict[str, Any] = {"nodes": 3, "weights": {"remove node": 1.0}, "fault_s": 0.5}
+    assert any("has disturbed the others" in campaign.one(seed, **fixed)[1] for seed in range(5))

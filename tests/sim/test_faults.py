@@ -7,7 +7,7 @@ import pytest
 from tests.sim import campaign, plan
 from tests.sim.faults import KINDS
 
-SEEDS = range(40)
+SEEDS = range(80)
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +17,7 @@ def report() -> campaign.Report:
 
 
 def test_every_kind_of_fault_has_a_function() -> None:
-    assert set(KINDS) == {*plan.NETWORK, *plan.MACHINES, *plan.LOSSES}
+    assert set(KINDS) == {*plan.NETWORK, *plan.MACHINES, *plan.LOSSES, *plan.CHANGES}
 
 
 def test_every_kind_of_fault_fires(report: campaign.Report) -> None:
@@ -26,7 +26,10 @@ def test_every_kind_of_fault_fires(report: campaign.Report) -> None:
 
 
 @pytest.mark.parametrize(
-    "what", ["crashes between two steps", "stopped by its disk", "damage refused", "errors survived", "clones", "lost"],
+    "what", [
+        "crashes between two steps", "stopped by its disk", "damage refused", "errors survived", "clones", "lost",
+        "AddLearner Joined", "RemoveMember Accepted", "transfer done", "SwitchService Accepted",
+    ],
 )
 def test_faults_have_consequences(report: campaign.Report, what: str) -> None:
     assert report.seen[what]

@@ -30,20 +30,23 @@ class WatchedJournal(Journal):
             node.checks.appended(node.name, command, index, term, before)
 
     def deleteEntriesFrom(self, position: int) -> None:  # noqa: N802
-        self.node.memory.remember()
+        self.node.memory.loses(self.first_index + position)
         super().deleteEntriesFrom(position)
 
     def clear(self) -> None:
-        self.node.memory.remember()
+        self.node.memory.loses(1)
         super().clear()
 
     def sync(self) -> None:
+        memory = self.node.memory
         if not self.unsynced:
             super().sync()              # at most a new commit index: nothing more is vouched for than before
+            memory.commit = self._commit_synced
             return
-        self.node.memory.syncing = True
+        memory.syncing = True
         super().sync()
-        self.node.memory.syncing = False
+        memory.syncing = False
+        memory.commit = self._commit_synced
         self.node.synced(self)
 
 
@@ -59,7 +62,7 @@ class WatchedMachine(Machine):
         applied = super().apply(index, now_ms, seed, operations)
         node, checks = self._node, self._node.checks
         if checks.applied(node.name, index, now_ms, seed, list(operations), applied.replies):
-            node.world.committed(index, node.memory.term_at(index))
+            node.committed(index)
         if index % DIGEST_ENTRIES == 0:
             checks.state(node.name, index, self.snapshot())
         return applied

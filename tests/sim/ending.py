@@ -1,0 +1,135 @@
+"""The end of a run: faults stop, the cluster must get well, serve and drain, and all promises are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from core import Done, Get, SwitchService
+from tests.sim.outcomes import Outcome
+from tests.sim.trace import Violation
+
+if TYPE_CHECKING:
+    from tests.sim.node import SimNode
+    from tests.sim.world import World
+
+LIVENESS_S = 30.0               # all must be well within so long
+LOOK_S = 0.05
+HELPLESS_S = 8.0                # who cannot be reached for so long gets help
+CALM_S = 1.5                    # removed nodes that run have so long to disturb the others
+STRANGERS_RUN = 0.5             # so often a removed node that is down is started all the same
+
+
+class Ending:
+    """Of one world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._end = 0.0
+        self._asked: list[Outcome] = []
+        self._switch: Outcome | None = None
+
+    def run(self) -> None:
+        """Raises Violation."""
+        world = self._world
+        self._heal()
+        self._end = world.events.now + LIVENESS_S
+        self._until(self._well, "is not whole and serving", self._help)
+        self._until(lambda: self._drained() and self._well(), "does not drain", self._drain)
+        if any(node not in world.members for node in world.present):
+            self._stay_calm()
+        for node in world.members:
+            world.checks.state(node.name, node.machine.index, node.machine.snapshot())
+        world.checks.finish(world.outcomes)
+        world.checks.nothing_lost(world.outcomes)
+        world.trace.note("all is well")
+
+    def _heal(self) -> None:
+        world = self._world
+        world.trace.note("faults stop")
+        world.healed = world.clients_stopped = True
+        world.network.repair()
+        members = world.members
+        for node in world.nodes.values():
+            node.disk.repair()
+            node.clock.wall_offset_ms = 0
+            node.resume()
+            if node.running:
+                node.switch(online=True)
+            elif node in members or (node.name in world.strangers and world.rng.random() < STRANGERS_RUN):
+                node.start_again()
+
+    def _until(self, holds: Callable[[], bool], what: str, meanwhile: Callable[[], None]) -> None:
+        world = self._world
+        while not holds():
+            if world.events.now > self._end:
+                raise Violation(f"{LIVENESS_S:.0f} s after the last fault the cluster {what}: {world.describe()}")
+            meanwhile()
+            world.steps += world.events.run_until(world.events.now + LOOK_S)
+
+    def _help(self) -> None:
+        """What operators do: start members, also such as a late answer has made, and switch the service online."""
+        world = self._world
+        for node in world.members:
+            node.start_again()
+        self._bring_together()
+        if world.checks.model.online or (self._switch is not None and self._switch.state == "open"):
+            return
+        for node in world.present:
+            if node.leads():
+                self._switch = world.command(SwitchService(True))
+                node.ask(self._switch)
+                return
+
+    def _bring_together(self) -> None:
+        """A member that has never heard of the present leader is emptied, and its file names all present members."""
+        world, leader = self._world, self._world.serving()
+        if leader is None or world.events.now < self._end - LIVENESS_S + HELPLESS_S:
+            return
+        for node in world.members:
+            if node is not leader and node.running and not node.knows(leader.name):
+                world.trace.seen["members that did not know the leader"] += 1
+                node.crash(power=False)
+                node.wipe()
+                node.start()
+
+    def _well(self) -> bool:
+        """Everybody who was added has become a voter, and somebody serves."""
+        world = self._world
+        return world.checks.model.learner is None and world.serving() in world.members and self._equal()
+
+    def _equal(self) -> bool:
+        members = self._world.members
+        if not all(node.running and node.voter for node in members):
+            return False
+        drivers = [node.up for node in members]
+        return len({d.replica.applied_index for d in drivers} | {d.journal.last_index for d in drivers}) == 1
+
+    def _drained(self) -> bool:
+        return not self._world.checks.model.jobs
+
+    def _drain(self) -> None:
+        """Take and finish everything; ask anew when all was answered."""
+        self._help()
+        world = self._world
+        node = world.serving()
+        if node is None or any(outcome.state == "open" for outcome in self._asked):
+            return
+        operations = [Get(None) for _ in range(node.machine.total(None).jobs)]
+        operations += [Done(job.id) for job in node.machine.running()]
+        self._asked = [Outcome(operation, world.told) for operation in operations]
+        world.outcomes += self._asked
+        node.propose(list(self._asked))
+
+    def _stay_calm(self) -> None:
+        """Nodes that are no members any more disturb nobody."""
+        world = self._world
+        before = self._leadership()
+        world.steps += world.events.run_until(world.events.now + CALM_S)
+        if self._leadership() != before:
+            raise Violation(f"a node that is no member has disturbed the others: {before} led, {world.describe()}")
+        self._until(self._equal, "is not equal again", self._help)
+
+    def _leadership(self) -> tuple[SimNode | None, int]:
+        node = self._world.serving()
+        return node, 0 if node is None else node.up.replica.term

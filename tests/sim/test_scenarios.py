@@ -1,0 +1,49 @@
+"""What must go well however unlucky the moment is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.sim import campaign, scenarios
+from tests.sim.scenarios import SCRIPTED
+from tests.sim.world import World
+
+SEEDS = range(5)
+
+
+def name(value: Any) -> str:
+    return value.__name__.replace("_", " ") if callable(value) else str(value)
+
+
+@pytest.mark.parametrize(
+    ("script", "nodes"), [
+        (scenarios.a_wiped_voter_meets_a_deposed_leader, 3),
+        (scenarios.a_wiped_voter_votes_before_it_has_caught_up, 3),
+        (scenarios.two_operators_remove_a_node_each, 5),
+        (scenarios.a_removed_leader_is_asked_for_more, 3),
+        (scenarios.a_removed_node_asks_for_votes, 5),
+    ], ids=name,
+)
+def test_nothing_is_broken(script: Callable[[World], Iterator[float]], nodes: int) -> None:
+    for seed in SEEDS:
+        world, failure = campaign.one(seed, script=script, **{**SCRIPTED, "nodes": nodes})
+        assert not failure, failure
+        assert world.trace.faults["script"]
+
+
+@pytest.mark.xfail(strict=True, reason="a node refuses to talk to a leader that it has never heard of")
+@pytest.mark.parametrize(
+    "script", [
+        scenarios.a_voter_that_was_away_does_not_know_the_leader,
+        scenarios.a_wiped_voter_does_not_know_the_leader,
+        scenarios.a_removed_node_comes_back_to_strangers,
+    ], ids=name,
+)
+def test_strangers_get_together(script: Callable[[World], Iterator[float]]) -> None:
+    world, failure = campaign.one(1, script=script, **SCRIPTED)
+    assert world.trace.faults["script"]
+    assert not failure, failure
+    assert not world.trace.seen["members that did not know the leader"]

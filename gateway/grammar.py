@@ -104,7 +104,7 @@ def _hand_out(words: Words) -> tuple[Get, bool]:
     if len(words) == 1:
         return Get(None), False
     first = words[1]
-    if _is_limit(first) and not (first == b"EXPIRE" and (len(words) == 2 or _is_limit(words[2]))):
+    if _is_limit(first) and not (first == b"EXPIRE" and (len(words) == 2 or _is_option(words[2]))):
         expire_ms, then, end = _lease(words, 1)
         if end != len(words):
             raise ArgumentError
@@ -127,6 +127,10 @@ def _options(words: Words, names: tuple[str, ...] | None) -> tuple[Get, bool]:
         else:
             raise ArgumentError
     return Get(names) if lease is None else Get(names, *lease), bound
+
+
+def _is_option(word: bytes) -> bool:
+    return _is_limit(word) or word == b"BOUND"
 
 
 def _is_limit(word: bytes) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 
+from core import Get
 from gateway.grammar import VERBS, PutHead
-from gateway.requests import Refused
+from gateway.requests import Bound, Refused
 from gateway.values import ArgumentError
 
 WORDS = [b"EXPIRE", b"THEN", b"DONE", b"LATER", b"IS", b"NEW", b"WAIT", b"LAST", b"q", b"5"]
@@ -39,6 +40,36 @@ def test_get_reads_exactly_what_the_original_grammar_forms() -> None:
     for count in range(6):
         for words in itertools.product(WORDS, repeat=count):
             assert accepted((b"GET", *words)) == (readings(GET, words) == 1), words
+
+
+# The same with the words of EXTENSIONS.md that exist: behind explicit queues, in any order, each at most once.
+NEW_WORDS = [b"EXPIRE", b"THEN", b"DONE", b"q", b"5", b"*", b"BOUND"]
+OPTIONS: list[list[set[bytes]]] = [
+    *LEASES, [{b"BOUND"}],
+    *([*lease, {b"BOUND"}] for lease in LEASES[1:]), *([{b"BOUND"}, *lease] for lease in LEASES[1:]),
+]
+NEW_GET = [*LEASES, *([set(NEW_WORDS), *options] for options in OPTIONS)]
+
+
+def test_get_reads_new_words_behind_explicit_queues_only() -> None:
+    for count in range(7):
+        for words in itertools.product(NEW_WORDS, repeat=count):
+            assert accepted((b"GET", *words)) == (readings(NEW_GET, words) == 1), words
+
+
+def test_a_line_of_the_original_keeps_its_meaning() -> None:
+    for words in (b"GET BOUND", b"GET BOUND EXPIRE 5", b"GET EXPIRE 5", b"GET EXPIRE EXPIRE 5"):
+        assert isinstance(VERBS[b"GET"](words.split()), Get), words
+    assert VERBS[b"GET"](b"GET BOUND BOUND".split()) == Bound(Get(("BOUND",)))
+    assert VERBS[b"GET"](b"GET *".split()) == VERBS[b"GET"]([b"GET"])
+
+
+def test_behind_req_stands_what_stands_without_it() -> None:
+    for verb in (b"PUT q 0 0", b"GET", b"GETB", b"GETBE", b"DONE", b"LATER", b"CLONE"):
+        for count in range(4):
+            for words in itertools.product([*WORDS, b"*", b"BOUND"], repeat=count):
+                command = (*verb.split(), *words)
+                assert accepted((b"REQ", b"7", *command)) == accepted(command), command
 
 
 def test_put_reads_exactly_what_the_original_grammar_forms() -> None:

@@ -213,7 +213,7 @@ def test_a_command_that_waits_in_a_session_uses_it(
     with_gateway(test)
 
 
-def test_nothing_is_asked_again_when_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_asked_again_when_nobody_waits_in_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(gateway: MemoryGateway) -> None:
         client = await attached(gateway, b"SESSION TTL 1\r\n")
         client.send(b"REQ 1 GETB q\r\n")
@@ -223,6 +223,8 @@ def test_nothing_is_asked_again_when_nobody_waits(monkeypatch: pytest.MonkeyPatc
         await gateway.settle()
         assert client.take() == b"200 OK q 1 0 1\r\nx200 OK\r\n"
         client.send(b"REQ 2 GETB r\r\n")
+        other = await attached(gateway, b"SESSION TTL 1\r\n")
+        other.send(b"GETB r\r\n")
         await gateway.settle()
         client.vanish()
         await gateway.settle()

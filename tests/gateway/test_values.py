@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.config import split_address
-from gateway.values import ArgumentError, address, milliseconds, name, node, queues, signed, unsigned
+from gateway.values import ArgumentError, address, milliseconds, name, node, queues, session, signed, unsigned
 
 
 @given(st.integers(0, 2**64 - 1), st.integers(0, 30))
@@ -52,6 +52,11 @@ def test_seconds_become_milliseconds_rounded_up(word: bytes, expected_ms: int) -
 def test_seconds_refuse(word: bytes) -> None:
     with pytest.raises(ArgumentError):
         milliseconds(word)
+
+
+@given(st.integers(1, 2**64 - 1), st.integers(0, 2**64 - 1))
+def test_sessions_are_read_as_they_are_called(number: int, secret: int) -> None:
+    assert session(f"{number}_{secret:016x}".encode()) == (number, secret)
 
 
 @given(st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}", fullmatch=True))

@@ -104,9 +104,12 @@ class Comparison:
 
     def __init__(self, folder: Path) -> None:
         self.gateway = MemoryGateway(folder)
-        self.clients: list[MemoryClient] = [self.gateway.connect(str(number)) for number in range(CLIENTS)]
+        self.clients = [self.connect(number) for number in range(CLIENTS)]
         self.model = Model()
         self.expected: dict[int, bytes | set[Job]] = {}     # who should hear what: an answer, or one of these jobs
+
+    def connect(self, number: int) -> MemoryClient:
+        return self.gateway.connect(str(number))
 
     async def run(self, steps: list[tuple]) -> None:     # type: ignore[type-arg]
         for kind, client, detail in steps:
@@ -121,7 +124,7 @@ class Comparison:
 
     def leave(self, client: int) -> None:
         self.clients[client].vanish()
-        self.clients[client] = self.gateway.connect(str(client))
+        self.clients[client] = self.connect(client)
         self.model.waiting = [one for one in self.model.waiting if one.client != client]
 
     def getb(self, client: int, queues: tuple[str, ...] | None, kind: str = "getb") -> None:
@@ -272,7 +275,9 @@ def assert_nobody_is_forgotten(gateway: MemoryGateway) -> None:
     assert not waiters._item_claims
     if not len(waiters):
         assert not waiters._any
-        for lines in (waiters._queues, waiters._items, waiters._watchers, waiters._watchers_of_all):
+        for lines in (
+            waiters._queues, waiters._items, waiters._requests, waiters._watchers, waiters._watchers_of_all,
+        ):
             assert lines == {}
 
 

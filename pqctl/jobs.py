@@ -119,12 +119,12 @@ def running(call: Call, queue: str | None, data: bool) -> int:
     elif not jobs:
         call.print("no job is running")
     else:
-        from pqctl.table import Column, table
+        from pqctl.table import Column, print_rows
 
         columns = [Column("id", figures=True), Column("queue", folds=True), Column("priority", figures=True),
                    Column("lease ends")]
         columns += [Column("bytes", figures=True)] if data else []
-        call.print_rich(table(columns, ((_row(job), "") for job in jobs)))
+        print_rows(call, columns, [_row(job) for job in jobs])
     return DONE
 
 

@@ -143,11 +143,11 @@ def _tell(call: Call, parts: list[Part], queue: str, left: int, connections: int
         })
         return REFUSED if failed else DONE
 
-    from pqctl.table import Column, table
+    from pqctl.table import Column, print_rows
 
     columns = (Column("per job"), *(Column(title, figures=True) for title in
                ("jobs", "jobs/s", *(f"p{percent} ms" for percent in PERCENTILES), "max ms", "errors")))
-    call.print_rich(table(columns, ((_row(part), "") for part in parts)))
+    print_rows(call, columns, [_row(part) for part in parts])
     cpu = sum(part.cpu_s for part in parts) / max(sum(part.seconds for part in parts), 1e-9)
     call.print(f"This client is measured too: it kept {cpu:.0%} of one CPU busy.")
     if cpu > BUSY:

@@ -37,12 +37,12 @@ def show_list(call: Call, names: Sequence[str]) -> int:
         call.answer("", {"queues": queues, "others": others, "complete": not others})
         return DONE
 
-    from pqctl.table import Column, table
+    from pqctl.table import Column, print_rows
 
     if found:
         columns = (Column("queue", folds=True), *(Column(title, figures=True) for title in _counts(Totals(0, 0, 0, 0))))
-        rows = (((name, *(f"{count:,}" for count in _counts(totals).values())), "") for name, totals in found)
-        call.print_rich(table(columns, rows))
+        rows = [(name, *(f"{count:,}" for count in _counts(totals).values())) for name, totals in found]
+        print_rows(call, columns, rows)
     if others:
         call.print(f"and {counted(others, 'queue')} without running jobs, whose names the servers do not tell")
     elif not found:

@@ -10,7 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pqctl.call import Call
+
 WIDTH_WITHOUT_TERMINAL = 160      # a table that goes into a file or a pipe is folded late
+FOLDED_ROWS_MAX = 500             # rich needs half a millisecond for a row
 
 
 class _Console(Console):
@@ -43,3 +46,17 @@ def table(columns: Sequence[Column], rows: Iterable[tuple[Sequence[str], str]]) 
     for cells, style in rows:
         made.add_row(*map(Text, cells), style=style)
     return made
+
+
+def print_rows(call: Call, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    """A table without colours. A very long one is not folded, so that it comes at once."""
+    if len(rows) <= FOLDED_ROWS_MAX:
+        call.print_rich(table(columns, ((row, "") for row in rows)))
+        return
+    everything = [[column.title for column in columns], *rows]
+    widths = [max(map(len, cells)) for cells in zip(*everything, strict=True)]
+    adjust = [str.rjust if column.figures else str.ljust for column in columns]
+    call.print("\n".join(
+        "  ".join(to(cell, width) for to, cell, width in zip(adjust, row, widths, strict=True)).rstrip()
+        for row in everything
+    ))

@@ -6,12 +6,15 @@ import json
 import re
 import signal
 import subprocess
+import time
 
 import pytest
 from sockpq import Client
 
 from bench.cluster import LocalCluster
+from pqctl.call import Call
 from pqctl.exits import INTERRUPTED
+from pqctl.table import FOLDED_ROWS_MAX, Column, print_rows
 from tests.client.fake_server import FakeCluster
 from tests.pqctl.running import Terminal, start
 
@@ -68,6 +71,22 @@ def test_tables_fit_80_columns(arguments: tuple[str, ...], nodes: LocalCluster) 
     if "--data" in arguments:
         assert str(-(2**63)) in text
         assert "1,234,567" in text
+
+
+def test_a_very_long_table_has_the_same_form_and_comes_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    columns = [Column("id", figures=True), Column("queue", folds=True)]
+    call = Call(None, as_json=False, timeout=1)
+    rows = [[str(number), f"queue{number % 7}"] for number in range(20_000)]
+    print_rows(call, columns, rows[:FOLDED_ROWS_MAX])
+    short = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    begun = time.process_time()
+    print_rows(call, columns, rows)
+    assert time.process_time() - begun < 3          # rich needs nine seconds
+    long = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert (len(short), len(long)) == (FOLDED_ROWS_MAX + 1, 20_001)
+    assert [line.split() for line in long[:len(short)]] == [line.split() for line in short]
+    assert long[0] == "   id  queue"
+    assert long[20_000] == "19999  queue0"
 
 
 def test_help_is_readable(cluster: FakeCluster) -> None:

@@ -75,8 +75,6 @@ class Administration:
         """See Cluster."""
         reply, _ = await self._execute(AddLearner(name, peer, client))
         assert isinstance(reply, Joined | NodeExists | ChangeInProgress)
-        if isinstance(reply, Joined):
-            log.info("%s joins, its peers' address is %s, its clients' %s", name, peer, client)
         return reply
 
     async def remove_node(self, name: str) -> Accepted | UnknownNode | LastNode | ChangeInProgress | NotPossible:
@@ -88,9 +86,10 @@ class Administration:
             return NotPossible("quorum")
         reply, index = await self._execute(RemoveMember(name, driver.machine.membership.configuration))
         assert isinstance(reply, Accepted | UnknownNode | LastNode | ChangeInProgress)
-        if isinstance(reply, Accepted):
-            log.info("%s was removed from the cluster", name)
+        if isinstance(reply, Accepted | UnknownNode):       # the latter may have been removed a moment ago
             await self._until(lambda: self._known(index), KNOWN_S)
+            if not self._known(index):
+                raise OutcomeUnknown
         return reply
 
     def _rest_can_decide(self, leaver: str) -> bool:

@@ -46,7 +46,8 @@ class Admission:
             return
         # What a member said since this process started is enough, however old: had this node ever acknowledged
         # anything, a majority would not have been empty after that.
-        if all(peer.info is not None and peer.info.empty for peer in context.quorum.peers):
+        empty = all(peer.info is not None and peer.info.empty for peer in context.quorum.peers)
+        if empty and all(peer.info is None or peer.info.empty for peer in context.peers.values()):
             log.info("all members are empty: this is a new cluster")
             context.journal.set_voter()
             self._elections.leader_lost()       # there is none: no need to wait for it

@@ -136,7 +136,7 @@ class Cluster(Protocol):
     async def remove_node(
         self, name: str,
     ) -> Accepted | UnknownNode | LastNode | ChangeInProgress | NotPossible:
-        """CLUSTER REMOVE: `name` counts no more. Waits up to 5 s until a majority of the others knows that.
+        """CLUSTER REMOVE: `name` counts no more, and a majority of the others knows that.
 
         NotPossible("quorum"): too few of those that would remain are running. Raises NotLeader and OutcomeUnknown.
         """

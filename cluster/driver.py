@@ -243,8 +243,23 @@ class Driver:
         journal = self.journal
         return Hello(
             WIRE_FORMAT, self.settings.name, receiver, self.machine.cluster_id or b"", self.settings.version,
-            journal.voter, journal.empty,
+            journal.voter, journal.empty, configuration=self.machine.membership.configuration,
+            address=self.members.peer_address(self.settings.name),
         )
+
+    def meet(self, hello: Hello) -> None:
+        """A node of this cluster that is no peer greets us: it becomes one if it knows a later membership.
+
+        This node was away, or is new, while others joined; one of them may lead. By the log that it sends it becomes a
+        member here too. It does not count before; it may have our vote, which it counts by what it knows.
+        """
+        name = hello.sender
+        known = name == self.settings.name or hello.configuration <= self.machine.membership.configuration
+        if not known and hello.address:
+            log.info("%s knows of later members than this node", name)
+            self.guard.meet(name)
+            self._linked[name] = hello.address
+            self._network.add_peer(name, hello.address)
 
     def leader(self) -> str | None:
         """Name of the leader this node knows of, None when it knows none."""

@@ -36,6 +36,7 @@ class Elections:
         self._handover_term = 0                 # elections of this term were asked for by the old leader
         self._votes: set[str] = set()           # who voted for us
         self._votes_term = -1                   # in this term
+        self._wish = -1                         # an election is to begin behind this term
         self._led = False
         self.may_campaign = True                # false while this node is switched offline
         self.refused_up_to = -1                 # no vote in terms up to this one (admission.py)
@@ -74,12 +75,16 @@ class Elections:
         self._deadline = self._context.now + self._min_s + (self.max_s - self._min_s) * self._context.rng.random()
 
     def tick(self) -> None:
-        """Open a PreVote round when the time is up."""
-        context = self._context
-        if context.leads():
+        """Open a PreVote round when the time is up, and an election when one was won."""
+        if self._context.leads():
             self._led = True
             return
         self._count_votes()
+        self._look_at_timer()
+        self._fulfil()
+
+    def _look_at_timer(self) -> None:
+        context = self._context
         if self._led or self._deadline is None:
             self._led = False
             self._restart_timer()
@@ -140,10 +145,19 @@ class Elections:
                 self._campaign()
 
     def _campaign(self) -> None:
-        # To the library this looks like the leader it knows (or None) handing over: its next tick starts an election.
-        replica = self._context.replica
-        log.info("starting an election after term %d", replica.term)
-        self._context.deliver(replica.leader_node, {"type": "timeout_now", "term": replica.term})
+        self._wish = self._context.replica.term
+
+    def _fulfil(self) -> None:
+        """Let the library begin an election in its tick, which follows at once.
+
+        Not before: it would keep the wish as long as nobody is connected, and depose a healthy leader afterwards.
+        """
+        context, replica, wish = self._context, self._context.replica, self._wish
+        self._wish = -1
+        if wish == replica.term and (self._alone() or any(peer.up for peer in context.peers.values())):
+            log.info("starting an election after term %d", wish)
+            # To the library this looks like the leader it knows (or None) handing over.
+            context.deliver(replica.leader_node, {"type": "timeout_now", "term": wish})
 
     def library_asks(self, term: int, last_index: int, last_term: int) -> None:
         """The library, as a candidate, asks for votes."""
@@ -185,4 +199,4 @@ class Elections:
         may = self._context.journal.voter and self.may_campaign and self._context.quorum.member
         if from_leader and may:
             self._handover_term = replica.term + 1
-            self._context.deliver(peer.node, {"type": "timeout_now", "term": message.term})
+            self._campaign()

@@ -116,6 +116,10 @@ class Guard(Transport):  # type: ignore[misc]
             peer.leaving = leaving
             self.farewells = self.farewells or leaving
 
+    def meet(self, name: str) -> None:
+        """Have a peer that is no member, as far as this node knows, and does not count."""
+        self.context.peers[name] = Peer(PeerNode(name))
+
     def departed(self) -> list[str]:
         """Forget those whose time to leave has come; returns their names, so that their connections can be closed."""
         context, leader = self.context, self.context.replica.leader_node

@@ -46,6 +46,7 @@ class Members:
         before, membership = self._followed, self._machine.membership
         self._followed = membership
         self._take(membership)
+        log.info("members: %s%s", " ".join(self.voters), f", and {self.learner} learns" if self.learner else "")
         if self._settings.name in before.addresses and self._settings.name not in membership.addresses:
             log.warning("this node is not a member of the cluster any more: it can be stopped")
 
@@ -106,7 +107,6 @@ class Promotion(Pending):
             if context.now - self._since > self._round_s:
                 self._begin_round()
                 return
-            log.info("%s has caught up: it becomes a voter", peer.name)
             self._target, self._proposed = None, True
             self._propose(PromoteLearner(peer.name, membership.configuration), self)
 

@@ -19,7 +19,8 @@ class Hello(Struct, tag="hello", frozen=True):
 
     `format`, `sender` and `receiver` are there in every format, so that a node can say what it does not understand.
     `cluster_id` is empty while unknown. `voter`: may vote; `empty`: has never held an entry nor voted (admission.py).
-    `refused`: why the sender does not want to talk to the receiver, and closes the connection.
+    `refused`: why the sender does not want to talk to the receiver, and closes the connection. `configuration`: of the
+    membership that the sender knows; `address`: where it is dialed, for a receiver that does not know it yet.
     """
 
     format: int
@@ -30,6 +31,8 @@ class Hello(Struct, tag="hello", frozen=True):
     voter: bool = False
     empty: bool = False
     refused: str = ""
+    configuration: int = 0
+    address: str = ""
 
 
 class Info(Struct, tag="info", frozen=True):

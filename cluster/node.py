@@ -47,7 +47,7 @@ class ClusterNode:
         self._settings = settings
         self._loop = asyncio.get_running_loop()
         self.failed: asyncio.Future[None] = self._loop.create_future()
-        self._network = PeerNetwork(settings, self._hello, self._event, self._receiving)
+        self._network = PeerNetwork(settings, self._hello, self._event, self._receiving, self._meet)
         disk = Disk()
         settings.data_dir.mkdir(parents=True, exist_ok=True)
         journal = Journal.open(settings.data_dir / "journal", disk)
@@ -88,6 +88,9 @@ class ClusterNode:
 
     def _receiving(self, name: str) -> None:
         self._driver.guard.receiving(name)
+
+    def _meet(self, hello: Hello) -> None:
+        self._driver.meet(hello)
 
     def _wake(self) -> None:
         if not self._scheduled:

@@ -33,12 +33,12 @@ STRANGERS_MAX = 64              # connections that have not said it yet
 LARGE_BYTES = 64 << 10          # who is in the middle of a message of this size is alive
 WINDOW_BYTES = 256 << 10        # of large messages not more is given to the operating system at a time,
 UNSENT_BYTES = 128 << 10        # which is asked to keep not more than this before it reaches the network
-HELLO_S = 2.0
-DIAL_S = 1.0
+HELLO_S, DIAL_S = 2.0, 1.0
 REDIAL_S = (0.03, 0.1)
 REDIAL_REFUSED_S = 1.0          # a peer that does not want to talk to us is asked less and less often, at last so
 SILENCE_S = 3.0                 # nodes tell of themselves four times a second; this much silence is a dead connection
-COMPLAINT_S = 5.0               # at most one complaint about strangers in so many seconds
+COMPLAINT_S = 5.0               # at most one complaint about strangers in so many seconds,
+COMPLAINT_AGAIN_S = 300.0       # and the same one again after so many
 
 
 
@@ -130,17 +130,20 @@ class PeerNetwork:
         hello: Callable[[str], Hello],
         inbox: Callable[[str, Hello | Message | None], None],
         receiving: Callable[[str], None],
+        stranger: Callable[[Hello], None],
     ) -> None:
-        """`hello(receiver)` is our greeting; `receiving(name)` is called while a large message arrives."""
+        """`hello(receiver)`: our greeting; `receiving(name)`: a large message arrives; `stranger(hello)`: a node that
+        is no peer greets us, and may be made one."""
         self._settings = settings
         self._hello = hello
         self._inbox = inbox
         self._receiving = receiving
+        self._stranger = stranger
         self._links: dict[str, _Link] = {}
         self._strangers: set[_Connection] = set()
         self._server: asyncio.Server | None = None
         self._watching: asyncio.Task[None] | None = None    # set as long as this network is started
-        self._complained_at = float("-inf")
+        self._complaint = ("", float("-inf"))       # the last one, and when
         self._loop = asyncio.get_running_loop()
 
     async def start(self) -> None:
@@ -294,6 +297,8 @@ class PeerNetwork:
         if hello.cluster_id and mine.cluster_id and hello.cluster_id != mine.cluster_id:
             return f"{sender} and {name} belong to different clusters: one has the data directory of another cluster"
         if sender not in self._links:
+            self._stranger(hello)
+        if sender not in self._links:
             return f"{sender} is not a member of the cluster, as far as {name} knows"
         return ""
 
@@ -302,7 +307,7 @@ class PeerNetwork:
         return self._loop.time()
 
     def receives_large(self, connection: _Connection) -> None:
-        """Bytes have arrived, but the message is far from complete: its sender is busy with it, not silent."""
+        """The message is far from complete: its sender is busy with it, not silent."""
         link = connection.link
         if link is not None and link.up and connection is link.incoming:
             self._receiving(link.name)
@@ -319,9 +324,9 @@ class PeerNetwork:
 
     def refuse(self, connection: _Connection, why: str) -> None:
         """Close a connection that makes no sense; one line in the log now and then."""
-        now = self._loop.time()
-        if now - self._complained_at > COMPLAINT_S:
-            self._complained_at = now
+        now, (said, when) = self._loop.time(), self._complaint
+        if now - when > (COMPLAINT_AGAIN_S if why == said else COMPLAINT_S):
+            self._complaint = why, now
             address = connection.transport.get_extra_info("peername") if connection.transport else None
             log.warning("connection with %s closed: %s", address, why)
         connection.close()

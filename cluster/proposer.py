@@ -13,7 +13,7 @@ from random import SystemRandom
 
 from cluster.api import Pending
 from cluster.library import NOT_EXECUTED, SUCCESS, Callback
-from core import Applied, CloneChunk, Effects, Get, Operation, Put, encode_entry
+from core import Applied, CloneChunk, Effects, Get, Operation, Put, Request, encode_entry
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -29,7 +29,18 @@ _random = SystemRandom()
 
 def _belongs_to_put(operation: Operation) -> bool:
     """Is this the hand-out of a PUT .. WAIT? It stands in the same entry as its Put, always (DECISIONS 3)."""
+    if type(operation) is Request:
+        return operation.part > 0
     return type(operation) is Get and (operation.item_of_put or operation.item is not None)
+
+
+def _size(operation: Operation) -> int:
+    """What an operation is counted for, in bytes."""
+    if type(operation) is Request:
+        return OPERATION_BYTES + _size(operation.operation)
+    if type(operation) is Put or type(operation) is CloneChunk:
+        return OPERATION_BYTES + len(operation.data)
+    return OPERATION_BYTES
 
 
 class _Batch:
@@ -72,9 +83,7 @@ class Proposer:
         if not self.accepting:
             pending.refused()
             return
-        size = OPERATION_BYTES
-        if type(operation) is Put or type(operation) is CloneChunk:
-            size += len(operation.data)
+        size = _size(operation)
         self.backlog_bytes += size
         self._queue.append((operation, pending, size))
 

@@ -168,8 +168,9 @@ class SmallCluster:
         node.driver = Driver(settings, journal, store, node.machine, node, node, node, random.Random(self.rng.random()))
         node.driver.recover()
         self._at(self.now + self.rng.random() * TURN_S, self._timer(name, node.life))
-        for other in node.peers:
-            self._connect(frozenset((name, other)))
+        for other in self.nodes:
+            if other != name:
+                self._connect(frozenset((name, other)))
         return node
 
     def kill(self, name: str) -> None:
@@ -237,7 +238,10 @@ class SmallCluster:
         a, b = (self.nodes[name] for name in sorted(pair))
         if pair in self.cuts or pair in self.links or a.driver is None or b.driver is None:
             return
-        if a.name not in b.peers or b.name not in a.peers:
+        for node, other in ((a, b), (b, a)):
+            if other.name not in node.peers and node.name in other.peers:
+                node.up.meet(other.up.hello(node.name))
+        if a.name not in b.peers or b.name not in a.peers or pair in self.links:
             return
         self._connections += 1
         self.links[pair] = self._connections

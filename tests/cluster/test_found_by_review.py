@@ -315,3 +315,17 @@ def test_a_wiped_node_helps_no_old_leader_to_commit() -> None:
     world.heal()
     world.run_until(lambda: world.settled() and second.up.journal.voter)
     assert world.bodies(old.name) == [b"before", b"precious"]
+
+
+def test_the_wish_for_an_election_does_not_outlive_isolation() -> None:
+    """The library keeps it until somebody is connected, and would depose a healthy leader then, without PreVote."""
+    world = SmallCluster(3)
+    term = world.leader().up.replica.term
+    node = world.followers()[0]
+    node.up.guard.elections._campaign()
+    world.cut(node.name, " ".join(name for name in world.nodes if name != node.name))
+    world.turn(node.name)
+    world.run(0.2)
+    world.heal()
+    world.run(1)
+    assert world.leader().up.replica.term == term

@@ -311,3 +311,67 @@ def test_who_has_a_later_change_in_its_log_has_applied_the_one_before() -> None:
     done(world, AddLearner("n9", "h:1", "h:2"))
     assert seen
     assert all(seen)
+
+
+def asleep(world: SmallCluster) -> str:
+    """A founder that may vote dies; its name."""
+    world.run(1)
+    away = world.followers()[0].name
+    world.kill(away)
+    return away
+
+
+def test_a_member_that_slept_while_all_others_were_replaced_is_brought_up_to_date() -> None:
+    world = SmallCluster(3, spares=2)
+    world.put_now(b"before")
+    away = asleep(world)
+    joined(world, "n4")
+    joined(world, "n5")
+    for gone in sorted({"n1", "n2", "n3"} - {away}):
+        remove(world, gone)
+        world.run(4)
+        world.kill(gone)
+    world.start(away)
+    world.run_until(lambda: settled(world, f"{away} n4 n5"))
+
+
+def test_a_member_that_slept_helps_to_elect_whom_it_does_not_know() -> None:
+    world = SmallCluster(3, spares=1)
+    away = asleep(world)
+    joined(world, "n4")
+    leader = world.leader()
+    (other,) = {"n1", "n2", "n3"} - {away, leader.name}
+    world.filter = lambda source, target, message: target != other or not isinstance(message, Append)
+    leader.propose(Put("q", 0, b"on n4 only"))
+    world.run(0.1)
+    world.kill(leader.name)
+    world.filter = lambda source, target, message: True
+    world.start(away)
+    assert world.leader().name == "n4"
+    world.start(leader.name)
+    world.run_until(lambda: settled(world, "n1 n2 n3 n4"))
+
+
+def test_a_removed_node_that_comes_back_is_found_by_a_leader_it_does_not_know() -> None:
+    world = SmallCluster(3, spares=2)
+    away = asleep(world)
+    remove(world, away)
+    joined(world, "n4")
+    joined(world, "n5")
+    world.leader().up.leadership.begin_transfer("n5")
+    world.run_until(lambda: world.serving() is world["n5"])
+    world.start(away)
+    world.run(4)
+    assert not [pair for pair in world.links if away in pair]
+    assert isinstance(add(world, away), Joined)
+    world.run_until(lambda: settled(world, "n1 n2 n3 n4 n5"))
+
+
+def test_a_removed_node_that_does_not_know_it_is_nobodys_peer() -> None:
+    world = SmallCluster(4)
+    away = asleep(world)
+    remove(world, away)
+    world.run(4)
+    world.start(away)
+    world.run(2)
+    assert not [pair for pair in world.links if away in pair]

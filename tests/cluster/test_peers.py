@@ -27,7 +27,7 @@ class End:
         listen = next(member.peer for member in members if member.name == name)
         settings = Settings(name=name, data_dir=Path("/"), peer_listen=listen, members=members, version="1")
         self.network = PeerNetwork(settings, self.hello, lambda who, event: self.events.append((who, event)),
-                                   lambda who: None)
+                                   lambda who: None, lambda hello: None)
         for member in members:
             if member.name != name:
                 self.network.add_peer(member.name, member.peer)

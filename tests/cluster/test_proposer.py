@@ -7,7 +7,7 @@ import pytest
 from cluster import proposer as proposer_module
 from cluster.library import FAIL_REASON, NOT_EXECUTED, SUCCESS, Callback
 from cluster.proposer import ENTRY_BYTES, IN_FLIGHT_MAX, OUTCOME_AFTER_LOSS_S, OUTCOME_S, Proposer
-from core import Applied, Done, Effects, Finished, Get, Put, Stored, decode_entry
+from core import Applied, Done, Effects, Finished, Get, Put, Request, Stored, decode_entry
 from tests.cluster.small_cluster import Outcome
 
 
@@ -73,7 +73,9 @@ def test_an_entry_is_closed_by_size_and_a_larger_operation_travels_alone() -> No
 
 
 @pytest.mark.parametrize("size", [10, ENTRY_BYTES - 100, 2 * ENTRY_BYTES])
-@pytest.mark.parametrize("hand_out", [Get(("q",), item_of_put=True), Get(("q",), item="i")])
+@pytest.mark.parametrize("hand_out", [
+    Get(("q",), item_of_put=True), Get(("q",), item="i"), Request(1, 1, bytes(16), 1, True, Get(("q",), item="i")),
+])
 def test_the_hand_out_of_a_put_with_wait_is_in_the_entry_of_its_put(size: int, hand_out: Get) -> None:
     log = Log()
     log.proposer.propose(Put("q", 0, bytes(size), None, True), Outcome())

@@ -269,11 +269,12 @@ def _req(words: Words) -> requests.Command | Head:
     """REQ <r> <command>, of those commands that go through the log."""
     if len(words) < 3:
         raise ArgumentError
-    number, verb = unsigned(words[1]), words[2].upper()
-    if number == 0 or verb not in NUMBERED:
+    number, words = unsigned(words[1]), words[2:]
+    words[0] = words[0].upper()
+    parse = NUMBERED.get(words[0])
+    if number == 0 or parse is None:
         raise ArgumentError
-    words = [verb, *words[3:]]
-    command = NUMBERED[verb](words)
+    command = parse(words)
     digest = digest_of(words)
     if isinstance(command, PutHead):
         return NumberedPutHead(command.length, number, digest, command)

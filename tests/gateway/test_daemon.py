@@ -115,6 +115,30 @@ def test_dev_works_keeps_its_jobs_over_sigterm_and_writes_only_below_its_folder(
     assert not list((tmp_path / "sockpqd-dev" / "exports").iterdir())
 
 
+def test_a_request_is_answered_as_before_when_the_node_was_killed(dev: Dev, tmp_path: Path) -> None:
+    words = b"REQ 1 PUT q 0 1 NEW\r\nxREQ 2 GET q BOUND\r\nREQ 3 PUT w 0 1 NEW WAIT o\r\ny"
+    answer = b"200 OK IS i1\r\n200 OK q 1 0 1 IS i1\r\nx206 Wait for output IS i2\r\n"
+    head, _, first = dev.talk(b"SESSION\r\n" + words).partition(b"\r\n")
+    assert first == answer
+    sid = head.split()[3]
+    assert re.fullmatch(rb"1_[0-9a-f]{16}", sid)
+    dev.process.kill()
+    dev.wait()
+    again = Dev(tmp_path)
+    try:
+        head, _, second = again.talk(b"SESSION %s\r\n" % sid + words).partition(b"\r\n")
+        assert head == b"200 OK SESSION %s TTL 900 LAST 3" % sid
+        assert second == answer
+        assert again.talk(b"TOTAL\r\nSESSION %s\r\nTAKEN\r\n" % sid) == (
+            b"200 OK 2 1 1 1\r\n200 OK SESSION %s TTL 900 LAST 3\r\n200 OK 1\r\n1 q 0\r\n" % sid
+        )
+    finally:
+        again.process.kill()
+        again.process.wait()
+        assert again.process.stdout is not None
+        again.process.stdout.close()
+
+
 def test_dev_is_ready_soon(tmp_path: Path) -> None:
     start = time.monotonic()
     node = Dev(tmp_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from time import monotonic, sleep
 
 from sockpq import Client, NodeStatus, ServerView, Unavailable
 
@@ -13,6 +14,7 @@ from pqctl.exits import DONE, REFUSED, UNREACHED
 from pqctl.failures import Failure
 from pqctl.health import ask, assess, of_one_cluster, own_line, serves
 
+PAUSE_S = 0.05      # between two looks for a leader
 ASK_S = 0.6         # what a server has for telling who leads; those that are slower are asked last
 
 
@@ -90,16 +92,33 @@ def find(given: Sequence[str], timeout: float) -> Servers:
     return servers
 
 
+def find_leader(given: Sequence[str], timeout: float) -> Servers:
+    """As find(), but wait for `timeout` seconds until one leads; raises Unavailable.
+
+    A command that changes the cluster is sent to nobody before: what is sent when the time is nearly over may be
+    executed without an answer, and then nobody knows.
+    """
+    until = monotonic() + timeout
+    while True:
+        servers = find(given, timeout)
+        if servers.leader is not None:
+            return servers
+        if monotonic() + PAUSE_S > until:
+            raise Unavailable("no server leads")
+        sleep(PAUSE_S)
+
+
 @contextmanager
 def cluster_of(
-    call: Call, *, serving: bool = False, connections: int = 1
+    call: Call, *, leading: bool = False, serving: bool = False, connections: int = 1
 ) -> Iterator[tuple[Client, Servers]]:
     """A client that knows all servers that answer.
 
+    `leading`: the command is for the one that leads, and is not sent before there is one.
     `serving`: the command is for the jobs, so that it is no use to wait while the service is switched offline.
     `connections`: how many calls there will be at a time.
     """
-    servers = find(call.servers, call.timeout)
+    servers = (find_leader if leading else find)(call.servers, call.timeout)
     if serving and servers.leader is not None and servers.leader.online is False:
         name = servers.leader.name
         raise Failure(

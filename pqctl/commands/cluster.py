@@ -69,7 +69,7 @@ def add(call: Call, name: str, peer_address: str, client_address: str) -> int:
     """
     from pqctl.steering import cluster_of
 
-    with cluster_of(call) as (client, _):
+    with cluster_of(call, leading=True) as (client, _):
         server_id = client.cluster_add(name, peer_address, client_address)
     sentence = f"{name} was added with server id {server_id}; it counts when it has caught up"
     call.answer(sentence, {"name": name, "id": server_id})
@@ -82,7 +82,7 @@ def remove(call: Call, name: str) -> int:
     """Remove a node. It may be stopped afterwards."""
     from pqctl.steering import cluster_of
 
-    with cluster_of(call) as (client, _):
+    with cluster_of(call, leading=True) as (client, _):
         client.cluster_remove(name)
     call.answer(f"{name} was removed", {"name": name})
     return exits.DONE
@@ -94,7 +94,7 @@ def transfer(call: Call, name: str | None) -> int:
     """Hand leadership to NAME, or to the node that is best prepared."""
     from pqctl.steering import cluster_of
 
-    with cluster_of(call) as (client, servers):
+    with cluster_of(call, leading=True) as (client, servers):
         new = client.cluster_transfer(name)
     leads = servers.name(new.id)
     call.answer(f"{leads} leads", {"id": new.id, "name": leads, "client": new.client})
@@ -106,7 +106,7 @@ def offline(call: Call) -> int:
     """Switch the whole service off for clients, whoever leads, until `pqctl cluster online`."""
     from pqctl.steering import cluster_of
 
-    with cluster_of(call) as (client, _):
+    with cluster_of(call, leading=True) as (client, _):
         client.cluster_offline()
     call.answer("the service is switched offline", {"online": False})
     return exits.DONE
@@ -117,7 +117,7 @@ def online(call: Call) -> int:
     """Switch the service on again after `pqctl cluster offline`."""
     from pqctl.steering import cluster_of
 
-    with cluster_of(call) as (client, _):
+    with cluster_of(call, leading=True) as (client, _):
         client.cluster_online()
     call.answer("the service is switched online", {"online": True})
     return exits.DONE

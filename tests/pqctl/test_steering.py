@@ -78,8 +78,9 @@ def test_nobody_leads(
 ) -> None:
     cluster.lead(None)
     code, out, err = steer(capsys, cluster.addresses, *arguments, timeout=0.3)
-    assert (code, out, cluster.executed) == (UNREACHED, "", [])
-    assert "no server leads" in err
+    assert (code, out, err, cluster.executed) == (UNREACHED, "", "no server leads\n", [])
+    changes = [line for server in cluster.servers for line in server.received if line.startswith("CLUSTER ")]
+    assert set(changes) == {"CLUSTER STATUS"}       # nothing was sent whose outcome nobody could know
 
 
 def test_a_leader_that_is_elected_meanwhile_is_found(

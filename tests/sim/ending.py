@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 LIVENESS_S = 30.0               # all must be well within so long
 LOOK_S = 0.05
-HELPLESS_S = 8.0                # who cannot be reached for so long gets help
 CALM_S = 1.5                    # removed nodes that run have so long to disturb the others
 STRANGERS_RUN = 0.5             # so often a removed node that is down is started all the same
 
@@ -72,7 +71,6 @@ class Ending:
         world = self._world
         for node in world.members:
             node.start_again()
-        self._bring_together()
         if world.checks.model.online or (self._switch is not None and self._switch.state == "open"):
             return
         for node in world.present:
@@ -80,18 +78,6 @@ class Ending:
                 self._switch = world.command(SwitchService(True))
                 node.ask(self._switch)
                 return
-
-    def _bring_together(self) -> None:
-        """A member that has never heard of the present leader is emptied, and its file names all present members."""
-        world, leader = self._world, self._world.serving()
-        if leader is None or world.events.now < self._end - LIVENESS_S + HELPLESS_S:
-            return
-        for node in world.members:
-            if node is not leader and node.running and not node.knows(leader.name):
-                world.trace.seen["members that did not know the leader"] += 1
-                node.crash(power=False)
-                node.wipe()
-                node.start()
 
     def _well(self) -> bool:
         """Everybody who was added has become a voter, and somebody serves."""

@@ -17,6 +17,7 @@ from tests.sim.trace import Trace
 
 SILENCE_S = 3.0
 REDIAL_S = (0.05, 0.2)
+REDIAL_REFUSED_S = (0.5, 1.0)
 DELAY_S = 0.001
 
 
@@ -32,6 +33,9 @@ class Endpoint(Protocol):
 
     def hello(self, receiver: str) -> Hello:
         """Its greeting."""
+
+    def meet(self, hello: Hello) -> None:
+        """Somebody whom it does not know greets it."""
 
     def receive(self, sender: str, event: Hello | Message | None) -> None:
         """Something arrived."""
@@ -169,17 +173,27 @@ class Network:
         self.channels[sender, receiver].put(data, len(data), connection, wait_s)
 
     def dial(self, a: str, b: str) -> None:
-        """Connect soon, and try again until it works, a node is down or one does not want to."""
-        pair = self._pair(a, b)
+        """Connect soon, and try again until it works, a node is down or none wants to."""
+        self._dial(self._pair(a, b), REDIAL_S)
+
+    def _dial(self, pair: tuple[str, str], delays_s: tuple[float, float]) -> None:
         if pair not in self._dialing:
             self._dialing.add(pair)
-            self.events.after(self.rng.uniform(*REDIAL_S), lambda: self._connect(pair))
+            self.events.after(self.rng.uniform(*delays_s), lambda: self._connect(pair))
 
     def _connect(self, pair: tuple[str, str]) -> None:
         self._dialing.discard(pair)
         a, b = pair
         node, other = self.nodes[a], self.nodes[b]
-        if pair in self._links or not (node.running and other.running and node.knows(b) and other.knows(a)):
+        if pair in self._links or not (node.running and other.running):
+            return
+        if other.knows(a) and not node.knows(b):
+            node.meet(other.hello(a))
+        elif node.knows(b) and not other.knows(a):
+            other.meet(node.hello(b))
+        if not (node.knows(b) and other.knows(a)):
+            if node.knows(b) or other.knows(a):
+                self._dial(pair, REDIAL_REFUSED_S)
             return
         ways = self.channels[a, b], self.channels[b, a]
         if any(way.blocked for way in ways):
@@ -222,6 +236,12 @@ class Network:
         """An undisturbed network."""
         for channel in self.channels.values():
             channel.hurry()
+
+    def started(self, name: str) -> None:
+        """A process began: who wants to talk to it has been dialing all the time."""
+        for other, node in self.nodes.items():
+            if other != name and node.running and node.knows(name):
+                self.dial(name, other)
 
     def died(self, name: str) -> None:
         """A process is gone: its connections break, and nothing reaches it any more."""

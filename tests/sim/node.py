@@ -99,6 +99,7 @@ class SimNode:
         self.driver = driver
         self.voter = driver.journal.voter
         self.world.trace.note(f"{self.name} started, {self._describe(driver)}")
+        self.world.network.started(self.name)
         self.wake(self._events.now)
 
     def start_again(self) -> None:
@@ -347,6 +348,10 @@ class SimNode:
     def hello(self, receiver: str) -> Hello:
         """Its greeting."""
         return self.up.hello(receiver)
+
+    def meet(self, hello: Hello) -> None:
+        """Somebody whom it does not know greets it."""
+        self.up.meet(hello)
 
     def receive(self, sender: str, event: Hello | Message | None) -> None:
         """Something arrived from a peer."""

@@ -27,7 +27,7 @@ log = logging.getLogger("sockpqd.cluster")
 
 POLL_S = 0.02
 KNOWN_S = 5.0                   # so long a removal waits until a majority of the others has applied it
-TRANSFER_S = 5.0                # a transfer that takes longer is given up
+TRANSFER_S = 3.0                # a transfer that takes longer is given up: nobody is served meanwhile
 
 
 class _Awaited(Pending):

@@ -246,7 +246,10 @@ class Faults:
     # Losses that only a minority survives
 
     def _loser(self) -> SimNode | None:
-        """A voter; so many others are left that one that lost its disk can be admitted again, whatever is decided."""
+        """A voter; so many others are left that one that lost its disk can be admitted again, whatever is decided.
+
+        Who has not heard yet that there are more voters counts the fewer that it knows of.
+        """
         world = self.world
         voters = [world.nodes[name] for name in world.voters]
         pending = any(
@@ -254,7 +257,11 @@ class Faults:
             for name, configuration in world.removals
         )
         forgettable = all(world.expendable(name) for name in world.checks.configurations.left)
+        today = world.checks.model.configuration
+        known = all(node.running and node.machine.membership.configuration == today for node in voters)
         if len(voters) - pending < 3 or not forgettable or not all(node.sound for node in voters):
+            return None
+        if today and not known:
             return None
         return self.rng.choice(voters)
 

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
 
 import pytest
 from sockpq import Client
 
+from tests.client.both import LoopClient, ThreadClient
 from tests.client.fake_server import FakeCluster
+
+MakeClient = Callable[..., Client]
 
 
 @pytest.fixture
@@ -14,8 +19,24 @@ def cluster() -> Iterator[FakeCluster]:
         yield cluster
 
 
+@pytest.fixture(params=[ThreadClient, LoopClient], ids=["threads", "asyncio"])
+def make_client(request: pytest.FixtureRequest) -> Iterator[MakeClient]:
+    """Makes clients of one kind, and closes them at the end."""
+    with ExitStack() as stack:
+        def make(*arguments: Any, **settings: Any) -> Any:
+            client = request.param(*arguments, **settings)
+            stack.callback(client.stop)
+            return client
+        yield make
+
+
 @pytest.fixture
-def client(cluster: FakeCluster) -> Iterator[Client]:
+def client(cluster: FakeCluster, make_client: MakeClient) -> Client:
     """Short time limits, so that a server's silence is over soon."""
-    with Client(cluster.addresses, timeout=5, server_timeout=0.3, connect_timeout=0.5) as client:
-        yield client
+    return make_client(cluster.addresses, timeout=5, server_timeout=0.3, connect_timeout=0.5)
+
+
+@pytest.fixture
+def old_client(cluster: FakeCluster, make_client: MakeClient) -> Client:
+    """The same without sessions, as against servers that have none."""
+    return make_client(cluster.addresses, timeout=5, server_timeout=0.3, connect_timeout=0.5, sessions=False)

@@ -8,7 +8,8 @@ import time
 import pytest
 from sockpq import Client, ClientClosed, Leader, OutcomeUnknown, Refused, Unavailable
 
-from tests.client.fake_server import FakeCluster, Fault
+from tests.client.fake_faults import Fault
+from tests.client.fake_server import FakeCluster
 
 
 def test_every_command_reaches_the_leader_wherever_it_is_in_the_list(cluster: FakeCluster, client: Client) -> None:

@@ -20,6 +20,7 @@ from sockpq import (
 )
 
 from bench.cluster import LocalCluster
+from tests.client.conftest import MakeClient
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +31,8 @@ def servers() -> Iterator[list[str]]:
 
 
 @pytest.fixture
-def client(servers: list[str]) -> Iterator[Client]:
-    with Client(servers, timeout=10) as client:
-        yield client
+def client(servers: list[str], make_client: MakeClient) -> Client:
+    return make_client(servers, timeout=10)
 
 
 def test_every_byte_of_a_body_comes_back(client: Client) -> None:
@@ -116,7 +116,7 @@ def test_a_snapshot_brings_the_state_back(client: Client) -> None:
 
 def test_the_server_tells_about_itself(client: Client, servers: list[str]) -> None:
     client.ping()
-    assert client.caps() == ("cluster",)
+    assert {"cluster", "session"} <= set(client.caps())
     assert client.interconnect() == 1
     (node,) = client.cluster_status()
     assert (node.name, node.client, node.role, node.online, node.lag) == ("n1", servers[0], "LEADER", True, 0)

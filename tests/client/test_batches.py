@@ -7,7 +7,9 @@ from sockpq import BatchFailed, Client, DataTooLarge, JobNotFound, NotServing, O
 from sockpq.batch import WINDOW_COMMANDS_MAX, Batch
 from sockpq.protocol import Answer
 
-from tests.client.fake_server import FakeCluster, Fault
+from tests.client.conftest import MakeClient
+from tests.client.fake_faults import Fault
+from tests.client.fake_server import FakeCluster
 
 
 def bodies(count: int) -> list[bytes]:
@@ -40,12 +42,12 @@ def test_a_new_leader_gets_what_the_old_one_refused(cluster: FakeCluster, client
 
 @pytest.mark.parametrize("fault", [Fault.EXECUTE_AND_CLOSE, Fault.CLOSE, Fault.RUBBISH, Fault.EXECUTE_AND_STALL])
 def test_a_lost_connection_leaves_the_rest_of_the_window_unknown(
-    cluster: FakeCluster, client: Client, fault: Fault
+    cluster: FakeCluster, old_client: Client, fault: Fault
 ) -> None:
-    client.put_many("q", bodies(10))
+    old_client.put_many("q", bodies(10))
     cluster.servers[0].fail("PUT", fault)
     with pytest.raises(BatchFailed) as failed:
-        client.put_many("q", bodies(2 * WINDOW_COMMANDS_MAX))
+        old_client.put_many("q", bodies(2 * WINDOW_COMMANDS_MAX))
     error = failed.value
     assert isinstance(error, OutcomeUnknown)
     assert error.unknown[0] == 0
@@ -53,32 +55,35 @@ def test_a_lost_connection_leaves_the_rest_of_the_window_unknown(
     assert sorted(error.unknown + error.not_executed) == list(range(2 * WINDOW_COMMANDS_MAX))
 
 
-def test_a_batch_says_what_is_acknowledged(cluster: FakeCluster, client: Client) -> None:
+def test_a_batch_says_what_is_acknowledged(cluster: FakeCluster, old_client: Client) -> None:
     cluster.servers[0].fail("PUT", *[None] * 7, Fault.CLOSE)
     with pytest.raises(BatchFailed) as failed:
-        client.put_many("q", bodies(20))
+        old_client.put_many("q", bodies(20))
     assert failed.value.unknown == tuple(range(7, 20))
     assert failed.value.not_executed == ()
     assert cluster.bodies("q") == bodies(7)
 
 
-def test_at_least_once_brings_every_job_of_a_batch(cluster: FakeCluster, client: Client) -> None:
+def test_at_least_once_brings_every_job_of_a_batch(cluster: FakeCluster, old_client: Client) -> None:
     cluster.servers[0].fail("PUT", *[None] * 7, Fault.EXECUTE_AND_CLOSE, *[None] * 5, Fault.CLOSE)
-    client.put_many("q", bodies(20), retry_unknown=True)
+    old_client.put_many("q", bodies(20), retry_unknown=True)
     assert set(cluster.bodies("q")) == set(bodies(20))
     assert len(cluster.bodies("q")) == 21       # number 7 twice: executed, then sent again
 
 
-def test_what_is_unknown_stays_so_when_nobody_serves_any_more(cluster: FakeCluster) -> None:
+@pytest.mark.parametrize("sessions", [True, False])
+def test_what_is_unknown_stays_so_when_nobody_serves_any_more(
+    cluster: FakeCluster, make_client: MakeClient, sessions: bool
+) -> None:
     only = cluster.servers[0]
-    with Client([only.address], timeout=0.5, server_timeout=0.3) as client:
-        only.fail("PUT", None, Fault.CLOSE, *[Fault.REFUSE] * 1000)
-        with pytest.raises(BatchFailed) as failed:
-            client.put_many("q", bodies(5), retry_unknown=True)
-        assert failed.value.unknown == (1, 2, 3, 4)
-        only.fail("PUT", *[Fault.REFUSE] * 1000)
-        with pytest.raises(Unavailable):            # nothing at all was executed: the plain error
-            client.put_many("q", bodies(5))
+    client = make_client([only.address], timeout=0.5, server_timeout=0.3, sessions=sessions)
+    only.fail("PUT", None, Fault.CLOSE, *[Fault.REFUSE] * 1000)
+    with pytest.raises(BatchFailed) as failed:
+        client.put_many("q", bodies(5), retry_unknown=True)
+    assert failed.value.unknown == (1, 2, 3, 4)
+    only.fail("PUT", *[Fault.REFUSE] * 1000)
+    with pytest.raises(Unavailable):            # nothing at all was executed: the plain error
+        client.put_many("q", bodies(5))
 
 
 def test_many_jobs_are_taken_and_done(cluster: FakeCluster, client: Client) -> None:
@@ -91,12 +96,12 @@ def test_many_jobs_are_taken_and_done(cluster: FakeCluster, client: Client) -> N
     assert len(cluster.running) == 3
 
 
-def test_jobs_that_came_before_the_connection_broke_are_kept(cluster: FakeCluster, client: Client) -> None:
-    client.put_many("q", bodies(5))
+def test_jobs_that_came_before_the_connection_broke_are_kept(cluster: FakeCluster, old_client: Client) -> None:
+    old_client.put_many("q", bodies(5))
     cluster.servers[0].fail("GET", None, None, Fault.HALF_ANSWER)
-    assert [job.data for job in client.get_many(5, "q", expire=30)] == bodies(2)
+    assert [job.data for job in old_client.get_many(5, "q", expire=30)] == bodies(2)
     cluster.servers[0].fail("GET", Fault.CLOSE)
-    assert [job.data for job in client.get_many(5, "q", expire=30)] == bodies(5)[3:]
+    assert [job.data for job in old_client.get_many(5, "q", expire=30)] == bodies(5)[3:]
 
 
 def test_a_window_is_refilled_when_half_of_it_is_answered() -> None:

@@ -124,7 +124,7 @@ def test_the_servers_can_be_asked(cluster: FakeCluster, client: Client) -> None:
     client.ping(follower)
     assert client.interconnect() == 1
     assert client.interconnect(follower) == 3
-    assert client.caps() == ("batch", "delay")
+    assert client.caps() == ("batch", "delay", "session", "bound")
     assert [node.role for node in client.cluster_status()] == ["LEADER", "FOLLOWER", "FOLLOWER"]
     assert [node.name for node in client.cluster_status(follower)] == ["n1", "n2", "n3"]
     leader = client.cluster_leader()
@@ -183,7 +183,8 @@ def test_a_closed_client_refuses_and_wakes_the_blocked(client: Client) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded, use of fork:DeprecationWarning")
-def test_a_forked_child_does_not_share_the_parents_connection(cluster: FakeCluster, client: Client) -> None:
+def test_a_forked_child_shares_neither_connection_nor_session_with_its_parent(cluster: FakeCluster) -> None:
+    client = Client(cluster.addresses)
     client.put("mail", b"parent")
     connections = cluster.servers[0].accepted
     reader, writer = socket.socketpair()
@@ -203,6 +204,9 @@ def test_a_forked_child_does_not_share_the_parents_connection(cluster: FakeClust
     client.put("mail", b"parent again")
     assert cluster.servers[0].accepted == connections + 1       # the parent's own connection is still good
     assert cluster.bodies("mail") == [b"parent", b"child", b"parent again"]
+    assert cluster.sessions
+    assert len(cluster.sessions.all) == 2
+    client.close()
 
 
 def test_the_face_of_the_package_is_complete() -> None:

@@ -12,21 +12,15 @@ import pytest
 from sockpq import (
     Busy,
     Client,
-    JobNotFound,
     NoOutput,
     NotServing,
     OutcomeUnknown,
     Unavailable,
 )
 
-from tests.client.fake_server import FakeCluster, Fault
-
-LOST = [Fault.EXECUTE_AND_CLOSE, Fault.HALF_ANSWER, Fault.EXECUTE_AND_STALL]
-NEVER_EXECUTED = [Fault.CLOSE, Fault.STALL, Fault.RUBBISH, Fault.ENDLESS]
-
-
-def puts(cluster: FakeCluster) -> int:
-    return sum(line.startswith("PUT") for line in cluster.executed)
+from tests.client.conftest import MakeClient
+from tests.client.fake_faults import Fault
+from tests.client.fake_server import FakeCluster
 
 
 @contextmanager
@@ -79,11 +73,13 @@ def test_without_any_server_the_call_ends_at_its_deadline(cluster: FakeCluster, 
         client.get("q", block=True, expire=30, timeout=0.5)
 
 
-def test_a_server_that_accepts_and_says_nothing_does_not_hold_up_the_search(cluster: FakeCluster) -> None:
+def test_a_server_that_accepts_and_says_nothing_does_not_hold_up_the_search(
+    cluster: FakeCluster, make_client: MakeClient
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         servers = [f"127.0.0.1:{mute.getsockname()[1]}", *cluster.addresses]
-        with at_most(3), Client(servers, server_timeout=0.3, connect_timeout=20) as client:
-            client.put("q", b"x")
+        with at_most(3):
+            make_client(servers, server_timeout=0.3, connect_timeout=20).put("q", b"x")
     assert cluster.bodies("q") == [b"x"]
 
 
@@ -114,46 +110,10 @@ def test_busy_is_repeated_on_the_same_server(cluster: FakeCluster, client: Clien
         client.put("q", b"x", timeout=0.2)
 
 
-@pytest.mark.parametrize("fault", LOST + NEVER_EXECUTED)
-def test_a_put_whose_answer_is_lost_is_unknown(cluster: FakeCluster, client: Client, fault: Fault) -> None:
-    cluster.servers[0].fail("PUT", fault)
-    with at_most(3), pytest.raises(OutcomeUnknown):
-        client.put("q", b"x")
-    assert cluster.servers[0].received.count("PUT q 0 1") == 1
-    client.put("q", b"next")
-    assert cluster.bodies("q")[-1] == b"next"
-
-
-@pytest.mark.parametrize("fault", LOST + NEVER_EXECUTED)
-def test_at_least_once_repeats_a_lost_put(cluster: FakeCluster, client: Client, fault: Fault) -> None:
-    cluster.servers[0].fail("PUT", fault)
-    with at_most(3):
-        client.put("q", b"x", retry_unknown=True)
-    assert cluster.bodies("q") == [b"x"] * (2 if fault in LOST else 1)
-
-
-@pytest.mark.parametrize("fault", LOST + NEVER_EXECUTED)
-def test_a_get_with_a_lease_is_repeated(cluster: FakeCluster, client: Client, fault: Fault) -> None:
-    client.put_many("q", [b"1", b"2"])
-    cluster.servers[0].fail("GET", fault)
-    with at_most(4):
-        job = client.get("q", expire=30)
-    assert job is not None
-    assert job.data == (b"2" if fault in LOST else b"1")      # the lost one returns when its lease ends
-
-
 def test_an_answer_that_trickles_in_ends_with_the_deadline(cluster: FakeCluster, client: Client) -> None:
     cluster.servers[0].fail("GET", Fault.TRICKLE)
     with at_most(3), pytest.raises(OutcomeUnknown):
         client.get("q", expire=30, timeout=0.6)
-
-
-@pytest.mark.parametrize("fault", LOST + NEVER_EXECUTED)
-def test_a_get_without_a_lease_is_unknown(cluster: FakeCluster, client: Client, fault: Fault) -> None:
-    client.put("q", b"1")
-    cluster.servers[0].fail("GET", fault)
-    with at_most(3), pytest.raises(OutcomeUnknown):
-        client.get("q")
 
 
 def test_a_second_answer_is_never_taken_for_another_commands(cluster: FakeCluster, client: Client) -> None:
@@ -174,34 +134,6 @@ def test_an_unasked_answer_on_an_idle_connection_is_never_used(cluster: FakeClus
     job = client.get("q", expire=30)
     assert job is not None
     assert job.data == b"1"
-
-
-def test_a_done_whose_answer_is_lost_cannot_be_told_from_an_ended_lease(cluster: FakeCluster, client: Client) -> None:
-    client.put_many("q", [b"1", b"2", b"3"])
-    jobs = [client.get("q", expire=30) for _ in range(3)]
-    assert jobs[0]
-    assert jobs[1]
-    assert jobs[2]
-    cluster.servers[0].fail("DONE", Fault.EXECUTE_AND_CLOSE)
-    with pytest.raises(OutcomeUnknown):
-        jobs[0].done()
-    cluster.servers[0].fail("DONE", Fault.EXECUTE_AND_CLOSE)
-    client.done(jobs[1], retry_unknown=True)
-    cluster.servers[0].fail("DONE", Fault.CLOSE)
-    assert jobs[2].done().queue_done
-    with pytest.raises(JobNotFound):
-        jobs[2].done()
-
-
-def test_a_later_whose_answer_is_lost_is_repeated_without_a_word(cluster: FakeCluster, client: Client) -> None:
-    client.put("q", b"1")
-    job = client.get("q", expire=30)
-    assert job is not None
-    cluster.servers[0].fail("LATER", Fault.EXECUTE_AND_CLOSE)
-    job.later()
-    assert cluster.bodies("q") == [b"1"]
-    with pytest.raises(JobNotFound):
-        job.later()
 
 
 def test_reading_is_repeated_until_the_deadline(cluster: FakeCluster, client: Client) -> None:
@@ -241,37 +173,25 @@ def test_a_blocked_get_leaves_a_server_that_fell_silent(cluster: FakeCluster, cl
     assert job is not None
 
 
-def test_a_silent_leader_is_left_as_soon_as_another_serves(cluster: FakeCluster) -> None:
-    with Client(cluster.addresses, timeout=60, server_timeout=30) as patient:
-        patient.ping()
-        frozen = cluster.servers[0]
-        for verb in ("PUT", "INTERCONNECT", "CLUSTER"):
-            frozen.fail(verb, *[Fault.STALL] * 20)
-        timer = threading.Timer(0.7, cluster.lead, [cluster.servers[1]])
-        timer.start()
-        with at_most(10):
-            patient.put("q", b"x", retry_unknown=True)
-        timer.join()
-        frozen.fail("PUT", *[None] * 20)
+def test_a_silent_leader_is_left_as_soon_as_another_serves(cluster: FakeCluster, make_client: MakeClient) -> None:
+    patient = make_client(cluster.addresses, timeout=60, server_timeout=30)
+    patient.ping()
+    frozen = cluster.servers[0]
+    for verb in ("PUT", "SESSION", "INTERCONNECT", "CLUSTER"):
+        frozen.fail(verb, *[Fault.STALL] * 20)
+    timer = threading.Timer(0.7, cluster.lead, [cluster.servers[1]])
+    timer.start()
+    with at_most(10):
+        patient.put("q", b"x", retry_unknown=True)
+    timer.join()
+    frozen.fail("PUT", *[None] * 20)
     assert cluster.bodies("q") == [b"x"]
 
 
-def test_a_silent_leader_is_waited_for_while_no_other_serves(cluster: FakeCluster) -> None:
-    cluster.servers[0].delay_s = 0.7
-    with Client(cluster.addresses, timeout=60, server_timeout=30, connect_timeout=10) as patient:
-        patient.put("q", b"x")
+def test_a_silent_leader_is_waited_for_while_no_other_serves(cluster: FakeCluster, make_client: MakeClient) -> None:
+    cluster.servers[0].delay_s = 0.4
+    make_client(cluster.addresses, timeout=60, server_timeout=30, connect_timeout=10).put("q", b"x")
     assert cluster.bodies("q") == [b"x"]
-
-
-@pytest.mark.parametrize("fault", [Fault.HALF_AND_STALL, Fault.TRICKLE])
-def test_the_answer_to_a_blocked_get_must_end_once_it_has_begun(
-    cluster: FakeCluster, fault: Fault
-) -> None:
-    cluster.servers[0].fail("GETB", fault)
-    with at_most(5), Client(cluster.addresses[:1], timeout=0.5, server_timeout=0.3) as client:
-        client.put("q", b"x" * 100)
-        with pytest.raises(OutcomeUnknown):
-            client.get("q", block=True)
 
 
 def test_a_blocked_gets_search_for_a_new_leader_begins_with_the_failure(
@@ -290,36 +210,6 @@ def test_a_blocked_gets_search_for_a_new_leader_begins_with_the_failure(
     job = client.get("q", block=True, expire=30, timeout=0.6)
     thread.join()
     assert job is not None
-
-
-def test_a_call_before_its_206_is_a_put_like_any_other(cluster: FakeCluster, client: Client) -> None:
-    cluster.servers[0].fail("PUT", Fault.REFUSE)
-    cluster.servers[0].fail("WAIT", Fault.CLOSE)
-    with pytest.raises(NoOutput):
-        client.call("in", b"x", "out")
-    assert puts(cluster) == 1
-    cluster.servers[0].fail("PUT", Fault.STALL)
-    with at_most(3), pytest.raises(OutcomeUnknown) as unknown:
-        client.call("in", b"x", "out")
-    assert not isinstance(unknown.value, NoOutput)
-
-
-def test_a_call_whose_output_is_lost_names_its_item_and_is_not_repeated(cluster: FakeCluster, client: Client) -> None:
-    cluster.servers[0].fail("WAIT", Fault.CLOSE)
-    with pytest.raises(NoOutput) as lost:
-        client.call("in", b"x", "out", retry_unknown=True)
-    assert lost.value.item == "i1"
-    assert puts(cluster) == 1
-
-
-def test_a_call_whose_server_ceases_to_lead_is_told_so(cluster: FakeCluster, client: Client) -> None:
-    timer = threading.Timer(0.2, cluster.lead, [cluster.servers[1]])
-    timer.start()
-    with pytest.raises(NoOutput):
-        client.call("in", b"x", "out", item="mine")
-    timer.join()
-    client.put("q", b"x")
-    assert cluster.bodies("q") == [b"x"]
 
 
 def test_a_call_waits_as_long_as_it_was_told(cluster: FakeCluster, client: Client) -> None:
@@ -345,17 +235,3 @@ def test_a_slow_leader_is_found_behind_quick_followers(cluster: FakeCluster, cli
     cluster.servers[0].delay_s = 0.25
     client.put("q", b"x")
     assert cluster.bodies("q") == [b"x"]
-
-
-def test_half_a_command_is_not_executed_and_not_unknown(cluster: FakeCluster) -> None:
-    """The server resets the connection while the body is being sent: the client knows that it cannot have run."""
-    with Client(cluster.addresses[:1], timeout=5, server_timeout=0.5) as client:
-        body = bytes(50_000_000)
-        cluster.servers[0].reset_after_line = True
-        with pytest.raises(Unavailable):
-            client.put("q", body, timeout=0.5)
-        with pytest.raises(Unavailable):
-            client.put_many("q", [body], timeout=0.5)
-        cluster.servers[0].reset_after_line = False
-        client.put("q", body)
-    assert len(cluster.bodies("q")) == 1

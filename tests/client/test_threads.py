@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from sockpq import Client
 
+from tests.client.conftest import MakeClient
 from tests.client.fake_server import FakeCluster
 
 
@@ -52,9 +53,12 @@ def test_threads_survive_a_change_of_the_leader_together(cluster: FakeCluster, c
     assert {b"%d.%d" % (worker, number) for worker in range(8) for number in range(50)} == set(cluster.bodies("q"))
 
 
-def test_threads_that_find_no_leader_all_end_at_their_deadline(cluster: FakeCluster) -> None:
+def test_threads_that_find_no_leader_all_end_at_their_deadline(
+    cluster: FakeCluster, make_client: MakeClient
+) -> None:
     for server in cluster.servers:
         server.stop()
-    with Client(cluster.addresses, timeout=0.5) as client, ThreadPoolExecutor(20) as pool:
+    client = make_client(cluster.addresses, timeout=0.5)
+    with ThreadPoolExecutor(20) as pool:
         errors = [task.exception(timeout=10) for task in [pool.submit(client.put, "q", b"x") for _ in range(20)]]
     assert all(type(error).__name__ == "Unavailable" for error in errors)

@@ -1,6 +1,6 @@
 """Client library of sockpqd, the replicated priority job queue. Examples: README.md; errors: errors.py."""
 
-from sockpq.client import Client
+from sockpq.client import Client, survey
 from sockpq.errors import (
     BadArguments,
     BatchFailed,
@@ -21,7 +21,7 @@ from sockpq.errors import (
 )
 from sockpq.job import Job
 from sockpq.model import Finished, Leader, NodeStatus, RunningJob, StateHash, Totals
-from sockpq.survey import ServerView, survey
+from sockpq.survey import ServerView
 
 __all__ = [
     "BadArguments",

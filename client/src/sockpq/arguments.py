@@ -21,6 +21,7 @@ DATA_BYTES_MAX = 256 * 1024 * 1024      # above it the server closes the connect
 SNAPSHOT_BYTES_MAX = 2**63 - 1          # the server's own limit is configurable
 LINE_BYTES_MAX = 65_536                 # a command line with its line end, PROTOCOL.md A3
 EXPIRE_S_MAX = 100 * 366 * 86_400       # 100 years, PROTOCOL.md A15
+SESSION_S_MIN, SESSION_S_MAX = 1, 86_400
 
 
 def name(value: str, what: str) -> str:
@@ -88,18 +89,30 @@ def lease(expire: float | None, then: Then | None) -> str:
         if then is not None:
             raise BadArguments("then needs expire: it says what happens when the lease ends")
         return ""
-    return f" EXPIRE {_seconds(expire)}" + (f" THEN {then.upper()}" if then else "")
+    return f" EXPIRE {_seconds(expire, 'expire', 0, EXPIRE_S_MAX)}" + (f" THEN {then.upper()}" if then else "")
 
 
-def _seconds(value: float) -> str:
+def session_ttl(value: float) -> str:
+    """How long a session stays without being used, in seconds."""
+    return _seconds(value, "session_ttl", SESSION_S_MIN, SESSION_S_MAX)
+
+
+def _seconds(value: float, what: str, low: int, high: int) -> str:
     """Seconds as the protocol writes them: decimal, milliseconds, rounded up (0 would mean no limit)."""
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise TypeError(f"expire must be a number of seconds, not {type(value).__name__}")
-    if not 0 <= value <= EXPIRE_S_MAX:      # also false for NaN
-        raise BadArguments(f"expire {value} is not between 0 and {EXPIRE_S_MAX} seconds")
+        raise TypeError(f"{what} must be a number of seconds, not {type(value).__name__}")
+    if not low <= value <= high:            # also false for NaN
+        raise BadArguments(f"{what} {value} is not between {low} and {high} seconds")
     milliseconds = math.ceil(round(value * 1000, 3)) or (1 if value > 0 else 0)
     seconds, rest = divmod(milliseconds, 1000)
     return f"{seconds}.{rest:03d}" if rest else str(seconds)
+
+
+def switch(value: bool, what: str) -> bool:
+    """`value`, when it is True or False."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{what} must be True or False, not {type(value).__name__}")
+    return value
 
 
 def span(value: float, what: str) -> float:

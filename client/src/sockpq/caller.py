@@ -3,54 +3,56 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from time import monotonic
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from sockpq import commands
 from sockpq.addresses import Address
-from sockpq.arguments import span
+from sockpq.arguments import span, switch
 from sockpq.batch import Batch
-from sockpq.commands import PING, Blocks, Command, Repeat
-from sockpq.connection import Connection
+from sockpq.commands import Blocks, Command, Repeat
 from sockpq.errors import (
+    BadArguments,
     BatchFailed,
-    ClientClosed,
     NotExecuted,
     NotServing,
+    NotSupported,
     OutcomeUnknown,
     ProtocolError,
     SockpqError,
     Unavailable,
 )
-from sockpq.exchange import TINY_S, Exchange, Limits, Watch
+from sockpq.exchange import TINY_S, Alone, Exchange
 from sockpq.finder import Finder
-from sockpq.pool import Pool
+from sockpq.limits import Limits
+from sockpq.link import Link
+from sockpq.network import Network
 from sockpq.protocol import Answer
-from sockpq.retry import Lost, Retry, as_unknown, is_unknown, pause_s
+from sockpq.retry import Lost, NoLeader, Retry, as_unknown, is_final_wait, is_unknown, pause_s
+from sockpq.session import Request, Session, SessionLost
+from sockpq.slots import Slot, Slots
 
 T = TypeVar("T")
 
-
-ALONE = Watch(taken_over=lambda address: False, alive=lambda address: True)     # the caller named the server
+LEAVE = Lost, ProtocolError, NotServing, OutcomeUnknown     # failures after which another server may be the one to ask
 
 
 class Caller:
-    """Executes commands on whatever server serves. Thread-safe."""
+    """Executes commands on whatever server serves. For as many threads or tasks at once as its network is for."""
 
-    def __init__(self, addresses: tuple[Address, ...], limits: Limits, idle_max: int) -> None:
+    def __init__(self, network: Network, addresses: tuple[Address, ...], limits: Limits) -> None:
         self.limits = limits
         self.addresses = addresses
-        self._finder = Finder(addresses, limits.connect_timeout)
-        self._pool = Pool(limits.connect_timeout, idle_max)
-        self._watch = Watch(self._finder.taken_over, self._alive)
+        self.network = network
+        self._finder = Finder(network, addresses, limits.connect_timeout, limits.server_timeout)
+        self._slots = Slots(limits.idle_max)
 
     def close(self) -> None:
-        """End all connections and all calls under way."""
-        self._pool.close()
+        """End all connections and sessions and all calls under way."""
+        self.network.close()
+        self._slots.close()
 
-    def run(
+    async def run(
         self,
         command: Command[T],
         *,
@@ -67,23 +69,32 @@ class Caller:
         wait = math.inf if wait is None else span(wait, "wait")
         wait_until: float | None = None
         retry = self._retry(command.repeat, timeout, retry_unknown)
-        while True:
-            begun = monotonic()
-            try:
-                with self._serving(retry) as connection:
-                    wait_until = wait_until or monotonic() + wait
-                    answer = Exchange(connection, self.limits, self._watch).one(command, retry.deadline, wait_until)
-                if isinstance(answer.error, NotServing | OutcomeUnknown):
-                    self._leave(connection.address)
-                value: T = _value(answer)
-                return value
-            except (Lost, SockpqError) as failure:
-                now = monotonic()
-                if command.blocks is not Blocks.NEVER and now - begun > self.limits.server_timeout:
-                    retry.progress(now + timeout)       # it was blocked, as it should be: the search begins anew
-                self._pause(retry, failure)
+        request = Request()
+        slot = self._take()
+        try:
+            while True:
+                begun = self.network.now()
+                number = 0
+                try:
+                    link = await self._link(slot, retry, command.logged)
+                    if command.logged and link.session:
+                        number = request.number(link.session)
+                    wait_until = wait_until or self.network.now() + wait
+                    answer = await self._exchange(link).one(command, number, retry.deadline, wait_until)
+                    value: T = _value(answer)
+                    return value
+                except (Lost, SockpqError) as failure:
+                    now = self.network.now()
+                    self._note(slot, failure)
+                    if command.blocks is not Blocks.NEVER and now - begun > self.limits.server_timeout:
+                        retry.progress(now + timeout)       # it was blocked, as it should be: the search begins anew
+                    if wait_until and now >= wait_until and is_final_wait(failure):
+                        raise as_unknown(failure) from failure
+                    await self._pause(retry, failure, number > 0)
+        finally:
+            self._slots.give_back(slot, self.network.now())
 
-    def run_batch(
+    async def run_batch(
         self,
         commands: Sequence[Command[Any]],
         *,
@@ -93,101 +104,156 @@ class Caller:
     ) -> list[Answer | None]:
         """Execute commands pipelined on one connection; returns their answers, which may be errors, in order.
 
-        `timeout` limits the time without any answer. `partly`: after a failure return what was answered so far, None
-        for the rest, instead of going on. Raises BatchFailed, or what `run` raises when nothing at all was executed.
+        `timeout` limits the time without any answer. `partly`: after a failure that nobody can tell the outcome of
+        return what was answered so far, None for the rest, instead of going on. Raises BatchFailed, or what `run`
+        raises when nothing at all was executed.
         """
         timeout = self._timeout(timeout)
+        if not commands:
+            return []
         batch = Batch(commands)
-        retry = self._retry(commands[0].repeat if commands else Repeat.FREELY, timeout, retry_unknown)
-        failure: Exception | None
-        while commands:
-            try:
-                with self._serving(retry) as connection:
-                    Exchange(connection, self.limits, self._watch).batch(batch, retry, timeout)
-                if isinstance(batch.refusal, NotServing):
-                    self._leave(connection.address)
-                failure = batch.refusal
-            except (Lost, SockpqError) as error:
-                failure = error if batch.lost() or not is_unknown(error) else Lost(str(error), sent=False)
-            if failure is None or (partly and any(batch.answers)):
-                break
-            try:
-                self._pause(retry, failure)
-            except (NotExecuted, OutcomeUnknown) as error:
-                if batch.unknown or any(batch.answers):
-                    raise BatchFailed(str(error), batch.unknown, batch.not_executed) from error
-                raise
-            batch.again()
+        retry = self._retry(commands[0].repeat, timeout, retry_unknown)
+        slot = self._take()
+        try:
+            while True:
+                failure = await self._try_batch(slot, batch, retry, timeout)
+                if failure is None or (partly and not batch.exact and any(batch.answers)):
+                    break
+                self._note(slot, failure)
+                try:
+                    await self._pause(retry, failure, batch.exact)
+                except (NotExecuted, OutcomeUnknown) as error:
+                    if partly and any(batch.answers):
+                        break
+                    if batch.unknown or any(batch.answers):
+                        raise BatchFailed(str(error), batch.unknown, batch.not_executed) from error
+                    raise
+                batch.again()
+        finally:
+            self._slots.give_back(slot, self.network.now())
         return batch.answers
 
-    def run_at(self, address: Address, command: Command[T], *, timeout: float | None = None) -> T:
-        """Execute one command on exactly this server, once."""
-        timeout = self._timeout(timeout)
-        deadline = monotonic() + timeout
-        limits = replace(self.limits, server_timeout=timeout) if command.slow else self.limits
+    async def _try_batch(self, slot: Slot, batch: Batch, retry: Retry, timeout: float) -> Exception | None:
+        """One attempt for all that has no answer yet; returns why it must be followed by another."""
         try:
-            with self._pool.connection(address) as connection:
-                answer = Exchange(connection, limits, ALONE).one(command, deadline, math.inf)
+            link = await self._link(slot, retry, numbered=True)
+            batch.begin(link.session)
+            await self._exchange(link).batch(batch, retry, timeout)
+        except (Lost, SockpqError) as error:
+            return error if batch.lost() or not is_unknown(error) else Lost(str(error), sent=False)
+        return batch.refusal
+
+    async def run_at(self, address: Address, command: Command[T], *, timeout: float | None = None) -> T:
+        """Execute one command on exactly this server, once, on a connection of its own."""
+        timeout = self._timeout(timeout)
+        deadline = self.network.now() + timeout
+        limits = self.limits._replace(server_timeout=timeout) if command.slow else self.limits
+        slot = self._take(new=True)
+        try:
+            link = await self._connect(slot, address, deadline)
+            answer = await Exchange(link, limits, Alone(), self.network.now).one(command, 0, deadline, math.inf)
         except (Lost, ProtocolError) as failure:
             if is_unknown(failure) and command.repeat is not Repeat.FREELY:
                 raise as_unknown(failure) from failure
             raise Unavailable(str(failure)) from failure
+        finally:
+            slot.drop_link()
+            self._slots.give_back(slot, self.network.now())
         value: T = _value(answer)
         return value
 
-    def run_at_leader(self, command: Command[T], *, timeout: float | None = None) -> T:
+    async def run_at_leader(self, command: Command[T], *, timeout: float | None = None) -> T:
         """Execute one command on the server that leads, also while it serves no jobs.
 
         Every other one refuses it, so they are asked in turn. What got no answer is not repeated.
         """
-        deadline = monotonic() + self._timeout(timeout)
+        deadline = self.network.now() + self._timeout(timeout)
         attempts = 0
         while True:
             refusals = []
             for address in self.addresses:
                 try:
-                    return self.run_at(address, command, timeout=max(deadline - monotonic(), TINY_S))
+                    return await self.run_at(address, command, timeout=max(deadline - self.network.now(), TINY_S))
                 except (NotServing, Unavailable) as refusal:
                     refusals.append(f"{address}: {refusal}")
             attempts += 1
-            self._pool.closed.wait(min(pause_s(attempts), max(deadline - monotonic(), 0)))
-            if monotonic() >= deadline:
+            await self.network.sleep(min(pause_s(attempts), max(deadline - self.network.now(), 0)))
+            if self.network.now() >= deadline:
                 raise Unavailable(f"no server leads: {'; '.join(refusals)}")
 
-    @contextmanager
-    def _serving(self, retry: Retry) -> Iterator[Connection]:
-        """A connection to the leader; a failure inside the block makes the next attempt look for another."""
-        address = self._finder.leader(retry.deadline, retry.attempts)
-        try:
-            with self._pool.connection(address) as connection:
-                yield connection
-        except (Lost, ProtocolError):
-            self._leave(address)
-            raise
+    def _take(self, new: bool = False) -> Slot:
+        self.network.enter()
+        return self._slots.take(new)
+
+    async def _link(self, slot: Slot, retry: Retry, numbered: bool) -> Link:
+        """A connection to the leader, for `numbered` requests one that speaks for the slot's session."""
+        address = await self._finder.leader(retry.deadline, retry.attempts)
+        link = slot.link
+        if link is None or link.address != address or not link.usable():
+            slot.drop_link()
+            try:
+                link = await self._connect(slot, address, retry.deadline)
+            except Lost:
+                self._leave(address)
+                raise
+        if numbered and self.limits.sessions and not (link.session or link.sessionless):
+            try:
+                await self._attach(slot, link, retry)
+            except (Lost, ProtocolError, OutcomeUnknown) as failure:    # it is not the command that was lost
+                self._note(slot, failure)
+                raise Lost(str(failure), sent=False) from failure
+        return link
+
+    async def _connect(self, slot: Slot, address: Address, deadline: float) -> Link:
+        timeout = max(min(self.limits.connect_timeout, deadline - self.network.now()), TINY_S)
+        link = await Link.open(self.network, address, timeout)
+        self._slots.connected(slot, link)
+        return link
+
+    async def _attach(self, slot: Slot, link: Link, retry: Retry) -> None:
+        """Let the connection speak for the slot's session, or for a new one. Raises SessionLost."""
+        exchange = self._exchange(link)
+        if slot.session:
+            command = commands.session_attach(slot.session.sid)
+            answer = await exchange.one(command, 0, retry.deadline, math.inf)
+            if isinstance(answer.error, BadArguments | NotSupported):
+                raise SessionLost("this server has no sessions")
+            _value(answer)
+        else:
+            answer = await exchange.one(commands.session_open(self.limits.session_ttl), 0, retry.deadline, math.inf)
+            if isinstance(answer.error, BadArguments | NotSupported):
+                link.sessionless = True
+                return
+            slot.session = Session(_value(answer))
+        link.session = slot.session
+
+    def _exchange(self, link: Link) -> Exchange:
+        return Exchange(link, self.limits, self._finder, self.network.now)
+
+    def _note(self, slot: Slot, failure: Exception) -> None:
+        """An attempt failed: what does that say about the server, the connection, the session?"""
+        if isinstance(failure, SessionLost):
+            slot.session = None
+            if slot.link:
+                slot.link.session = None
+        elif slot.link and isinstance(failure, LEAVE) and not isinstance(failure, NoLeader):
+            self._leave(slot.link.address)
+            if not isinstance(failure, NotServing):
+                slot.drop_link()
 
     def _leave(self, address: Address) -> None:
         self._finder.failed(address)
-        self._pool.forget(address)
+        self._slots.forget(address)
 
-    def _alive(self, address: Address) -> bool:
-        """Does the server answer on another connection?"""
-        try:
-            self.run_at(address, PING, timeout=self.limits.server_timeout)
-        except Unavailable:
-            return False
-        except SockpqError:     # a server without PING is alive too
-            return True
-        return True
-
-    def _pause(self, retry: Retry, failure: Exception) -> None:
+    async def _pause(self, retry: Retry, failure: Exception, exact: bool) -> None:
         """Wait before the next attempt; raises what the caller must see instead."""
-        if self._pool.closed.is_set():
-            raise as_unknown(failure) if is_unknown(failure) else ClientClosed("the client was closed") from failure
-        self._pool.closed.wait(retry.pause(failure, monotonic()))
+        if self.network.closed:
+            raise retry.interrupted(failure) from failure
+        await self.network.sleep(retry.pause(failure, self.network.now(), exact=exact))
 
     def _retry(self, repeat: Repeat, timeout: float, retry_unknown: bool | None) -> Retry:
-        at_least_once = self.limits.retry_unknown if retry_unknown is None else retry_unknown
-        return Retry(repeat, retry_unknown=at_least_once, deadline=monotonic() + timeout)
+        at_least_once = self.limits.retry_unknown if retry_unknown is None else switch(retry_unknown, "retry_unknown")
+        return Retry(repeat, retry_unknown=at_least_once, deadline=self.network.now() + timeout)
 
     def _timeout(self, timeout: float | None) -> float:
         return self.limits.timeout if timeout is None else span(timeout, "timeout")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import Enum
-from functools import partial
+from functools import lru_cache, partial
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 from sockpq import arguments, replies
@@ -15,6 +15,7 @@ from sockpq.arguments import INT64_MAX, UINT64_MAX, Then
 from sockpq.errors import BadArguments
 from sockpq.model import Finished, Handed, Leader, NodeStatus, RunningJob, StateHash, Totals
 from sockpq.replies import Reader
+from sockpq.session import NUMBER_BYTES_MAX
 
 T = TypeVar("T")
 Block = bool | Literal["until_done"]
@@ -48,6 +49,7 @@ class Command(NamedTuple, Generic[T]):
     repeat: Repeat
     blocks: Blocks = Blocks.NEVER
     slow: bool = False      # it may take its time: a server that is silent meanwhile is no reason for concern
+    logged: bool = False    # it may be a numbered request of a session
 
 
 def put(
@@ -69,7 +71,7 @@ def puts(
     end = " NEW\r\n" if new_item else f" IS {item}\r\n" if item else "\r\n"
     read = partial(replies.stored, item, new_item)
     bodies = map(arguments.body, datas)
-    return [Command(f"{start}{len(body)}{end}".encode(), body, read, Repeat.IF_ASKED) for body in bodies]
+    return [Command(f"{start}{len(body)}{end}".encode(), body, read, Repeat.IF_ASKED, logged=True) for body in bodies]
 
 
 def call(
@@ -85,7 +87,8 @@ def call(
     stored = put(queue, data, priority, item, new_item=item is None)
     wait = f" WAIT {arguments.name(output, 'output')}{arguments.lease(expire, then)}\r\n"
     line = stored.line.removesuffix(b"\r\n") + wait.encode()
-    return Command(line, stored.data, partial(replies.output, output, item), Repeat.IF_ASKED, Blocks.AFTER_206)
+    read = partial(replies.output, output, item)
+    return Command(line, stored.data, read, Repeat.IF_ASKED, Blocks.AFTER_206, logged=True)
 
 
 def get(
@@ -95,24 +98,32 @@ def get(
     then: Then | None = None,
 ) -> Command[Handed | None]:
     """GET, GETB (`block=True`) or GETBE (`block="until_done"`)."""
+    return _get(queues if queues is None or isinstance(queues, str) else tuple(queues), block, expire, then)
+
+
+@lru_cache(maxsize=1024, typed=True)        # a worker says the same all the time
+def _get(
+    queues: str | tuple[str, ...] | None, block: Block, expire: float | None, then: Then | None
+) -> Command[Handed | None]:
     if not isinstance(block, bool) and block != "until_done":
         raise BadArguments(f"block is False, True or 'until_done', not {block!r}")
     names = arguments.queues(queues)
     line = _GET_VERBS[block] + (f" {'|'.join(names)}" if names else "") + arguments.lease(expire, then) + "\r\n"
-    if len(line) > arguments.LINE_BYTES_MAX:
+    if len(line) + NUMBER_BYTES_MAX > arguments.LINE_BYTES_MAX:
         raise BadArguments(f"too many queues: the command would have {len(line)} bytes")
+    read = partial(replies.job, names, block is not True)
     repeat = Repeat.HARMLESS if expire else Repeat.IF_ASKED     # without a lease a lost job would run for ever
-    return Command(line.encode(), b"", partial(replies.job, names), repeat, Blocks.AT_ONCE if block else Blocks.NEVER)
+    return Command(line.encode(), b"", read, repeat, Blocks.AT_ONCE if block else Blocks.NEVER, logged=True)
 
 
 def done(job_id: int) -> Command[Finished]:
     """DONE."""
-    return Command(b"DONE %d\r\n" % _job_id(job_id), b"", replies.finished, Repeat.HARMLESS)
+    return Command(b"DONE %d\r\n" % _job_id(job_id), b"", replies.finished, Repeat.HARMLESS, logged=True)
 
 
 def later(job_id: int) -> Command[None]:
     """LATER."""
-    return Command(b"LATER %d\r\n" % _job_id(job_id), b"", replies.done, Repeat.HARMLESS)
+    return Command(b"LATER %d\r\n" % _job_id(job_id), b"", replies.done, Repeat.HARMLESS, logged=True)
 
 
 def total(queue: str | None = None) -> Command[Totals]:
@@ -130,7 +141,7 @@ def running(with_data: bool = False) -> Command[list[RunningJob]]:
 def clone(snapshot: Data) -> Command[None]:
     """CLONE."""
     data = arguments.body(snapshot, arguments.SNAPSHOT_BYTES_MAX)
-    return Command(b"CLONE %d\r\n" % len(data), data, replies.done, Repeat.IF_ASKED)
+    return Command(b"CLONE %d\r\n" % len(data), data, replies.done, Repeat.IF_ASKED, logged=True)
 
 
 def cluster_add(name: str, peer: str, client: str) -> Command[int]:
@@ -150,10 +161,22 @@ def cluster_transfer(name: str | None = None) -> Command[Leader]:
     return Command(line.encode(), b"", replies.new_leader, Repeat.IF_ASKED, slow=True)
 
 
+def session_open(ttl: float) -> Command[str]:
+    """SESSION TTL: a new session that ends `ttl` seconds after its last use."""
+    line = f"SESSION TTL {arguments.session_ttl(ttl)}\r\n"
+    return Command(line.encode(), b"", replies.session_opened, Repeat.FREELY)
+
+
+def session_attach(sid: str) -> Command[None]:
+    """SESSION <sid>: this connection speaks for that session from now on."""
+    return Command(f"SESSION {sid}\r\n".encode(), b"", partial(replies.session_attached, sid), Repeat.FREELY)
+
+
 def _job_id(job_id: int) -> int:
     return arguments.integer(job_id, "job id", 0, UINT64_MAX)
 
 
+SESSION_CLOSE = b"SESSION CLOSE RELEASE\r\n"
 SNAPSHOT: Command[bytes] = Command(b"SNAPSHOT\r\n", b"", replies.data, Repeat.FREELY)
 INTERCONNECT: Command[int] = Command(b"INTERCONNECT\r\n", b"", replies.number, Repeat.FREELY)
 PING: Command[None] = Command(b"PING\r\n", b"", replies.done, Repeat.FREELY)

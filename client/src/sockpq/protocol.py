@@ -1,8 +1,8 @@
 """One connection's side of the protocol, without IO: commands become bytes, bytes become answers.
 
 The server answers strictly in the order of the commands, so the automaton is a queue: the reader of the oldest
-unanswered command gets the bytes; when it is finished the next one begins. Whoever moves the bytes (the blocking
-connection here, an asyncio one elsewhere) calls `send` and `receive` and decides nothing about their meaning.
+unanswered command gets the bytes; when it is finished the next one begins. Whoever moves the bytes calls `send` and
+`receive` and decides nothing about their meaning.
 """
 
 from __future__ import annotations
@@ -46,10 +46,13 @@ class Protocol:
         """Has a line or a body begun and not ended?"""
         return bool(self._received) or self._need != LINE
 
-    def send(self, command: Command[Any]) -> tuple[bytes, bytes]:
-        """Expect the answer to `command`; returns the bytes to send, in two parts to spare large bodies a copy."""
+    def send(self, command: Command[Any], number: int = 0) -> tuple[bytes, bytes]:
+        """Expect the answer to `command`; returns the bytes to send, in two parts to spare large bodies a copy.
+
+        `number` is that of the request in the connection's session, 0 for one without.
+        """
         self._unanswered.append(command)
-        return command.line, command.data
+        return b"REQ %d %s" % (number, command.line) if number else command.line, command.data
 
     def receive(self, data: bytes) -> list[Answer]:
         """Take bytes from the server; returns the answers that are complete, in the order of their commands.

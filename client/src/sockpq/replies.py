@@ -29,6 +29,7 @@ from sockpq.errors import (
     SockpqError,
 )
 from sockpq.model import Finished, Handed, Leader, NodeStatus, RunningJob, StateHash, Totals, Waiting
+from sockpq.session import SessionLost
 
 T = TypeVar("T")
 Reader = Generator["int | Waiting", bytes, T]
@@ -51,7 +52,11 @@ _REFUSALS: dict[str, type[SockpqError]] = {
     "504": OutcomeUnknown,
 }
 _REFUSAL_LINES: dict[str, type[SockpqError]] = {
+    "404 Queue Empty": ProtocolError,
     "404 Job Not Found": JobNotFound,
+    "404 Session Not Found": SessionLost,
+    "409 Request Mismatch": SessionLost,
+    "409 Request Too Old": SessionLost,
     "500 Offline Mode": NotServing,
     "500 Invalid Snapshot": InvalidSnapshot,
 }
@@ -61,6 +66,7 @@ _FINISHED = {
     "200 OK FINI": Finished(False, True),
     "200 OK FINQ FINI": Finished(True, True),
 }
+_SID = re.compile(r"[0-9]{1,20}_[0-9a-f]{1,64}")
 _HASH = re.compile(r"[0-9a-f]{1,128}")
 _ROLES = ("LEADER", "FOLLOWER", "CANDIDATE", "LEARNER", "DOWN")
 
@@ -75,10 +81,10 @@ def stored(item: str | None, new_item: bool) -> Reader[str | None]:
     return _name(fields[1])
 
 
-def job(queues: tuple[str, ...] | None) -> Reader[Handed | None]:
-    """GET, GETB, GETBE: the job, None when the queues are empty."""
+def job(queues: tuple[str, ...] | None, may_be_empty: bool = True) -> Reader[Handed | None]:
+    """GET, GETB, GETBE: the job, None when the queues are empty; a GETB waits for one."""
     line = yield LINE
-    if line == b"404 Queue Empty":
+    if line == b"404 Queue Empty" and may_be_empty:
         return None
     return (yield from _handed(_ok(line), queues))
 
@@ -129,6 +135,20 @@ def number() -> Reader[int]:
     fields = _ok((yield LINE))
     _expect(len(fields) == 1, "one number expected")
     return _number(fields[0])
+
+
+def session_opened() -> Reader[str]:
+    """SESSION: the name of the new session."""
+    fields = _ok((yield LINE))
+    _expect(len(fields) == 4 and fields[0] == "SESSION" and fields[2] == "TTL", "the answer to SESSION")
+    _expect(_SID.fullmatch(fields[1]) is not None, f"not a session: {fields[1][:100]!r}")
+    return fields[1]
+
+
+def session_attached(sid: str) -> Reader[None]:
+    """SESSION <sid>."""
+    fields = _ok((yield LINE))
+    _expect(len(fields) == 6 and fields[1] == sid and fields[4] == "LAST", f"the answer to SESSION {sid}")
 
 
 def state_hash() -> Reader[StateHash]:

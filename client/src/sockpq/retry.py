@@ -2,7 +2,8 @@
 
 An attempt can fail in three ways. *Final*: the server (or this library) refused the command; trying again would not
 help. *Not executed*: nobody could or would execute it; try again until the deadline. *Unknown*: it was sent and the
-answer was lost; try again only where repeating is safe or the caller asked for at-least-once.
+answer was lost. When it was a numbered request of a session the same request brings its first answer, so try again.
+Without a session, or when it is lost, try again only where twice does no harm or the caller asked for at-least-once.
 """
 
 from __future__ import annotations
@@ -11,19 +12,27 @@ import random
 
 from sockpq.commands import Repeat
 from sockpq.errors import (
+    BadArguments,
     Busy,
+    ClientClosed,
+    DataTooLarge,
     JobNotFound,
     NoOutput,
     NotServing,
+    NotSupported,
     OutcomeUnknown,
     ProtocolError,
     SockpqError,
     Unavailable,
 )
 from sockpq.model import Waiting
+from sockpq.session import SessionLost
+
+UNREAD = BadArguments, DataTooLarge, NotSupported      # refused by this server alone, whatever was executed before
 
 PAUSE_FIRST_S = 0.01        # a crashed leader is replaced within tens of milliseconds
 PAUSE_GROWTH = 1.4          # an election of 0.3 s is then noticed within 0.1 s of its end, after seven tries
+ATTEMPT_MIN_S = 0.05        # a shorter attempt could only turn "not executed" into "unknown"
 PAUSE_MAX_S = 1.0           # a cluster without a majority is not asked more often than this
 
 
@@ -50,28 +59,32 @@ class Retry:
     def __init__(self, repeat: Repeat, *, retry_unknown: bool, deadline: float) -> None:
         self.deadline = deadline
         self.attempts = 0               # failed ones
-        self.unknown: Exception | None = None   # why an earlier attempt's outcome is unknown
+        self._unknown: Exception | None = None  # why nobody will ever know what became of an earlier attempt
+        self._open: Exception | None = None     # why the session must be asked what became of an earlier attempt
         self._leaderless = False        # was the last failure a NoLeader?
         self._repeat = repeat
         self._retry_unknown = retry_unknown
 
-    def pause(self, failure: Exception, now: float) -> float:
-        """Seconds to wait before the next attempt; raises the call's error when there must be none."""
-        if is_unknown(failure):
-            if self._repeat is not Repeat.FREELY:
-                self.unknown = self.unknown or failure
-            if is_final_wait(failure) or (self._repeat is Repeat.IF_ASKED and not self._retry_unknown):
-                raise as_unknown(failure)
+    def pause(self, failure: Exception, now: float, *, exact: bool = False) -> float:
+        """Seconds to wait before the next attempt; raises the call's error when there must be none.
+
+        `exact`: what failed was a numbered request.
+        """
+        if isinstance(failure, SessionLost):
+            self._close()
+        elif is_unknown(failure):
+            if exact:
+                self._open = failure if is_final_wait(failure) else self._open or failure
+            else:
+                self._doubt(failure)
         elif not is_transient(failure):
-            if isinstance(failure, JobNotFound) and self.unknown:
-                raise OutcomeUnknown("no such job: an unanswered try ended it, or it was gone before") from failure
-            raise failure
+            raise self._final(failure)
         if self._leaderless and isinstance(failure, NotServing) and not isinstance(failure, NoLeader):
             self.attempts = 0           # news: somebody has been elected, and will serve within milliseconds
         self._leaderless = isinstance(failure, NoLeader)
         self.attempts += 1
         pause = pause_s(self.attempts)
-        if now + pause >= self.deadline:
+        if now + pause + ATTEMPT_MIN_S >= self.deadline:
             raise self._too_late(failure)
         return pause
 
@@ -80,9 +93,43 @@ class Retry:
         self.deadline = deadline
         self.attempts = 0
 
+    def settled(self) -> None:
+        """The session has told what became of every attempt so far."""
+        self._open = None
+
+    def interrupted(self, failure: Exception) -> SockpqError:
+        """The call's error when there must be no other attempt because the client was closed."""
+        unknown = self._unknown or self._open or (failure if is_unknown(failure) else None)
+        return as_unknown(unknown) if unknown else ClientClosed("the client was closed")
+
+    def _close(self) -> None:
+        """The session is lost: what it could have told will never be known."""
+        failure, self._open = self._open, None
+        if failure:
+            self._doubt(failure)
+
+    def _doubt(self, failure: Exception) -> None:
+        """The command was executed or was not; raises OutcomeUnknown unless it may be repeated all the same."""
+        if self._repeat is not Repeat.FREELY:
+            self._unknown = self._unknown or failure
+        if is_final_wait(failure) or (self._repeat is Repeat.IF_ASKED and not self._retry_unknown):
+            raise as_unknown(failure)
+
+    def _final(self, failure: Exception) -> Exception:
+        """The error for a refusal: does it speak of the unanswered tries before as well?"""
+        if isinstance(failure, JobNotFound) and self._unknown:
+            error = OutcomeUnknown("no such job: an unanswered try ended it, or it was gone before")
+        elif isinstance(failure, UNREAD) and (self._unknown or self._open):
+            error = OutcomeUnknown(f"an earlier try was not answered, this one was refused: {failure}")
+        else:
+            return failure
+        error.__cause__ = failure
+        return error
+
     def _too_late(self, failure: Exception) -> SockpqError:
-        if self.unknown:
-            return as_unknown(self.unknown)
+        unknown = self._unknown or self._open
+        if unknown:
+            return as_unknown(unknown)
         if isinstance(failure, Busy):
             return failure
         error = Unavailable(f"no server executed the command before the deadline; last: {failure}")

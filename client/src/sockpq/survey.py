@@ -1,20 +1,17 @@
-"""Ask several servers at once, each in a thread of its own, and wait only as long as it is worth it."""
+"""Ask several servers at once, and wait only as long as it is worth it."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable, Mapping, Sequence
-from queue import Empty, SimpleQueue
-from time import monotonic
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sockpq import commands
-from sockpq.addresses import Address, parse_servers
-from sockpq.arguments import span
+from sockpq.addresses import Address
 from sockpq.commands import Command
-from sockpq.connection import Connection
 from sockpq.errors import SockpqError, Unavailable
+from sockpq.link import Link
 from sockpq.model import NodeStatus
+from sockpq.network import Network
 from sockpq.protocol import Answer
 from sockpq.retry import Lost, NoLeader
 
@@ -43,14 +40,10 @@ class ServerView(NamedTuple):
     error: SockpqError | None
 
 
-def survey(servers: str | Iterable[str], timeout: float = 0.5) -> list[ServerView]:
-    """The view of every server, asked in parallel within `timeout` seconds; in the order of `servers`.
-
-    Raises BadArguments and TypeError for what is no list of servers, nothing else.
-    """
-    addresses = parse_servers(servers)
+async def view_all(network: Network, addresses: Sequence[Address], timeout: float) -> list[ServerView]:
+    """The view of every server, asked in parallel within `timeout` seconds; in the order of `addresses`."""
     questions: list[Command[Any]] = [commands.INTERCONNECT, commands.CLUSTER_STATUS]
-    responses = ask_all(addresses, questions, span(timeout, "timeout"))
+    responses = await ask_all(network, addresses, questions, timeout)
     return [_view(address, responses[address]) for address in addresses]
 
 
@@ -63,47 +56,48 @@ def _view(address: Address, response: Response) -> ServerView:
     return ServerView(str(address), str(response.peer) if response.peer else None, None, [], error)
 
 
-def ask_all(
-    addresses: Sequence[Address], questions: Sequence[Command[Any]], timeout: float, straggler: float | None = None
+async def ask_all(
+    network: Network,
+    addresses: Sequence[Address],
+    questions: Sequence[Command[Any]],
+    timeout: float,
+    straggler: float | None = None,
 ) -> dict[Address, Response]:
     """Ask all servers all questions within `timeout` seconds, and within `straggler` seconds after the first answer."""
-    finished: SimpleQueue[tuple[Address, Response]] = SimpleQueue()
-    until = monotonic() + timeout
-    for address in addresses:
-        threading.Thread(
-            target=lambda address=address: finished.put((address, ask(address, questions, timeout))),
-            name=f"sockpq asks {address}",
-            daemon=True,        # a name server that does not answer must not keep the program alive
-        ).start()
-    responses: dict[Address, Response] = {}
-    while len(responses) < len(addresses):
-        try:
-            address, response = finished.get(timeout=max(until - monotonic(), 0.001))
-        except Empty:
-            break
-        responses[address] = response
-        if straggler is not None and response.failure is None:
-            until = min(until, monotonic() + straggler)
+    until = network.now() + timeout
+    race = network.race([ask(network, address, questions, timeout) for address in addresses])
     late = Response(None, [], Lost("no answer in time", sent=False))
-    return {address: responses.get(address, late) for address in addresses}
+    responses = dict.fromkeys(addresses, late)
+    try:
+        for _ in addresses:
+            ended = await race.next(until - network.now())
+            if ended is None:
+                break
+            position, response = ended
+            responses[addresses[position]] = response
+            if straggler is not None and response.failure is None:
+                until = min(until, network.now() + straggler)
+    finally:
+        race.stop()
+    return responses
 
 
-def ask(address: Address, questions: Sequence[Command[Any]], timeout: float) -> Response:
+async def ask(network: Network, address: Address, questions: Sequence[Command[Any]], timeout: float) -> Response:
     """Ask one server on a connection of its own, within `timeout` seconds; never raises what the network can cause."""
-    until = monotonic() + timeout
+    until = network.now() + timeout
     peer = None
     try:
-        connection = Connection(address, timeout)
+        link = await Link.open(network, address, timeout)
         try:
-            peer = connection.peer()
-            if connection.send(questions, timeout) < len(questions):
-                raise connection.lost("the connection broke")
+            peer = link.peer()
+            if await link.send_many([(question, 0) for question in questions], timeout) < len(questions):
+                raise link.lost("the connection broke")
             answers: list[Answer] = []
             while len(answers) < len(questions):
-                answers += connection.receive(max(until - monotonic(), 0.001))
+                answers += await link.receive(max(until - network.now(), 0.001))
             return Response(peer, answers, None)
         finally:
-            connection.close()
+            link.close()
     except TimeoutError:
         return Response(peer, [], Lost(f"{address}: no answer within {timeout:g} s", sent=False))
     except (OSError, Lost, SockpqError) as failure:

@@ -1,0 +1,148 @@
+"""The asyncio client."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from types import TracebackType
+from typing import Literal, overload
+
+from sockpq.addresses import parse_servers
+from sockpq.aio.job import Getting, Job
+from sockpq.aio.network import LoopNetwork
+from sockpq.arguments import Then, span
+from sockpq.calls import Calls
+from sockpq.commands import Block, Command, Data
+from sockpq.limits import Limits
+from sockpq.model import Handed
+from sockpq.survey import ServerView, view_all
+
+FAREWELL_S = 1.0        # so long close() waits until the last bytes have left
+
+
+class Client(Calls[Job]):
+    """`sockpq.Client` for asyncio: the same calls with the same meaning, as coroutines. For any number of tasks.
+
+    It belongs to the event loop of its first call. A call whose task is cancelled may be executed all the same.
+    """
+
+    def __init__(
+        self,
+        servers: str | Iterable[str],
+        *,
+        timeout: float = 30.0,
+        server_timeout: float = 5.0,
+        connect_timeout: float = 1.0,
+        retry_unknown: bool = False,
+        sessions: bool = True,
+        session_ttl: float = 900.0,
+        idle_connections_max: int = 1000,
+    ) -> None:
+        """See sockpq.Client."""
+        limits = Limits(
+            timeout, server_timeout, connect_timeout, retry_unknown, sessions, session_ttl, idle_connections_max
+        ).checked()
+        self._network = LoopNetwork()
+        super().__init__(self._network, Job, servers, limits)
+
+    async def close(self) -> None:
+        """End all connections. Calls under way in other tasks end with an error: ClientClosed, or OutcomeUnknown."""
+        await super().close()
+        await self._network.drain(FAREWELL_S)
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @overload
+    def get(
+        self,
+        queues: str | Iterable[str] | None = None,
+        *,
+        block: Literal[True],
+        expire: float | None = None,
+        then: Then | None = None,
+        wait: None = None,
+        timeout: float | None = None,
+        retry_unknown: bool | None = None,
+    ) -> Getting[Job]: ...
+
+    @overload
+    def get(
+        self,
+        queues: str | Iterable[str] | None = None,
+        *,
+        block: Block = False,
+        expire: float | None = None,
+        then: Then | None = None,
+        wait: float | None = None,
+        timeout: float | None = None,
+        retry_unknown: bool | None = None,
+    ) -> Getting[Job | None]: ...
+
+    def get(
+        self,
+        queues: str | Iterable[str] | None = None,
+        *,
+        block: Block = False,
+        expire: float | None = None,
+        then: Then | None = None,
+        wait: float | None = None,
+        timeout: float | None = None,
+        retry_unknown: bool | None = None,
+    ) -> Getting[Job | None]:
+        """Take a job: `job = await client.get(..)`, or `async with client.get(..) as job:`. See sockpq.Client.get."""
+        return Getting(super().get(
+            queues, block=block, expire=expire, then=then, wait=wait, timeout=timeout, retry_unknown=retry_unknown
+        ))
+
+    def consume(
+        self,
+        queues: str | Iterable[str] | None = None,
+        *,
+        expire: float,
+        then: Then | None = None,
+        until_done: bool = False,
+        wait: float | None = None,
+        timeout: float | None = None,
+    ) -> AsyncIterator[Job]:
+        """`async for job in client.consume("q", expire=30)`: one job after the other. See sockpq.Client.consume."""
+        return self._consume(self._consuming(queues, expire, then, until_done, wait), wait, timeout)
+
+    async def _consume(
+        self, command: Command[Handed | None], wait: float | None, timeout: float | None
+    ) -> AsyncIterator[Job]:
+        while job := await self._take(command, wait, timeout, None):
+            async with job:
+                yield job
+
+    def call(
+        self,
+        queue: str,
+        data: Data,
+        output: str,
+        *,
+        priority: int = 0,
+        item: str | None = None,
+        expire: float | None = None,
+        then: Then | None = None,
+        wait: float | None = None,
+        timeout: float | None = None,
+        retry_unknown: bool | None = None,
+    ) -> Getting[Job]:
+        """Queue a job and wait for its output, with `await` or `async with`. See sockpq.Client.call."""
+        return Getting(super().call(
+            queue, data, output, priority=priority, item=item, expire=expire, then=then, wait=wait, timeout=timeout,
+            retry_unknown=retry_unknown,
+        ))
+
+
+async def survey(servers: str | Iterable[str], timeout: float = 0.5) -> list[ServerView]:
+    """`sockpq.survey` for asyncio."""
+    network = LoopNetwork()
+    views = await view_all(network, parse_servers(servers), span(timeout, "timeout"))
+    await network.drain(FAREWELL_S)
+    return views

@@ -1,0 +1,50 @@
+"""Sessions as the client sees them (EXTENSIONS.md 11, CLUSTER.md 8): how a call is executed exactly once.
+
+The cluster keeps a session through failovers. A request has a number in it: a repeated one is not executed again but
+gets its first answer again. So a lost answer is no longer a question, as long as the session is there; it ends when it
+was not used for some time. Then `404 Session Not Found` tells the difference between "not executed" and "who knows".
+"""
+
+from __future__ import annotations
+
+from sockpq.errors import SockpqError
+
+WINDOW = 64             # the server remembers the answers to so many of the newest requests
+NUMBER_BYTES_MAX = 25   # "REQ " and a 64-bit number before a command
+
+
+class SessionLost(SockpqError):     # noqa: N818 - as in errors.py
+    """The session is gone, or does not know this request any more. Internal: callers see OutcomeUnknown at most."""
+
+
+class Session:
+    """One session, for one call at a time."""
+
+    __slots__ = ("_last", "sid")
+
+    def __init__(self, sid: str) -> None:
+        """`sid`: its name, as the server gave it."""
+        self.sid = sid
+        self._last = 0
+
+    def take(self) -> int:
+        """The number of the next request."""
+        self._last += 1
+        return self._last
+
+
+class Request:
+    """One command in all its attempts: under the same number in the same session."""
+
+    __slots__ = ("_number", "_session")
+
+    def __init__(self) -> None:
+        self._session: Session | None = None
+        self._number = 0
+
+    def number(self, session: Session) -> int:
+        """Its number in this session."""
+        if self._session is not session:
+            self._session = session
+            self._number = session.take()
+        return self._number

@@ -1,0 +1,133 @@
+"""Both clients behind one face, so that each test of what a client does runs against both.
+
+The asyncio client runs in an event loop of its own thread; its calls look like those of the blocking one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from types import TracebackType
+from typing import Any
+
+import sockpq
+from sockpq import aio
+
+
+class Loop:
+    """An event loop in a thread."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def run(self, coroutine: Any) -> Any:
+        """Wait for a coroutine of the loop; jobs become ones that can be used from here."""
+        if not isinstance(coroutine, asyncio.Future):
+            coroutine = self._awaited(coroutine)
+        return self._from_loop(asyncio.run_coroutine_threadsafe(coroutine, self._loop).result())
+
+    def stop(self) -> None:
+        """End it as asyncio.run does."""
+        self.run(self._loop.shutdown_asyncgens())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    async def _awaited(self, awaitable: Any) -> Any:
+        return await awaitable
+
+    def _from_loop(self, value: Any) -> Any:
+        if isinstance(value, aio.Job):
+            return LoopJob(self, value)
+        return [self._from_loop(one) for one in value] if isinstance(value, list) else value
+
+
+class LoopJob:
+    """An aio.Job for use by a thread."""
+
+    def __init__(self, loop: Loop, job: aio.Job) -> None:
+        self._loop = loop
+        self.job = job
+
+    def done(self, **options: Any) -> Any:
+        return self._loop.run(self.job.done(**options))
+
+    def later(self, **options: Any) -> Any:
+        return self._loop.run(self.job.later(**options))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.job, name)
+
+    def __enter__(self) -> LoopJob:
+        self._loop.run(self.job.__aenter__())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._loop.run(self.job.__aexit__(kind, error, traceback))
+
+
+class LoopClient:
+    """An aio.Client for use by threads."""
+
+    def __init__(self, servers: Any, **settings: Any) -> None:
+        self._loop = Loop()
+        try:
+            self.client = self._loop.run(self._make(servers, settings))
+        except BaseException:
+            self._loop.stop()
+            raise
+
+    async def _make(self, servers: Any, settings: dict[str, Any]) -> aio.Client:
+        return aio.Client(servers, **settings)
+
+    def consume(self, *arguments: Any, **options: Any) -> Iterator[Any]:
+        jobs: AsyncIterator[aio.Job] = self.client.consume(*arguments, **options)
+        return self._consume(jobs)
+
+    def _consume(self, jobs: Any) -> Iterator[Any]:
+        try:
+            while True:
+                try:
+                    job = self._loop.run(anext(jobs))
+                except StopAsyncIteration:
+                    return
+                yield job
+        finally:
+            self._loop.run(jobs.aclose())
+
+    def close(self) -> None:
+        self._loop.run(self.client.close())
+
+    def stop(self) -> None:
+        """Close it and end the loop."""
+        self.close()
+        self._loop.stop()
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.client, name)
+        return lambda *arguments, **options: self._loop.run(method(*map(_plain, arguments), **options))
+
+    def __enter__(self) -> LoopClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class ThreadClient(sockpq.Client):
+    """The blocking client, which needs no loop to be stopped."""
+
+    def stop(self) -> None:
+        self.close()
+
+
+def _plain(argument: Any) -> Any:
+    """Jobs as the asyncio client knows them."""
+    if isinstance(argument, LoopJob):
+        return argument.job
+    return [_plain(one) for one in argument] if isinstance(argument, list) else argument

@@ -1,0 +1,77 @@
+"""The sessions of a FakeCluster: they remember what was answered to a numbered request, as EXTENSIONS.md 11 says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+WINDOW = 64
+
+
+@dataclass
+class Stored:
+    """What is known of one request: its command, its answer (the second one of a PUT .. WAIT)."""
+
+    command: bytes
+    answer: bytes | None = None
+    item: str | None = None         # of a PUT that was executed
+    told: str = ""                  # what its first answer says of the item
+
+
+@dataclass
+class FakeSession:
+    """One session."""
+
+    sid: str
+    ended: bool = False
+    newest: int = 0
+    stored: dict[int, Stored] = field(default_factory=dict)
+
+    def request(self, number: int, command: bytes) -> Stored | bytes:
+        """The place for this request's answer, or the refusal."""
+        if self.ended:
+            return b"404 Session Not Found\r\n"
+        if number <= self.newest - WINDOW:
+            return b"409 Request Too Old\r\n"
+        self.newest = max(self.newest, number)
+        stored = self.stored.setdefault(number, Stored(command))
+        return stored if stored.command == command else b"409 Request Mismatch\r\n"
+
+
+class FakeSessions:
+    """All sessions of a cluster."""
+
+    def __init__(self) -> None:
+        self.all: dict[str, FakeSession] = {}
+
+    @property
+    def open(self) -> list[FakeSession]:
+        """Those that have not ended."""
+        return [session for session in self.all.values() if not session.ended]
+
+    def end_all(self) -> None:
+        """As if their time were over."""
+        for session in self.open:
+            session.ended = True
+
+    def command(
+        self, words: list[str], attached: FakeSession | None, attach: Callable[[FakeSession], None]
+    ) -> bytes:
+        """Answer SESSION .."""
+        match words[1:]:
+            case ["CLOSE"] | ["CLOSE", "RELEASE"]:
+                if attached is None or attached.ended:
+                    return b"404 Session Not Found\r\n"
+                attached.ended = True
+                return b"200 OK\r\n"
+            case [] | ["TTL", _]:
+                number = len(self.all) + 1
+                session = self.all[f"{number}_{number:016x}"] = FakeSession(f"{number}_{number:016x}")
+                attach(session)
+                return f"200 OK SESSION {session.sid} TTL {words[2] if words[2:] else 900}\r\n".encode()
+            case [sid] if sid in self.all and not self.all[sid].ended:
+                attach(self.all[sid])
+                return f"200 OK SESSION {sid} TTL 900 LAST {self.all[sid].newest}\r\n".encode()
+            case [_]:
+                return b"404 Session Not Found\r\n"
+        return b"400 Bad Arguments\r\n"

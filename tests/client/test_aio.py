@@ -1,0 +1,264 @@
+"""What is special about the asyncio client. What it has in common with the blocking one is tested with both."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+
+import pytest
+import sockpq
+import uvloop
+from sockpq import BadArguments, ClientClosed, Finished, JobNotFound, OutcomeUnknown, aio
+
+from tests.client.fake_faults import Fault
+from tests.client.fake_server import FakeCluster
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Any:
+    """Runs a coroutine in a new event loop."""
+    def run(main: Coroutine[Any, Any, Any]) -> Any:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop if request.param == "uvloop" else None) as runner:
+            return runner.run(main)
+    return run
+
+
+@asynccontextmanager
+async def client_of(cluster: FakeCluster, **settings: Any) -> AsyncIterator[aio.Client]:
+    async with aio.Client(
+        cluster.addresses, **{"timeout": 5, "server_timeout": 0.3, "connect_timeout": 0.5, **settings}
+    ) as client:
+        yield client
+
+
+def test_a_job_is_taken_by_await_or_by_async_with(cluster: FakeCluster, run: Any) -> None:
+    async def main() -> None:
+        async with client_of(cluster) as client:
+            await client.put_many("q", [b"1", b"2", b"3", b"4"])
+            job = await client.get("q", expire=30)
+            assert job is not None
+            assert await job.done() == Finished(False, False)
+            async with client.get("q", block=True, expire=30) as job:
+                assert job.data == b"2"
+            with pytest.raises(RuntimeError):
+                async with client.get("q", expire=30):
+                    raise RuntimeError
+            async with await client.get("q", block=True, expire=30) as job:
+                assert job.data == b"4"
+            async with client.get("empty", expire=30) as nothing:
+                assert nothing is None
+            assert cluster.bodies("q") == [b"3"]
+            assert cluster.running == {}
+
+    run(main())
+
+
+def test_a_call_is_a_coroutine_for_whoever_wants_one(cluster: FakeCluster, run: Any) -> None:
+    async def main() -> None:
+        async with client_of(cluster) as client, asyncio.TaskGroup() as group:
+            task = group.create_task(client.get("q", block=True, expire=30))
+            call = group.create_task(client.call("in", b"x", "out", item="mine", expire=30))
+            await client.put("q", b"1")
+            await client.put("out", b"2", item="mine")
+            assert [(await task).data, (await asyncio.wait_for(call, 5)).data] == [b"1", b"2"]
+
+    run(main())
+
+
+def test_wrong_arguments_are_refused_when_it_is_awaited(cluster: FakeCluster, run: Any) -> None:
+    async def main() -> None:
+        async with client_of(cluster) as client:
+            with pytest.raises(BadArguments):
+                await client.get("no such name!")
+            with pytest.raises(TypeError):
+                await client.put("q", "text")                       # type: ignore[arg-type]
+
+    run(main())
+
+
+def test_tasks_share_a_client(cluster: FakeCluster, run: Any) -> None:
+    got: list[bytes] = []
+
+    async def consume(client: aio.Client) -> None:
+        async for job in client.consume("q", expire=30, wait=0.5):
+            await asyncio.sleep(0)
+            got.append(job.data)
+
+    async def main() -> None:
+        async with client_of(cluster) as client, asyncio.TaskGroup() as group:
+            for _ in range(30):
+                group.create_task(consume(client))
+            for number in range(200):
+                group.create_task(client.put("q", b"%d" % number))
+
+    run(main())
+    assert sorted(got) == sorted(b"%d" % number for number in range(200))
+    assert cluster.running == {}
+
+
+def test_a_cancelled_call_leaves_no_answer_for_the_next(cluster: FakeCluster, run: Any) -> None:
+    async def main() -> None:
+        async with client_of(cluster) as client:
+            await client.put_many("q", [b"1", b"2", b"3"])
+            cluster.servers[0].fail("GET", Fault.EXECUTE_AND_STALL)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(client.get("q", expire=30), 0.1)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.1):
+                    await client.get("empty", block=True, expire=30)
+            job = await client.get("q", expire=30)
+            assert job is not None
+            assert job.data == b"2"
+            await asyncio.sleep(0.1)
+            await client.put("empty", b"for somebody else")
+            assert cluster.bodies("empty") == [b"for somebody else"]
+
+    run(main())
+
+
+def test_a_cancelled_search_for_the_leader_does_not_hinder_the_others(cluster: FakeCluster, run: Any) -> None:
+    async def main() -> None:
+        async with client_of(cluster) as client:
+            for server in cluster.servers:
+                server.delay_s = 0.3
+            first = asyncio.create_task(client.put("q", b"1"))
+            others = [asyncio.create_task(client.put("q", b"%d" % number)) for number in range(2, 5)]
+            await asyncio.sleep(0.1)
+            first.cancel()
+            await asyncio.gather(*others)
+            assert len(cluster.bodies("q")) == 3
+
+    run(main())
+
+
+def test_a_cancelled_worker_puts_its_job_back(cluster: FakeCluster, run: Any) -> None:
+    async def work(client: aio.Client) -> None:
+        async with client.get("q", block=True, expire=30):
+            await asyncio.sleep(60)
+
+    async def main() -> None:
+        async with client_of(cluster) as client:
+            await client.put("q", b"x")
+            worker = asyncio.create_task(work(client))
+            while not cluster.running:
+                await asyncio.sleep(0.01)
+            worker.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await worker
+            assert cluster.bodies("q") == [b"x"]
+
+    run(main())
+
+
+def test_a_consumer_that_is_left_puts_its_job_back(cluster: FakeCluster, run: Any) -> None:
+    async def main() -> None:
+        async with client_of(cluster) as client:
+            await client.put_many("q", [b"1", b"2"])
+            async with aclosing(client.consume("q", expire=30)) as jobs:
+                async for job in jobs:
+                    if job.data == b"2":
+                        break
+            assert cluster.bodies("q") == [b"2"]
+            async for _ in client.consume("q", expire=30):      # without aclosing it takes its time
+                break
+            while not cluster.bodies("q"):
+                await asyncio.sleep(0.01)
+
+    run(main())
+    assert cluster.running == {}
+
+
+def test_a_closed_client_refuses_and_wakes_the_blocked(cluster: FakeCluster, run: Any) -> None:
+    async def main() -> None:
+        async with client_of(cluster) as client:
+            blocked = asyncio.create_task(client.get("q", block=True, expire=30))
+            await asyncio.sleep(0.2)
+            await client.close()
+            with pytest.raises(OutcomeUnknown):         # a job may have been on its way to it
+                await blocked
+            with pytest.raises(ClientClosed):
+                await client.put("q", b"x")
+
+    run(main())
+
+
+def test_a_closed_client_searches_no_more(cluster: FakeCluster, run: Any) -> None:
+    async def main() -> None:
+        async with client_of(cluster, timeout=60) as client:
+            cluster.lead(None)
+            searching = asyncio.create_task(client.put("q", b"x"))
+            await asyncio.sleep(0.2)
+        with pytest.raises(ClientClosed):
+            await asyncio.wait_for(searching, 5)
+
+    run(main())
+
+
+def test_a_client_belongs_to_one_loop(cluster: FakeCluster, run: Any) -> None:
+    client = aio.Client(cluster.addresses)
+
+    async def main() -> None:
+        async with client:
+            await client.put("q", b"x")
+
+    run(main())
+    with pytest.raises(RuntimeError, match="another event loop"):
+        run(client.put("q", b"x"))
+
+
+def test_large_bodies_pass(cluster: FakeCluster, run: Any) -> None:
+    large = [bytes([number]) * 700_000 for number in range(8)]
+
+    async def main() -> None:
+        async with client_of(cluster) as client:
+            await client.put("big", bytes(30_000_000))
+            await client.put_many("q", large)
+            jobs = await client.get_many(8, "q", expire=30)
+            assert [job.data for job in jobs] == large
+            async with client.get("big", block=True, expire=30) as job:
+                assert len(job.data) == 30_000_000
+
+    run(main())
+
+
+def test_errors_are_those_of_the_blocking_client(cluster: FakeCluster, run: Any) -> None:
+    async def main() -> None:
+        async with client_of(cluster) as client:
+            with pytest.raises(JobNotFound):
+                await client.done(999)
+            assert [view.id for view in await aio.survey(cluster.addresses)] == [1, 2, 3]
+
+    run(main())
+
+
+def calls(client: type) -> dict[str, inspect.Signature]:
+    return {
+        name: inspect.signature(method)
+        for name, method in inspect.getmembers(client, inspect.isfunction)
+        if not name.startswith("_") or name == "__init__"
+    }
+
+
+def test_both_clients_have_the_same_calls() -> None:
+    blocking, asynchronous = calls(sockpq.Client), calls(aio.Client)
+    assert list(blocking) == list(asynchronous)
+    for name, signature in blocking.items():
+        own = [(one.name, one.kind, one.default, _plain(one.annotation)) for one in signature.parameters.values()]
+        other = [
+            (one.name, one.kind, one.default, _plain(one.annotation))
+            for one in asynchronous[name].parameters.values()
+        ]
+        assert own == other, name
+
+
+def _plain(annotation: Any) -> str:
+    return str(annotation).replace("J |", "Job |")
+
+
+def test_every_call_tells_what_it_is_for() -> None:
+    for client in (sockpq.Client, aio.Client):
+        for name in calls(client):
+            assert getattr(client, name).__doc__, f"{client} {name}"

@@ -103,6 +103,7 @@ class Segments:
             self._unlink(segment)
         else:
             self._wipe(segment, 0)
+            self._disk.sync(self._file(segment))    # its length, which its first frame will tell, must be durable
             self._spare_bytes = size
 
     def _wipe(self, segment: int, position: int) -> None:

@@ -12,6 +12,7 @@ from cluster.appending import CHOKE_BYTES
 from cluster.journal import Journal
 from cluster.messages import Ack, Append, Message, PreVote, RequestVote, TimeoutNow, encode
 from core import Accepted, Put, RemoveMember
+from tests.cluster.faulty_disk import FaultyDisk
 from tests.cluster.memory_disk import MemoryDisk
 from tests.cluster.small_cluster import Outcome, SimNode, SmallCluster
 from tests.cluster.test_hazards import lagging
@@ -329,3 +330,28 @@ def test_the_wish_for_an_election_does_not_outlive_isolation() -> None:
     world.heal()
     world.run(1)
     assert world.leader().up.replica.term == term
+
+
+def test_the_length_of_a_segment_that_a_killed_process_enlarged_is_durable_before_it_is_used() -> None:
+    """Found by simulation (seed 2009688): otherwise a torn first frame looks like damage after the next power loss."""
+    class KilledError(Exception):
+        pass
+
+    disk = FaultyDisk()
+    journal = Journal.open(Path("/j"), disk, segment_bytes=4096)
+    journal.add(b"\1", 1, 0)
+    journal.sync()
+    journal.add(b"\0" + bytes(5000), 2, 1)
+    sync = disk.sync
+
+    def die(file: int) -> None:
+        raise KilledError
+    disk.sync = die     # type: ignore[method-assign]
+    with pytest.raises(KilledError):
+        journal.sync()
+    disk.sync = sync    # type: ignore[method-assign]
+    disk.restart()
+    enlarged = disk.names_now["/j/journal-00000002"]
+    assert len(enlarged.data) > enlarged.synced_bytes
+    Journal.open(Path("/j"), disk, segment_bytes=4096)
+    assert len(enlarged.data) == enlarged.synced_bytes

@@ -62,7 +62,7 @@ def _add(faults: Faults, node: SimNode) -> str:
     if leader is None:
         return ""
     own = world.addresses[node.name]
-    world.correct_file(node)
+    world.write_file(node)
     world.strangers.add(node.name)
     leader.ask(world.command(AddLearner(own.name, own.peer, own.client)))
     if faults.rng.random() >= ABSENT:
@@ -112,9 +112,9 @@ def _when_known(
     def look() -> None:
         if leader.driver is not driver or world.healed:
             return
-        if Administration._known(asked, index) or world.events.now > until:
+        if Administration._known(asked, index):
             action()
-        else:
+        elif world.events.now < until:
             world.events.after(POLL_S, look)
     world.events.after(POLL_S, look)
 

@@ -187,17 +187,18 @@ class Network:
         node, other = self.nodes[a], self.nodes[b]
         if pair in self._links or not (node.running and other.running):
             return
-        if other.knows(a) and not node.knows(b):
-            node.meet(other.hello(a))
-        elif node.knows(b) and not other.knows(a):
-            other.meet(node.hello(b))
-        if not (node.knows(b) and other.knows(a)):
-            if node.knows(b) or other.knows(a):
-                self._dial(pair, REDIAL_REFUSED_S)
+        if not (node.knows(b) or other.knows(a)):
             return
         ways = self.channels[a, b], self.channels[b, a]
         if any(way.blocked for way in ways):
             self.dial(a, b)
+            return
+        if not node.knows(b):
+            node.meet(other.hello(a))
+        elif not other.knows(a):
+            other.meet(node.hello(b))
+        if not (node.knows(b) and other.knows(a)):
+            self._dial(pair, REDIAL_REFUSED_S)
             return
         self._connections += 1
         connection = self._links[pair] = self._connections

@@ -176,7 +176,7 @@ class SimNode:
     def wipe(self) -> None:
         """A new, empty disk."""
         assert self.driver is None
-        self.world.correct_file(self)
+        self.world.write_file(self)
         self.disk = SimDisk(random.Random(self.world.rng.random()))
         self.lost = self.voter or self.damaged or self.lost
         self.voter = self.damaged = False
@@ -281,7 +281,11 @@ class SimNode:
         left = self.checks.configurations.left.get(self.name)
         if left is not None:
             voters = self.checks.configurations.at(self._applied_before)
-            knowing = [name for name in voters if name != self.name and self.world.nodes[name].machine.index >= left]
+            machines = {name: self.world.nodes[name].machine for name in voters if name != self.name}
+            knowing = [
+                name for name, machine in machines.items()
+                if machine.index >= left and self.name not in machine.membership.addresses      # nor joins again
+            ]
             if 2 * len(knowing) > len(voters):
                 raise Violation(f"{self.name} was removed at {left}, which {knowing} know, and leads")
 

@@ -61,7 +61,7 @@ def joins(world: World, node: SimNode) -> Iterator[float]:
     leader = world.serving()
     assert leader is not None
     address = world.addresses[node.name]
-    world.correct_file(node)
+    world.write_file(node)
     leader.ask(world.command(AddLearner(address.name, address.peer, address.client)))
     node.start_again()
     yield from until(world, lambda: node.name in world.voters and node.voter)
@@ -119,12 +119,10 @@ def a_wiped_voter_does_not_know_the_leader(world: World) -> Iterator[float]:
     leader = world.serving()
     assert leader is not None
     victim = others(world, leader)[0]
-    file = victim.configured
     yield from joins(world, world.nodes["n4"])
     yield from transfers(world, world.nodes["n4"])
     victim.crash(power=True)
     victim.wipe()
-    victim.configured = file
     world.trace.fault("script", "the new node leads")
     victim.start()
     yield 0.5
@@ -140,13 +138,11 @@ def a_removed_node_comes_back_to_strangers(world: World) -> Iterator[float]:
     yield from until(world, lambda: gone.name not in world.voters)
     yield 0.2
     gone.crash(power=False)
-    file = gone.configured
     yield from joins(world, world.nodes["n4"])
     yield from transfers(world, world.nodes["n4"])
     world.trace.fault("script", "the new node leads")
     address = world.addresses[gone.name]
     world.nodes["n4"].ask(world.command(AddLearner(address.name, address.peer, address.client)))
-    gone.configured = file
     gone.start()
     yield 0.5
 

@@ -112,8 +112,14 @@ class World:
         members = self.members
         return [node for node in self.nodes.values() if node.running or node in members]
 
-    def correct_file(self, node: SimNode) -> None:
-        """An operator writes the present members, and the node itself, into its configuration file."""
+    def write_file(self, node: SimNode) -> None:
+        """An operator writes the present members, and the node itself, into its configuration file.
+
+        Not if the file names any other voter, which is enough. An empty node that knows only itself, or only such as
+        are empty too, would found a cluster of its own.
+        """
+        if any(member.name in self.voters for member in node.configured if member.name != node.name):
+            return
         names = {*(member.name for member in self.members), node.name}
         node.configured = tuple(address for name, address in self.addresses.items() if name in names)
 

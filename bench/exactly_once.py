@@ -1,0 +1,175 @@
+"""Do users notice a failover? Clients of both kinds put and process numbered jobs while leaders are killed.
+
+    python -m bench.exactly_once [--jobs 100000] [--clients 50] [--every 5]
+
+Half of the clients are blocking ones, each with a thread; the others are asyncio ones on one loop. Every number must be
+done exactly once, and no call may raise. Exit code 1 otherwise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import click
+import sockpq
+import sockpq.aio
+from rich.console import Console
+
+from bench.cluster import LocalCluster
+from bench.console import make_console
+
+QUEUE = "numbers"
+EXPIRE_S = 60.0
+IDLE_S = 0.02           # nothing to get at the moment
+TELL_S = 5.0
+
+
+class Record:
+    """What all clients together have done; shared by the threads."""
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+        self.done: Counter[int] = Counter()
+        self.errors: list[BaseException] = []
+        self.longest_s = 0.0
+        self._lock = threading.Lock()
+
+    @property
+    def over(self) -> bool:
+        """All done, or something has gone wrong."""
+        return len(self.done) >= self.jobs or bool(self.errors)
+
+    def took(self, begun: float) -> None:
+        """A call that began at this moment has returned."""
+        self.longest_s = max(self.longest_s, time.monotonic() - begun)
+
+    def finished(self, data: bytes) -> None:
+        """This job is done, the server says."""
+        with self._lock:
+            self.done[int(data)] += 1
+
+
+def work(servers: list[str], numbers: Iterator[int], record: Record) -> None:
+    """A blocking client: puts one, processes one, until all is done."""
+    try:
+        with sockpq.Client(servers) as client:
+            while not record.over:
+                number = next(numbers, None)
+                if number is not None:
+                    begun = time.monotonic()
+                    client.put(QUEUE, b"%d" % number)
+                    record.took(begun)
+                begun = time.monotonic()
+                job = client.get(QUEUE, expire=EXPIRE_S)
+                record.took(begun)
+                if job is None:
+                    time.sleep(IDLE_S)
+                    continue
+                begun = time.monotonic()
+                job.done()
+                record.took(begun)
+                record.finished(job.data)
+    except Exception as error:
+        record.errors.append(error)
+
+
+async def work_async(servers: list[str], numbers: Iterator[int], record: Record) -> None:
+    """The same with an asyncio client."""
+    try:
+        async with sockpq.aio.Client(servers) as client:
+            while not record.over:
+                number = next(numbers, None)
+                if number is not None:
+                    begun = time.monotonic()
+                    await client.put(QUEUE, b"%d" % number)
+                    record.took(begun)
+                begun = time.monotonic()
+                job = await client.get(QUEUE, expire=EXPIRE_S)
+                record.took(begun)
+                if job is None:
+                    await asyncio.sleep(IDLE_S)
+                    continue
+                begun = time.monotonic()
+                await job.done()
+                record.took(begun)
+                record.finished(job.data)
+    except Exception as error:
+        record.errors.append(error)
+
+
+async def all_async(servers: list[str], shares: list[Iterator[int]], record: Record) -> None:
+    """All asyncio clients on one loop."""
+    await asyncio.gather(*(work_async(servers, share, record) for share in shares))
+
+
+def start(servers: list[str], clients: int, record: Record) -> list[threading.Thread]:
+    """Start all clients; each has its share of the numbers."""
+    shares = [iter(range(first, record.jobs, clients)) for first in range(clients)]
+    blocking, looped = shares[: clients // 2], shares[clients // 2 :]
+    threads = [threading.Thread(target=work, args=(servers, share, record)) for share in blocking]
+    threads.append(threading.Thread(target=lambda: asyncio.run(all_async(servers, looped, record))))
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def kill_leaders(cluster: LocalCluster, every_s: float, record: Record, console: Console) -> int:
+    """Kill the leader every so many seconds until all is done; returns how often."""
+    kills, told = 0, time.monotonic()
+    next_kill = told + every_s
+    while not record.over:
+        time.sleep(0.05)
+        now = time.monotonic()
+        if now >= next_kill:
+            leader = cluster.wait_for_leader()
+            cluster.kill(leader)
+            kills += 1
+            time.sleep(1.0)
+            cluster.restart(leader)
+            next_kill = now + every_s
+        if now - told > TELL_S:
+            told = now
+            console.print(f"{len(record.done)} of {record.jobs} done, {kills} leaders killed")
+    return kills
+
+
+@click.command()
+@click.option("--jobs", default=100_000, help="How many numbers.")
+@click.option("--clients", default=50, help="How many clients.")
+@click.option("--every", "every_s", default=5.0, help="Seconds between two kills.")
+def main(jobs: int, clients: int, every_s: float) -> None:
+    """Kill leaders while clients work."""
+    console = make_console()
+    with LocalCluster(3) as cluster:
+        record = Record(jobs)
+        begun = time.monotonic()
+        threads = start(cluster.servers, clients, record)
+        kills = kill_leaders(cluster, every_s, record, console)
+        for thread in threads:
+            thread.join()
+        seconds = time.monotonic() - begun
+        left = 0 if record.errors else _left(cluster)
+    twice = sum(1 for count in record.done.values() if count > 1)
+    console.print(f"{len(record.done)} of {jobs} jobs done in {seconds:.0f} s, {clients} clients, {kills} leaders killed")
+    console.print(f"done twice: {twice}, left in the queue: {left}, errors: {len(record.errors)}")
+    console.print(f"longest call: {record.longest_s:.2f} s")
+    for error in record.errors[:5]:
+        console.print(f"{type(error).__name__}: {error}")
+    sys.exit(1 if twice or left or record.errors or len(record.done) < jobs else 0)
+
+
+def _left(cluster: LocalCluster) -> int:
+    """Jobs that are still there, waiting or running."""
+    cluster.wait_for_leader()
+    with sockpq.Client(cluster.servers) as client:
+        total = client.total(QUEUE)
+        return total.jobs + total.running
+
+
+if __name__ == "__main__":
+    main()

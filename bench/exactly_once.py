@@ -155,7 +155,7 @@ def main(jobs: int, clients: int, every_s: float) -> None:
         seconds = time.monotonic() - begun
         left = 0 if record.errors else _left(cluster)
     twice = sum(1 for count in record.done.values() if count > 1)
-    console.print(f"{len(record.done)} of {jobs} jobs done in {seconds:.0f} s, {clients} clients, {kills} leaders killed")
+    console.print(f"{len(record.done)} of {jobs} jobs done in {seconds:.0f} s, {kills} leaders killed")
     console.print(f"done twice: {twice}, left in the queue: {left}, errors: {len(record.errors)}")
     console.print(f"longest call: {record.longest_s:.2f} s")
     for error in record.errors[:5]:

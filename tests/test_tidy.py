@@ -21,7 +21,7 @@ PACKAGES = {
     "bench": ("bench", ("sockpq",)),
 }
 # Other packages import the face of a package, its __init__; this module belongs to a face as well.
-FACES = ("cluster.api",)
+FACES = ("cluster.api", "sockpq.aio")
 
 # Everything core needs. There is no clock, no randomness and no input or output in any of these.
 CORE_IMPORTS = {"__future__", "bisect", "collections", "enum", "hashlib", "msgspec", "re", "sortedcontainers", "typing"}

@@ -168,7 +168,7 @@ class JournalMachine(RuleBasedStateMachine):
             self.disk.crash(self.rng)
             self.journal = self.open()
         self.disk.crash_at = None
-        if self.journal_is(before.reopened()):
+        if self.journal_is(before.reopened()) and self.goes_on_as(before):
             self.model = before.reopened()
         else:
             self.model = self.synced.reopened()
@@ -182,6 +182,10 @@ class JournalMachine(RuleBasedStateMachine):
             and (journal.voter, journal._state.covered) == (model.voter, model.covered)
             and self.commit_is(model)
         )
+
+    def goes_on_as(self, model: Model) -> bool:
+        """Does the journal take the same entry next? Empty ones look the same wherever they go on."""
+        return bool(model.kept) or self.journal.first_index == model.first
 
     def commit_is(self, model: Model) -> bool:
         return self.journal.getRaftCommitIndex() == max(1, min(model.commit, self.journal.last_index))

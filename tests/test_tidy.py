@@ -20,7 +20,7 @@ PACKAGES = {
     "pqctl": ("pqctl", ("sockpq",)),
     "bench": ("bench", ("sockpq",)),
 }
-# Other packages import the face of a package, its __init__; this module belongs to a face as well.
+# Other packages import the face of a package, its __init__; these modules belong to a face as well.
 FACES = ("cluster.api", "sockpq.aio")
 
 # Everything core needs. There is no clock, no randomness and no input or output in any of these.

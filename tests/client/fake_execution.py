@@ -113,6 +113,8 @@ class Execution:
             return f"200 OK{stored.told}\r\n".encode()
         connection.sendall(f"206 Wait for output{stored.told}\r\n".encode())
         if self.faults["WAIT"]:
+            if self.faults["WAIT"][0] is Fault.FORGET and cluster.sessions:
+                cluster.sessions.end_all()
             misbehave(connection, self.faults["WAIT"].popleft() or Fault.CLOSE, b"", lambda: self.stopped)
             return None
         return self._get(connection, [words[words.index("WAIT") + 1]], stored.item, block=True)

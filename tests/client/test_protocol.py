@@ -126,12 +126,13 @@ def test_a_refusal_is_an_answer_and_the_connection_stays_in_step(
     assert ping == Answer(None)
 
 
-def test_after_206_a_500_speaks_of_the_wait_only() -> None:
+@pytest.mark.parametrize("line", [b"500 Offline Mode\r\n", b"404 Session Not Found\r\n"])
+def test_after_206_a_refusal_speaks_of_the_wait_only(line: bytes) -> None:
     protocol = Protocol()
     protocol.send(commands.call("q", b"", "out"))
     assert protocol.receive(b"206 Wait for output IS i5\r\n") == []
     assert protocol.waiting is not None
-    (answer,) = protocol.receive(b"500 Offline Mode\r\n")
+    (answer,) = protocol.receive(line)
     assert isinstance(answer.error, NoOutput)
     assert answer.error.item == "i5"
     assert protocol.waiting is None

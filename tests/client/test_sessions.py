@@ -207,6 +207,14 @@ def test_when_the_session_is_lost_with_the_answer_nobody_knows(cluster: FakeClus
         job.done()
 
 
+def test_a_call_that_lost_its_session_is_not_put_again(cluster: FakeCluster, client: Client) -> None:
+    cluster.servers[0].fail("WAIT", Fault.FORGET)
+    with pytest.raises(NoOutput) as none:
+        client.call("in", b"x", "out")
+    assert none.value.item == "i1"
+    assert cluster.bodies("in") == [b"x"]
+
+
 def test_a_lost_session_does_not_hinder_what_may_be_repeated(cluster: FakeCluster, client: Client) -> None:
     client.put_many("q", [b"1", b"2"])
     cluster.servers[0].fail("GET", Fault.FORGET)

@@ -101,8 +101,8 @@ def output(queue: str, item: str | None) -> Reader[Handed]:
         _expect(len(fields) == 4, "fields in the answer to PUT .. IS .. WAIT")
     yield Waiting(item)
     line = yield LINE
-    if line == b"500 Offline Mode":     # speaks of the wait: the PUT itself is executed (PROTOCOL.md A38)
-        raise NoOutput("the server ceased to serve while this client waited for the output", item)
+    if line in (b"500 Offline Mode", b"404 Session Not Found"):     # of the wait: the PUT is executed (PROTOCOL.md A38)
+        raise NoOutput(f"{line.decode()}, while this client waited for the output", item)
     handed = yield from _handed(_ok(line), (queue,))
     _expect(handed.item == item, f"the output belongs to item {handed.item!r}, not to {item!r}")
     return handed

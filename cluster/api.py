@@ -79,6 +79,7 @@ class NodeStatus(Struct, frozen=True):
     applied: int | None         # index of the last applied log entry
     lag: int | None             # entries behind the leader's commit index
     version: str | None
+    ahead_ms: int | None        # how far its clock is ahead of this node's, as far as messages tell
 
 
 class Cluster(Protocol):

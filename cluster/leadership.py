@@ -186,7 +186,11 @@ class Leadership:
     def _wall_ms(self, peer: Peer) -> int:
         """What the peer's clock shows now."""
         assert peer.info is not None
-        return peer.info.wall_ms + int((self._guard.context.now - peer.info_at) * 1000)
+        return peer.info.wall_ms + int((self._clock.monotonic() - peer.info_at) * 1000)
+
+    def ahead_ms(self, peer: Peer) -> int | None:
+        """How far the peer's clock is ahead of ours; None when it has not told yet. Messages that wait blur it."""
+        return self._wall_ms(peer) - self._clock.wall_ms() if peer.info and peer.info.wall_ms else None
 
     @staticmethod
     def _far_ahead(wall_ms: int, others: list[int]) -> bool:

@@ -171,9 +171,10 @@ class ClusterNode:
         else:
             role = info.role if up and info is not None else "DOWN"
         if info is None:
-            return NodeStatus(server_id, name, client, role, None, None, None, None, None)
+            return NodeStatus(server_id, name, client, role, None, None, None, None, None, None)
         return NodeStatus(
             server_id, name, client, role, info.online, info.term, info.applied, info.lag, info.version,
+            0 if peer is None else driver.leadership.ahead_ms(peer),
         )
 
     def state_hash(self) -> tuple[int, bytes]:

@@ -134,6 +134,11 @@ class Machine:
             return Totals(0, 0, 0, 0)
         return Totals(1, len(one.ranks), one.ready.size, one.running)
 
+    def queue_names(self, prefix: str) -> list[str]:
+        """The names of the queues that exist and begin like this, in the order in which they came to be."""
+        names = self._state.queues.by_name
+        return [name for name in names if name.startswith(prefix)] if prefix else list(names)
+
     def running(self) -> list[RunningJob]:
         """All running jobs in rising id. For reading."""
         return list(self._state.running.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from cluster.api import NodeStatus, NotPossible
@@ -143,6 +143,11 @@ def number(value: int) -> bytes:
     return b"200 OK %d\r\n" % value
 
 
+def queue_lines(queues: Iterable[tuple[str, Totals]]) -> bytes:
+    """Lines of QUEUE LIST: `<q> <ready> <delayed> <running> <dead>`; no job is delayed or dead in this version."""
+    return "".join(f"{name} {totals.jobs} 0 {totals.running} 0\r\n" for name, totals in queues).encode()
+
+
 def run_lines(jobs: Sequence[RunningJob], with_data: bool) -> bytes:
     """RUNLIST's lines for these jobs; the time of expiry is Unix time in whole seconds, rounded up (A52)."""
     lines = []
@@ -162,7 +167,7 @@ def cluster_status(nodes: Sequence[NodeStatus], machine: Machine) -> bytes:
     for node in nodes:
         host, port = _address(node)
         online = "-" if node.online is None else "ONLINE" if node.online and machine.online else "OFFLINE"
-        figures = (node.term, node.applied, node.lag, node.version)
+        figures = (node.term, node.applied, node.lag, node.version, node.ahead_ms)
         known = " ".join("-" if value is None else str(value) for value in figures)
         lines.append(f"{_known(node.server_id)} {node.name} {host} {port} {node.role} {online} {known}\r\n")
     return "".join(lines).encode()

@@ -10,7 +10,7 @@ from gateway import administration, answers, requests, sessions
 from gateway.clone import Clone
 from gateway.numbering import Numbering
 from gateway.pending import Awaited, PutOfWait
-from gateway.streams import run_list, snapshot
+from gateway.streams import queue_list, run_list, snapshot
 from gateway.waiters import Waiter
 
 if TYPE_CHECKING:
@@ -137,6 +137,10 @@ def _run_list(conversation: Conversation, request: requests.RunList) -> None:
     conversation.run(run_list(conversation, jobs, request.with_data))
 
 
+def _queue_list(conversation: Conversation, request: requests.QueueList) -> None:
+    conversation.run(queue_list(conversation, conversation.hub.cluster.machine.queue_names(request.prefix)))
+
+
 def _snapshot(conversation: Conversation, request: requests.Snapshot) -> None:
     conversation.run(snapshot(conversation))
 
@@ -234,6 +238,7 @@ ALONE: dict[type, Callable[[Conversation, Any], None]] = {
     requests.Quit: _quit,
     requests.Shutdown: _shutdown,
     requests.Total: _total,
+    requests.QueueList: _queue_list,
     requests.RunList: _run_list,
     requests.Snapshot: _snapshot,
     requests.CloneStart: _clone_start,

@@ -16,7 +16,7 @@ from gateway import requests
 from gateway.answers import NOT_SUPPORTED
 from gateway.limits import SESSION_TTL_MS_DEFAULT, SESSION_TTL_MS_MAX, SESSION_TTL_MS_MIN
 from gateway.numbering import digest_of
-from gateway.values import ArgumentError, address, milliseconds, name, node, queues, session, signed, unsigned
+from gateway.values import ArgumentError, address, milliseconds, name, node, prefix, queues, session, signed, unsigned
 
 Words = list[bytes]
 
@@ -201,6 +201,15 @@ def _runlist(words: Words) -> requests.RunList:
     return requests.RunList(len(words) == 2)
 
 
+def _queue(words: Words) -> requests.Command:
+    match words[1:]:
+        case [b"LIST"]:
+            return requests.QueueList("")
+        case [b"LIST", word]:
+            return requests.QueueList(prefix(word))
+    raise ArgumentError
+
+
 def _clone(words: Words) -> CloneHead:
     if len(words) != 2:
         raise ArgumentError
@@ -338,6 +347,7 @@ VERBS: dict[bytes, Parse] = {
     b"SESSION": _session,
     b"TAKEN": _alone(requests.Taken()),
     b"TOTAL": _total,
+    b"QUEUE": _queue,
     b"RUNLIST": _runlist,
     b"SNAPSHOT": _between_servers(requests.Snapshot()),
     b"INTERCONNECT": _between_servers(requests.Interconnect()),

@@ -38,8 +38,8 @@ OUTPUT_PIECE_BYTES = 256 * KIB
 # Pieces in which snapshots are streamed from the disk to a client.
 STREAM_PIECE_BYTES = 256 * KIB
 
-# Lines of RUNLIST that are formatted before other clients get their turn.
-RUNLIST_LINES_PER_PIECE = 1000
+# Lines of a list that are formatted before other clients get their turn.
+LINES_PER_PIECE = 1000
 
 # A streamed answer of which the client takes nothing for so long is cut.
 STREAM_STALL_S = 60.0

@@ -70,6 +70,12 @@ class Total(Struct, gc=False, frozen=True):
     queue: str | None
 
 
+class QueueList(Struct, gc=False, frozen=True):
+    """QUEUE LIST (EXTENSIONS.md 9): the queues whose names begin with `prefix`, which may be empty."""
+
+    prefix: str
+
+
 class RunList(Struct, gc=False, frozen=True):
     """RUNLIST, with DATA when asked."""
 
@@ -186,7 +192,7 @@ class Broken(Struct, gc=False, frozen=True):
 
 
 Command = (
-    InLog | Numbered | CloneStart | CloneData | Total | RunList | Snapshot | Interconnect | Offline | Online | Quit
-    | Shutdown | Caps | Ping | SessionOpen | SessionAttach | SessionClose | Taken | ClusterStatus | ClusterLeader
+    InLog | Numbered | CloneStart | CloneData | Total | QueueList | RunList | Snapshot | Interconnect | Offline | Online
+    | Quit | Shutdown | Caps | Ping | SessionOpen | SessionAttach | SessionClose | Taken | ClusterStatus | ClusterLeader
     | ClusterHash | ClusterAdd | ClusterRemove | ClusterTransfer | ClusterSwitch | ClusterSnapshot | Refused | Broken
 )

@@ -1,4 +1,4 @@
-"""Long answers, sent piece by piece as the client takes them: SNAPSHOT, RUNLIST, TAKEN."""
+"""Long answers, sent piece by piece as the client takes them: SNAPSHOT, RUNLIST, TAKEN, QUEUE LIST."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from core import RunningJob
 from gateway import answers
-from gateway.limits import RUNLIST_LINES_PER_PIECE, STREAM_PIECE_BYTES
+from gateway.limits import LINES_PER_PIECE, STREAM_PIECE_BYTES
 
 if TYPE_CHECKING:
     from gateway.conversation import Conversation
@@ -22,11 +22,21 @@ log = logging.getLogger("sockpqd.gateway")
 async def run_list(conversation: Conversation, jobs: Sequence[RunningJob], with_data: bool) -> None:
     """The answer to RUNLIST [DATA] and TAKEN."""
     await conversation.stream(answers.number(len(jobs)))
-    for start in range(0, len(jobs), RUNLIST_LINES_PER_PIECE):
-        await conversation.stream(answers.run_lines(jobs[start:start + RUNLIST_LINES_PER_PIECE], with_data))
+    for start in range(0, len(jobs), LINES_PER_PIECE):
+        await conversation.stream(answers.run_lines(jobs[start:start + LINES_PER_PIECE], with_data))
         await asyncio.sleep(0)
     if with_data:
         await _stream_data(conversation, [job.data for job in jobs])
+
+
+async def queue_list(conversation: Conversation, names: Sequence[str]) -> None:
+    """The answer to QUEUE LIST. The counts are those of the moment when a line is made, 0 when the queue has gone."""
+    machine = conversation.hub.cluster.machine
+    await conversation.stream(answers.number(len(names)))
+    for start in range(0, len(names), LINES_PER_PIECE):
+        piece = names[start:start + LINES_PER_PIECE]
+        await conversation.stream(answers.queue_lines((name, machine.total(name)) for name in piece))
+        await asyncio.sleep(0)
 
 
 async def _stream_data(conversation: Conversation, blocks: list[bytes]) -> None:

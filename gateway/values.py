@@ -31,6 +31,13 @@ def name(word: bytes) -> str:
     return word.decode("ascii")
 
 
+def prefix(word: bytes) -> str:
+    """How names begin, in `mail*`; `*` alone means any."""
+    if not word.endswith(b"*"):
+        raise ArgumentError
+    return name(word[:-1]) if len(word) > 1 else ""
+
+
 @lru_cache(maxsize=8192)
 def _one_queue(word: bytes) -> tuple[str, ...]:
     return (name(word),)

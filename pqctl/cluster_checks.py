@@ -6,9 +6,12 @@ from collections.abc import Sequence
 
 from sockpq import ServerView
 
-from pqctl.checks import FAIL, OK, WARN, Check
+from pqctl.checks import FAIL, OK, SKIP, WARN, Check
 from pqctl.health import Health, ask, assess, in_contact, of_one_cluster, own_line
 from pqctl.text import counted
+
+CLOCKS_APART_MS = 1000      # the smallest lease is about that long
+CLOCKS_BLUR_MS = 100        # a message between two nodes may wait so long before it is looked at
 
 
 def look(servers: Sequence[str], timeout: float) -> list[Check]:
@@ -18,7 +21,7 @@ def look(servers: Sequence[str], timeout: float) -> list[Check]:
     health = assess(views, given)
     checks = [servers_answer(views[:given], own), leader(health)]
     if own:
-        checks += [members(health), peers(own), versions(health), switched_off(health)]
+        checks += [members(health), peers(own), clocks(own), versions(health), switched_off(health)]
     return checks
 
 
@@ -81,6 +84,24 @@ def peers(own: Sequence[ServerView]) -> Check:
         return Check(WARN, "peers", "; ".join(sorted(blind)),
                      "are they up? if so, look at the network and at the peer addresses")
     return Check(OK, "peers", "every node that answers sees every other one")
+
+
+def clocks(own: Sequence[ServerView]) -> Check:
+    """Do all clocks show the same time? Leases are counted on the leader's, and on another one after a failover."""
+    views = [_clocks(view) for view in own]
+    ahead = max(views, key=len, default={})
+    if len(ahead) < 2:
+        return Check(SKIP, "clocks", "there are no two nodes in contact whose clocks could be compared")
+    first, last = max(ahead, key=ahead.__getitem__), min(ahead, key=ahead.__getitem__)
+    apart_ms = ahead[first] - ahead[last]
+    if apart_ms < CLOCKS_APART_MS:
+        return Check(OK, "clocks", f"no two are further apart than {max(apart_ms, CLOCKS_BLUR_MS) / 1000:.1f} s")
+    return Check(WARN, "clocks", f"{first} is {apart_ms / 1000:.1f} s ahead of {last}", "let NTP set the clocks")
+
+
+def _clocks(view: ServerView) -> dict[str, int]:
+    """How far the clock of each node is ahead of that of the asked one, in milliseconds."""
+    return {line.name: line.ahead_ms for line in view.nodes if line.ahead_ms is not None and in_contact(line)}
 
 
 def versions(health: Health) -> Check:

@@ -1,8 +1,6 @@
-"""`pqctl queue`: what TOTAL and RUNLIST tell."""
+"""`pqctl queue`: what TOTAL and QUEUE LIST tell."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from sockpq import Totals
 
@@ -25,28 +23,22 @@ def show_stat(call: Call, name: str | None) -> int:
     return DONE
 
 
-def show_list(call: Call, names: Sequence[str]) -> int:
-    """The counts of every queue whose name can be known."""
+def show_list(call: Call, prefix: str) -> int:
+    """The counts of every queue whose name begins with `prefix`."""
     with reading(call) as (client, server):
-        count = client.total(server=server).queues
-        known = sorted({*names, *(job.queue for job in client.running(server=server))})
-        found = [(name, client.total(name, server=server)) for name in known]
-    others = max(count - sum(totals.queues for _, totals in found), 0)
+        found = sorted(client.queues(prefix, server=server))
     if call.as_json:
-        queues = [{"name": name, **_counts(totals)} for name, totals in found]
-        call.answer("", {"queues": queues, "others": others, "complete": not others})
+        queues = [{"name": queue.name, "waiting": queue.ready, "running": queue.running} for queue in found]
+        call.answer("", {"queues": queues})
         return DONE
 
     from pqctl.table import Column, print_rows
 
     if found:
-        columns = (Column("queue", folds=True), *(Column(title, figures=True) for title in _counts(Totals(0, 0, 0, 0))))
-        rows = [(name, *(f"{count:,}" for count in _counts(totals).values())) for name, totals in found]
-        print_rows(call, columns, rows)
-    if others:
-        call.print(f"and {counted(others, 'queue')} without running jobs, whose names the servers do not tell")
-    elif not found:
-        call.print("there is no queue")
+        columns = (Column("queue", folds=True), Column("waiting", figures=True), Column("running", figures=True))
+        print_rows(call, columns, [(queue.name, f"{queue.ready:,}", f"{queue.running:,}") for queue in found])
+    else:
+        call.print(f"there is no queue whose name begins with {prefix}" if prefix else "there is no queue")
     return DONE
 
 

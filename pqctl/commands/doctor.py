@@ -15,8 +15,7 @@ from pqctl.call import Call, command
 def doctor(call: Call, data_dir: str | None) -> int:
     """Check the cluster, and with --data-dir this machine; one line for each check.
 
-    Run it on each node with --data-dir, as the node's user or as root. Clocks are not compared, because the servers do
-    not tell them: a node whose clock is far ahead says so in its log.
+    Run it on each node with --data-dir, as the node's user or as root.
     """
     from pqctl import diagnosis
 

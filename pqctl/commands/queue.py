@@ -14,17 +14,15 @@ def queue() -> None:
 
 
 @command(queue, "list", timeout=10.0, epilog=exits.READING)
-@click.argument("names", nargs=-1, metavar="[NAME]...")
-def list_(call: Call, names: tuple[str, ...]) -> int:
-    """Show the queues that have running jobs, and those called NAME.
+@click.argument("prefix", default="")
+def list_(call: Call, prefix: str) -> int:
+    """Show all queues, or those whose names begin with PREFIX.
 
-    The servers tell how many queues there are and count any queue by its name, but do not list the names. They do name
-    the queues of running jobs: those are found, and the last line says how many others there are. The counts are taken
-    one after the other while the cluster works.
+    A queue exists while it has a job, waiting or running.
     """
     from pqctl import queues
 
-    return queues.show_list(call, names)
+    return queues.show_list(call, prefix)
 
 
 @command(queue, timeout=10.0, epilog=exits.READING)

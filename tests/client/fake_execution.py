@@ -73,7 +73,7 @@ class Execution:
             return b"221 Shutting Down\r\n"
         if verb in ("ONLINE", "OFFLINE"):
             return f"200 OK Switched to {verb.capitalize()} Mode\r\n".encode()
-        if verb in ("TOTAL", "RUNLIST", "SNAPSHOT"):
+        if verb in ("TOTAL", "RUNLIST", "SNAPSHOT", "QUEUE"):
             return self._read(words)
         if not self.serving:
             return b"500 Offline Mode\r\n"
@@ -168,6 +168,9 @@ class Execution:
             if words[0] == "TOTAL":
                 jobs = sum(len(queue) for name, queue in cluster.waiting.items() if words[1:] in ([], [name]))
                 return f"200 OK 1 1 {jobs} {len(cluster.running)}\r\n".encode()
+            if words[0] == "QUEUE":
+                rows = [f"{name} {len(jobs)} 0 0 0\r\n" for name, jobs in cluster.waiting.items() if jobs]
+                return f"200 OK {len(rows)}\r\n{''.join(rows)}".encode()
             lines, bodies = b"", b""
             for number, (queue, priority, data, _) in sorted(cluster.running.items()):
                 length = f" {len(data)}" if words[1:] == ["DATA"] else ""

@@ -32,6 +32,8 @@ from sockpq.commands import Repeat
         (commands.later(0), b"LATER 0\r\n"),
         (commands.total(), b"TOTAL\r\n"),
         (commands.total("celery@host.pidbox:1"), b"TOTAL celery@host.pidbox:1\r\n"),
+        (commands.queues(), b"QUEUE LIST\r\n"),
+        (commands.queues("mail."), b"QUEUE LIST mail.*\r\n"),
         (commands.running(), b"RUNLIST\r\n"),
         (commands.running(True), b"RUNLIST DATA\r\n"),
         (commands.clone(memoryview(b"abc")), b"CLONE 3\r\n"),
@@ -90,6 +92,7 @@ def test_an_address_for_a_new_node_is_complete_and_plain(address: str) -> None:
 @pytest.mark.parametrize(
     "build",
     [
+        lambda: commands.queues("mail*"),
         lambda: commands.put("q", b"", 2**63),
         lambda: commands.put("q", b"", -(2**63) - 1),
         lambda: commands.put("q", b"", item="i", new_item=True),
@@ -122,6 +125,7 @@ def test_a_value_out_of_range_is_refused(build: Any) -> None:
         lambda: commands.put("q", b"", True),
         lambda: commands.put("q", b"", item=5),         # type: ignore[arg-type]
         lambda: commands.get(5),                        # type: ignore[arg-type]
+        lambda: commands.queues(None),                  # type: ignore[arg-type]
         lambda: commands.get(["q", 5]),                 # type: ignore[list-item]
         lambda: commands.get("q", expire="5"),          # type: ignore[arg-type]
         lambda: commands.get("q", expire=True),

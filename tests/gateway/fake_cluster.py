@@ -241,12 +241,12 @@ class FakeCluster:
         learns = address.name == self.machine.membership.learner
         if address.name in SILENT:
             role = "LEARNER" if learns else "DOWN"
-            return NodeStatus(server_id, address.name, address.client, role, None, None, None, None, None)
+            return NodeStatus(server_id, address.name, address.client, role, None, None, None, None, None, None)
         follower = "LEARNER" if learns else "FOLLOWER"
         return NodeStatus(
             server_id=server_id, name=address.name, client=address.client,
             role="LEADER" if address.name == self._leader else follower, online=self.online, term=self._term,
-            applied=self._index, lag=0, version="0.1.0",
+            applied=self._index, lag=0, version="0.1.0", ahead_ms=0,
         )
 
     def _automatic_commit(self) -> None:

@@ -21,6 +21,7 @@ NUMBERS = st.sampled_from([b"0", b"1", b"5", b"39", b"41", b"-1", b"x", b"300", 
 KEYWORDS = st.sampled_from([b"EXPIRE", b"EXPIRE=5", b"THEN", b"DONE", b"LATER", b"IS", b"NEW", b"WAIT", b"LAST"])
 VERBS = st.sampled_from([
     b"PUT", b"PUT", b"PUT", b"put", b"GET", b"GETB", b"GETBE", b"DONE", b"LATER", b"TOTAL", b"RUNLIST", b"SNAPSHOT",
+    b"QUEUE LIST", b"QUEUE LIST a*", b"QUEUE",
     b"CLONE", b"SYNC PUT", b"SYNC", b"OFFLINE", b"QUIT", b"PING", b"CLUSTER STATUS", b"CLUSTER ADD a.b 7 5",
     b"CLUSTER ADD", b"CLUSTER REMOVE", b"CLUSTER TRANSFER", b"CLUSTER", b"NONSENSE", b"", b"SESSION", b"SESSION",
     b"SESSION 1_9f3c5a7e11d0c2b4", b"SESSION CLOSE", b"TAKEN", b"GET * BOUND", b"GETB q BOUND", b"REQ 1 GET q",

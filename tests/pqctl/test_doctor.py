@@ -37,11 +37,11 @@ def states(told: dict[str, list[dict[str, str]]]) -> dict[str, str]:
 def test_a_healthy_cluster_and_its_machine(nodes: LocalCluster, capsys: pytest.CaptureFixture[str]) -> None:
     code, told = ask(capsys, nodes.servers, "doctor", "--data-dir", str(nodes.data_dir("n2")))
     found = states(told)
-    assert list(found) == ["servers", "leader", "members", "peers", "versions", "online",
+    assert list(found) == ["servers", "leader", "members", "peers", "clocks", "versions", "online",
                            "file system", "fsync", "free space", "open files"]
-    for name in ("servers", "leader", "members", "peers", "versions", "online"):
+    for name in ("servers", "leader", "members", "peers", "clocks", "versions", "online"):
         assert found[name] == OK, told
-    assert [list(check) for check in told["checks"]] == [["state", "name", "found", "advice"]] * 10
+    assert [list(check) for check in told["checks"]] == [["state", "name", "found", "advice"]] * 11
     texts = {check["name"]: check["found"] for check in told["checks"]}
     assert f"process {nodes.pid('n2')} may open" in texts["open files"]
     assert "p99" in texts["fsync"]
@@ -54,7 +54,7 @@ def test_each_check_is_one_line(nodes: LocalCluster, capsys: pytest.CaptureFixtu
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert [text.split()[:2] for text in lines[:-1]] == [
-        ["OK", name] for name in ("servers", "leader", "members", "peers", "versions", "online")]
+        ["OK", name] for name in ("servers", "leader", "members", "peers", "clocks", "versions", "online")]
     assert lines[-1].startswith(f"{SKIP}  this machine  ")
     assert "give --data-dir" in lines[-1]
 
@@ -68,8 +68,8 @@ def test_a_dead_node_is_missed_by_all(nodes: LocalCluster, capsys: pytest.Captur
             node.role == "DOWN" for one in seen for node in one.nodes if node.name == dead), "all miss it")
         code, told = ask(capsys, nodes.servers, "doctor")
         assert code == 1
-        assert states(told) == {"servers": WARN, "leader": OK, "members": WARN, "peers": WARN, "versions": OK,
-                                "online": OK, "this machine": SKIP}
+        assert states(told) == {"servers": WARN, "leader": OK, "members": WARN, "peers": WARN, "clocks": OK,
+                                "versions": OK, "online": OK, "this machine": SKIP}
         texts = {check["name"]: check["found"] for check in told["checks"]}
         assert texts["peers"] == "; ".join(f"{name} does not see {dead}" for name in sorted([leader, other]))
         assert texts["members"] == f"{dead} missing; can lose no more"
@@ -127,6 +127,18 @@ def test_leader_without_a_majority() -> None:
 def test_members(lines: tuple[NodeStatus, ...], state: str, text: str) -> None:
     check = cluster_checks.members(health(*lines))
     assert (check.state, check.found) == (state, text)
+
+
+def test_clocks_are_compared_as_the_node_sees_them_that_sees_most() -> None:
+    def told(*ahead: int | None) -> list[NodeStatus]:
+        return [node._replace(ahead_ms=ms) for node, ms in zip(THREE, ahead, strict=True)]
+
+    seen = [view("n1", 1, *told(0, None, None)), view("n2", 2, *told(-700, 0, 400))]
+    assert cluster_checks.clocks(seen) == Check(
+        WARN, "clocks", "n3 is 1.1 s ahead of n1", "let NTP set the clocks")
+    assert cluster_checks.clocks([view("n1", 1, *told(0, 140, -200))]).found == "no two are further apart than 0.3 s"
+    assert cluster_checks.clocks([view("n1", 1, *told(0, 3, 0))]).found == "no two are further apart than 0.1 s"
+    assert cluster_checks.clocks(views(*THREE)).state == SKIP
 
 
 def test_a_contact_that_is_broken_on_one_side_is_told_by_that_side() -> None:

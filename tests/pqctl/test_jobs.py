@@ -137,22 +137,21 @@ def test_running_jobs(servers: list[str], capsys: pytest.CaptureFixture[str]) ->
     assert first[1:] == ["a", "0", "never", "3"]
 
 
-def test_queues_are_counted_and_those_without_a_name_are_told(
-    servers: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_queues_are_listed_and_counted(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "--servers", servers[0], "queue", "list") == (DONE, "there is no queue\n", "")
     for queue in ("seen", "seen", "hidden", "other"):
         run(capsys, "--servers", servers[0], "job", "put", queue, "x")
     run(capsys, "--servers", servers[0], "job", "get", "seen")
-    assert ask(capsys, servers, "queue", "list") == (DONE, {
-        "queues": [{"name": "seen", "waiting": 1, "running": 1, "priorities": 1}], "others": 2, "complete": False,
-    })
-    _, out, _ = run(capsys, "--servers", servers[0], "queue", "list")
-    assert out.splitlines()[-1] == "and 2 queues without running jobs, whose names the servers do not tell"
-    _, told = ask(capsys, servers, "queue", "list", "other", "hidden", "none")
-    assert [(queue["name"], queue["waiting"]) for queue in told["queues"]] == [
-        ("hidden", 1), ("none", 0), ("other", 1), ("seen", 1)]
-    assert (told["others"], told["complete"]) == (0, True)
+    assert ask(capsys, servers, "queue", "list") == (DONE, {"queues": [
+        {"name": "hidden", "waiting": 1, "running": 0},
+        {"name": "other", "waiting": 1, "running": 0},
+        {"name": "seen", "waiting": 1, "running": 1},
+    ]})
+    _, out, _ = run(capsys, "--servers", servers[0], "queue", "list", "se")
+    assert [line.split() for line in out.splitlines()] == [["queue", "waiting", "running"], ["seen", "1", "1"]]
+    assert run(capsys, "--servers", servers[0], "queue", "list", "mail") == (
+        DONE, "there is no queue whose name begins with mail\n", "")
+    assert ask(capsys, servers, "queue", "list", "mail") == (DONE, {"queues": []})
     assert ask(capsys, servers, "queue", "stat") == (DONE, {
         "queue": None, "queues": 3, "waiting": 3, "running": 1, "priorities": 3})
     assert ask(capsys, servers, "queue", "stat", "none") == (DONE, {

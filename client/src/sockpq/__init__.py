@@ -20,7 +20,7 @@ from sockpq.errors import (
     Unavailable,
 )
 from sockpq.job import Job
-from sockpq.model import Finished, Leader, NodeStatus, RunningJob, StateHash, Totals
+from sockpq.model import Finished, Leader, NodeStatus, QueueTotals, RunningJob, StateHash, Totals
 from sockpq.survey import ServerView
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "NotSupported",
     "OutcomeUnknown",
     "ProtocolError",
+    "QueueTotals",
     "Refused",
     "RunningJob",
     "ServerView",

@@ -13,7 +13,7 @@ from sockpq.commands import Block, Command, Data, Repeat
 from sockpq.errors import BadArguments, BatchFailed, JobNotFound, OutcomeUnknown, Unavailable
 from sockpq.job import TakenJob
 from sockpq.limits import Limits
-from sockpq.model import Finished, Handed, Leader, NodeStatus, RunningJob, StateHash, Totals
+from sockpq.model import Finished, Handed, Leader, NodeStatus, QueueTotals, RunningJob, StateHash, Totals
 from sockpq.network import Network
 from sockpq.survey import view_all
 
@@ -177,6 +177,12 @@ class Calls(Generic[J]):
     ) -> Totals:
         """Counts over all queues or one of them."""
         return await self._ask(commands.total(queue), server, timeout)
+
+    async def queues(
+        self, prefix: str = "", *, server: str | None = None, timeout: float | None = None
+    ) -> list[QueueTotals]:
+        """The queues whose names begin with `prefix`."""
+        return await self._ask(commands.queues(prefix), server, timeout)
 
     async def running(
         self, data: bool = False, *, server: str | None = None, timeout: float | None = None

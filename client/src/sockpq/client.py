@@ -12,7 +12,7 @@ from sockpq.calls import Calls
 from sockpq.commands import Block, Command, Data
 from sockpq.job import Job
 from sockpq.limits import Limits
-from sockpq.model import Finished, Handed, Leader, NodeStatus, RunningJob, StateHash, Totals
+from sockpq.model import Finished, Handed, Leader, NodeStatus, QueueTotals, RunningJob, StateHash, Totals
 from sockpq.survey import ServerView, view_all
 from sockpq.threads import ThreadNetwork, run
 
@@ -232,6 +232,12 @@ class Client:
     def total(self, queue: str | None = None, *, server: str | None = None, timeout: float | None = None) -> Totals:
         """Counts over all queues or one of them; `server` asks this one, whose answer may lag."""
         return run(self._calls.total(queue, server=server, timeout=timeout))
+
+    def queues(
+        self, prefix: str = "", *, server: str | None = None, timeout: float | None = None
+    ) -> list[QueueTotals]:
+        """The queues whose names begin with `prefix`, in no particular order; `server` as for total()."""
+        return run(self._calls.queues(prefix, server=server, timeout=timeout))
 
     def running(
         self, data: bool = False, *, server: str | None = None, timeout: float | None = None

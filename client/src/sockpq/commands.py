@@ -13,7 +13,7 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 from sockpq import arguments, replies
 from sockpq.arguments import INT64_MAX, UINT64_MAX, Then
 from sockpq.errors import BadArguments
-from sockpq.model import Finished, Handed, Leader, NodeStatus, RunningJob, StateHash, Totals
+from sockpq.model import Finished, Handed, Leader, NodeStatus, QueueTotals, RunningJob, StateHash, Totals
 from sockpq.replies import Reader
 from sockpq.session import NUMBER_BYTES_MAX
 
@@ -130,6 +130,12 @@ def total(queue: str | None = None) -> Command[Totals]:
     """TOTAL."""
     line = "TOTAL\r\n" if queue is None else f"TOTAL {arguments.name(queue, 'queue')}\r\n"
     return Command(line.encode(), b"", replies.totals, Repeat.FREELY)
+
+
+def queues(prefix: str = "") -> Command[list[QueueTotals]]:
+    """QUEUE LIST."""
+    line = f"QUEUE LIST {arguments.name(prefix, 'prefix')}*\r\n" if prefix != "" else "QUEUE LIST\r\n"
+    return Command(line.encode(), b"", replies.queues, Repeat.FREELY)
 
 
 def running(with_data: bool = False) -> Command[list[RunningJob]]:

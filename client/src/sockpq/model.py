@@ -34,6 +34,16 @@ class Totals(NamedTuple):
     running: int
 
 
+class QueueTotals(NamedTuple):
+    """One line of QUEUE LIST: how many jobs wait, are put off, run, and were given up."""
+
+    name: str
+    ready: int
+    delayed: int
+    running: int
+    dead: int
+
+
 class RunningJob(NamedTuple):
     """One line of RUNLIST. `expires_at` is Unix time in seconds, None without a limit; `data` only when asked for."""
 
@@ -60,6 +70,7 @@ class NodeStatus(NamedTuple):
     applied: int | None
     lag: int | None
     version: str | None
+    ahead_ms: int | None = None     # how far its clock is ahead of that of the node that was asked, roughly
 
 
 class Leader(NamedTuple):

@@ -28,7 +28,7 @@ from sockpq.errors import (
     Refused,
     SockpqError,
 )
-from sockpq.model import Finished, Handed, Leader, NodeStatus, RunningJob, StateHash, Totals, Waiting
+from sockpq.model import Finished, Handed, Leader, NodeStatus, QueueTotals, RunningJob, StateHash, Totals, Waiting
 from sockpq.session import SessionLost
 
 T = TypeVar("T")
@@ -170,6 +170,11 @@ def words() -> Reader[tuple[str, ...]]:
     return tuple(_text((yield from data())).split())
 
 
+def queues() -> Reader[list[QueueTotals]]:
+    """QUEUE LIST."""
+    return [_queue_line(line) for line in (yield from _lines())]
+
+
 def running(with_data: bool) -> Reader[list[RunningJob]]:
     """RUNLIST: a count, the lines, then with DATA all bodies in a row."""
     lines = yield from _lines()
@@ -224,6 +229,13 @@ def _lines() -> Reader[list[str]]:
     return result
 
 
+def _queue_line(line: str) -> QueueTotals:
+    """`<q> <ready> <delayed> <running> <dead>`."""
+    fields = line.split(" ")
+    _expect(len(fields) == 5, "not a line of QUEUE LIST")
+    return QueueTotals(_name(fields[0]), *(_number(field) for field in fields[1:]))
+
+
 def _running_line(line: str, with_data: bool) -> tuple[RunningJob, int]:
     """`<id> <q> <p> [<len>] [EXPIRE <time>]` as the job and the length of its data."""
     fields = line.split(" ")
@@ -237,7 +249,7 @@ def _running_line(line: str, with_data: bool) -> tuple[RunningJob, int]:
 
 
 def _status_line(line: str) -> NodeStatus:
-    """`<id> <node> <ip> <port> <role> <ONLINE|OFFLINE> <term> <applied> <lag> [<version>]`, `-` where unknown."""
+    """A line of CLUSTER STATUS (docs/PROTOCOL.md), `-` where unknown; the first servers told less than all."""
     fields = line.split(" ")
     _expect(len(fields) >= 9, "a line of CLUSTER STATUS has nine fields at least")
     server_id, name, host, port, role, online, term, applied, lag = fields[:9]
@@ -253,6 +265,7 @@ def _status_line(line: str) -> NodeStatus:
         applied=_known(applied),
         lag=_known(lag),
         version=fields[9] if len(fields) > 9 and fields[9] != "-" else None,
+        ahead_ms=_signed(fields[10]) if len(fields) > 10 and fields[10] != "-" else None,
     )
 
 

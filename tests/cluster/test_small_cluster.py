@@ -166,6 +166,20 @@ def test_a_leader_with_a_wrong_clock_hands_over() -> None:
         world.start(leader.name)
 
 
+def test_every_node_knows_how_far_the_other_clocks_are_ahead() -> None:
+    world = SmallCluster(3, start=False)
+    offsets = {"n1": -5_000, "n2": 0, "n3": 70_000}
+    for name, offset_ms in offsets.items():
+        world[name].wall_offset_ms = offset_ms
+        world.start(name)
+    world.run(3)
+    for node in world:
+        leadership, peers = node.up.leadership, node.up.guard.context.peers.values()
+        ahead = {peer.name: leadership.ahead_ms(peer) for peer in peers}
+        expected = {name: offsets[name] - offsets[node.name] for name in ahead}
+        assert ahead == pytest.approx(expected, abs=50)     # a message is under way for a moment
+
+
 class TestEmptyNode:
     """Issue: a wiped voter breaks every promise."""
 

@@ -1,0 +1,128 @@
+"""What clients did and what became of it, on one clock: the evidence that the checker judges.
+
+One record is one command as its caller saw it: with a plain client one command on one connection, with a client in a
+session one call, however often it was repeated inside. Every body is put once only, so a body names its job for ever.
+Records are kept as JSON lines, so that a failed run can be looked at later.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+
+class Outcome(Enum):
+    """What the caller knows."""
+
+    OK = "ok"                       # answered: `handed`, `finished` or `missing` tell what
+    NOT_EXECUTED = "not executed"   # `500`, or never sent completely
+    UNKNOWN = "unknown"             # the connection ended, or no answer came, or it never ended
+
+
+class Put(Struct, frozen=True, tag="put"):
+    """PUT of a body nobody else puts. `item`: its name as given, or as answered after NEW."""
+
+    body: str
+    queue: str
+    priority: int
+    item: str | None = None
+
+
+class Get(Struct, frozen=True, tag="get"):
+    """GET, GETB, GETBE; the output of a PUT .. WAIT is one of queue `queues[0]` and item `item`.
+
+    `expire_ms`: the lease, None for one without end. `then_done`: the job is dropped when the lease ends.
+    """
+
+    queues: tuple[str, ...]
+    expire_ms: int | None = None
+    then_done: bool = False
+    blocks: bool = False
+    until_finished: bool = False
+    item: str | None = None
+
+
+class Done(Struct, frozen=True, tag="done"):
+    """DONE of the job handed out as `id`."""
+
+    id: int
+
+
+class Later(Struct, frozen=True, tag="later"):
+    """LATER of the job handed out as `id`."""
+
+    id: int
+
+
+Command = Put | Get | Done | Later
+
+
+class Handed(Struct, frozen=True):
+    """The job that was the answer to a Get."""
+
+    id: int
+    queue: str
+    priority: int
+    body: str
+    item: str | None = None
+
+
+class Finished(Struct, frozen=True):
+    """The answer to a Done: FINQ, FINI."""
+
+    queue_done: bool
+    item_done: bool
+
+
+class Record(Struct, frozen=True):
+    """One command. `start_ns` is before its first byte was sent, `end_ns` after the last of the answer was read."""
+
+    client: str                     # one client executes one command after the other
+    command: Command
+    start_ns: int
+    end_ns: int | None              # None: no answer until the end of the run
+    outcome: Outcome
+    server: str | None = None       # the node that answered, where that is known
+    handed: Handed | None = None    # Get: None with OK means "404 Queue Empty"
+    finished: Finished | None = None
+    missing: bool = False           # Done, Later: "404 Job Not Found"
+    session: bool = False           # repeated inside under one request number until it was answered
+
+
+class Cut(Struct, frozen=True):
+    """From `start_ns` to `end_ns` the node `node` could not reach a majority: it must fall silent and stay so."""
+
+    node: str
+    start_ns: int
+    end_ns: int
+
+
+class History:
+    """Collects records from many threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.records: list[Record] = []
+        self.cuts: list[Cut] = []
+
+    def add(self, record: Record) -> None:
+        """Append one."""
+        with self._lock:
+            self.records.append(record)
+
+    def save(self, path: Path) -> None:
+        """One line of JSON for each record, then each cut."""
+        with path.open("wb") as file:
+            for one in [*self.records, *self.cuts]:
+                file.write(msgspec.json.encode(one) + b"\n")
+
+
+def load(lines: Iterable[bytes]) -> Iterator[Record | Cut]:
+    """What `save` wrote."""
+    for line in lines:
+        yield msgspec.json.decode(line, type=Cut if line.startswith(b'{"node"') else Record)

@@ -1,0 +1,25 @@
+"""Bodies of jobs: each has a name of its own, and the rest follows from the name, so that a changed byte shows.
+
+Most are small; some are so large that they travel in several segments and some in several pieces between nodes.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+LENGTHS = (0, 10, 30, 100, 100, 300, 1000, 3000, 20_000)
+HUGE, HUGE_ONE_IN = 300_000, 500
+
+
+def body(name: str) -> bytes:
+    """The data of the job `name`, which has no colon in it."""
+    seed = zlib.crc32(name.encode())
+    length = HUGE if seed % HUGE_ONE_IN == 0 else LENGTHS[seed % len(LENGTHS)]
+    pattern = b"%08x" % seed
+    return f"{name}:".encode() + (pattern * (length // len(pattern) + 1))[:length]
+
+
+def name_of(data: bytes) -> str:
+    """The name of the job with these data; a text that is no name when they are not what `body` made."""
+    name = data[:100].split(b":", 1)[0].decode("ascii", "replace")
+    return name if body(name) == data else f"changed: {data[:100]!r} ({len(data)} bytes)"

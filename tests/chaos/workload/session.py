@@ -1,0 +1,121 @@
+"""A client with sessions: sockpq, with every call written down."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from sockpq import Client, Job, JobNotFound, NoOutput, NotExecuted, OutcomeUnknown
+
+from tests.chaos import history
+from tests.chaos.history import Done, Get, Handed, History, Later, Outcome, Put, Record
+from tests.chaos.workload.bodies import body, name_of
+
+CALL_S = 15.0
+WAIT_S = 3.0            # a blocked call looks so often whether it shall stop
+
+
+class SessionClient:
+    """One call after the other, with the interface of PlainClient."""
+
+    def __init__(self, name: str, client: Client, log: History) -> None:
+        """`client` may be shared by many."""
+        self.name = name
+        self._client = client
+        self._history = log
+        self._stopping = threading.Event()
+
+    def stop(self) -> None:
+        """Begin nothing new that waits; for another thread."""
+        self._stopping.set()
+
+    def close(self) -> None:
+        """Nothing: the client is closed by whoever made it."""
+
+    def put(self, put: Put) -> Record | None:
+        """PUT. An item `""` is one that the server names."""
+        def execute(start: int) -> Record:
+            item = self._client.put(put.queue, body(put.body), put.priority, put.item or None, put.item == "")
+            return self._record(Put(put.body, put.queue, put.priority, item), start, Outcome.OK)
+        return self._run(put, execute)
+
+    def get(self, get: Get) -> Record | None:
+        """GET, GETB or GETBE. One that waits is withdrawn now and then: without a job it leaves no record."""
+        if self._stopping.is_set() and get.blocks:
+            return None
+
+        def execute(start: int) -> Record | None:
+            then = None if get.expire_ms is None else "done" if get.then_done else "later"
+            job = self._client.get(
+                get.queues, block="until_done" if get.until_finished else get.blocks, then=then,    # type: ignore[arg-type]
+                expire=None if get.expire_ms is None else get.expire_ms / 1000, wait=WAIT_S if get.blocks else None,
+            )
+            if job is None:
+                return None if get.blocks else self._record(get, start, Outcome.OK)
+            return self._record(get, start, Outcome.OK, handed=_handed(job))
+        return self._run(get, execute)
+
+    def done(self, number: int) -> Record | None:
+        """DONE."""
+        def execute(start: int) -> Record:
+            finished = self._client.done(number)
+            return self._record(Done(number), start, Outcome.OK, finished=history.Finished(*finished))
+        return self._run(Done(number), execute)
+
+    def later(self, number: int) -> Record | None:
+        """LATER."""
+        def execute(start: int) -> Record:
+            self._client.later(number)
+            return self._record(Later(number), start, Outcome.OK)
+        return self._run(Later(number), execute)
+
+    def call(self, put: Put, output: Get) -> list[Record]:
+        """PUT .. NEW WAIT: the record of the PUT, and that of the output if it was put."""
+        assert output.expire_ms is not None
+        start = time.monotonic_ns()
+        handed: Job | None = None
+        item: str | None = None
+        try:
+            handed = self._client.call(
+                put.queue, body(put.body), output.queues[0], priority=put.priority, expire=output.expire_ms / 1000,
+                then="later", wait=WAIT_S,
+            )
+            item = handed.item
+        except NoOutput as error:
+            item = error.item
+        except (NotExecuted, OutcomeUnknown) as error:
+            record = self._record(put, start, _outcome(error))
+            self._history.add(record)
+            return [record]
+        first = self._record(Put(put.body, put.queue, put.priority, item), start, Outcome.OK)
+        waited = Get(output.queues, output.expire_ms, output.then_done, blocks=True, item=item)
+        answer = {} if handed is None else {"handed": _handed(handed)}
+        second = self._record(waited, start, Outcome.OK if handed else Outcome.UNKNOWN, **answer)
+        self._history.add(first)
+        self._history.add(second)
+        return [first, second]
+
+    def _run(self, command: history.Command, execute: Callable[[int], Record | None]) -> Record | None:
+        start = time.monotonic_ns()
+        try:
+            record = execute(start)
+        except JobNotFound:
+            record = self._record(command, start, Outcome.OK, missing=True)
+        except (NotExecuted, OutcomeUnknown) as error:
+            record = self._record(command, start, _outcome(error))
+        if record is not None:
+            self._history.add(record)
+        return record
+
+    def _record(self, command: history.Command, start: int, outcome: Outcome, **answer: object) -> Record:
+        end = time.monotonic_ns()
+        return Record(self.name, command, start, end, outcome, None, session=True, **answer)     # type: ignore[arg-type]
+
+
+def _outcome(error: Exception) -> Outcome:
+    return Outcome.UNKNOWN if isinstance(error, OutcomeUnknown) else Outcome.NOT_EXECUTED
+
+
+def _handed(job: Job) -> Handed:
+    return Handed(job.id, job.queue, job.priority, name_of(job.data), job.item)

@@ -13,7 +13,7 @@ from tests.chaos.history import Done, Get, Handed, History, Later, Outcome, Put,
 from tests.chaos.workload.bodies import body, name_of
 
 CALL_S = 15.0
-WAIT_S = 3.0            # a blocked call looks so often whether it shall stop
+WAIT_S = 1.0            # a blocked call looks so often whether it shall stop
 
 
 class SessionClient:

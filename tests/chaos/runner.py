@@ -1,0 +1,195 @@
+"""One scenario, once: a cluster, clients at work, a fault, and the judgement of the whole history."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec import Struct
+from sockpq import Client, survey
+
+from bench.cluster import say
+from tests.chaos.bystander import Bystander
+from tests.chaos.checker import Facts, Node, Running, availability, check, rate_before
+from tests.chaos.cluster import ProxiedCluster
+from tests.chaos.faults import during
+from tests.chaos.history import History
+from tests.chaos.scenarios import Scenario
+from tests.chaos.workload import load
+from tests.chaos.workload.load import Load
+
+CONFIG = {"raft": {"failover_grace_ms": 1000}}
+RATE_MIN = 100.0        # acknowledged commands a second before the fault: fewer prove nothing
+WARM_S = 1.0
+WARM_MAX_S = 20.0
+LATE_MS = 20_000        # how much later than it should a lease may end: grace, outage, and a slow machine
+STALL_S = 0.3           # a machine on which a thread wakes up so late tells nothing about a cluster's timing
+TICK_S = 0.01
+LEVEL_S = 60.0
+SECOND = 1_000_000_000
+
+
+class Result(Struct):
+    """What became of one run."""
+
+    scenario: str
+    seed: int
+    void: str = ""                  # why it proves nothing
+    violations: tuple[str, ...] = ()
+    gap_s: float = 0.0              # the longest time without an acknowledged command, from the fault to the end
+    silence_s: float | None = None  # how long a client that waited at a leader that was cut off was left without a word
+    rate: float = 0.0               # acknowledged commands a second before the fault
+    commands: int = 0
+    report: str = ""                # what the faults saw
+    stall_s: float = 0.0            # the worst delay of a thread that should have woken up
+
+    @property
+    def passed(self) -> bool:
+        """It proves something, and that is good."""
+        return not self.void and not self.violations
+
+
+def run(scenario: Scenario, seed: int, keep: Path | None = None) -> Result:
+    """Run it. `keep`: where the history and the logs of a run with violations are left."""
+    history, result = History(), Result(scenario.name, seed)
+    cluster = ProxiedCluster(
+        scenario.nodes, {**CONFIG, **scenario.config}, fake_clocks=scenario.fake_clocks, disk_mb=scenario.disk_mb,
+    )
+    with cluster, _stalls(result):
+        try:
+            facts = _play(scenario, cluster, history, result)
+        except AssertionError as error:
+            result.violations = (str(error),)
+        else:
+            result.violations += tuple(f"{found.rule}: {found.text}" for found in check(history, facts))
+        result.commands = len(history.records)
+        if keep is not None and not result.passed:
+            _keep(keep / f"{scenario.name.replace(' ', '_')}-{seed}", cluster, history, result)
+    return result
+
+
+def _play(scenario: Scenario, cluster: ProxiedCluster, history: History, result: Result) -> Facts:
+    """The run from the first command to the last; what the checker must know beside the history."""
+    start_ns = time.monotonic_ns()
+    servers = {name: cluster.server(name) for name in cluster.names}
+    faults = scenario.faults(result.seed)
+    with load.Running(scenario.load, servers, history, result.seed) as running:
+        _warm_up(history, result)
+        terms = {_term(cluster)}
+        bystander = Bystander(cluster) if scenario.bystander else None
+        begun_ns = time.monotonic_ns()
+        with during(cluster, *faults):
+            if bystander is not None:
+                bystander.watch()
+            time.sleep(scenario.lasts_s)
+        healed_ns = time.monotonic_ns()
+        cluster.wait_for_leader()
+        time.sleep(scenario.after_s)
+        running.check()
+        result.gap_s = availability(history.records, begun_ns, healed_ns + int(scenario.after_s * SECOND)) / SECOND
+        running.stop()
+        running.check()
+        cluster.wait_until_level(LEVEL_S)
+        running.drain()
+    terms.add(_term(cluster))
+    history.cuts += [cut for fault in faults for cut in fault.cuts]
+    result.report = "; ".join(fault.report() for fault in faults)
+    if bystander is not None:
+        result.silence_s = bystander.silence_s()
+    _judge(scenario, result, [fault.report() for fault in faults if not fault.fired], terms)
+    return _facts(scenario, cluster, start_ns)
+
+
+def _warm_up(history: History, result: Result) -> None:
+    until = time.monotonic() + WARM_MAX_S
+    while result.rate < RATE_MIN and time.monotonic() < until:
+        time.sleep(WARM_S)
+        result.rate = rate_before(list(history.records), time.monotonic_ns())
+
+
+def _judge(scenario: Scenario, result: Result, not_fired: list[str], terms: set[int]) -> None:
+    """Is it void, and is what was seen from outside as it should be?"""
+    if not_fired:
+        result.void = f"the fault did not fire: {'; '.join(not_fired)}"
+    elif result.rate < RATE_MIN:
+        result.void = f"only {result.rate:.0f} commands a second were acknowledged before the fault"
+    elif scenario.same_term and len(terms) > 1:
+        if result.stall_s > STALL_S:
+            result.void = f"the machine stood still for {result.stall_s:.1f} s"
+        else:
+            result.violations += ("term: the leader changed, though nothing befell it",)
+
+
+def _facts(scenario: Scenario, cluster: ProxiedCluster, start_ns: int) -> Facts:
+    cluster.wait_until_level(LEVEL_S)
+    with Client([cluster.direct(name) for name in cluster.names]) as client:
+        totals = client.total()
+        running = tuple(Running(job.id, "?") for job in client.running())
+    return Facts(
+        start_ns=start_ns, lease_slack_ms=scenario.lease_slack_ms, lease_late_ms=LATE_MS, drained=True,
+        running=running, waiting=totals.jobs, nodes=tuple(_node(cluster, name) for name in cluster.names),
+    )
+
+
+def _node(cluster: ProxiedCluster, name: str) -> Node:
+    """A node in its own words, once nothing is under way any more."""
+    _, _, applied, value = (say(cluster.direct(name), "CLUSTER HASH", 5.0) or "? ? -1 -").split()
+    totals = (say(cluster.direct(name), "TOTAL", 5.0) or "? ? -1 -1 -1 -1").split()[2:]
+    queues, priorities, waiting, taken = map(int, totals)
+    return Node(name, int(applied), value, (queues, priorities, waiting, taken))
+
+
+def _term(cluster: ProxiedCluster) -> int:
+    """The present term, by the node that serves."""
+    leader = cluster.wait_for_leader()
+    (view,) = survey([cluster.direct(leader)], 5.0)
+    return max(node.term or 0 for node in view.nodes)
+
+
+@contextmanager
+def _stalls(result: Result) -> Iterator[None]:
+    """Measure how late a thread wakes up that wants little."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        before = time.monotonic()
+        while not ended.wait(TICK_S):
+            now = time.monotonic()
+            result.stall_s = max(result.stall_s, now - before - TICK_S)
+            before = now
+
+    thread = threading.Thread(target=watch, name="stalls", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _keep(folder: Path, cluster: ProxiedCluster, history: History, result: Result) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    history.save(folder / "history.jsonl")
+    lines = [result.report, f"void: {result.void}" if result.void else "", *result.violations]
+    (folder / "result.txt").write_text("\n".join(lines) + "\n", "utf-8")
+    for name in cluster.names:
+        (folder / f"{name}.log").write_text(cluster.logs(name), "utf-8")
+
+
+def table(results: list[Result], goals: dict[str, float | None]) -> str:
+    """A line for each scenario, in Markdown: its runs and the longest times without service."""
+    lines = ["| scenario | runs | gap, median | worst | goal | word to waiting clients |", "|---|---|---|---|---|---|"]
+    for name in dict.fromkeys(result.scenario for result in results):
+        counted = [one for one in results if one.scenario == name and not one.void]
+        if not counted:
+            continue
+        gaps = [one.gap_s for one in counted]
+        goal, silences = goals.get(name), [one.silence_s for one in counted if one.silence_s is not None]
+        lines.append(
+            f"| {name} | {len(counted)} | {statistics.median(gaps):.2f} s | {max(gaps):.2f} s "
+            f"| {'' if goal is None else f'{goal:g} s'} | {f'{max(silences):.2f} s' if silences else ''} |")
+    return "\n".join(lines)

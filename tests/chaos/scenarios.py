@@ -1,0 +1,114 @@
+"""What is done to a cluster, as a table: which fault, for how long, under which load, and what must hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct, field
+
+from tests.chaos.faults import Fault
+from tests.chaos.link_faults import (
+    HalfOpen,
+    LinkFault,
+    Storm,
+    all_clients,
+    all_peers,
+    cut_before_answer,
+    cut_in_answer,
+    cut_in_command,
+    cut_off,
+    delayed,
+    reset,
+    sliced,
+    slowly_closed,
+    swallowed,
+    throttled,
+)
+from tests.chaos.machine_faults import ClockJump, FullDisk
+from tests.chaos.partition_faults import Bridge, OneWay, Partition, Undialable, cut, lossy, silent
+from tests.chaos.process_faults import Kill, Pause, RollingRestart
+from tests.chaos.roles import a_follower, everyone, followers, leader, minority_with_leader, minority_without_leader
+from tests.chaos.snapshot_faults import LeftBehind
+from tests.chaos.workload.load import Load
+
+CRASH_S, SILENT_S, ASIDE_S = 0.5, 1.5, 0.3      # goals: the leader's process ends; it falls silent; it is not concerned
+
+
+class Scenario(Struct, frozen=True):
+    """`faults(seed)` makes them anew for each run; they begin in their order and are healed in the reverse one."""
+
+    name: str
+    faults: Callable[[int], list[Fault]]
+    lasts_s: float = 2.5
+    after_s: float = 1.5
+    nodes: int = 3
+    load: Load = Load()
+    config: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    goal_s: float | None = None             # of the longest time without service; reported, not asserted
+    same_term: bool = False                 # nothing befalls the leader: it must go on leading
+    bystander: bool = False                 # measure how long clients of a leader that is cut off hear nothing
+    lease_slack_ms: int | None = 200        # None: clocks jump, leases may end at any time
+    fake_clocks: bool = False
+    disk_mb: int | None = None
+
+
+def _one(make: Callable[[], Fault]) -> Callable[[int], list[Fault]]:
+    return lambda seed: [make()]
+
+
+def _storm(*what: Callable[..., None], where: Callable[..., list[object]] = all_clients) -> Callable[[int], list[Fault]]:
+    return lambda seed: [Storm(where, what, seed=seed)]     # type: ignore[arg-type]
+
+
+SCENARIOS: tuple[Scenario, ...] = (
+    # processes
+    Scenario("leader killed", _one(lambda: Kill(leader)), goal_s=CRASH_S),
+    Scenario("follower killed", _one(lambda: Kill(a_follower)), goal_s=ASIDE_S, same_term=True),
+    Scenario("all killed", _one(lambda: Kill(everyone)), lasts_s=0.2, after_s=2.5),
+    Scenario("both followers killed", _one(lambda: Kill(followers)), lasts_s=1.5, after_s=2.5),
+    Scenario("leader paused", _one(lambda: Pause(leader)), goal_s=SILENT_S),
+    Scenario("leader paused briefly", _one(lambda: Pause(leader)), lasts_s=0.8),
+    Scenario("leader paused long", _one(lambda: Pause(leader)), lasts_s=8.0, goal_s=SILENT_S),
+    Scenario("follower paused", _one(lambda: Pause(a_follower)), goal_s=ASIDE_S, same_term=True),
+    Scenario("rolling restart", _one(RollingRestart), lasts_s=0.0, goal_s=CRASH_S),
+    # partitions
+    Scenario("leader cut off", _one(lambda: Partition(leader, cut)), goal_s=CRASH_S, bystander=True),
+    Scenario("leader silent", _one(lambda: Partition(leader, silent)), goal_s=SILENT_S, bystander=True, lasts_s=3.0),
+    Scenario("leader lossy", _one(lambda: Partition(leader, lossy)), goal_s=SILENT_S, bystander=True, lasts_s=3.0),
+    Scenario("follower cut off", _one(lambda: Partition(a_follower, cut)), goal_s=ASIDE_S, same_term=True),
+    Scenario("follower silent", _one(lambda: Partition(a_follower, silent)), goal_s=ASIDE_S, same_term=True),
+    Scenario("follower lossy", _one(lambda: Partition(a_follower, lossy)), goal_s=ASIDE_S, same_term=True),
+    Scenario("leader deaf", _one(lambda: OneWay(leader, deaf=True)), goal_s=SILENT_S),
+    Scenario("leader mute", _one(lambda: OneWay(leader, deaf=False)), goal_s=SILENT_S),
+    Scenario("follower deaf", _one(lambda: OneWay(a_follower, deaf=True)), same_term=True, goal_s=ASIDE_S),
+    Scenario("follower mute", _one(lambda: OneWay(a_follower, deaf=False)), same_term=True, goal_s=ASIDE_S),
+    Scenario("leader undialable", _one(lambda: Undialable(leader))),
+    Scenario("bridge", _one(lambda: Bridge(silent)), goal_s=SILENT_S),
+    Scenario("five: minority with leader", _one(lambda: Partition(minority_with_leader, silent)), nodes=5,
+             goal_s=SILENT_S, bystander=True, lasts_s=3.0),
+    Scenario("five: minority away", _one(lambda: Partition(minority_without_leader, lossy)), nodes=5,
+             goal_s=ASIDE_S, same_term=True),
+    Scenario("five: bridge", _one(lambda: Bridge(cut)), nodes=5),
+    # links between nodes
+    Scenario("peers reset", lambda seed: [Storm(all_peers, [reset, cut_off], seed=seed)]),
+    Scenario("peers slow", _one(lambda: LinkFault(all_peers, delayed(100, 50)))),
+    Scenario("peers sliced", _one(lambda: LinkFault(all_peers, sliced()))),
+    Scenario("peers narrow", _one(lambda: LinkFault(all_peers, throttled(300)))),
+    Scenario("peers slow to close, leader killed",
+             lambda seed: [LinkFault(all_peers, slowly_closed(3000)), Kill(leader)], goal_s=SILENT_S),
+    Scenario("leader half-open", _one(lambda: HalfOpen(leader)), lasts_s=4.0),
+    # a node that was away too long
+    Scenario("follower left behind", _one(lambda: LeftBehind(a_follower, None)), same_term=True, goal_s=ASIDE_S),
+    Scenario("leader left behind", _one(lambda: LeftBehind(leader, silent)), goal_s=SILENT_S),
+    # links of clients
+    Scenario("clients cut in commands", _storm(cut_in_command, cut_off), same_term=True),
+    Scenario("clients cut before answers", _storm(cut_before_answer, cut_in_answer, swallowed), same_term=True),
+    Scenario("clients reset, and slow", lambda seed: [
+        LinkFault(all_clients, delayed(30, 20)), Storm(all_clients, [reset], seed=seed)], same_term=True),
+    # machines
+    Scenario("leader's clock ahead", _one(lambda: ClockJump(leader, 40.0)), fake_clocks=True, lease_slack_ms=None),
+    Scenario("follower's clock behind", lambda seed: [ClockJump(a_follower, -40.0), Kill(leader)], fake_clocks=True,
+             lease_slack_ms=None),
+    Scenario("follower's disk full", _one(lambda: FullDisk(a_follower)), disk_mb=96, same_term=True),
+    Scenario("leader's disk full", _one(lambda: FullDisk(leader)), disk_mb=96),
+)

@@ -20,7 +20,7 @@ from tests.chaos.faults import during
 from tests.chaos.history import History
 from tests.chaos.scenarios import Scenario
 from tests.chaos.workload import load
-from tests.chaos.workload.load import Load
+from tests.chaos.workload.bodies import name_of
 
 CONFIG = {"raft": {"failover_grace_ms": 1000}}
 RATE_MIN = 100.0        # acknowledged commands a second before the fault: fewer prove nothing
@@ -125,18 +125,28 @@ def _judge(scenario: Scenario, result: Result, not_fired: list[str], terms: set[
 
 
 def _facts(scenario: Scenario, cluster: ProxiedCluster, start_ns: int) -> Facts:
-    cluster.wait_until_level(LEVEL_S)
+    nodes = _nodes(cluster)
     with Client([cluster.direct(name) for name in cluster.names]) as client:
         totals = client.total()
-        running = tuple(Running(job.id, "?") for job in client.running())
+        running = tuple(Running(job.id, name_of(job.data or b"")) for job in client.running(data=True))
     return Facts(
         start_ns=start_ns, lease_slack_ms=scenario.lease_slack_ms, lease_late_ms=LATE_MS, drained=True,
-        running=running, waiting=totals.jobs, nodes=tuple(_node(cluster, name) for name in cluster.names),
+        running=running, waiting=totals.jobs, nodes=nodes,
     )
 
 
+def _nodes(cluster: ProxiedCluster) -> tuple[Node, ...]:
+    """All nodes in their own words, once all have executed the same entries (sessions may still end for a moment)."""
+    until = time.monotonic() + LEVEL_S
+    while True:
+        nodes = tuple(_node(cluster, name) for name in cluster.names)
+        if len({node.applied for node in nodes}) == 1 or time.monotonic() > until:
+            return nodes
+        time.sleep(0.1)
+
+
 def _node(cluster: ProxiedCluster, name: str) -> Node:
-    """A node in its own words, once nothing is under way any more."""
+    """A node in its own words."""
     _, _, applied, value = (say(cluster.direct(name), "CLUSTER HASH", 5.0) or "? ? -1 -").split()
     totals = (say(cluster.direct(name), "TOTAL", 5.0) or "? ? -1 -1 -1 -1").split()[2:]
     queues, priorities, waiting, taken = map(int, totals)

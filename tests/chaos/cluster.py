@@ -33,7 +33,7 @@ class ProxiedCluster(LocalCluster):
         self, nodes: int = 3, config: Settings | None = None, directory: Path | None = None, ready_s: float = READY_S,
         *, fake_clocks: bool = False, disk_mb: int | None = None,
     ) -> None:
-        """`fake_clocks`: `set_clock` works, see clocks.py; `disk_mb`: every node has a disk of its own, see disks.py."""
+        """`fake_clocks`: `set_clock` works (clocks.py); `disk_mb`: every node has a disk of its own (disks.py)."""
         super().__init__(nodes, config, directory, ready_s)
         self._links: dict[str, Link] = {}
         self._proxies: Proxies | None = None

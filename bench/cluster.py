@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from sockpq import ServerView, survey
 
@@ -51,7 +52,7 @@ class LocalCluster:
         self._guardian: Guardian | None = None
         self.folder = Path()
 
-    def __enter__(self) -> LocalCluster:
+    def __enter__(self) -> Self:
         self.start()
         return self
 

@@ -13,10 +13,11 @@ import contextlib
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from tests.chaos.cluster import ProxiedCluster
 from tests.chaos.history import Cut
+from tests.chaos.proxies import Link
 
 POLL_S = 0.02
 SEEN_S = 5.0            # how long a fault waits to see that it had its first effect
@@ -92,6 +93,30 @@ def eventually(condition: Callable[[], bool], timeout: float = SEEN_S) -> bool:
             return False
         time.sleep(POLL_S)
     return True
+
+
+class LinkedFault(Fault):
+    """A fault of some links. When it ends they are as they were when it began: another one that began before and ends
+    later may be on the same links. Only the same toxic (proxies.py) cannot be there twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._conditions: dict[Link, frozenset[str]] = {}
+
+    @property
+    def _links(self) -> list[Link]:
+        return list(self._conditions)
+
+    def _take(self, links: Iterable[Link]) -> None:
+        self._conditions = {link: link.condition for link in links}
+
+    def _heal_links(self, cluster: ProxiedCluster) -> None:
+        cluster.together(self._links, lambda link: link.heal(self._conditions[link]))
+
+
+def called(function: Callable[..., object]) -> str:
+    """The name of a function, or of the one that made it."""
+    return function.__qualname__.partition(".")[0]
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from tests.chaos.cluster import ProxiedCluster
-from tests.chaos.faults import Background, Fault
+from tests.chaos.faults import Background, LinkedFault, called
 from tests.chaos.proxies import FRO, NEVER_MS, TO, Link
 from tests.chaos.roles import Role
 
@@ -95,15 +95,14 @@ def swallowed(link: Link) -> None:
     link.silence(lost=True)
 
 
-class _Links(Fault):
+class _Links(LinkedFault):
     def __init__(self, where: Where) -> None:
         super().__init__()
         self._where = where
-        self._links: list[Link] = []
         self._accepted = 0
 
     def _begin_on(self, links: list[Link]) -> None:
-        self._links = links
+        self._take(links)
         self.names = [link.name for link in links]
         self._accepted = sum(link.accepted for link in links)
 
@@ -118,6 +117,9 @@ class LinkFault(_Links):
         super().__init__(where)
         self._what = what
 
+    def __repr__(self) -> str:
+        return f"LinkFault {called(self._where)} {called(self._what)}"
+
     def _begin(self, cluster: ProxiedCluster) -> None:
         self._begin_on(self._where(cluster))
         standing = sum(link.connections for link in self._links)
@@ -130,7 +132,7 @@ class LinkFault(_Links):
         if made:
             self.evidence.append(f"{made} connections were made meanwhile")
         self._saw(bool(self.evidence), "there was a connection to befall")
-        cluster.together(self._links, Link.heal)
+        self._heal_links(cluster)
 
 
 class Storm(_Links):
@@ -147,6 +149,9 @@ class Storm(_Links):
         self._gusts = 0
         self._background: Background | None = None
 
+    def __repr__(self) -> str:
+        return f"Storm {called(self._where)} {' '.join(map(called, self._what))}"
+
     def _begin(self, cluster: ProxiedCluster) -> None:
         self._begin_on(self._where(cluster))
         self._background = Background(lambda stopping: self._blow(cluster, stopping))
@@ -158,7 +163,7 @@ class Storm(_Links):
                 self._gusts += 1
                 stopping.wait(self._bad_s * self._random.uniform(0.5, 1.5))
             finally:
-                cluster.together(self._links, Link.heal)
+                self._heal_links(cluster)
             stopping.wait(self._good_s * self._random.uniform(0.5, 1.5))
 
     def _end(self, cluster: ProxiedCluster) -> None:
@@ -169,19 +174,21 @@ class Storm(_Links):
         self._saw(self._gusts > 0 and made > 0, f"{self._gusts} times; {made} connections were made meanwhile")
 
 
-class HalfOpen(Fault):
+class HalfOpen(LinkedFault):
     """The others have lost their connections with these nodes, which believe that they stand. New ones do not come up:
     what these nodes send is the end of the connection for who should get it, and they are not told."""
 
     def __init__(self, role: Role) -> None:
         super().__init__()
         self._role = role
-        self._links: list[Link] = []
+
+    def __repr__(self) -> str:
+        return f"HalfOpen {called(self._role)}"
 
     def _begin(self, cluster: ProxiedCluster) -> None:
         self.names = self._role(cluster)
         rest = [name for name in cluster.names if name not in self.names]
-        self._links = cluster.between(self.names, rest)
+        self._take(cluster.between(self.names, rest))
         cluster.together(self._links, self._break)
         for name in self.names:
             for other in rest:
@@ -198,4 +205,4 @@ class HalfOpen(Fault):
         return self._logged(cluster, name, f"connection to {other} lost")
 
     def _end(self, cluster: ProxiedCluster) -> None:
-        cluster.together(self._links, Link.heal)
+        self._heal_links(cluster)

@@ -6,7 +6,7 @@ from sockpq import survey
 
 from tests.chaos import disks
 from tests.chaos.cluster import ProxiedCluster
-from tests.chaos.faults import Fault
+from tests.chaos.faults import Fault, called
 from tests.chaos.roles import Role
 
 ASK_S = 1.0
@@ -25,7 +25,7 @@ class ClockJump(Fault):
         self._seconds = seconds
 
     def __repr__(self) -> str:
-        return f"ClockJump {self._seconds:+g} s"
+        return f"ClockJump {called(self._role)} {self._seconds:+g} s"
 
     def _begin(self, cluster: ProxiedCluster) -> None:
         self.names = self._role(cluster)
@@ -51,6 +51,9 @@ class FullDisk(Fault):
     def __init__(self, role: Role) -> None:
         super().__init__()
         self._role = role
+
+    def __repr__(self) -> str:
+        return f"FullDisk {called(self._role)}"
 
     def _begin(self, cluster: ProxiedCluster) -> None:
         self.names = self._role(cluster)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench.cluster import say
 from tests.chaos.cluster import ProxiedCluster
-from tests.chaos.faults import Background, Fault
+from tests.chaos.faults import Background, Fault, called
 from tests.chaos.roles import Role
 
 ANSWER_S = 0.5
@@ -24,6 +24,9 @@ class Kill(Fault):
     def __init__(self, role: Role) -> None:
         super().__init__()
         self._role = role
+
+    def __repr__(self) -> str:
+        return f"Kill {called(self._role)}"
 
     def _begin(self, cluster: ProxiedCluster) -> None:
         self.names = self._role(cluster)
@@ -48,6 +51,9 @@ class Pause(Fault):
     def __init__(self, role: Role) -> None:
         super().__init__()
         self._role = role
+
+    def __repr__(self) -> str:
+        return f"Pause {called(self._role)}"
 
     def _begin(self, cluster: ProxiedCluster) -> None:
         self.names = self._role(cluster)

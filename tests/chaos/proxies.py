@@ -75,6 +75,7 @@ class Link:
         # To take away a toxic that holds data for a connection whose ends have both gone takes the server five seconds,
         # in which it accepts no other. So those are never taken away but let everything pass.
         self._open: set[str] = set()
+        self._cut = False
 
     def __repr__(self) -> str:
         return self.name
@@ -91,10 +92,16 @@ class Link:
         """How many connections were accepted since the proxy was made."""
         return self._proxies.accepted(self.name)
 
+    @property
+    def condition(self) -> frozenset[str]:
+        """What is wrong with it now: `heal` can go back to that."""
+        return frozenset(name for name in self._toxics if name not in self._open) | ({"cut"} if self._cut else set())
+
     # faults
 
     def cut(self) -> None:
         """End all connections, refuse new ones."""
+        self._cut = True
         self._call(self._proxy.disable)
 
     def silence(self, *directions: str, lost: bool = False) -> None:
@@ -157,22 +164,24 @@ class Link:
             del self._toxics[name]
             raise
 
-    def heal(self) -> None:
-        """As at the beginning. Data that were held arrive."""
+    def heal(self, condition: frozenset[str] = frozenset()) -> None:
+        """As at the beginning, or as it was in this condition. Data that were held arrive."""
         for name, toxic in self._toxics.items():
-            if toxic["type"] == "bandwidth" and name not in self._open:
+            if toxic["type"] == "bandwidth" and name not in self._open | condition:
                 self._open.add(name)
                 toxic["attributes"] = {"rate": OPEN_KB_PER_S}
                 self._change(functools.partial(update_toxic, self.name, name, rate=OPEN_KB_PER_S))
-        for name in reversed([name for name in self._toxics if name not in self._open]):
+        for name in reversed([name for name in self._toxics if name not in self._open | condition]):
             del self._toxics[name]                  # the last one first: the one before it may be stuck behind it
             self._change(functools.partial(self._proxy.destroy_toxic, name))
-        self._enable()
+        if "cut" not in condition:
+            self._enable()
 
     def _enable(self) -> None:
         for _ in range(ATTEMPTS):
             try:
                 self._call(self._proxy.enable)
+                self._cut = False
                 return
             except NoAnswerError:
                 raise
@@ -291,7 +300,7 @@ class Proxies:
         while time.monotonic() < until and "Server finished with error" not in self.log() and process.poll() is None:
             try:
                 with calls_to(server):
-                    return toxiproxy.Toxiproxy().proxies() == {}
+                    return not toxiproxy.Toxiproxy().proxies()
             except ToxiproxyError:
                 time.sleep(0.01)
         return False

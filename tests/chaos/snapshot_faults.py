@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.cluster import say
 from tests.chaos.cluster import ProxiedCluster
-from tests.chaos.faults import Fault, eventually
+from tests.chaos.faults import Fault, called, eventually
 from tests.chaos.partition_faults import How, Partition
 from tests.chaos.process_faults import Kill
 from tests.chaos.roles import Role
@@ -31,7 +31,7 @@ class LeftBehind(Fault):
         self._away: Fault | None = None
 
     def __repr__(self) -> str:
-        return f"LeftBehind {self._how.__name__ if self._how else 'killed'}"
+        return f"LeftBehind {called(self._role)} {called(self._how) if self._how else 'killed'}"
 
     def _begin(self, cluster: ProxiedCluster) -> None:
         self.names = self._role(cluster)

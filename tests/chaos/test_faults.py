@@ -178,6 +178,21 @@ def test_clients_and_nodes_meet_proxies_only_and_watchers_none(healthy: Working)
         assert cluster.leader() is not None
 
 
+def test_faults_may_be_nested_on_the_same_links(healthy: Working) -> None:
+    cluster = healthy.cluster
+    slow, storm, apart = LinkFault(all_peers, delayed(20)), Storm(all_peers, [reset]), Partition(a_follower, cut)
+    with during(cluster, slow):
+        with during(cluster, apart):
+            healthy.progress()
+        assert all(link.condition for link in cluster.peer_links())
+        with during(cluster, storm):
+            time.sleep(HOLD_S)
+        assert all(link.condition for link in cluster.peer_links())
+    assert not any(link.condition for link in cluster.peer_links())
+    assert all(fault.fired for fault in (slow, storm, apart)), (slow.report(), storm.report(), apart.report())
+    healthy.healthy()
+
+
 def test_of_five_nodes_two_are_the_minority() -> None:
     with ProxiedCluster(5) as cluster:
         working = Working(cluster)

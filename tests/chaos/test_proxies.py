@@ -310,6 +310,20 @@ def test_a_receiver_that_does_not_read_cannot_keep_a_link_from_being_changed(wir
     assert passes(*wire.dial())
 
 
+def test_healing_goes_back_to_an_earlier_condition(wire: Wire) -> None:
+    wire.link.delay(150)
+    slow = wire.link.condition
+    wire.link.silence()
+    wire.link.cut()
+    wire.link.heal(slow)
+    assert wire.link.condition == slow
+    started = time.monotonic()
+    assert passes(*wire.dial())
+    assert time.monotonic() - started > 0.29
+    wire.link.heal()
+    assert not wire.link.condition
+
+
 def test_the_same_toxic_twice_is_a_mistake(wire: Wire) -> None:
     wire.link.silence(TO)
     with pytest.raises(ValueError, match="bandwidth_upstream"):

@@ -6,8 +6,11 @@ DIR    ?=
 SEEDS  ?= 1000
 FIRST  ?= 0
 JOBS   ?= 1
+TOOLS  := .tools
+TOXIPROXY         := github.com/Shopify/toxiproxy/v2/cmd/server
+TOXIPROXY_VERSION := v2.12.0
 
-.PHONY: install dev check test sim demo clean
+.PHONY: install dev check test toxiproxy sim demo clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd and pqctl, nothing for developers
 dev: $(VENV)/.installed-dev          ## the same with the test tools
@@ -27,8 +30,21 @@ check: dev                           ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-test: check                          ## everything
+test: check toxiproxy                ## everything
 	$(BIN)/python -m pytest
+
+toxiproxy:                           ## the proxy of tests/chaos; it never fails: without it those tests are skipped
+	@command -v toxiproxy-server >/dev/null || test -e $(TOOLS)/.toxiproxy-$(TOXIPROXY_VERSION) \
+		|| $(MAKE) --no-print-directory $(TOOLS)/.toxiproxy-$(TOXIPROXY_VERSION) \
+		|| echo "no toxiproxy-server: the chaos tests will be skipped"
+
+# A folder of its own, and a rename: two of these at once do not disturb each other, and no half of a program is found.
+$(TOOLS)/.toxiproxy-$(TOXIPROXY_VERSION):
+	@mkdir -p $(TOOLS)
+	@build="$$(mktemp -d "$(CURDIR)/$(TOOLS)/build-XXXXXX")"; trap 'rm -rf "$$build"' EXIT; \
+		echo "building toxiproxy $(TOXIPROXY_VERSION)"; \
+		GOBIN="$$build" timeout 300 go install $(TOXIPROXY)@$(TOXIPROXY_VERSION) \
+		&& mv "$$build/server" $(TOOLS)/toxiproxy-server && touch $@
 
 sim: dev                             ## whole clusters, simulated: SEEDS=1000 runs from FIRST=0 on, by JOBS=1 processes
 	$(BIN)/python -m tests.sim --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS)
@@ -37,4 +53,4 @@ demo: install                        ## three nodes, real work, a killed leader;
 	$(BIN)/python -m bench.demo $(if $(DIR),"$(DIR)")
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(TOOLS) build dist .mypy_cache .pytest_cache .ruff_cache

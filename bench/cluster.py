@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from sockpq import ServerView, survey
 
@@ -51,7 +52,7 @@ class LocalCluster:
         self._guardian: Guardian | None = None
         self.folder = Path()
 
-    def __enter__(self) -> LocalCluster:
+    def __enter__(self) -> Self:
         self.start()
         return self
 
@@ -100,10 +101,14 @@ class LocalCluster:
     @property
     def servers(self) -> list[str]:
         """What clients dial: "host:port" of every node."""
-        return [node.client for node in self._nodes.values()]
+        return [self.server(name) for name in self._nodes]
 
     def server(self, name: str) -> str:
         """What clients dial to reach this node."""
+        return self.client_address(name, self._nodes[name].client)
+
+    def direct(self, name: str) -> str:
+        """What this node listens on for clients, whatever stands between."""
         return self._nodes[name].client
 
     def leader(self) -> str | None:
@@ -132,7 +137,7 @@ class LocalCluster:
     def wait_until(self, condition: Callable[[list[ServerView]], bool], what: str, timeout: float = 20.0) -> None:
         """Wait until `condition` holds for the views of all nodes; raises NodeError after `timeout` seconds."""
         until = time.monotonic() + timeout
-        while not condition(survey(self.servers, ASK_S)):
+        while not condition(survey([node.client for node in self._nodes.values()], ASK_S)):
             if time.monotonic() > until:
                 raise NodeError(f"after {timeout:g} s still not: {what}")
             time.sleep(POLL_S)
@@ -220,6 +225,14 @@ class LocalCluster:
         """What `dialing` dials to reach `dialed`, which listens on `address`. Overridden to put proxies between."""
         return address
 
+    def client_address(self, name: str, address: str) -> str:
+        """What clients dial to reach `name`, which listens on `address`. Overridden to put proxies between."""
+        return address
+
+    def environment(self, name: str) -> Mapping[str, str]:
+        """Further environment variables of this node's process. Overridden where there are any."""
+        return {}
+
     # inside
 
     def _prepare(self) -> None:
@@ -235,8 +248,9 @@ class LocalCluster:
         shutil.rmtree(node.data_dir, ignore_errors=True)
         node.log_file.unlink(missing_ok=True)
         node.client = self._listens[name]["client"]
+        node.environment = self.environment(name)
         members: list[Mapping[str, str]] = [
-            {"name": other, "client": listen["client"],
+            {"name": other, "client": self.client_address(other, listen["client"]),
              "peer": self.peer_address(name, other, listen["peer"]) if other != name else listen["peer"]}
             for other, listen in self._listens.items()
         ]

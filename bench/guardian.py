@@ -1,8 +1,8 @@
 """A process that outlives its parent just long enough to end what the parent started.
 
 The parent tells it pids through a pipe. When the pipe ends, because the parent is done or was killed in any way, the
-guardian kills the process groups that are still on its list and removes the folder. Run with `python -I`: it needs
-nothing but the standard library.
+guardian kills the process groups that are still on its list and removes the folder, with what is mounted below it. Run
+with `python -I`: it needs nothing but the standard library.
 """
 
 from __future__ import annotations
@@ -53,7 +53,16 @@ def main(folder: str) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)
+    _unmount(folder)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _unmount(folder: str) -> None:
+    """Tests may have mounted small disks below the folder."""
+    points = [line.split()[1] for line in Path("/proc/self/mounts").read_text("utf-8", "replace").splitlines()]
+    for point in reversed(points):
+        if point.startswith(f"{folder}/"):
+            subprocess.run(["umount", "-l", point], check=False)
 
 
 if __name__ == "__main__":

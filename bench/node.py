@@ -37,7 +37,8 @@ class Node:
         self.data_dir = folder / name
         self.config_file = folder / f"{name}.toml"
         self.log_file = folder / f"{name}.log"
-        self.client = ""                        # "host:port" clients dial
+        self.client = ""                        # "host:port" it listens on for clients
+        self.environment: Mapping[str, str] = {}    # further variables of the process
         self.paused = False
         self._guardian = guardian
         self._process: subprocess.Popen[bytes] | None = None
@@ -58,7 +59,8 @@ class Node:
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
                 [program(), "--config", self.config_file],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                env={**environment, **self.environment},
             )
         self._guardian.watch(self._process.pid)
         self.paused = False

@@ -1,0 +1,33 @@
+"""Tests that need toxiproxy-server name the fixture `toxiproxy_server`; without it they are skipped, visibly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.chaos.proxies import program
+
+MISSING = "no toxiproxy-server"
+HINT = "chaos tests skipped: {} need toxiproxy-server 2.x. Install it, or Go (1.23 or newer) and say `make test`"
+
+
+@pytest.fixture(scope="session")
+def toxiproxy_server() -> None:
+    """The program is there, or the test is skipped."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skipped here and not by the fixture, pytest puts them all into one line."""
+    if "toxiproxy_server" in getattr(item, "fixturenames", ()) and program() is None:
+        pytest.skip(MISSING)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+    """One line at the end, however many they are."""
+    yield
+    skipped = [report for report in terminalreporter.stats.get("skipped", ()) if MISSING in str(report.longrepr)]
+    if skipped:
+        terminalreporter.write_line(HINT.format(len(skipped)), yellow=True)

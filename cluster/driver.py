@@ -90,7 +90,7 @@ class Driver:
             transport=self.guard, journal=journal, snapshots=store, dump_path=store.newest_path(),
             monotonic=clock.monotonic,
             heartbeat_s=settings.heartbeat_ms / 1000,
-            step_down_s=2 * settings.election_max_ms / 1000,
+            step_down_s=settings.election_min_ms / 1000,    # its lease is over: do not keep others from leading
             apply=self._apply,
         )
         self.guard.bind(self.replica)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cluster import elections
+from cluster import elections, library
 from cluster.appending import CHOKE_BYTES
 from cluster.journal import Journal
 from cluster.messages import Ack, Append, Message, PreVote, RequestVote, TimeoutNow, encode
@@ -48,6 +48,8 @@ def test_a_vote_that_its_giver_forgot_elects_nobody_behind_an_admission(
             self._supported.add(peer.name)
             real(self, peer, message)
         monkeypatch.setattr(elections.Elections, "asked", gullible)
+    conf = library.SyncObjConf      # the old leader's clock is slow: it does not step down though nobody hears it
+    monkeypatch.setattr(library, "SyncObjConf", lambda **keys: conf(**{**keys, "leaderFallbackTimeout": 10.0}))
     world = SmallCluster(5, 3)
     world.put_now(b"old")
     world.run_until(world.settled)

@@ -180,6 +180,19 @@ def test_every_node_knows_how_far_the_other_clocks_are_ahead() -> None:
         assert ahead == pytest.approx(expected, abs=50)     # a message is under way for a moment
 
 
+def test_a_leader_that_hears_nobody_does_not_keep_the_others_from_electing_one() -> None:
+    world = SmallCluster(3)
+    deaf = world.leader()
+    world.filter = lambda source, target, message: target != deaf.name
+    begun = world.now
+    world.run_until(lambda: world.serving() not in (None, deaf), 5)
+    assert world.now - begun < 2.0
+    world.filter = lambda source, target, message: True
+    world.put_now()
+    world.run_until(world.settled, 10)
+    assert not deaf.up.replica.is_leader
+
+
 class TestEmptyNode:
     """Issue: a wiped voter breaks every promise."""
 

@@ -330,5 +330,5 @@ class Conversation:
         for slot in slots:
             if slot.outcome is None:
                 self._slots.append(slot)
-            elif isinstance(slot.outcome, Handed):
+            elif isinstance(slot.outcome, Handed) and not slot.numbered:
                 self.hub.cluster.propose(Return(slot.outcome.id), NOBODY)

@@ -47,7 +47,7 @@ def end_session(state: State, session: Session, ends_max: int, effects: Effects)
     The session has ended in any case. When it has too many jobs it is due again at the next entry.
     """
     state.sessions.end(session, state.clock_ms)
-    released = list(session.taken)[:ends_max]
+    released = [number for number, _ in zip(session.taken, range(ends_max), strict=False)]
     for number in released:
         job = state.stop(number)
         assert job is not None

@@ -7,9 +7,7 @@ is answered again and not executed.
 Answers are small. Instead of a job that was handed out its id is kept: as long as it runs the same job can be given
 again, and after that it would be of no use.
 
-A session ends `ttl_ms` after its last use. That time moves with every request, so it is not sorted anew each time: a
-session is filed under a time at which it cannot have ended before, and is looked at then. Its place in the files says
-nothing that the session itself does not say, so it is no part of the state.
+A session ends `ttl_ms` after its last use. When it is looked at is told in calendar.py.
 """
 
 from __future__ import annotations
@@ -17,10 +15,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msgspec import Struct, field
-from sortedcontainers import SortedList
 
+from core.calendar import Calendar
 from core.job import RunningJob
-from core.leases import BUCKET_BITS
 from core.replies import Reply
 
 SESSIONS_MAX = 100_000
@@ -76,12 +73,13 @@ class Session(Struct, gc=False, eq=False):
     secret: int
     ttl_ms: int
     deadline_ms: int                # when it ends, if nobody uses it
-    filed_ms: int                   # under which it is filed: the deadline of some time ago
+    filed_ms: int                   # under which it is filed in the calendar: the deadline of some time ago
     graced: bool = False            # the failover grace was used up; the next use brings a new one
     ending: bool = False            # it has ended, but there were more bound jobs than one entry can release
     newest: int = 0                 # the greatest request number, 0: there was none
     requests: dict[int, Answered] = field(default_factory=dict)     # by number, those of the window only
     taken: dict[int, None] = field(default_factory=dict)            # ids of the bound jobs, in rising order
+    soon: bool = False              # where it is filed in the calendar
 
     def advance(self, number: int) -> None:
         """The window moves on to `number`, the newest from now on; what falls out of it is forgotten."""
@@ -115,12 +113,12 @@ class Session(Struct, gc=False, eq=False):
 class Sessions:
     """All sessions by number, in rising order: numbers only grow."""
 
-    __slots__ = ("_filed", "by_number", "next_session")
+    __slots__ = ("_calendar", "by_number", "next_session")
 
     def __init__(self) -> None:
         self.by_number: dict[int, Session] = {}
         self.next_session = 1
-        self._filed: SortedList = SortedList()      # (filed_ms, number) of every session
+        self._calendar = Calendar(self.by_number)
 
     def open(self, secret: int, ttl_ms: int, clock_ms: int) -> Session:
         """A new session."""
@@ -132,7 +130,7 @@ class Sessions:
     def resume(self, session: Session) -> None:
         """Add this session; numbers must come in rising order."""
         self.by_number[session.number] = session
-        self._filed.add((session.filed_ms, session.number))
+        self._calendar.file(session)
 
     def get(self, number: int) -> Session | None:
         """The session of this number, unless it has ended."""
@@ -152,20 +150,11 @@ class Sessions:
 
     def next_due_ms(self) -> int | None:
         """A time before which `first_due` has nothing to give; None when there is no session."""
-        return ((self._filed[0][0] >> BUCKET_BITS) + 1) << BUCKET_BITS if self._filed else None
+        return self._calendar.next_due_ms()
 
     def first_due(self, clock_ms: int) -> Session | None:
         """The first session in the order (deadline, number), if it is over: never early, at most 16 ms late."""
-        filed = self._filed
-        while filed and filed[0][0] >> BUCKET_BITS < clock_ms >> BUCKET_BITS:
-            filed_ms, number = filed[0]
-            session = self.by_number[number]
-            if session.deadline_ms == filed_ms:
-                return session
-            del filed[0]
-            session.filed_ms = session.deadline_ms
-            filed.add((session.filed_ms, number))
-        return None
+        return self._calendar.first_due(clock_ms)
 
     def extend(self, until_ms: int) -> None:
         """The failover grace: sessions that end before `until_ms` end then, once per use (DECISIONS 5)."""
@@ -178,14 +167,14 @@ class Sessions:
         """Nobody can use the session from now on; it is due until `remove`."""
         session.ending = True
         if session.deadline_ms > clock_ms:
-            self._filed.remove((session.filed_ms, session.number))
-            session.deadline_ms = session.filed_ms = clock_ms
-            self._filed.add((clock_ms, session.number))
+            self._calendar.remove(session)
+            session.deadline_ms = clock_ms
+            self._calendar.file(session)
 
     def remove(self, session: Session) -> None:
         """The session is forgotten."""
         del self.by_number[session.number]
-        self._filed.remove((session.filed_ms, session.number))
+        self._calendar.remove(session)
 
     def unbind(self, job: RunningJob) -> None:
         """The bound job no longer runs, or no longer depends on its session."""

@@ -24,6 +24,8 @@ class Clone:
     log once more, and change nothing.
     """
 
+    numbered = False            # nothing is handed out
+
     def __init__(self, conversation: Conversation, numbering: Numbering | None = None) -> None:
         self.outcome: Outcome | None = None
         self._conversation = conversation

@@ -207,7 +207,8 @@ class Conversation:
             self._drain()
         if self._out:
             self._flush()
-        if self.ended and self._dry and not self._slots:
+        # A CLONE whose data end too early will never be answered; everything before it is (it stands alone).
+        if self.ended and self._dry and (not self._slots or self.clone is not None):
             self.finish()
 
     def _pump(self) -> bool:
@@ -330,5 +331,5 @@ class Conversation:
         for slot in slots:
             if slot.outcome is None:
                 self._slots.append(slot)
-            elif isinstance(slot.outcome, Handed):
+            elif isinstance(slot.outcome, Handed) and not slot.numbered:
                 self.hub.cluster.propose(Return(slot.outcome.id), NOBODY)

@@ -362,11 +362,14 @@ VERBS: dict[bytes, Parse] = {
 }
 
 
+_BEFORE_DATA = (b"PUT", b"CLONE", b"SYNC", b"REQ")
+
+
 def block_length(words: Words) -> int | None:
     """The length of the data block behind a malformed line (A7): 0 when its verb takes none, None when unreadable."""
     first = 0
     while first + 2 < len(words) and words[first].upper() == b"REQ":
-        first += 2
+        first += 1 if words[first + 1].upper() in _BEFORE_DATA else 2       # the number may have been forgotten
     words = words[first:] if first else words
     verb = words[0].upper()
     if verb == b"SYNC" and len(words) > 1 and words[1].upper() == b"PUT":

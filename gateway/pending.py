@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,20 +29,29 @@ Outcome = Reply | Fate | bytes      # bytes: the answer itself
 
 
 class Slot(Protocol):
-    """The place of one command's answer; `outcome` is None until it is known."""
+    """The place of one command's answer; `outcome` is None until it is known.
+
+    `numbered`: a job handed out to it that cannot be delivered is not given back, because the session will ask for it.
+    """
 
     outcome: Outcome | None
+
+    @property
+    def numbered(self) -> bool:
+        """Is it a command with REQ?"""
 
 
 class Said(Struct, gc=False, eq=False):
     """An answer that was known at once."""
 
+    numbered: ClassVar[bool] = False
     outcome: Outcome | None
 
 
 class Awaited(Struct, gc=False, eq=False):
     """A command that is one operation."""
 
+    numbered: ClassVar[bool] = False
     conversation: Conversation
     outcome: Outcome | None = None
 
@@ -63,16 +72,9 @@ class Awaited(Struct, gc=False, eq=False):
 
 
 class AwaitedRequest(Awaited):
-    """A numbered command that is one operation.
+    """A numbered command that is one operation."""
 
-    Its outcome is the answer itself, so that nothing is given back that could not be delivered: the session will ask
-    for it again.
-    """
-
-    def applied(self, reply: Reply) -> None:
-        """The operation was executed, now or before."""
-        self.outcome = answers.answer(reply)
-        self.conversation.wake()
+    numbered: ClassVar[bool] = True
 
     def unknown(self) -> None:
         """Nobody knows."""

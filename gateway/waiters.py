@@ -24,7 +24,6 @@ from msgspec.structs import replace
 from sortedcontainers import SortedList
 
 from core import Effects, Empty, Get, Handed, Operation, Put, Reply, Request
-from gateway import answers
 from gateway.pending import Fate, Outcome
 
 if TYPE_CHECKING:
@@ -51,6 +50,11 @@ class Waiter(Struct, gc=False, eq=False):
         return self.get if self.request is None else self.request
 
     @property
+    def numbered(self) -> bool:
+        """See Slot."""
+        return self.request is not None
+
+    @property
     def in_session(self) -> bool:
         """Does it wait in the name of a session?"""
         return self.request is not None or self.get.session is not None
@@ -65,13 +69,6 @@ class Waiter(Struct, gc=False, eq=False):
         self.get = get
         if self.request is not None:
             self.request = replace(self.request, operation=get)
-
-    def answer(self, reply: Reply) -> None:
-        """Its answer. That of a numbered command is in bytes, so that nothing of it is given back (AwaitedRequest)."""
-        if self.request is None:
-            self.outcome = reply
-        else:
-            self.outcome = b"" if self.silent else answers.answer(reply)
 
     def applied(self, reply: Reply) -> None:
         """Its Get came back."""
@@ -118,7 +115,7 @@ class Waiters:
         """A waiter's Get was executed: the waiter has its answer, or stands in line."""
         queue = self._unclaim(waiter)
         if type(reply) is not Empty or (waiter.until_finished and not reply.unfinished):
-            waiter.answer(reply)
+            waiter.outcome = b"" if waiter.silent else reply
         elif waiter.conversation.ended:
             waiter.outcome = Fate.CANCELLED
         elif not self._cluster.serving:
@@ -134,7 +131,7 @@ class Waiters:
 
     def _request_settled(self, waiter: Waiter, request: Request, queue: str | None) -> None:
         """The same for a numbered command, whose answer may be an old one, and that of others as well."""
-        if isinstance(waiter.outcome, bytes):
+        if waiter.outcome is not None and not isinstance(waiter.outcome, Fate):
             for same in list(self._requests.get((request.session, request.number), {}).values()):
                 self._send(same, None)
         if queue is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 
 from core import (
@@ -285,6 +287,22 @@ def test_many_sessions_end_in_several_entries(machine: Machine) -> None:
     assert machine.next_due_ms() == START_MS + TTL_MS + 16
     run(machine, Tick())
     assert machine.next_due_ms() is None
+
+
+def test_to_look_at_many_sessions_that_go_on_costs_little() -> None:
+    """After an outage, say: no lump of work may make a node late."""
+    shares = []
+    for _ in range(3):
+        machine = Machine()
+        begun = process_time()
+        run(machine, *[OpenSession(0, 10_000)] * 50_000, now_ms=START_MS)
+        opened = process_time()
+        run(machine, *[TouchSession(number) for number in range(1, 50_001)], now_ms=START_MS + 5000)
+        used = process_time()
+        run(machine, Tick(), now_ms=START_MS + 10_016)
+        shares.append((process_time() - used) / (opened - begun))
+        assert due_ms(machine) == START_MS + 15_016 // 16 * 16
+    assert min(shares) < 0.35
 
 
 def test_close_releases_many_jobs_in_several_entries(machine: Machine) -> None:

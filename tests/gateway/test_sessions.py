@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -150,6 +151,20 @@ def test_a_reader_that_is_too_slow_gets_the_rest_of_its_jobs_when_it_comes_back(
         assert [b"200 OK q %d " % number in received for number in range(1, 31)] == [True] * 30
         assert len(gateway.cluster.machine.running()) == 30
     with_gateway(test, Limits(data_bytes_max=100_000, output_bytes_max=MIB), automatic=False)
+
+
+def test_a_large_answer_that_is_asked_for_many_times_is_not_made_as_often_at_once() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        await gateway.talk(b"PUT q 0 %d\r\n" % MIB + bytes(MIB))
+        client = await attached(gateway)
+        client.transport.stuck = True
+        tracemalloc.start()
+        client.send(b"REQ 1 GET q\r\n" * 100)
+        await gateway.settle()
+        assert tracemalloc.get_traced_memory()[1] < 16 * MIB
+        assert client.transport.aborted
+        tracemalloc.stop()
+    with_gateway(test, Limits(data_bytes_max=MIB, output_bytes_max=4 * MIB))
 
 
 def test_answers_behind_an_unknown_outcome_are_had_again() -> None:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from cluster.errors import FailStop
-from core import Reply
+from core import Handed, Operation, Reply, Request
 
 if TYPE_CHECKING:
     from cluster.quorum import Quorum
@@ -28,6 +29,19 @@ CHECKPOINTS_KEPT = 64           # nodes that are further apart compare later
 DIGEST_BYTES = 16
 
 _encode = msgspec.msgpack.Encoder().encode
+
+
+def compared(operations: Sequence[Operation], replies: list[Reply]) -> list[Reply | int]:
+    """What the chain has of the replies to an entry's operations: of a job handed out to a request the id only.
+
+    A request may be repeated thousands of times in one entry, and each time the reply has the same data, of megabytes.
+    """
+    if Request not in map(type, operations):
+        return list(replies)
+    return [
+        reply.id if type(reply) is Handed and type(operation) is Request else reply
+        for operation, reply in zip(operations, replies, strict=True)
+    ]
 
 
 class Diverged(FailStop):
@@ -47,8 +61,8 @@ class Chain:
         self.index, self.value = index, value
         self._checkpoints.clear()
 
-    def extend(self, index: int, entry: bytes, replies: list[Reply]) -> None:
-        """The entry was applied and these are its replies."""
+    def extend(self, index: int, entry: bytes, replies: list[Reply | int]) -> None:
+        """The entry was applied and these are its replies, as `compared` gives them."""
         digest = blake2b(self.value, digest_size=DIGEST_BYTES)
         digest.update(entry)
         digest.update(_encode(replies))

@@ -17,7 +17,7 @@ import msgspec
 from cluster.api import Listener
 from cluster.clock import Clock
 from cluster.context import Network
-from cluster.divergence import Comparison
+from cluster.divergence import Comparison, compared
 from cluster.errors import ApplyFailed, EntryTooNew, FailStop
 from cluster.guard import Guard
 from cluster.journal import Journal
@@ -201,7 +201,7 @@ class Driver:
         except Exception as error:
             log.critical("entry %d cannot be applied: %r; its first bytes: %s", index, error, data[:64].hex())
             raise ApplyFailed(f"entry {index} cannot be applied") from error
-        self.chain.extend(index, data, applied.replies)
+        self.chain.extend(index, data, compared(entry.operations, applied.replies))
         return applied
 
     def _effects(self, effects: Effects) -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from cluster import divergence
 from cluster.context import Context
-from cluster.divergence import CHECKPOINT_ENTRIES, Chain, Comparison, Diverged
+from cluster.divergence import CHECKPOINT_ENTRIES, Chain, Comparison, Diverged, compared
 from cluster.quorum import Quorum
-from core import Stored
+from core import Done, Get, Handed, Request, Stored
 from tests.cluster.small_cluster import SmallCluster
 
 
@@ -37,6 +37,14 @@ def test_equal_logs_give_equal_chains_and_any_difference_stays_visible() -> None
     for index in range(1, 1001):
         replies.extend(index, b"entry", [Stored("i1" if index == 7 else None)])
     assert replies.value != chain_of(1000).value
+
+
+def test_a_hand_out_that_is_repeated_in_one_entry_is_compared_by_its_id() -> None:
+    get = Get(("q",))
+    again = Request(1, 1, bytes(16), 0, False, get)
+    handed = [Handed(number, "q", 0, bytes(1 << 20)) for number in (7, 8)]
+    assert compared([again, get, Done(1), again], [*handed, Stored(), handed[0]]) == [7, handed[1], Stored(), 7]
+    assert compared([get, get], [*handed]) == handed
 
 
 def test_a_chain_goes_on_from_a_snapshot() -> None:

@@ -6,11 +6,12 @@ DIR    ?=
 SEEDS  ?= 1000
 FIRST  ?= 0
 JOBS   ?= 1
+MINUTES ?= 60
 TOOLS  := .tools
 TOXIPROXY         := github.com/Shopify/toxiproxy/v2/cmd/server
 TOXIPROXY_VERSION := v2.12.0
 
-.PHONY: install dev check test toxiproxy sim demo clean
+.PHONY: install dev check test toxiproxy sim chaos-long demo clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd and pqctl, nothing for developers
 dev: $(VENV)/.installed-dev          ## the same with the test tools
@@ -48,6 +49,9 @@ $(TOOLS)/.toxiproxy-$(TOXIPROXY_VERSION):
 
 sim: dev                             ## whole clusters, simulated: SEEDS=1000 runs from FIRST=0 on, by JOBS=1 processes
 	$(BIN)/python -m tests.sim --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS)
+
+chaos-long: dev toxiproxy            ## real processes with faults, rotating: MINUTES=60; goes on after a failure
+	$(BIN)/python -m tests.chaos --minutes $(MINUTES)
 
 demo: install                        ## three nodes, real work, a killed leader; DIR=folder to hash
 	$(BIN)/python -m bench.demo $(if $(DIR),"$(DIR)")

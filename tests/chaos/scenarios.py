@@ -11,6 +11,7 @@ from tests.chaos.link_faults import (
     HalfOpen,
     LinkFault,
     Storm,
+    What,
     all_clients,
     all_peers,
     cut_before_answer,
@@ -56,8 +57,8 @@ def _one(make: Callable[[], Fault]) -> Callable[[int], list[Fault]]:
     return lambda seed: [make()]
 
 
-def _storm(*what: Callable[..., None], where: Callable[..., list[object]] = all_clients) -> Callable[[int], list[Fault]]:
-    return lambda seed: [Storm(where, what, seed=seed)]     # type: ignore[arg-type]
+def _storm(*what: What) -> Callable[[int], list[Fault]]:
+    return lambda seed: [Storm(all_clients, what, seed=seed)]
 
 
 SCENARIOS: tuple[Scenario, ...] = (
@@ -111,4 +112,13 @@ SCENARIOS: tuple[Scenario, ...] = (
              lease_slack_ms=None),
     Scenario("follower's disk full", _one(lambda: FullDisk(a_follower)), disk_mb=96, same_term=True),
     Scenario("leader's disk full", _one(lambda: FullDisk(leader)), disk_mb=96),
+    # everything at once, in three ways
+    Scenario("slow and cut everywhere, leader killed", lambda seed: [
+        LinkFault(all_peers, delayed(20, 10)), Kill(leader),
+        Storm(all_clients, [cut_in_command, cut_before_answer, reset], seed=seed)], lasts_s=4.0),
+    Scenario("peers reset, clients cut, follower paused", lambda seed: [
+        Storm(all_peers, [reset], good_s=1.0, seed=seed), Storm(all_clients, [cut_in_answer, swallowed], seed=seed),
+        Pause(a_follower)], lasts_s=4.0),
+    Scenario("five: leader away, follower killed, peers sliced", lambda seed: [
+        LinkFault(all_peers, sliced(500, 300)), Partition(leader, lossy), Kill(a_follower)], nodes=5, lasts_s=4.0),
 )

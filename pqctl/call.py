@@ -85,8 +85,10 @@ class Call:
 
     def write(self, data: bytes) -> None:
         """Bytes to the standard output, as they are."""
+        rest = memoryview(data)
         with _output():
-            sys.stdout.buffer.write(data)
+            while rest:             # unbuffered (PYTHONUNBUFFERED) it may take a part of them, as a full disk does
+                rest = rest[sys.stdout.buffer.write(rest):]
             sys.stdout.buffer.flush()
 
     def fail(self, failure: Failure) -> int:

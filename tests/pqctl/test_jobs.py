@@ -103,6 +103,21 @@ def test_a_job_that_cannot_be_printed_goes_back(servers: list[str], capsys: pyte
     assert (told["waiting"], told["running"]) == (1, 0)
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_job_of_which_only_a_part_can_be_printed_goes_back(
+    unbuffered: str, servers: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    execute(servers, "job", "put", "partly", data=bytes(1 << 20))
+    with subprocess.Popen([PROGRAM, "--servers", servers[0], "job", "get", "partly", "--expire", "0"],
+                          stdout=subprocess.PIPE, env={**os.environ, "PYTHONUNBUFFERED": unbuffered}) as getting:
+        assert getting.stdout
+        assert getting.stdout.read(1) == b"\0"      # more than a pipe holds is still to come
+        getting.stdout.close()
+    assert getting.returncode == 141
+    _, told = ask(capsys, servers, "queue", "stat", "partly")
+    assert (told["waiting"], told["running"]) == (1, 0)
+
+
 def test_the_lease_is_a_minute_unless_it_is_said_otherwise(
     nodes: LocalCluster, servers: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -179,6 +179,7 @@ def test_without_a_yes_nothing_is_restored(keys: str, code: int, cluster: FakeCl
     terminal = Terminal(cluster.addresses, "snapshot", "restore", str(file))
     terminal.wait_for("[y/N]")
     if keys == "\x03":
+        time.sleep(0.3)             # between the question and reading the answer a signal is kept for the next key
         terminal.signal(2)          # what the terminal makes of the key for its foreground process
     else:
         terminal.type(keys)

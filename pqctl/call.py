@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
-import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import click
 
 from pqctl import exits
+from pqctl.exits import Failure
 from pqctl.settings import find_servers
+from pqctl.streams import output, say
 from pqctl.text import one_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-    from pqctl.failures import Failure
 
 P = ParamSpec("P")
 
@@ -67,11 +65,11 @@ class Call:
         if self.as_json:
             self.answer(sentence, told)
         else:
-            print(sentence, file=sys.stderr)
+            say(sentence)
 
     def print(self, text: str) -> None:
         """One text to the standard output."""
-        with _output():
+        with output():
             sys.stdout.write(f"{text}\n")
             sys.stdout.flush()
 
@@ -79,14 +77,14 @@ class Call:
         """A table, or what else rich makes."""
         from pqctl.table import console
 
-        with _output():
+        with output():
             console().print(picture)
             sys.stdout.flush()
 
     def write(self, data: bytes) -> None:
         """Bytes to the standard output, as they are."""
         rest = memoryview(data)
-        with _output():
+        with output():
             while rest:             # unbuffered (PYTHONUNBUFFERED) it may take a part of them, as a full disk does
                 rest = rest[sys.stdout.buffer.write(rest):]
             sys.stdout.buffer.flush()
@@ -97,8 +95,12 @@ class Call:
 
         message = one_line(str(failure))
         if self.as_json:
-            self.print(json.dumps({"error": KINDS[failure.code], "message": message}, indent=2))
-        print(message, file=sys.stderr)
+            try:
+                self.print(json.dumps({"error": KINDS[failure.code], "message": message}, indent=2))
+            except Failure as unwritten:
+                say(f"{message}; {unwritten}")
+                return unwritten.code
+        say(message)
         return failure.code
 
 
@@ -147,20 +149,6 @@ def _options(timeout: float) -> list[click.Parameter]:
         ),
         click.Option(["--servers"], metavar="HOST:PORT,...", help="As `pqctl --servers`."),
     ]
-
-
-@contextlib.contextmanager
-def _output() -> Iterator[None]:
-    """What to do when the standard output takes no more: end without a word if its reader has gone, else complain."""
-    try:
-        yield
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())      # what is left is written at the end
-        if isinstance(error, BrokenPipeError):
-            sys.exit(exits.PIPE_CLOSED)
-        from pqctl.failures import Failure
-
-        raise Failure(exits.FILE_ERROR, f"cannot write the output: {error.strerror}") from error
 
 
 def group(name: str, **more: Any) -> Callable[[Callable[[], None]], click.Group]:

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from sockpq import BadArguments, NotExecuted, NotServing, OutcomeUnknown, Unavailable
 
-from pqctl.exits import FILE_ERROR, REFUSED, UNKNOWN, UNREACHED, USAGE_ERROR
+from pqctl.exits import FILE_ERROR, REFUSED, UNKNOWN, UNREACHED, USAGE_ERROR, Failure
 
 KINDS = {
     REFUSED: "refused", UNREACHED: "unreached", UNKNOWN: "unknown", USAGE_ERROR: "usage", FILE_ERROR: "file",
 }
-
-
-class Failure(Exception):       # noqa: N818 - as in sockpq: the name says what it is
-    """Ends a command with this exit code and this sentence."""
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 def as_failure(error: Exception) -> Failure | None:
@@ -34,4 +26,8 @@ def as_failure(error: Exception) -> Failure | None:
             return Failure(UNREACHED, f"the server does not serve: {error}")
         case NotExecuted():
             return Failure(REFUSED, f"refused: {error}")
+        case OSError():
+            return Failure(FILE_ERROR, str(error))
+        case MemoryError():
+            return Failure(FILE_ERROR, "it does not fit into the memory of this machine")
     return None

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import click
 
-from pqctl.exits import FILE_ERROR
-from pqctl.failures import Failure
+from pqctl.exits import FILE_ERROR, Failure
 
 CHUNK_BYTES = 1 << 20
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import signal
 import threading
 import time
 from array import array
@@ -120,7 +119,6 @@ def show(call: Call, seconds: float, connections: int, size: int) -> int:
     parts = [Part("put"), Part("get+done"), Part("put+get+done")]
     with cluster_of(call, serving=True, connections=connections) as (client, servers):
         servers.find(None)          # without a leader every call would wait for one
-        signal.signal(signal.SIGTERM, signal.default_int_handler)   # to be killed is no reason to leave jobs behind
         if not call.as_json:
             call.print(f"queue {queue}: {counted(connections, 'connection')}, bodies of {counted(size, 'byte')}")
         load = Load(client, queue, size, max(LEASE_S, 3 * call.timeout))

@@ -68,22 +68,24 @@ def fsync(data_dir: Path) -> Check:
 def _fsyncs(data_dir: Path) -> Iterator[float]:
     """Seconds of each write and fdatasync into a preallocated file, as the journal does it."""
     path = data_dir / f".pqctl-doctor-{secrets.token_hex(4)}"
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        os.posix_fallocate(file, 0, FSYNCS * WRITE_BYTES)
-        os.fsync(file)
-        block = secrets.token_bytes(WRITE_BYTES)
-        until = time.monotonic() + FSYNCS_S
-        for number in range(FSYNCS):
-            begun = time.perf_counter()
-            os.pwrite(file, block, number * WRITE_BYTES)
-            os.fdatasync(file)
-            yield time.perf_counter() - begun
-            if time.monotonic() > until:
-                return
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(file, 0, FSYNCS * WRITE_BYTES)
+            os.fsync(file)
+            block = secrets.token_bytes(WRITE_BYTES)
+            until = time.monotonic() + FSYNCS_S
+            for number in range(FSYNCS):
+                begun = time.perf_counter()
+                os.pwrite(file, block, number * WRITE_BYTES)
+                os.fdatasync(file)
+                yield time.perf_counter() - begun
+                if time.monotonic() > until:
+                    return
+        finally:
+            os.close(file)
     finally:
-        os.close(file)
-        path.unlink()
+        path.unlink(missing_ok=True)
 
 
 def free_space(data_dir: Path) -> Check:

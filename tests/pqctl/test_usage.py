@@ -12,7 +12,7 @@ import click
 import pytest
 
 from pqctl import settings
-from pqctl.main import pqctl
+from pqctl.program import pqctl
 from tests.client.fake_server import FakeCluster
 from tests.pqctl.running import PROGRAM, run
 

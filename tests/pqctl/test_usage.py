@@ -124,7 +124,7 @@ BAD = [
     ("bench", "x"), ("bench", "--seconds", "0"), ("bench", "--seconds", "nan"), ("bench", "--connections", "0"),
     ("bench", "--size", "-1"), ("bench", "--size", str(2**40)),
     ("doctor", "x"), ("doctor", "--data-dir", "/nonexistent"), ("doctor", "--data-dir", __file__),
-    ("doctor", "--data-dir", "a\0b"),
+    ("doctor", "--data-dir", "a\0b"), ("doctor", "--data-dir", ""),
 ]
 
 

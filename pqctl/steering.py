@@ -10,7 +10,7 @@ from sockpq import Client, NodeStatus, ServerView, Unavailable
 
 from pqctl.call import Call
 from pqctl.exits import DONE, REFUSED, UNREACHED, Failure
-from pqctl.health import ask, assess, of_one_cluster, own_line, serves
+from pqctl.health import ask, assess, complaint, of_one_cluster, own_line, serves
 from pqctl.streams import say
 
 PAUSE_S = 0.05      # between two looks for a leader
@@ -87,7 +87,7 @@ def find(given: Sequence[str], timeout: float) -> Servers:
     views, count = ask(given, min(ASK_S, timeout))
     servers = Servers(of_one_cluster(views, count))
     if not servers.views:
-        raise Unavailable("; ".join(str(view.error) for view in views))
+        raise Unavailable("; ".join(map(complaint, views)))
     return servers
 
 

@@ -72,6 +72,21 @@ def test_nobody_answers(arguments: tuple[str, ...], capsys: pytest.CaptureFixtur
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize(("lines", "reason"), [
+    ([], "tells of no nodes"), (["1 n1 127.0.0.1 1 OBSERVER ONLINE 1 1 0 0.1.0"], ""),
+])
+def test_a_server_that_is_of_no_use_is_named(
+    lines: list[str], reason: str, cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for server in cluster.servers[:2]:
+        server.status_lines = lines
+    servers = cluster.addresses[:2]
+    for command in (("queue", "stat"), ("cluster", "status"), ("doctor",)):
+        _, out, err = run(capsys, "--servers", ",".join(servers), *command, "--timeout", "0.5")
+        for server in servers:
+            assert f"{server}: {reason}" in " ".join((out + err).split())
+
+
 @pytest.mark.parametrize("arguments", COMMANDS)
 def test_nobody_leads(
     arguments: tuple[str, ...], cluster: FakeCluster, capsys: pytest.CaptureFixture[str]

@@ -7,7 +7,7 @@ from sockpq import BadArguments, NotExecuted, NotServing, OutcomeUnknown, Unavai
 from pqctl.exits import FILE_ERROR, REFUSED, UNKNOWN, UNREACHED, USAGE_ERROR, Failure
 
 KINDS = {
-    REFUSED: "refused", UNREACHED: "unreached", UNKNOWN: "unknown", USAGE_ERROR: "usage", FILE_ERROR: "file",
+    REFUSED: "refused", UNREACHED: "unreached", UNKNOWN: "unknown", FILE_ERROR: "file",
 }
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import itertools
+import json
 import sys
 from collections.abc import Sequence
 
@@ -15,6 +17,8 @@ from pqctl.streams import output, prepare, say
 from pqctl.text import one_line
 
 COMMANDS = ("cluster", "node", "queue", "job", "snapshot", "bench", "doctor")
+
+OF_COMMANDS = ("--json", "--timeout")       # options each command has and the program has not
 
 
 class Commands(click.Group):
@@ -60,10 +64,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         with output():              # what is printed outside of a command: help, version, completion
             return pqctl.main(args=arguments, prog_name="pqctl", standalone_mode=False) or DONE
     except click.ClickException as error:
-        context = error.ctx if isinstance(error, click.UsageError) else None
-        path = context.command_path if context else "pqctl"
-        say(f"Error: {one_line(error.format_message())} (see `{path} --help`)")
-        return USAGE_ERROR
+        return _misused(error, sys.argv[1:] if arguments is None else arguments)
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except Ended as end:
@@ -80,3 +81,21 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
         say(traceback.format_exc().rstrip())
         return BUG
+
+
+def _misused(error: click.ClickException, arguments: Sequence[str]) -> int:
+    """Say what is wrong and where to read how it is right; to programs as well, if they asked for that somewhere."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    path = context.command_path if context else "pqctl"
+    message = one_line(error.format_message())
+    if isinstance(error, click.NoSuchOption) and error.option_name in OF_COMMANDS:
+        message = f"{error.option_name} goes behind the command"
+    say(f"Error: {message} (see `{path} --help`)")
+    if "--json" in itertools.takewhile(lambda argument: argument != "--", arguments):
+        try:
+            with output():
+                print(json.dumps({"error": "usage", "message": message}, indent=2), flush=True)
+        except Failure as failure:
+            say(str(failure))
+            return failure.code
+    return USAGE_ERROR

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -140,6 +141,31 @@ def test_bad_input_is_one_line_and_exit_code_64(
     assert err.endswith(" --help`)\n")
     assert err[:-1].isprintable()
     assert cluster.executed == []
+
+
+@pytest.mark.parametrize("arguments", [
+    ("cluster", "status", "--json", "--nonsense"), ("job", "done", "x", "--json"), ("cluster", "leader", "--json"),
+    ("snapshot", "save", "/", "--json"), ("job", "put", "q", "a", "--file", "b", "--json"),
+], ids=" ".join)
+def test_programs_are_told_what_is_wrong_as_well(
+    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(capsys, *arguments)
+    told = json.loads(out)
+    assert (code, list(told), told["error"]) == (64, ["error", "message"], "usage")
+    assert err.startswith(f"Error: {told['message']} (see `pqctl ")
+
+
+def test_what_begins_with_dashes_behind_two_of_them_is_no_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "job", "put", "q", "--", "x", "--json")[:2] == (64, "")
+
+
+@pytest.mark.parametrize("option", [("--json",), ("--timeout", "3")])
+def test_an_option_of_the_commands_is_shown_its_place(
+    option: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, _, err = run(capsys, *option, "cluster", "status")
+    assert err == f"Error: {option[0]} goes behind the command (see `pqctl --help`)\n"
 
 
 @pytest.mark.parametrize("servers", ["a:b", "a:0", "a:70000", "[::1", "a b:1", "::1:1", ":1"])

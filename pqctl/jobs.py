@@ -13,7 +13,7 @@ import click
 from sockpq import Job, JobNotFound, RunningJob, SockpqError
 
 from pqctl.call import Call
-from pqctl.exits import DONE, REFUSED, Failure
+from pqctl.exits import DONE, REFUSED, UNKNOWN, Failure
 from pqctl.files import read_stream
 from pqctl.signals import INTERRUPTIONS
 from pqctl.steering import cluster_of, reading
@@ -114,6 +114,12 @@ def later(call: Call, ids: Sequence[int]) -> int:
                 found.append(True)
             except JobNotFound:
                 found.append(False)
+            except SockpqError as error:
+                if not any(found):
+                    raise
+                back = ", ".join(str(number) for number, ok in zip(ids, found, strict=False) if ok)
+                message = f"only these are back in their queues for sure: {back}; then: {error}"
+                raise Failure(UNKNOWN, message) from error
     each = list(zip(ids, found, strict=True))
     lines = [f"{number} is back in its queue" if ok else f"{number} is not running" for number, ok in each]
     call.answer("\n".join(lines), {"jobs": [{"id": number, "later": ok} for number, ok in each]})

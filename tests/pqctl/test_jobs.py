@@ -13,7 +13,8 @@ import pytest
 from sockpq import Client
 
 from bench.cluster import LocalCluster
-from pqctl.exits import DONE, REFUSED, UNREACHED
+from pqctl.exits import DONE, REFUSED, UNKNOWN, UNREACHED
+from tests.client.fake_server import FakeCluster, Fault
 from tests.pqctl.running import PROGRAM, ask, execute, run
 
 EVERY_BYTE = bytes(range(256)) + b"\r\n\0"
@@ -83,6 +84,16 @@ def test_done_and_later_tell_of_each_id(servers: list[str], capsys: pytest.Captu
     assert out == f"{last} is done, the last one of its queue\n"
     assert ask(capsys, servers, "job", "later", last) == (
         REFUSED, {"jobs": [{"id": int(last), "later": False}]})
+
+
+def test_jobs_of_which_some_went_back_are_not_called_untouched(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.running[1] = cluster.running[2] = ("mail", 0, b"x", None)
+    cluster.servers[0].fail("LATER", None, *[Fault.BUSY] * 100)
+    code, told = ask(capsys, cluster.addresses, "job", "later", "1", "2", "--timeout", "0.3")
+    assert (code, told["error"], list(cluster.running)) == (UNKNOWN, "unknown", [2])
+    assert told["message"].startswith("only these are back in their queues for sure: 1; then: 503 Busy")
 
 
 def test_no_job_is_told_on_the_standard_error_and_by_the_exit_code(

@@ -17,6 +17,7 @@ from pqctl.streams import output, say
 from pqctl.text import one_line
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
     from rich.console import RenderableType
 
 P = ParamSpec("P")
@@ -154,3 +155,20 @@ def _options(timeout: float) -> list[click.Parameter]:
 def group(name: str, **more: Any) -> Callable[[Callable[[], None]], click.Group]:
     """A group of commands; without one of them it is wrong usage, not a request for help."""
     return click.group(name, no_args_is_help=False, **more)
+
+
+def files(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """For `shell_complete`: the shell is to offer its files."""
+    return [completion("file", incomplete)]
+
+
+def directories(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """For `shell_complete`: the shell is to offer its directories."""
+    return [completion("dir", incomplete)]
+
+
+def completion(kind: str, incomplete: str) -> CompletionItem:
+    """What stands for names of this kind."""
+    from click.shell_completion import CompletionItem
+
+    return CompletionItem(incomplete, type=kind)

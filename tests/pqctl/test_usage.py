@@ -219,12 +219,14 @@ def test_output_that_cannot_be_written_is_told(cluster: FakeCluster) -> None:
     ("pqctl cluster ", set(NAMES["cluster"] or [])),
     ("pqctl job get --th", {"--then"}),
     ("pqctl job get --then ", {"later", "done"}),
+    ("pqctl snapshot restore x", {"file,x"}), ("pqctl snapshot save x", {"file,x"}),
+    ("pqctl job put q --file x", {"file,x"}), ("pqctl doctor --data-dir x", {"dir,x"}),
 ])
 def test_shell_completion(words: str, expected: set[str]) -> None:
     environment = {**os.environ, "_PQCTL_COMPLETE": "bash_complete", "COMP_WORDS": words,
                    "COMP_CWORD": str(len(words.split(" ")) - 1)}
     told = subprocess.run([PROGRAM], env=environment, capture_output=True, text=True, check=True).stdout
-    assert {line.partition(",")[2] for line in told.split()} == expected
+    assert {line.removeprefix("plain,") for line in told.split()} == expected
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

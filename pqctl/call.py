@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
-import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import click
 
 from pqctl import exits
+from pqctl.exits import Failure
 from pqctl.settings import find_servers
+from pqctl.streams import output, say
 from pqctl.text import one_line
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
     from rich.console import RenderableType
-
-    from pqctl.failures import Failure
 
 P = ParamSpec("P")
 
@@ -67,11 +66,11 @@ class Call:
         if self.as_json:
             self.answer(sentence, told)
         else:
-            print(sentence, file=sys.stderr)
+            say(sentence)
 
     def print(self, text: str) -> None:
         """One text to the standard output."""
-        with _output():
+        with output():
             sys.stdout.write(f"{text}\n")
             sys.stdout.flush()
 
@@ -79,14 +78,16 @@ class Call:
         """A table, or what else rich makes."""
         from pqctl.table import console
 
-        with _output():
+        with output():
             console().print(picture)
             sys.stdout.flush()
 
     def write(self, data: bytes) -> None:
         """Bytes to the standard output, as they are."""
-        with _output():
-            sys.stdout.buffer.write(data)
+        rest = memoryview(data)
+        with output():
+            while rest:             # unbuffered (PYTHONUNBUFFERED) it may take a part of them, as a full disk does
+                rest = rest[sys.stdout.buffer.write(rest):]
             sys.stdout.buffer.flush()
 
     def fail(self, failure: Failure) -> int:
@@ -95,8 +96,12 @@ class Call:
 
         message = one_line(str(failure))
         if self.as_json:
-            self.print(json.dumps({"error": KINDS[failure.code], "message": message}, indent=2))
-        print(message, file=sys.stderr)
+            try:
+                self.print(json.dumps({"error": KINDS[failure.code], "message": message}, indent=2))
+            except Failure as unwritten:
+                say(f"{message}; {unwritten}")
+                return unwritten.code
+        say(message)
         return failure.code
 
 
@@ -147,20 +152,23 @@ def _options(timeout: float) -> list[click.Parameter]:
     ]
 
 
-@contextlib.contextmanager
-def _output() -> Iterator[None]:
-    """What to do when the standard output takes no more: end without a word if its reader has gone, else complain."""
-    try:
-        yield
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())      # what is left is written at the end
-        if isinstance(error, BrokenPipeError):
-            sys.exit(exits.PIPE_CLOSED)
-        from pqctl.failures import Failure
-
-        raise Failure(exits.FILE_ERROR, f"cannot write the output: {error.strerror}") from error
-
-
 def group(name: str, **more: Any) -> Callable[[Callable[[], None]], click.Group]:
     """A group of commands; without one of them it is wrong usage, not a request for help."""
     return click.group(name, no_args_is_help=False, **more)
+
+
+def files(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """For `shell_complete`: the shell is to offer its files."""
+    return [completion("file", incomplete)]
+
+
+def directories(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """For `shell_complete`: the shell is to offer its directories."""
+    return [completion("dir", incomplete)]
+
+
+def completion(kind: str, incomplete: str) -> CompletionItem:
+    """What stands for names of this kind."""
+    from click.shell_completion import CompletionItem
+
+    return CompletionItem(incomplete, type=kind)

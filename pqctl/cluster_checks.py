@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sockpq import ServerView
 
 from pqctl.checks import FAIL, OK, SKIP, WARN, Check
-from pqctl.health import Health, ask, assess, in_contact, of_one_cluster, own_line
+from pqctl.health import Health, ask, assess, complaint, in_contact, of_one_cluster, own_line
 from pqctl.text import counted
 
 CLOCKS_APART_MS = 1000      # the smallest lease is about that long
@@ -27,7 +27,7 @@ def look(servers: Sequence[str], timeout: float) -> list[Check]:
 
 def servers_answer(views: Sequence[ServerView], own: Sequence[ServerView]) -> Check:
     """Does every server that was given answer, and for the same cluster?"""
-    silent = [str(view.error) for view in views if view.error is not None]
+    silent = [complaint(view) for view in views if view.error is not None or not view.nodes]
     if silent:
         state = FAIL if len(silent) == len(views) else WARN
         return Check(state, "servers", "; ".join(silent), "start them, or correct the list of servers")

@@ -6,15 +6,14 @@ import sys
 
 import click
 
-from pqctl.exits import REFUSED
-from pqctl.failures import Failure
+from pqctl.exits import REFUSED, Failure
 
 
 def confirm(question: str, yes: bool) -> None:
     """Go on only if `yes` was said already, or is said now at the terminal; raises Failure and click.UsageError."""
     if yes:
         return
-    if not sys.stdin.isatty():
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise click.UsageError("there is no terminal to ask at: say --yes if it is meant")
     if not click.confirm(question, err=True):
         raise Failure(REFUSED, "not confirmed: nothing was done")

@@ -35,6 +35,6 @@ def _lines(check: Check, width: int) -> str:
     """One line; on a narrow terminal its rest is indented."""
     head = f"{check.state:<4}  {check.name:<12}  "
     text = check.found + (f": {check.advice}" if check.advice else "")
-    body = textwrap.fill(text, max(width - len(head), 20), subsequent_indent=" " * len(head))
+    body = f"\n{' ' * len(head)}".join(textwrap.wrap(text, max(width - len(head), 20)))
     coloured = click.style(head, fg=COLOURS[check.state]) if sys.stdout.isatty() else head
     return coloured + body

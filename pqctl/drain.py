@@ -12,12 +12,12 @@ BATCH = 1000
 LEASE_S = 30
 
 
-def drain(client: Client, queue: str) -> int:
+def drain(client: Client, queue: str) -> int | None:
     """Finish all jobs of `queue`, the running ones included; returns how many are left, after some attempts.
 
-    What cannot be counted any more counts as one.
+    None when they cannot be counted any more.
     """
-    left = 1
+    left: int | None = None
     for attempt in range(ATTEMPTS):
         if attempt:
             time.sleep(PAUSE_S)
@@ -29,6 +29,7 @@ def drain(client: Client, queue: str) -> int:
                 client.done_many([job.id for job in client.running() if job.queue == queue])
                 totals = client.total(queue)
         except SockpqError:
+            left = None
             continue
         left = totals.jobs + totals.running
         if not left:

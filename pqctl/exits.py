@@ -9,8 +9,17 @@ UNKNOWN = 3             # sent, and the answer was lost
 USAGE_ERROR = 64        # sysexits.h EX_USAGE; click's own 2 has another meaning here
 BUG = 70                # EX_SOFTWARE
 FILE_ERROR = 74         # EX_IOERR
-INTERRUPTED = 130       # as a shell tells it of SIGINT
+INTERRUPTED = 130       # as a shell tells it of SIGINT; of other signals likewise, 128 + its number
 PIPE_CLOSED = 141       # and of SIGPIPE
+
+
+class Failure(Exception):       # noqa: N818 - as in sockpq: the name says what it is
+    """Ends a command with this exit code and this sentence."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
 
 _COMMON = {
     UNREACHED: "no server serves, or none answers: surely not done",

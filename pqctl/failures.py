@@ -4,19 +4,34 @@ from __future__ import annotations
 
 from sockpq import BadArguments, NotExecuted, NotServing, OutcomeUnknown, Unavailable
 
-from pqctl.exits import FILE_ERROR, REFUSED, UNKNOWN, UNREACHED, USAGE_ERROR
+from pqctl.exits import FILE_ERROR, REFUSED, UNKNOWN, UNREACHED, USAGE_ERROR, Failure
 
 KINDS = {
-    REFUSED: "refused", UNREACHED: "unreached", UNKNOWN: "unknown", USAGE_ERROR: "usage", FILE_ERROR: "file",
+    REFUSED: "refused", UNREACHED: "unreached", UNKNOWN: "unknown", FILE_ERROR: "file",
 }
 
 
-class Failure(Exception):       # noqa: N818 - as in sockpq: the name says what it is
-    """Ends a command with this exit code and this sentence."""
+EXPLAINED = {                   # the servers' words, in docs/PROTOCOL.md
+    "409 Change In Progress": "another change is not over: look for a LEARNER in `pqctl cluster status`",
+    "409 Last Node": "there is no other",
+    "409 Not Possible alone": "no other node can lead now",
+    "409 Not Possible behind": "it has not caught up",
+    "409 Not Possible busy": "another transfer is under way",
+    "409 Not Possible clock": "its clock is far ahead",
+    "409 Not Possible down": "the leader has no connection to it",
+    "409 Not Possible learner": "it does not count yet",
+    "409 Not Possible offline": "it was switched offline: `pqctl node online`",
+    "409 Not Possible quorum": "too few of the other nodes run, the cluster would stand still",
+    "409 Not Possible timeout": "nobody took over in time, the same node leads",
+    "409 Not Possible unknown": "there is no such node: `pqctl cluster status` shows them",
+    "413 Data Too Large": "a job's data may have 8 MiB, or what limits.data_bytes_max says",
+    "500 Invalid Snapshot": "the file is damaged, or was not made by `pqctl snapshot save`; nothing was changed",
+    "503 Busy": "too many connections, or no room on the disks: `pqctl doctor --data-dir` on each node",
+}
 
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
+
+def _explained(words: str) -> str:
+    return f" ({EXPLAINED[words]})" if words in EXPLAINED else ""
 
 
 def as_failure(error: Exception) -> Failure | None:
@@ -33,5 +48,9 @@ def as_failure(error: Exception) -> Failure | None:
         case NotServing():
             return Failure(UNREACHED, f"the server does not serve: {error}")
         case NotExecuted():
-            return Failure(REFUSED, f"refused: {error}")
+            return Failure(REFUSED, f"refused: {error}{_explained(str(error))}")
+        case OSError():
+            return Failure(FILE_ERROR, str(error))
+        case MemoryError():
+            return Failure(FILE_ERROR, "it does not fit into the memory of this machine")
     return None

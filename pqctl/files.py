@@ -11,8 +11,7 @@ from pathlib import Path
 
 import click
 
-from pqctl.exits import FILE_ERROR
-from pqctl.failures import Failure
+from pqctl.exits import FILE_ERROR, Failure
 
 CHUNK_BYTES = 1 << 20
 
@@ -48,15 +47,13 @@ class NewFile:
 
     def __init__(self, name: str, force: bool) -> None:
         """Looks whether it may be written, before anybody works for it; raises click.UsageError."""
-        self.path = Path(name)
         self._force = force
         if "\0" in name:
             raise click.UsageError("there is a zero byte in the name of the file")
+        self.path = Path(os.path.realpath(name) if os.path.islink(name) else name)      # a link stays one
         try:
             if not self.path.parent.is_dir():
                 raise click.UsageError(f"there is no directory {self.path.parent}")
-            if self.path.is_dir():
-                raise click.UsageError(f"{self.path} is a directory")
             self._check()
         except OSError as error:
             raise click.UsageError(f"cannot write {name}: {_reason(error)}") from error
@@ -86,7 +83,14 @@ class NewFile:
             raise Failure(FILE_ERROR, f"cannot write {self.path}: {_reason(error)}") from error
 
     def _check(self) -> None:
-        if not self._force and os.path.lexists(self.path):
+        """May this name be taken? A device, a pipe or a socket would be replaced by the file: never."""
+        if not os.path.lexists(self.path):
+            return
+        if self.path.is_dir():
+            raise click.UsageError(f"{self.path} is a directory")
+        if self.path.exists() and not self.path.is_file():
+            raise click.UsageError(f"{self.path} is not a regular file")
+        if not self._force:
             raise click.UsageError(f"{self.path} exists; --force overwrites it")
 
 

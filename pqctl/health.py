@@ -87,6 +87,12 @@ def ask(servers: Iterable[str], timeout: float) -> tuple[list[ServerView], int]:
     return views, given
 
 
+def complaint(view: ServerView) -> str:
+    """Why this server is of no use, with its name: of several one must be able to tell which."""
+    reason = "tells of no nodes" if view.error is None else str(view.error)
+    return reason if reason.startswith(view.server) else f"{view.server}: {reason}"
+
+
 def of_one_cluster(views: list[ServerView], given: int) -> list[ServerView]:
     """The views of the cluster most of the first `given` servers belong to, in doubt the first one's.
 
@@ -103,7 +109,7 @@ def assess(views: list[ServerView], given: int) -> Health:
     if not own:
         nodes = [_down(None, view.server, view.server) for view in views]
         missing = frozenset(node.name for node in nodes)
-        return Health(None, nodes, frozenset(), missing, [str(view.error) for view in views if view.error])
+        return Health(None, nodes, frozenset(), missing, [complaint(view) for view in views])
     leaders = [view for view in own if serves(view)]
     main = max(leaders or own, key=_news)
     told = {line.name: view for view in own if (line := own_line(view))}

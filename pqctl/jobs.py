@@ -13,10 +13,11 @@ import click
 from sockpq import Job, JobNotFound, RunningJob, SockpqError
 
 from pqctl.call import Call
-from pqctl.exits import DONE, REFUSED
-from pqctl.failures import Failure
+from pqctl.exits import DONE, REFUSED, UNKNOWN, Failure
 from pqctl.files import read_stream
+from pqctl.signals import INTERRUPTIONS
 from pqctl.steering import cluster_of, reading
+from pqctl.streams import say
 from pqctl.text import counted
 
 BODY_BYTES_MAX = 256 * 1024 * 1024      # above it a server closes the connection instead of answering
@@ -44,23 +45,33 @@ def put(call: Call, queue: str, body: bytes, priority: int, item: str | None, ne
 
 def get(call: Call, queues: Sequence[str], expire: float, then: str | None, wait: float | None) -> int:
     """GET, or GETB for a while; what cannot be printed is put back."""
+    job = None
     with cluster_of(call, serving=True) as (client, _):
-        job = client.get(
-            queues or None, expire=expire, then=cast(Literal["later", "done"] | None, then),
-            block=wait is not None, wait=wait,
-        )
-        if job is None:
-            call.answer_nothing("there is no job", {"job": None})
-            return REFUSED
         try:
-            _print(call, job)
+            job = client.get(
+                queues or None, expire=expire, then=cast(Literal["later", "done"] | None, then),
+                block=wait is not None, wait=wait,
+            )
+            if job is not None:
+                _print(call, job)
         except BaseException as error:
-            try:
-                job.later()
-            except SockpqError as failure:
-                raise Failure(REFUSED, f"job {job.id} was not printed and is still running: {failure}") from error
+            if job is not None:
+                _put_back(job, error)
+            elif isinstance(error, INTERRUPTIONS):
+                until = f"until its lease of {expire:g} s ends" if expire else "for ever: look at `pqctl job running`"
+                say(f"interrupted; if a job was on its way it is running {until}")
             raise
+    if job is None:
+        call.answer_nothing("there is no job", {"job": None})
+        return REFUSED
     return DONE
+
+
+def _put_back(job: Job, error: BaseException) -> None:
+    try:
+        job.later()
+    except SockpqError as failure:
+        raise Failure(REFUSED, f"job {job.id} was not printed and is still running: {failure}") from error
 
 
 def _print(call: Call, job: Job) -> None:
@@ -71,8 +82,7 @@ def _print(call: Call, job: Job) -> None:
         }})
         return
     item = f", item {job.item}" if job.item else ""
-    print(f"job {job.id} of {job.queue}, priority {job.priority}{item}: {counted(len(job.data), 'byte')}",
-          file=sys.stderr, flush=True)
+    say(f"job {job.id} of {job.queue}, priority {job.priority}{item}: {counted(len(job.data), 'byte')}")
     call.write(job.data)
 
 
@@ -104,6 +114,12 @@ def later(call: Call, ids: Sequence[int]) -> int:
                 found.append(True)
             except JobNotFound:
                 found.append(False)
+            except SockpqError as error:
+                if not any(found):
+                    raise
+                back = ", ".join(str(number) for number, ok in zip(ids, found, strict=False) if ok)
+                message = f"only these are back in their queues for sure: {back}; then: {error}"
+                raise Failure(UNKNOWN, message) from error
     each = list(zip(ids, found, strict=True))
     lines = [f"{number} is back in its queue" if ok else f"{number} is not running" for number, ok in each]
     call.answer("\n".join(lines), {"jobs": [{"id": number, "later": ok} for number, ok in each]})

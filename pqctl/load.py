@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import signal
 import threading
 import time
 from array import array
@@ -16,6 +15,7 @@ from pqctl.call import Call
 from pqctl.drain import drain
 from pqctl.exits import DONE, REFUSED
 from pqctl.steering import cluster_of
+from pqctl.streams import say
 from pqctl.text import counted, one_line
 
 LEASE_S = 60.0                  # of each job taken, at least; its DONE must not come too late
@@ -120,7 +120,6 @@ def show(call: Call, seconds: float, connections: int, size: int) -> int:
     parts = [Part("put"), Part("get+done"), Part("put+get+done")]
     with cluster_of(call, serving=True, connections=connections) as (client, servers):
         servers.find(None)          # without a leader every call would wait for one
-        signal.signal(signal.SIGTERM, signal.default_int_handler)   # to be killed is no reason to leave jobs behind
         if not call.as_json:
             call.print(f"queue {queue}: {counted(connections, 'connection')}, bodies of {counted(size, 'byte')}")
         load = Load(client, queue, size, max(LEASE_S, 3 * call.timeout))
@@ -129,13 +128,28 @@ def show(call: Call, seconds: float, connections: int, size: int) -> int:
             run(parts[0], load.put, seconds, connections, queued_max)
             run(parts[1], load.take, seconds, connections)
             run(parts[2], load.both, seconds, connections)
-        finally:
-            left = drain(client, queue)
+        except BaseException:       # an interruption, or no more threads: the jobs are there all the same
+            _leave(client, queue)
+            raise
+        left = _leave(client, queue)
     return _tell(call, parts, queue, left, connections, size)
 
 
-def _tell(call: Call, parts: list[Part], queue: str, left: int, connections: int, size: int) -> int:
-    failed = left or any(part.errors for part in parts)
+def _leave(client: Client, queue: str) -> int | None:
+    """Drain the queue; tells people what stays in it, also when they have no more patience."""
+    left: int | None = None
+    try:
+        left = drain(client, queue)
+        return left
+    finally:
+        if left is None:
+            say(f"nobody knows how many jobs are left in queue {queue}: `pqctl queue stat {queue}`")
+        elif left:
+            say(f"{counted(left, 'job')} left in queue {queue}")
+
+
+def _tell(call: Call, parts: list[Part], queue: str, left: int | None, connections: int, size: int) -> int:
+    failed = left != 0 or any(part.errors for part in parts)
     if call.as_json:
         call.answer("", {
             "queue": queue, "connections": connections, "size": size, "left": left,
@@ -155,8 +169,6 @@ def _tell(call: Call, parts: list[Part], queue: str, left: int, connections: int
     for part in parts:
         if part.error:
             call.print(f"{part.name}: {part.errors} failed, the first one: {part.error}")
-    if left:
-        call.print(f"{left:,} jobs are left in queue {queue}")
     return REFUSED if failed else DONE
 
 

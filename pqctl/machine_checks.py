@@ -22,11 +22,14 @@ FREE_BYTES_WARN, FREE_BYTES_FAIL = 2 << 30, 256 << 20
 FREE_SHARE_WARN = 0.1
 CONNECTIONS = 10_000            # limits.connections_max, if it is not configured otherwise
 OTHER_FILES = 200               # journal, snapshots, peers
+LOCK = "journal/lock"           # a node has it open
 IN_MEMORY = ("tmpfs", "ramfs")
 
 
 def data_directory(name: str) -> Path:
     """The directory; raises click.UsageError when there is none."""
+    if not name:
+        raise click.UsageError("--data-dir: the name is empty")
     try:
         path = Path(name).resolve(strict=True)
         if path.is_dir():
@@ -68,22 +71,24 @@ def fsync(data_dir: Path) -> Check:
 def _fsyncs(data_dir: Path) -> Iterator[float]:
     """Seconds of each write and fdatasync into a preallocated file, as the journal does it."""
     path = data_dir / f".pqctl-doctor-{secrets.token_hex(4)}"
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        os.posix_fallocate(file, 0, FSYNCS * WRITE_BYTES)
-        os.fsync(file)
-        block = secrets.token_bytes(WRITE_BYTES)
-        until = time.monotonic() + FSYNCS_S
-        for number in range(FSYNCS):
-            begun = time.perf_counter()
-            os.pwrite(file, block, number * WRITE_BYTES)
-            os.fdatasync(file)
-            yield time.perf_counter() - begun
-            if time.monotonic() > until:
-                return
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(file, 0, FSYNCS * WRITE_BYTES)
+            os.fsync(file)
+            block = secrets.token_bytes(WRITE_BYTES)
+            until = time.monotonic() + FSYNCS_S
+            for number in range(FSYNCS):
+                begun = time.perf_counter()
+                os.pwrite(file, block, number * WRITE_BYTES)
+                os.fdatasync(file)
+                yield time.perf_counter() - begun
+                if time.monotonic() > until:
+                    return
+        finally:
+            os.close(file)
     finally:
-        os.close(file)
-        path.unlink()
+        path.unlink(missing_ok=True)
 
 
 def free_space(data_dir: Path) -> Check:
@@ -103,7 +108,7 @@ def open_files(data_dir: Path) -> Check:
     """May the node open a file for each client?"""
     process = _process_of(data_dir)
     if process is None:
-        return Check(WARN, "open files", f"no process that uses {data_dir} was found",
+        return Check(WARN, "open files", f"no node that uses {data_dir} was found",
                      "start the node, and run this as its user or as root")
     limit = _open_files_max(process)
     if limit is None:
@@ -116,13 +121,13 @@ def open_files(data_dir: Path) -> Check:
 
 
 def _process_of(data_dir: Path) -> int | None:
-    """The process that has a file below this directory open."""
-    below = f"{data_dir}/"
+    """The node that has locked this directory. Whoever only reads there, or writes its log there, is none."""
+    lock = f"{data_dir}/{LOCK}"
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             for file in os.listdir(process / "fd"):
                 with suppress(OSError):
-                    if os.readlink(process / "fd" / file).startswith(below):
+                    if os.readlink(process / "fd" / file) == lock:
                         return int(process.name)
     return None
 

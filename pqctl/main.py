@@ -1,68 +1,17 @@
-"""The command `pqctl`: arguments in, exit code out."""
+"""The command `pqctl`. What it needs is loaded inside: Ctrl-C before has nothing to clean up, and nothing to say."""
 
 from __future__ import annotations
 
-import importlib
 import sys
-import traceback
 from collections.abc import Sequence
 
-import click
-
-from pqctl.call import SERVERS_HELP
-from pqctl.exits import BUG, INTERRUPTED, USAGE_ERROR
-from pqctl.text import one_line
-
-COMMANDS = ("cluster", "node", "queue", "job", "snapshot", "bench", "doctor")
-
-
-class Commands(click.Group):
-    """Loads a command's module when it is named: nobody waits for the others."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of the help page."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name, if there is one; it is called as its module."""
-        if cmd_name not in COMMANDS:
-            return None
-        command = getattr(importlib.import_module(f"pqctl.commands.{cmd_name}"), cmd_name)
-        assert isinstance(command, click.Command)
-        return command
-
-
-EPILOG = """\b
-The first of these that is there tells the servers:
-  --servers; SOCKPQ_SERVERS; ~/.config/sockpq/config.toml; /etc/sockpq.toml
-
-Every command has --json, and its exit codes at the end of its --help.
-"""
-
-
-@click.group(
-    cls=Commands, no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EPILOG
-)
-@click.option("--servers", metavar="HOST:PORT,...", help=SERVERS_HELP)
-@click.version_option(package_name="sockpqd", prog_name="pqctl")
-@click.pass_context
-def pqctl(context: click.Context, servers: str | None) -> None:
-    """Look at a sockpqd cluster and steer it."""
-    context.obj = servers
+from pqctl.signals import abrupt, orderly
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run and exit."""
-    try:
-        code = pqctl.main(args=arguments, prog_name="pqctl", standalone_mode=False)
-    except click.ClickException as error:
-        context = error.ctx if isinstance(error, click.UsageError) else None
-        path = context.command_path if context else "pqctl"
-        print(f"Error: {one_line(error.format_message())} (see `{path} --help`)", file=sys.stderr)
-        sys.exit(USAGE_ERROR)
-    except (click.Abort, KeyboardInterrupt):
-        sys.exit(INTERRUPTED)
-    except Exception:
-        traceback.print_exc()
-        sys.exit(BUG)
-    sys.exit(code or 0)
+    with abrupt():
+        from pqctl.program import run
+    with orderly():
+        code = run(arguments)
+    sys.exit(code)

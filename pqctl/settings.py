@@ -65,7 +65,7 @@ def _read(file: Path) -> Given | None:
 
     try:
         settings = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise click.UsageError(f"{file}: {error}") from error
     unknown = sorted(settings.keys() - KEYS)
     if unknown:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic, sleep
@@ -10,9 +9,9 @@ from time import monotonic, sleep
 from sockpq import Client, NodeStatus, ServerView, Unavailable
 
 from pqctl.call import Call
-from pqctl.exits import DONE, REFUSED, UNREACHED
-from pqctl.failures import Failure
-from pqctl.health import ask, assess, of_one_cluster, own_line, serves
+from pqctl.exits import DONE, REFUSED, UNREACHED, Failure
+from pqctl.health import ask, assess, complaint, of_one_cluster, own_line, serves
+from pqctl.streams import say
 
 PAUSE_S = 0.05      # between two looks for a leader
 ASK_S = 0.6         # what a server has for telling who leads; those that are slower are asked last
@@ -88,7 +87,7 @@ def find(given: Sequence[str], timeout: float) -> Servers:
     views, count = ask(given, min(ASK_S, timeout))
     servers = Servers(of_one_cluster(views, count))
     if not servers.views:
-        raise Unavailable("; ".join(str(view.error) for view in views))
+        raise Unavailable("; ".join(map(complaint, views)))
     return servers
 
 
@@ -135,7 +134,7 @@ def reading(call: Call) -> Iterator[tuple[Client, str]]:
     """A client, and the server to ask what is there: the leader, else one that answers; people are told so."""
     with cluster_of(call) as (client, servers):
         if servers.leader is None:
-            print("no server leads: this is what another one knows", file=sys.stderr)
+            say("no server leads: this is what another one knows")
         yield client, servers.addresses[0]
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import click
 
 from pqctl import exits
-from pqctl.call import Call, command
+from pqctl.call import Call, command, directories
 
 
 @command(None, "doctor", timeout=2.0, epilog=exits.epilog(
     done="all is well", refused="at least one WARN", unreached="at least one FAIL", unknown=""))
-@click.option("--data-dir", metavar="DIR", help="The data directory of the node on this machine: measures its disk and "
-                                                "looks at its process. A small file is written there for a second.")
+@click.option("--data-dir", metavar="DIR", shell_complete=directories,
+              help="The data directory of the node on this machine: measures its disk and looks at its process. A "
+                   "small file is written there for a second.")
 def doctor(call: Call, data_dir: str | None) -> int:
     """Check the cluster, and with --data-dir this machine; one line for each check.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from pqctl import exits
-from pqctl.call import Call, Seconds, command, group
+from pqctl.call import Call, Seconds, command, files, group
 
 ENDING = exits.epilog(refused="some were not running (any more), or refused")
 QUEUE_EMPTY = exits.epilog(refused="there is no job, or refused")
@@ -19,7 +19,8 @@ def job() -> None:
 @command(job, timeout=10.0)
 @click.argument("queue")
 @click.argument("body", required=False)
-@click.option("--file", "file", metavar="FILE", help="Read the body from FILE, - for the standard input.")
+@click.option("--file", "file", metavar="FILE", shell_complete=files,
+              help="Read the body from FILE, - for the standard input.")
 @click.option("--priority", type=int, default=0, show_default=True, help="The greatest goes first.")
 @click.option("--item", metavar="NAME", help="The item (group of jobs) it belongs to.")
 @click.option("--new-item", is_flag=True, help="Let the server make an item for it.")

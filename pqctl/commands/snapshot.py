@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from pqctl import exits
-from pqctl.call import Call, command, group
+from pqctl.call import Call, command, files, group
 
 
 @group("snapshot")
@@ -14,7 +14,7 @@ def snapshot() -> None:
 
 
 @command(snapshot, timeout=600.0, epilog=exits.epilog(unknown=""))
-@click.argument("file")
+@click.argument("file", shell_complete=files)
 @click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
 @click.option("--node", metavar="NAME", help="Ask this node, which may be a moment behind, instead of the leader. "
                                              "The way when no majority is left.")
@@ -29,7 +29,7 @@ def save(call: Call, file: str, force: bool, node: str | None) -> int:
 
 
 @command(snapshot, timeout=600.0)
-@click.argument("file")
+@click.argument("file", shell_complete=files)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def restore(call: Call, file: str, yes: bool) -> int:
     """Replace everything in the cluster by what was saved in FILE.

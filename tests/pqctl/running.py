@@ -49,10 +49,10 @@ def execute(servers: Sequence[str], *arguments: str | bytes, data: bytes = b"") 
 def start(*arguments: str) -> subprocess.Popen[str]:
     """As a process that can be interrupted, its output in pipes."""
     return subprocess.Popen(
-        [PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=_interruptible)
+        [PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=interruptible)
 
 
-def _interruptible() -> None:
+def interruptible() -> None:
     """A shell that runs the tests in the background lets them ignore SIGINT, and their children would inherit it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
@@ -65,7 +65,7 @@ class Terminal:
         termios.tcsetwinsize(slave, (24, columns))
         self._process = subprocess.Popen(
             [PROGRAM, *arguments], stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
-            preexec_fn=_interruptible,
+            preexec_fn=interruptible,
             env={**_without_size(), "SOCKPQ_SERVERS": ",".join(servers), "TERM": "xterm"},
         )
         os.close(slave)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 import time
@@ -12,7 +13,7 @@ from sockpq import Client
 
 from bench.cluster import LocalCluster
 from pqctl.drain import drain
-from pqctl.exits import DONE, INTERRUPTED, REFUSED, UNREACHED
+from pqctl.exits import DONE, REFUSED, UNREACHED
 from pqctl.load import Part
 from pqctl.load import run as run_part
 from tests.client.fake_server import FakeCluster, Fault
@@ -55,7 +56,7 @@ def test_people_are_told_that_the_client_is_measured_too(
     assert last.startswith("This client is measured too: it kept ")
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, INTERRUPTED)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_interrupted_it_leaves_nothing_behind(nodes: LocalCluster, number: int, code: int) -> None:
     process = start("--servers", nodes.servers[0], "bench", "--seconds", "60")
     with Client(nodes.servers) as client:
@@ -92,7 +93,19 @@ def test_what_cannot_be_drained_is_not_called_gone(cluster: FakeCluster, monkeyp
     with Client(cluster.addresses, timeout=0.2) as client:
         client.put("own", b"x")
         cluster.lead(None)
-        assert drain(client, "own") == 1
+        assert drain(client, "own") is None
+
+
+def test_jobs_nobody_can_count_are_not_called_one(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pqctl.load.drain", lambda *_: None)
+    arguments = ("--servers", cluster.addresses[0], "bench", "--seconds", "0.1", "--connections", "1")
+    code, out, err = run(capsys, *arguments, "--json")
+    told = json.loads(out)
+    assert (code, told["left"]) == (REFUSED, None)
+    assert err == f"nobody knows how many jobs are left in queue {told['queue']}: " \
+                  f"`pqctl queue stat {told['queue']}`\n"
 
 
 def test_without_a_leader_it_does_not_begin(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:

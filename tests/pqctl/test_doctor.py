@@ -206,7 +206,8 @@ def test_free_space(free: int, size: int, state: str, tmp_path: Path, monkeypatc
 @pytest.mark.parametrize(("limit", "state"), [(1024, WARN), (10_199, WARN), (10_200, OK), (float("inf"), OK)])
 def test_open_files(limit: float, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine_checks, "_open_files_max", lambda process: limit)
-    with (tmp_path / "journal").open("w"):
+    (tmp_path / "journal").mkdir()
+    with (tmp_path / "journal/lock").open("w"):
         check = machine_checks.open_files(tmp_path.resolve())
     assert check.state == state
     assert check.found.startswith(f"process {os.getpid()} may open")
@@ -214,7 +215,9 @@ def test_open_files(limit: float, state: str, tmp_path: Path, monkeypatch: pytes
 
 def test_a_node_that_does_not_run_here_is_told(tmp_path: Path) -> None:
     check = machine_checks.open_files(tmp_path)
-    assert (check.state, check.found) == (WARN, f"no process that uses {tmp_path} was found")
+    assert (check.state, check.found) == (WARN, f"no node that uses {tmp_path} was found")
+    with (tmp_path / "somebody's.log").open("w"):
+        assert machine_checks.open_files(tmp_path) == check
 
 
 @pytest.mark.parametrize(("kind", "state"), [("tmpfs", FAIL), ("ext4", OK)])

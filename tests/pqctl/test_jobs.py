@@ -13,7 +13,8 @@ import pytest
 from sockpq import Client
 
 from bench.cluster import LocalCluster
-from pqctl.exits import DONE, REFUSED, UNREACHED
+from pqctl.exits import DONE, REFUSED, UNKNOWN, UNREACHED
+from tests.client.fake_server import FakeCluster, Fault
 from tests.pqctl.running import PROGRAM, ask, execute, run
 
 EVERY_BYTE = bytes(range(256)) + b"\r\n\0"
@@ -85,6 +86,16 @@ def test_done_and_later_tell_of_each_id(servers: list[str], capsys: pytest.Captu
         REFUSED, {"jobs": [{"id": int(last), "later": False}]})
 
 
+def test_jobs_of_which_some_went_back_are_not_called_untouched(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.running[1] = cluster.running[2] = ("mail", 0, b"x", None)
+    cluster.servers[0].fail("LATER", None, *[Fault.BUSY] * 100)
+    code, told = ask(capsys, cluster.addresses, "job", "later", "1", "2", "--timeout", "0.3")
+    assert (code, told["error"], list(cluster.running)) == (UNKNOWN, "unknown", [2])
+    assert told["message"].startswith("only these are back in their queues for sure: 1; then: 503 Busy")
+
+
 def test_no_job_is_told_on_the_standard_error_and_by_the_exit_code(
     servers: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -100,6 +111,21 @@ def test_a_job_that_cannot_be_printed_goes_back(servers: list[str], capsys: pyte
     assert ended.returncode == 74
     assert b"No space left on device" in ended.stderr
     _, told = ask(capsys, servers, "queue", "stat", "unread")
+    assert (told["waiting"], told["running"]) == (1, 0)
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_job_of_which_only_a_part_can_be_printed_goes_back(
+    unbuffered: str, servers: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    execute(servers, "job", "put", "partly", data=bytes(1 << 20))
+    with subprocess.Popen([PROGRAM, "--servers", servers[0], "job", "get", "partly", "--expire", "0"],
+                          stdout=subprocess.PIPE, env={**os.environ, "PYTHONUNBUFFERED": unbuffered}) as getting:
+        assert getting.stdout
+        assert getting.stdout.read(1) == b"\0"      # more than a pipe holds is still to come
+        getting.stdout.close()
+    assert getting.returncode == 141
+    _, told = ask(capsys, servers, "queue", "stat", "partly")
     assert (told["waiting"], told["running"]) == (1, 0)
 
 

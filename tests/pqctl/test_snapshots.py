@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,31 @@ def test_a_file_that_exists_is_left_alone_without_force(
     assert save(cluster, capsys, file, "--force")[0] == DONE
     assert (file.read_bytes(), os.listdir(tmp_path)) == (b"snapshot", ["state"])
     assert file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: os.symlink("/dev/null", path)], ids=["pipe", "device"])
+def test_what_is_no_file_is_not_replaced_by_one(
+    make: Callable[[Path], None], cluster: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    special = tmp_path / "special"
+    make(special)
+    code, _, err = save(cluster, capsys, special, "--force")
+    assert (code, "is not a regular file" in err) == (64, True)
+    assert not special.is_file()
+    assert not any("SNAPSHOT" in server.received for server in cluster.servers)
+
+
+def test_the_file_a_link_points_to_is_the_one_that_is_overwritten(
+    cluster: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    (disk / "state").write_text("old")
+    link = tmp_path / "latest"
+    link.symlink_to("disk/state")
+    assert save(cluster, capsys, link)[0] == 64
+    assert save(cluster, capsys, link, "--force")[0] == DONE
+    assert (link.is_symlink(), os.listdir(disk), (disk / "state").read_bytes()) == (True, ["state"], b"snapshot")
 
 
 def test_a_file_that_appears_meanwhile_is_left_alone(
@@ -153,6 +179,7 @@ def test_without_a_yes_nothing_is_restored(keys: str, code: int, cluster: FakeCl
     terminal = Terminal(cluster.addresses, "snapshot", "restore", str(file))
     terminal.wait_for("[y/N]")
     if keys == "\x03":
+        time.sleep(0.3)             # between the question and reading the answer a signal is kept for the next key
         terminal.signal(2)          # what the terminal makes of the key for its foreground process
     else:
         terminal.type(keys)

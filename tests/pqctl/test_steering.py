@@ -51,7 +51,7 @@ def test_the_service_can_be_switched_on_while_it_is_off(
 @pytest.mark.parametrize(("arguments", "line"), [
     (("add", "n2", "a:1", "a:2"), "409 Node Exists"),
     (("remove", "n9"), "404 Node Not Found"),
-    (("transfer", "n9"), "409 Not Possible unknown"),
+    (("transfer", "n9"), "409 Not Possible unknown (there is no such node: `pqctl cluster status` shows them)"),
 ])
 def test_a_refusal_has_the_servers_words(
     arguments: tuple[str, ...], line: str, cluster: FakeCluster, capsys: pytest.CaptureFixture[str],
@@ -61,7 +61,8 @@ def test_a_refusal_has_the_servers_words(
 
 def test_a_disk_without_room_refuses_the_snapshot(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
     cluster.servers[0].fail("CLUSTER", None, Fault.BUSY)        # CLUSTER STATUS comes first
-    assert steer(capsys, cluster.addresses, "snapshot") == (REFUSED, "", "refused: 503 Busy\n")
+    code, out, err = steer(capsys, cluster.addresses, "snapshot")
+    assert (code, out, err.startswith("refused: 503 Busy (")) == (REFUSED, "", True)
 
 
 @pytest.mark.parametrize("arguments", COMMANDS)
@@ -70,6 +71,21 @@ def test_nobody_answers(arguments: tuple[str, ...], capsys: pytest.CaptureFixtur
     assert (code, out) == (UNREACHED, "")
     assert "127.0.0.1:1" in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("lines", "reason"), [
+    ([], "tells of no nodes"), (["1 n1 127.0.0.1 1 OBSERVER ONLINE 1 1 0 0.1.0"], ""),
+])
+def test_a_server_that_is_of_no_use_is_named(
+    lines: list[str], reason: str, cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for server in cluster.servers[:2]:
+        server.status_lines = lines
+    servers = cluster.addresses[:2]
+    for command in (("queue", "stat"), ("cluster", "status"), ("doctor",)):
+        _, out, err = run(capsys, "--servers", ",".join(servers), *command, "--timeout", "0.5")
+        for server in servers:
+            assert f"{server}: {reason}" in " ".join((out + err).split())
 
 
 @pytest.mark.parametrize("arguments", COMMANDS)

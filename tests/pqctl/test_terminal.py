@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import time
+from itertools import pairwise
 
 import pytest
 from sockpq import Client
@@ -49,6 +50,18 @@ def test_long_names_and_addresses_fold_and_no_figure_is_lost(cluster: FakeCluste
     assert (table.count("N"), table.count("e:")) >= (64, 7), text
     for figure in ("2147483646", "1234567890", "123456", "12345", "10.20.30", "FOLLOWER"):
         assert f" {figure}" in text
+
+
+@pytest.mark.parametrize("columns", [80, 50, 20])
+def test_doctor_uses_the_room_there_is(columns: int, cluster: FakeCluster) -> None:
+    cluster.servers[2].stop()
+    lines = shown(cluster.addresses, "doctor", columns=columns)
+    folded = [line for line in lines if line.startswith(" " * 20)]
+    assert folded
+    room = max(columns - 20, 20)
+    for line, following in pairwise(lines):
+        if following.startswith(" " * 20):          # its first word had no room in the line before
+            assert len(line[20:]) + 1 + len(following.split()[0]) > room, (line, following)
 
 
 @pytest.mark.parametrize("arguments", [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import click
 import pytest
 
 from pqctl import settings
-from pqctl.main import pqctl
+from pqctl.program import pqctl
 from tests.client.fake_server import FakeCluster
 from tests.pqctl.running import PROGRAM, run
 
@@ -124,7 +125,7 @@ BAD = [
     ("bench", "x"), ("bench", "--seconds", "0"), ("bench", "--seconds", "nan"), ("bench", "--connections", "0"),
     ("bench", "--size", "-1"), ("bench", "--size", str(2**40)),
     ("doctor", "x"), ("doctor", "--data-dir", "/nonexistent"), ("doctor", "--data-dir", __file__),
-    ("doctor", "--data-dir", "a\0b"),
+    ("doctor", "--data-dir", "a\0b"), ("doctor", "--data-dir", ""),
 ]
 
 
@@ -140,6 +141,31 @@ def test_bad_input_is_one_line_and_exit_code_64(
     assert err.endswith(" --help`)\n")
     assert err[:-1].isprintable()
     assert cluster.executed == []
+
+
+@pytest.mark.parametrize("arguments", [
+    ("cluster", "status", "--json", "--nonsense"), ("job", "done", "x", "--json"), ("cluster", "leader", "--json"),
+    ("snapshot", "save", "/", "--json"), ("job", "put", "q", "a", "--file", "b", "--json"),
+], ids=" ".join)
+def test_programs_are_told_what_is_wrong_as_well(
+    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(capsys, *arguments)
+    told = json.loads(out)
+    assert (code, list(told), told["error"]) == (64, ["error", "message"], "usage")
+    assert err.startswith(f"Error: {told['message']} (see `pqctl ")
+
+
+def test_what_begins_with_dashes_behind_two_of_them_is_no_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "job", "put", "q", "--", "x", "--json")[:2] == (64, "")
+
+
+@pytest.mark.parametrize("option", [("--json",), ("--timeout", "3")])
+def test_an_option_of_the_commands_is_shown_its_place(
+    option: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, _, err = run(capsys, *option, "cluster", "status")
+    assert err == f"Error: {option[0]} goes behind the command (see `pqctl --help`)\n"
 
 
 @pytest.mark.parametrize("servers", ["a:b", "a:0", "a:70000", "[::1", "a b:1", "::1:1", ":1"])
@@ -193,12 +219,14 @@ def test_output_that_cannot_be_written_is_told(cluster: FakeCluster) -> None:
     ("pqctl cluster ", set(NAMES["cluster"] or [])),
     ("pqctl job get --th", {"--then"}),
     ("pqctl job get --then ", {"later", "done"}),
+    ("pqctl snapshot restore x", {"file,x"}), ("pqctl snapshot save x", {"file,x"}),
+    ("pqctl job put q --file x", {"file,x"}), ("pqctl doctor --data-dir x", {"dir,x"}),
 ])
 def test_shell_completion(words: str, expected: set[str]) -> None:
     environment = {**os.environ, "_PQCTL_COMPLETE": "bash_complete", "COMP_WORDS": words,
                    "COMP_CWORD": str(len(words.split(" ")) - 1)}
     told = subprocess.run([PROGRAM], env=environment, capture_output=True, text=True, check=True).stdout
-    assert {line.partition(",")[2] for line in told.split()} == expected
+    assert {line.removeprefix("plain,") for line in told.split()} == expected
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

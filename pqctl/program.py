@@ -1,0 +1,101 @@
+"""The whole of the commands: arguments in, exit code out."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import json
+import sys
+from collections.abc import Sequence
+
+import click
+
+from pqctl.call import SERVERS_HELP
+from pqctl.exits import BUG, DONE, INTERRUPTED, PIPE_CLOSED, USAGE_ERROR, Failure
+from pqctl.signals import Ended
+from pqctl.streams import output, prepare, say
+from pqctl.text import one_line
+
+COMMANDS = ("cluster", "node", "queue", "job", "snapshot", "bench", "doctor")
+
+OF_COMMANDS = ("--json", "--timeout")       # options each command has and the program has not
+
+
+class Commands(click.Group):
+    """Loads a command's module when it is named: nobody waits for the others."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of the help page."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name, if there is one; it is called as its module."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(importlib.import_module(f"pqctl.commands.{cmd_name}"), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+
+EPILOG = """\b
+The first of these that is there tells the servers:
+  --servers; SOCKPQ_SERVERS; ~/.config/sockpq/config.toml; /etc/sockpq.toml
+
+Every command has --json, and its exit codes at the end of its --help.
+"""
+
+
+@click.group(
+    cls=Commands, no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EPILOG
+)
+@click.option("--servers", metavar="HOST:PORT,...", help=SERVERS_HELP)
+@click.version_option(package_name="sockpqd", prog_name="pqctl")
+@click.pass_context
+def pqctl(context: click.Context, servers: str | None) -> None:
+    """Look at a sockpqd cluster and steer it."""
+    context.obj = servers
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Returns the exit code."""
+    prepare()
+    stdout = sys.stdout
+    try:
+        with output():              # what is printed outside of a command: help, version, completion
+            return pqctl.main(args=arguments, prog_name="pqctl", standalone_mode=False) or DONE
+    except click.ClickException as error:
+        return _misused(error, sys.argv[1:] if arguments is None else arguments)
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except Ended as end:
+        return end.exit_code
+    except SystemExit:
+        if sys.stdout is not stdout:    # click has noticed that nobody reads, and would end with 1
+            return PIPE_CLOSED
+        raise
+    except Failure as failure:
+        say(str(failure))
+        return failure.code
+    except Exception:
+        import traceback
+
+        say(traceback.format_exc().rstrip())
+        return BUG
+
+
+def _misused(error: click.ClickException, arguments: Sequence[str]) -> int:
+    """Say what is wrong and where to read how it is right; to programs as well, if they asked for that somewhere."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    path = context.command_path if context else "pqctl"
+    message = one_line(error.format_message())
+    if isinstance(error, click.NoSuchOption) and error.option_name in OF_COMMANDS:
+        message = f"{error.option_name} goes behind the command"
+    say(f"Error: {message} (see `{path} --help`)")
+    if "--json" in itertools.takewhile(lambda argument: argument != "--", arguments):
+        try:
+            with output():
+                print(json.dumps({"error": "usage", "message": message}, indent=2), flush=True)
+        except Failure as failure:
+            say(str(failure))
+            return failure.code
+    return USAGE_ERROR

@@ -1,0 +1,113 @@
+"""Ended from outside: what was taken is given back, what was begun is taken away."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.client.fake_server import FakeCluster
+from tests.pqctl.running import PATIENCE_S, Terminal, interruptible, start
+
+NUMBERS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+
+
+def wait_for(file: str, folder: Path) -> None:
+    """Until a file with this in its name is in the folder."""
+    until = time.monotonic() + PATIENCE_S
+    while not any(file in name for name in os.listdir(folder)):
+        assert time.monotonic() < until
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize(("number", "code"), NUMBERS)
+def test_a_file_that_is_not_complete_is_removed(number: int, code: int, cluster: FakeCluster, tmp_path: Path) -> None:
+    program = "import os, time; os.fsync = lambda _: time.sleep(60); from pqctl.main import main; main()"
+    saving = subprocess.Popen([sys.executable, "-c", program, "--servers", cluster.addresses[0], "snapshot", "save",
+                               str(tmp_path / "state")], stderr=subprocess.PIPE, preexec_fn=interruptible)
+    wait_for(".tmp", tmp_path)
+    saving.send_signal(number)
+    _, errors = saving.communicate(timeout=PATIENCE_S)
+    assert (saving.returncode, errors.strip(), os.listdir(tmp_path)) == (code, b"", [])
+
+
+@pytest.mark.parametrize(("number", "code"), NUMBERS)
+def test_doctor_leaves_nothing_in_the_data_directory(
+    number: int, code: int, cluster: FakeCluster, tmp_path: Path
+) -> None:
+    program = "import os, time; os.fdatasync = lambda _: time.sleep(60); from pqctl.main import main; main()"
+    measuring = subprocess.Popen([sys.executable, "-c", program, "--servers", cluster.addresses[0], "doctor",
+                                  "--data-dir", str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 preexec_fn=interruptible)
+    wait_for(".pqctl-doctor-", tmp_path)
+    measuring.send_signal(number)
+    _, errors = measuring.communicate(timeout=PATIENCE_S)
+    assert (measuring.returncode, errors.strip(), os.listdir(tmp_path)) == (code, b"", [])
+
+
+@pytest.mark.parametrize(("number", "code"), NUMBERS)
+def test_a_job_that_is_being_printed_goes_back(number: int, code: int, cluster: FakeCluster) -> None:
+    cluster.waiting["mail"].append((0, bytes(1 << 20), None))
+    getting = start("--servers", cluster.addresses[0], "job", "get", "mail", "--expire", "0")
+    with getting:
+        assert getting.stdout
+        assert getting.stdout.read(1) == "\0"       # more than a pipe holds is still to come
+        getting.send_signal(number)
+        getting.wait(PATIENCE_S)
+    assert (getting.returncode, len(cluster.bodies("mail"))) == (code, 1)
+
+
+@pytest.mark.parametrize(("number", "code"), NUMBERS)
+def test_a_job_that_may_be_on_its_way_is_spoken_of(number: int, code: int, cluster: FakeCluster) -> None:
+    with start("--servers", cluster.addresses[0], "job", "get", "none", "--wait", "60") as getting:
+        until = time.monotonic() + PATIENCE_S
+        while not any(line.startswith("GETB") for line in cluster.servers[0].received):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        getting.send_signal(number)
+        _, errors = getting.communicate(timeout=PATIENCE_S)
+    assert getting.returncode == code
+    assert errors.rstrip() == "interrupted; if a job was on its way it is running until its lease of 60 s ends"
+
+
+def test_the_terminal_gets_its_cursor_back(cluster: FakeCluster) -> None:
+    terminal = Terminal(cluster.addresses, "cluster", "status", "--watch")
+    terminal.wait_for("serving: n1 leads")
+    terminal.signal(signal.SIGTERM)
+    assert terminal.end() == 143
+    assert terminal.text.rindex("\x1b[?25h") > terminal.text.rindex("\x1b[?25l")
+
+
+def test_interrupted_while_it_starts_it_says_nothing() -> None:
+    program = """
+import sys, time
+class Slow:
+    def find_spec(self, name, *_):
+        if name == "click":
+            print("loading", flush=True)
+            time.sleep(60)
+sys.meta_path.insert(0, Slow())
+from pqctl.main import main
+main()
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          preexec_fn=interruptible) as starting:
+        assert starting.stdout
+        starting.stdout.readline()
+        starting.send_signal(signal.SIGINT)
+        _, errors = starting.communicate(timeout=PATIENCE_S)
+    assert (starting.returncode, errors) == (-signal.SIGINT, b"")
+
+
+def test_a_signal_that_is_ignored_stays_so(cluster: FakeCluster) -> None:
+    program = "import signal, os; signal.signal(signal.SIGHUP, signal.SIG_IGN); from pqctl.main import main\n" \
+              "from pqctl import steering; find = steering.find\n" \
+              "steering.find = lambda *a: (os.kill(os.getpid(), signal.SIGHUP), find(*a))[1]; main()"
+    ended = subprocess.run([sys.executable, "-c", program, "--servers", cluster.addresses[0], "cluster", "leader"],
+                           check=False, timeout=PATIENCE_S)
+    assert ended.returncode == 0

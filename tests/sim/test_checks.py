@@ -14,6 +14,7 @@ from tests.sim.configurations import Configurations
 from tests.sim.ending import Ending
 from tests.sim.events import Events
 from tests.sim.outcomes import Outcome
+from tests.sim.session_clients import SessionClient
 from tests.sim.trace import Trace, Violation
 
 PUT = Put("q", 0, b"x")
@@ -148,3 +149,8 @@ def test_a_removed_node_that_disturbs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Ending, "_leadership", lambda self: (None, object()))
     fixed: dict[str, Any] = {"nodes": 3, "weights": {"remove node": 1.0}, "fault_s": 0.5}
     assert any("has disturbed the others" in campaign.one(seed, **fixed)[1] for seed in range(5))
+
+
+def test_a_client_that_is_never_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SessionClient, "_answer", lambda self, command, place, reply: None)
+    assert "does not answer" in campaign.one(0, nodes=3, sessions=1.0)[1]

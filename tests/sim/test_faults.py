@@ -35,6 +35,17 @@ def test_faults_have_consequences(report: campaign.Report, what: str) -> None:
     assert report.seen[what]
 
 
+@pytest.mark.parametrize(
+    "what", [
+        "sessions opened", "sessions over", "sessions closed", "bound jobs returned", "answers cut off",
+        "answers repeated", "jobs handed again", "answered SessionNotFound", "answered RequestTooOld",
+        "answered RequestMismatch",
+    ],
+)
+def test_sessions_are_worked_in(report: campaign.Report, what: str) -> None:
+    assert report.seen[what] >= 5
+
+
 def test_leaders_change_and_clients_are_served(report: campaign.Report) -> None:
     assert report.seen["leaderships"] > 1.5 * report.runs
     assert report.acknowledged > 50 * report.runs

@@ -53,8 +53,8 @@ GONE, NOTHING = SessionNotFound(), Empty(False)
 LATE_MS = TTL_MS + 16           # the session is over, if it was not used
 
 
-def lead(grace_ms: int) -> Lead:
-    return Lead("n1", 1, ("n1",), bytes(16), grace_ms)
+def lead(grace_ms: int, expire_default: Then = Then.LATER) -> Lead:
+    return Lead("n1", 1, ("n1",), bytes(16), grace_ms, expire_default)
 
 
 def req(
@@ -148,6 +148,9 @@ BROKEN: dict[str, tuple[list[Step], tuple[int, Operation], Reply, Reply, str]] =
     "a session that is used has a grace again": (
         [OPENED, (0, lead(5000), Accepted()), (4000, TouchSession(1), Accepted()), (4500, lead(5000), Accepted())],
         (9500, TouchSession(1)), Accepted(), GONE, "the session lives"),
+    "a session that is used keeps its grace": (
+        [OPENED, (0, lead(5000), Accepted()), (100, TouchSession(1), Accepted())],
+        (4900, TouchSession(1)), Accepted(), GONE, "the session lives"),
     "a session lives while the service is offline": (
         [OPENED, (0, SwitchService(False), Accepted()), (LATE_MS, Tick(), Accepted()),
          (LATE_MS, SwitchService(True, 500), Accepted())],
@@ -167,6 +170,9 @@ BROKEN: dict[str, tuple[list[Step], tuple[int, Operation], Reply, Reply, str]] =
         [OPENED, (900, AttachSession(1, 4), GONE)], (LATE_MS, TouchSession(1)), GONE, Accepted(), "is over"),
     "a session knows its last request": (
         [OPENED, PUT_X, (0, req(Done(1), 7), NotFound())],
+        (0, AttachSession(1, 5)), SessionAttached(TTL_MS, 7), SessionAttached(TTL_MS, 1), "the last request was 7"),
+    "a session knows its greatest request": (
+        [OPENED, (0, req(Done(1), 7), NotFound()), PUT_X],
         (0, AttachSession(1, 5)), SessionAttached(TTL_MS, 7), SessionAttached(TTL_MS, 1), "the last request was 7"),
 
     "what is answered 404 was not executed": (
@@ -222,6 +228,21 @@ BROKEN: dict[str, tuple[list[Step], tuple[int, Operation], Reply, Reply, str]] =
     "a lease has one grace": (
         [STORED, (0, GETB, x()), (900, lead(500), Accepted()), (1300, lead(500), Accepted())],
         (1416, Done(1)), NotFound(), Finished(), "the job does not run"),
+    "a lease has a grace": (
+        [STORED, (0, GETB, x()), (900, lead(500), Accepted())],
+        (1399, Done(1)), Finished(), NotFound(), "the job runs"),
+    "a grace makes no lease shorter": (
+        [STORED, (0, GETB, x()), (0, lead(500), Accepted())], (900, Done(1)), Finished(), NotFound(), "the job runs"),
+    "a lease begins at the replicated time": (
+        [STORED, (500, Tick(), Accepted()), (0, GETB, x())], (1400, Done(1)), Finished(), NotFound(), "the job runs"),
+    "a lease ends as is usual": (
+        [(0, lead(0, Then.DONE), Accepted()), STORED, (0, GETB, x())],
+        (1016, GET), NOTHING, x(2), "x is handed out as 2, and has ended"),
+    "what comes first ends first": (
+        [OPENED, STORED, (0, Get(("q",), 1500, Then.DONE, session=1), x())],
+        (2000, GET), x(2), x(), "id 1 is handed out twice"),
+    "a job goes back with LATER": (
+        [STORED, (0, GET, x()), (0, Later(1), Accepted())], (0, GET), x(2), x(), "id 1 is handed out twice"),
 }
 
 

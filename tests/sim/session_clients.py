@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from tests.sim.world import World
 
 TTLS_MS = (100, 400, 2000, 60_000)      # shorter ones than the product allows become longer
+PATIENCES_S = (0.3, PATIENCE_S)         # an impatient client has several attempts under way at once
 IDLE = 0.02                     # so often a client says nothing for a while,
 IDLE_S = (0.1, 1.5)             # in which its session may end
 CUT = 0.03                      # so often the connection breaks before an answer arrives
@@ -86,6 +87,7 @@ class SessionClient(Client):
         self._commands: list[Command] = []  # not answered yet
         self._answered: deque[Command] = deque(maxlen=REMEMBERED)
         self._pending: dict[Outcome, tuple[Command, int] | None] = {}
+        self._patience_s = self._rng.choice(PATIENCES_S)
         self._stopping = False
 
     @property
@@ -97,7 +99,7 @@ class SessionClient(Client):
         """Say what is to be said on this connection, if what was said before has been answered."""
         world, rng = self._world, self._rng
         now = world.events.now
-        if self._pending and now - self._asked_at < PATIENCE_S:
+        if self._pending and now - self._asked_at < self._patience_s:
             world.events.after(world.plan.think_s, self.act)
             return
         if self._pending:

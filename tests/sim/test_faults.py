@@ -7,7 +7,7 @@ import pytest
 from tests.sim import campaign, plan
 from tests.sim.faults import KINDS
 
-SEEDS = range(80)
+SEEDS = range(120)
 
 
 @pytest.fixture(scope="module")

@@ -54,7 +54,7 @@ class Checks:
     # While it runs
 
     def turned(self, name: str, driver: Driver, before: int) -> bool:
-        """One leader per term, which has everything that was ever committed; who is no member does not serve.
+        """One leader per term, which has everything that was committed before; who is no member does not serve.
 
         `before`: the last entry that the node had applied before the turn that has ended. Returns whether a leadership
         began in it.
@@ -70,14 +70,22 @@ class Checks:
         if new:
             self._trace.note(f"{name} leads term {term}")
             self._trace.seen["leaderships"] += 1
-            if driver.journal.last_index < self.model.index:
-                raise Violation(f"{name} leads term {term} without entry {self.model.index}, which is committed")
+            committed = self._committed_before(term)
+            if driver.journal.last_index < committed:
+                raise Violation(f"{name} leads term {term} without entry {committed}, which is committed")
             self._elected[term] = before
             if name not in self.configurations.at(before) and name not in self.configurations.left:
                 raise Violation(f"{name} leads term {term} and is no voter")
         if self._leaders.setdefault(term, name) != name:
             raise Violation(f"{self._leaders[term]} and {name} both lead term {term}")
         return new
+
+    def _committed_before(self, term: int) -> int:
+        """The last entry committed in an earlier term: late votes can make a leader when there is a newer one."""
+        index = self.model.index
+        while self.terms.get(index, 0) >= term:
+            index -= 1
+        return index
 
     def counted_by(self, leader: str, term: int, before: int) -> tuple[str, ...]:
         """Who makes the majorities of this leader now; `before` as above."""

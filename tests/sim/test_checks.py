@@ -126,6 +126,19 @@ def test_a_leader_that_never_had_a_vote(checks: Checks) -> None:
         checks.turned("n4", driver(serving=False, leads=True), 9)
 
 
+def test_a_leader_without_what_was_committed(checks: Checks) -> None:
+    checks.applied("n1", 10, 1, 7, [PUT], [Stored()])
+    checks.terms[10] = 2
+    with pytest.raises(Violation, match="without entry 10"):
+        checks.turned("n1", driver(serving=False, leads=True), 9)
+
+
+def test_a_leader_that_is_told_of_its_votes_when_there_is_a_newer_one(checks: Checks) -> None:
+    checks.applied("n1", 10, 1, 7, [PUT], [Stored()])
+    checks.terms[10] = 4
+    checks.turned("n2", driver(serving=False, leads=True), 9)
+
+
 def test_two_leaders_of_a_term(checks: Checks) -> None:
     checks.turned("n1", driver(serving=False, leads=True), 9)
     with pytest.raises(Violation, match="both lead"):

@@ -34,6 +34,11 @@ class Client:
         self._asked_at = 0.0
         self._target: str | None = None
 
+    @property
+    def content(self) -> bool:
+        """Is there nothing that it still wants to know?"""
+        return True
+
     def act(self) -> None:
         """Send the next request, if the last one is over."""
         world = self._world

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 LIVENESS_S = 30.0               # all must be well within so long
 LOOK_S = 0.05
+SOON_MS = 400                   # the drain waits so long for the end of a session
 CALM_S = 1.5                    # removed nodes that run have so long to disturb the others
 STRANGERS_RUN = 0.5             # so often a removed node that is down is started all the same
 
@@ -34,6 +35,7 @@ class Ending:
         self._heal()
         self._end = world.events.now + LIVENESS_S
         self._until(self._well, "is not whole and serving", self._help)
+        self._until(lambda: all(client.content for client in world.clients), "does not answer", self._help)
         self._until(lambda: self._drained() and self._well(), "does not drain", self._drain)
         if any(node not in world.members for node in world.present):
             self._stay_calm()
@@ -102,10 +104,16 @@ class Ending:
         if node is None or any(outcome.state == "open" for outcome in self._asked):
             return
         operations = [Get(None) for _ in range(node.machine.total(None).jobs)]
-        operations += [Done(job.id) for job in node.machine.running()]
+        operations += [Done(job.id) for job in node.machine.running() if not self._returns_soon(job.session)]
         self._asked = [Outcome(operation, world.told) for operation in operations]
         world.outcomes += self._asked
         node.propose(list(self._asked))
+
+    def _returns_soon(self, session: int | None) -> bool:
+        """Is the job bound to a session that ends soon? Then nobody needs to do anything."""
+        model = self._world.checks.model
+        found = None if session is None else model.sessions.find(session)
+        return found is not None and found.deadline_ms < model.clock_ms + SOON_MS
 
     def _stay_calm(self) -> None:
         """Nodes that are no members any more disturb nobody."""

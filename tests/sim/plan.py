@@ -12,7 +12,8 @@ from typing import Any
 
 from cluster import appending, driver, leadership, library, proposer, transfer
 from cluster.library import PeerNode
-from core import Then
+from core import Then, session_frames, session_handlers, sessions
+from tests.core import model_sessions
 
 NETWORK = (
     "connection lost", "partition", "one-way", "bridge", "isolated leader", "random cuts", "slow link", "narrow link",
@@ -50,6 +51,7 @@ class Plan:
     child_s: tuple[float, ...]  # how long a child writes a snapshot
     weights: dict[str, float]
     constants: list[tuple[Any, str, Any]] = field(default_factory=list)
+    sessions: float = 0.0       # so many clients work in a session
     script: Callable[[Any], Iterator[float]] | None = None      # of a world: what happens instead of drawn faults
 
 
@@ -81,6 +83,7 @@ def draw(seed: int, **fixed: Any) -> Plan:
         child_s=rng.choice(((0.0,), (0.0, 0.02, 0.5))),
         weights=weights,
         constants=_constants(rng),
+        sessions=rng.choice((0.0, 0.4, 0.7, 1.0)),
     )
     for name, value in fixed.items():
         setattr(plan, name, value)
@@ -100,6 +103,17 @@ def _constants(rng: random.Random) -> list[tuple[Any, str, Any]]:
         (transfer, "WINDOW_BYTES", rng.choice((1, 2000, 2 << 20))),
         (proposer, "IN_FLIGHT_MAX", rng.choice((1, 1, 4))),
         (proposer, "OPERATIONS_MAX", rng.choice((1, 5, 2000, 2000, 2000))),
+        *_session_constants(rng),
+    ]
+
+
+def _session_constants(rng: random.Random) -> list[tuple[Any, str, Any]]:
+    """The same of sessions, which the model of the queue has to know as well."""
+    window, ttl_ms = rng.choice((8, 64)), rng.choice((100, 1000))
+    return [
+        *((module, "WINDOW", window) for module in (sessions, session_frames, model_sessions)),
+        (session_handlers, "TTL_MS_MIN", ttl_ms),
+        (model_sessions, "SECOND_MS", ttl_ms),
     ]
 
 

@@ -14,6 +14,7 @@ from tests.sim.configurations import Configurations
 from tests.sim.ending import Ending
 from tests.sim.events import Events
 from tests.sim.outcomes import Outcome
+from tests.sim.session_clients import SessionClient
 from tests.sim.trace import Trace, Violation
 
 PUT = Put("q", 0, b"x")
@@ -125,6 +126,19 @@ def test_a_leader_that_never_had_a_vote(checks: Checks) -> None:
         checks.turned("n4", driver(serving=False, leads=True), 9)
 
 
+def test_a_leader_without_what_was_committed(checks: Checks) -> None:
+    checks.applied("n1", 10, 1, 7, [PUT], [Stored()])
+    checks.terms[10] = 2
+    with pytest.raises(Violation, match="without entry 10"):
+        checks.turned("n1", driver(serving=False, leads=True), 9)
+
+
+def test_a_leader_that_is_told_of_its_votes_when_there_is_a_newer_one(checks: Checks) -> None:
+    checks.applied("n1", 10, 1, 7, [PUT], [Stored()])
+    checks.terms[10] = 4
+    checks.turned("n2", driver(serving=False, leads=True), 9)
+
+
 def test_two_leaders_of_a_term(checks: Checks) -> None:
     checks.turned("n1", driver(serving=False, leads=True), 9)
     with pytest.raises(Violation, match="both lead"):
@@ -148,3 +162,8 @@ def test_a_removed_node_that_disturbs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Ending, "_leadership", lambda self: (None, object()))
     fixed: dict[str, Any] = {"nodes": 3, "weights": {"remove node": 1.0}, "fault_s": 0.5}
     assert any("has disturbed the others" in campaign.one(seed, **fixed)[1] for seed in range(5))
+
+
+def test_a_client_that_is_never_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SessionClient, "_answer", lambda self, command, place, reply: None)
+    assert "does not answer" in campaign.one(0, nodes=3, sessions=1.0)[1]

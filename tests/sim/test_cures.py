@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sim import campaign
-from tests.sim.cures import CURES
+from tests.sim import campaign, cures, session_cures
 
+CURES = cures.CURES | session_cures.CURES
 SEEDS = range(400)      # the first red one ends the search
 GREEN = range(8)
 

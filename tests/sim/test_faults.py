@@ -7,7 +7,7 @@ import pytest
 from tests.sim import campaign, plan
 from tests.sim.faults import KINDS
 
-SEEDS = range(80)
+SEEDS = range(120)
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +33,17 @@ def test_every_kind_of_fault_fires(report: campaign.Report) -> None:
 )
 def test_faults_have_consequences(report: campaign.Report, what: str) -> None:
     assert report.seen[what]
+
+
+@pytest.mark.parametrize(
+    "what", [
+        "sessions opened", "sessions over", "sessions closed", "bound jobs returned", "answers cut off",
+        "answers repeated", "jobs handed again", "answered SessionNotFound", "answered RequestTooOld",
+        "answered RequestMismatch",
+    ],
+)
+def test_sessions_are_worked_in(report: campaign.Report, what: str) -> None:
+    assert report.seen[what] >= 5
 
 
 def test_leaders_change_and_clients_are_served(report: campaign.Report) -> None:

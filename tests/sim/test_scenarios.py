@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.sim import campaign, scenarios
+from tests.sim import campaign, scenarios, session_scenarios
 from tests.sim.scenarios import SCRIPTED
 from tests.sim.world import World
 
@@ -45,3 +45,17 @@ def test_strangers_get_together(script: Callable[[World], Iterator[float]]) -> N
     world, failure = campaign.one(1, script=script, **SCRIPTED)
     assert world.trace.faults["script"]
     assert not failure, failure
+
+
+@pytest.mark.parametrize(
+    "script", [
+        session_scenarios.a_failover_takes_longer_than_a_session_lives,
+        session_scenarios.leaders_change_while_nobody_uses_a_session,
+        session_scenarios.a_new_node_leads,
+    ], ids=name,
+)
+def test_sessions_are_kept(script: Callable[[World], Iterator[float]]) -> None:
+    for seed in SEEDS:
+        world, failure = campaign.one(seed, script=script, **session_scenarios.SCRIPTED)
+        assert not failure, failure
+        assert world.trace.faults["script"]

@@ -18,6 +18,7 @@ from tests.sim.faults import Faults
 from tests.sim.network import Network
 from tests.sim.node import SimNode
 from tests.sim.outcomes import Outcome
+from tests.sim.session_clients import SessionClient
 from tests.sim.trace import Trace
 
 OPERATIONS = 120                # of clients, answered; then faults stop (the end adds about as many),
@@ -43,6 +44,7 @@ class World:
         self.healed = False
         self.clients_stopped = False
         self.outcomes: list[Outcome] = []
+        self.clients: list[Client] = []
         self._answered = 0
         names = [f"n{number + 1}" for number in range(self.plan.nodes + self.plan.spares)]
         self.addresses = {name: Member(name, f"h:{k + 1}", f"h:{k + 101}") for k, name in enumerate(names)}
@@ -77,7 +79,9 @@ class World:
         for name in self.voters:
             self.events.after(self.rng.random() * 0.1, self.nodes[name].start)
         for number in range(self.plan.clients):
-            self.events.after(0.3 + self.rng.random() * 0.2, Client(self, f"c{number}").act)
+            kind = SessionClient if number < round(self.plan.sessions * self.plan.clients) else Client
+            self.clients.append(kind(self, f"c{number}"))
+            self.events.after(0.3 + self.rng.random() * 0.2, self.clients[-1].act)
         if self.plan.script is None:
             self.events.after(self.plan.calm_s, Faults(self).next)
             self.steps += self.events.run_until(TROUBLE_S)

@@ -1,0 +1,229 @@
+"""What sessions promise (CLUSTER.md 8), checked on the history alone, without the model of the queue.
+
+A request is executed once and answered the same ever after. A job that was handed out is given again as long as it
+runs. `404`, `409 Too Old` and `409 Mismatch` are said when they are true, and then nothing was executed. A session
+lives as long as it is used, and a grace longer when a leader was lost; jobs bound to it end with it, and not before.
+
+All this needs to know which jobs run. So leases are kept account of as well, also those of clients without a session.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from core import (
+    Accepted,
+    AttachSession,
+    CloneEnd,
+    CloseSession,
+    Done,
+    Empty,
+    Get,
+    Handed,
+    Later,
+    Lead,
+    OpenSession,
+    Operation,
+    Put,
+    Reply,
+    Request,
+    RequestMismatch,
+    RequestTooOld,
+    Return,
+    SessionAttached,
+    SessionNotFound,
+    SessionOpened,
+    Stored,
+    SwitchService,
+    Then,
+    TouchSession,
+    sessions,
+)
+from tests.sim.deadlines import Deadline
+from tests.sim.trace import Violation
+from tests.sim.whereabouts import WAITS, Whereabouts
+
+
+@dataclass
+class Account:
+    """What is known of a session that lives."""
+
+    secret: int
+    ttl_ms: int
+    deadline: Deadline
+    newest: int = 0
+    digests: dict[int, bytes] = field(default_factory=dict)                 # by number
+    answers: dict[tuple[int, int], Reply] = field(default_factory=dict)     # by number and part
+
+
+class Ledger:
+    """Fed with each entry of the history; raises Violation at the first lie."""
+
+    def __init__(self, seen: Counter[str]) -> None:
+        self.jobs = Whereabouts()
+        self._seen = seen
+        self._clock_ms = 0
+        self._online = True
+        self._led = False
+        self._sessions: dict[int, Account] = {}
+        self._opened: set[int] = set()
+
+    def applied(self, now_ms: int, operations: list[Operation], replies: list[Reply]) -> None:
+        """The next entry."""
+        self._clock_ms = max(self._clock_ms, now_ms)
+        if self._online and not (operations and isinstance(operations[0], Lead)):
+            self._end_due()
+        for operation, reply in zip(operations, replies, strict=True):
+            if isinstance(operation, Request):
+                self._request(operation, reply)
+            else:
+                self._executed(operation, reply)
+
+    # What time does
+
+    def _end_due(self) -> None:
+        """Leases and sessions end, the earlier first: a job may end by its lease or go back with its session."""
+        due = [(lease.ends_ms, "lease", id_) for id_, lease in self.jobs.deadlines() if lease.over(self._clock_ms)]
+        due += [
+            (account.deadline.ends_ms, "session", number) for number, account in self._sessions.items()
+            if account.deadline.over(self._clock_ms)
+        ]
+        for _, kind, number in sorted(due):     # type: ignore[type-var]
+            if kind == "lease":
+                self.jobs.end_lease(number)
+            else:
+                self._seen["sessions over"] += 1
+                self._end_session(number)
+
+    def _end_session(self, number: int) -> None:
+        del self._sessions[number]
+        for job in self.jobs.bound(number):
+            self._seen["bound jobs returned"] += 1
+            self.jobs.leave(job, WAITS)
+
+    def _grant(self, grace_ms: int) -> None:
+        if grace_ms > 0:
+            for _, lease in self.jobs.deadlines():
+                lease.grant(self._clock_ms + grace_ms)
+            for account in self._sessions.values():
+                account.deadline.grant(self._clock_ms + grace_ms)
+
+    # What operations do
+
+    def _executed(self, operation: Operation, reply: Reply) -> None:
+        match operation:
+            case Put():
+                if isinstance(reply, Stored):
+                    self.jobs.put(operation.data)
+            case Get():
+                if operation.session is not None:
+                    self._use(operation.session, operation, reply)
+                if isinstance(reply, Handed):
+                    self.jobs.hand(operation, reply, self._clock_ms)
+            case Done() | Later() | Return():
+                self.jobs.stop(operation, reply)
+            case Lead():
+                if not self._led:
+                    self._led = True
+                    self.jobs.expire_default = Then.DONE if operation.expire_default is Then.DONE else Then.LATER
+                self._grant(operation.grace_ms)
+            case SwitchService():
+                if operation.online and not self._online:
+                    self._grant(operation.grace_ms)
+                self._online = operation.online
+            case CloneEnd():
+                if isinstance(reply, Accepted):
+                    self.jobs.forget()
+            case OpenSession() | AttachSession() | TouchSession() | CloseSession():
+                self._session_command(operation, reply)
+
+    def _session_command(
+        self, operation: OpenSession | AttachSession | TouchSession | CloseSession, reply: Reply,
+    ) -> None:
+        match operation:
+            case OpenSession():
+                if isinstance(reply, SessionOpened):
+                    self._open(operation, reply)
+            case AttachSession():
+                account = self._sessions.get(operation.session)
+                if account is not None and account.secret != operation.secret:
+                    if not isinstance(reply, SessionNotFound):
+                        raise Violation(f"{operation} is answered {reply} and has the wrong secret")
+                    return
+                account = self._use(operation.session, operation, reply)
+                if account is not None and reply != SessionAttached(account.ttl_ms, account.newest):
+                    raise Violation(f"{operation} is answered {reply}, the last request was {account.newest}")
+            case TouchSession():
+                self._use(operation.session, operation, reply)
+            case CloseSession():
+                if self._living(operation.session, operation, reply) is not None:
+                    self._close(operation)
+
+    def _open(self, operation: OpenSession, opened: SessionOpened) -> None:
+        number = int(opened.sid.partition("_")[0])
+        if number in self._opened:
+            raise Violation(f"session {number} is opened twice")
+        self._opened.add(number)
+        self._seen["sessions opened"] += 1
+        deadline = Deadline(self._clock_ms + opened.ttl_ms)
+        self._sessions[number] = Account(operation.secret, opened.ttl_ms, deadline)
+
+    def _close(self, operation: CloseSession) -> None:
+        if not operation.release:
+            for job in self.jobs.bound(operation.session):
+                self.jobs.running[job].session = None
+        self._seen["sessions closed"] += 1
+        self._end_session(operation.session)
+
+    def _living(self, number: int, operation: Operation, reply: Reply) -> Account | None:
+        """The session, which must be told as living if it lives, and only then."""
+        account = self._sessions.get(number)
+        if (account is None) != isinstance(reply, SessionNotFound):
+            raise Violation(f"{operation} is answered {reply}, and the session {'lives' if account else 'is over'}")
+        return account
+
+    def _use(self, number: int, operation: Operation, reply: Reply) -> Account | None:
+        account = self._living(number, operation, reply)
+        if account is not None:
+            account.deadline.used(self._clock_ms + account.ttl_ms)
+        return account
+
+    # Requests
+
+    def _request(self, request: Request, reply: Reply) -> None:
+        account = self._use(request.session, request, reply)
+        if account is None:
+            self._seen["answered SessionNotFound"] += 1
+            return
+        number = request.number
+        too_old = number < 1 or number <= account.newest - sessions.WINDOW
+        mismatch = not too_old and account.digests.get(number, request.digest) != request.digest
+        for holds, kind in ((too_old, RequestTooOld), (mismatch, RequestMismatch)):
+            if holds != isinstance(reply, kind):
+                raise Violation(f"{request} is answered {reply}, and that is {'' if holds else 'not '}{kind.__name__}")
+            if holds:
+                self._seen[f"answered {kind.__name__}"] += 1
+                return
+        account.newest = max(account.newest, number)
+        account.digests[number] = request.digest
+        first = account.answers.get((number, request.part))
+        if first is None or not self._repeated(request, reply, first):
+            self._executed(request.operation, reply)
+            if not waits(request, reply):
+                account.answers[number, request.part] = reply
+
+    def _repeated(self, request: Request, reply: Reply, first: Reply) -> bool:
+        """Is this the first answer again? It must be, unless the job that was handed out runs no more."""
+        gone = isinstance(first, Handed) and first.id not in self.jobs.running
+        if gone and (not self.jobs.blind or reply != first):
+            return False
+        if reply != first:
+            raise Violation(f"{request} is answered {reply}, and was answered {first} before")
+        self._seen["jobs handed again" if isinstance(first, Handed) else "answers repeated"] += 1
+        return True
+
+
+def waits(request: Request, reply: Reply | None) -> bool:
+    """Is this no answer yet, because the client goes on waiting?"""
+    return isinstance(reply, Empty) and request.keep_waiting and (reply.unfinished or not request.until_finished)

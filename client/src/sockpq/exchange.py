@@ -91,12 +91,15 @@ class Exchange:
                     retry.settled()
 
     async def _owed(self, deadline: float) -> list[Answer]:
-        """What comes next from a server that owes an answer; raises Lost when nothing does."""
+        """What comes next from a server that owes an answer; raises Lost when nothing does, or without end."""
         begun = self._now()
         until = begun + self._patience(deadline)
         while True:
             try:
-                return await self._link.receive(max(min(DOUBT_S, until - self._now()), TINY_S))
+                answers = await self._link.receive(max(min(DOUBT_S, until - self._now()), TINY_S))
+                if answers or self._now() < deadline:
+                    return answers
+                raise self._link.lost("its answer was not complete in time")
             except TimeoutError:
                 if self._now() >= until:
                     raise self._link.lost(f"silent for {self._now() - begun:.1f} s") from None
@@ -127,9 +130,13 @@ class Exchange:
             except Lost as end:
                 if waiting:
                     raise Lost("none came in time", sent=True, waiting=waiting) from end
+                if not end.orderly:     # a job may have been on its way
+                    raise
                 return Answer(None)
             if answers:
                 return answers[0]
+            if self._now() >= until:
+                raise self._link.lost("its last answer does not end")
 
     def _patience(self, until: float) -> float:
         """Seconds to wait for the next byte."""

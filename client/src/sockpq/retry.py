@@ -40,13 +40,17 @@ class Lost(Exception):      # noqa: N818 - as in errors.py
     """The connection ended, or fell silent, before the answer was complete.
 
     `sent`: the whole command left this process, so that the server may have executed it. `waiting`: its 206 had come.
+    `orderly`: the server closed the connection, and not in the middle of an answer.
     Internal: callers see OutcomeUnknown or Unavailable.
     """
 
-    def __init__(self, message: str, *, sent: bool, waiting: Waiting | None = None) -> None:
+    def __init__(
+        self, message: str, *, sent: bool, waiting: Waiting | None = None, orderly: bool = False
+    ) -> None:
         super().__init__(message)
         self.sent = sent
         self.waiting = waiting
+        self.orderly = orderly
 
 
 class NoLeader(NotServing):

@@ -76,8 +76,9 @@ class Slots:
         """The call is over. `now` in seconds on the monotonic clock.
 
         A connection with an unanswered command is closed: its late answer must never be taken for that to another one.
+        So is one that was told its end.
         """
-        if slot.link and len(slot.link.protocol):
+        if slot.link and not slot.link.at_rest:
             slot.drop_link()
         slot.idle_since = now
         gone = []

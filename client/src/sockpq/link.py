@@ -78,7 +78,7 @@ class Link:
     @property
     def at_rest(self) -> bool:
         """Is every command answered, and may another one be sent?"""
-        return not self._finished and not len(self.protocol)
+        return self.protocol.at_rest and not self._finished
 
     def usable(self) -> bool:
         """Is it still open, at rest, and with nothing unasked in it?"""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+from weakref import WeakSet
 
 from sockpq.addresses import Address
 from sockpq.errors import ClientClosed
@@ -20,7 +21,7 @@ IDLE_S = 60.0       # a connection without work for so long is closed
 class Slot:
     """Belongs to one call at a time."""
 
-    __slots__ = ("idle_since", "link", "session")
+    __slots__ = ("__weakref__", "idle_since", "link", "session")
 
     def __init__(self) -> None:
         self.link: Link | None = None
@@ -48,7 +49,7 @@ class Slots:
         self._idle_max = idle_max
         self._lock = threading.Lock()
         self._idle: list[Slot] = []         # the one used last at the end
-        self._busy: set[Slot] = set()
+        self._busy: WeakSet[Slot] = WeakSet()       # a call that is interrupted by a signal may not give its slot back
         self._process = os.getpid()
         self._closed = False
 
@@ -118,5 +119,5 @@ class Slots:
         self._lock = threading.Lock()
         for slot in [*self._idle, *self._busy]:
             slot.drop_link()        # this process's descriptor only
-        self._idle, self._busy = [], set()
+        self._idle, self._busy = [], WeakSet()
         self._process = os.getpid()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -46,9 +47,11 @@ class Caller:
         self.network = network
         self._finder = Finder(network, addresses, limits.connect_timeout, limits.server_timeout)
         self._slots = Slots(limits.idle_max)
+        self._process = os.getpid()
 
     def close(self) -> None:
         """End all connections and sessions and all calls under way."""
+        self._own()
         self.network.close()
         self._slots.close()
 
@@ -183,7 +186,15 @@ class Caller:
 
     def _take(self, new: bool = False) -> Slot:
         self.network.enter()
+        self._own()
         return self._slots.take(new)
+
+    def _own(self) -> None:
+        """In a child process: have nothing in common with the parent, nor a lock that a thread of his had."""
+        if self._process != os.getpid():
+            self._slots.forget_all()
+            self._finder.new_locks()
+            self._process = os.getpid()
 
     async def _link(self, slot: Slot, retry: Retry, numbered: bool) -> Link:
         """A connection to the leader, for `numbered` requests one that speaks for the slot's session."""

@@ -6,7 +6,6 @@ connections it is used over. Thread-safe, so that it serves threads and asyncio'
 
 from __future__ import annotations
 
-import os
 import threading
 from weakref import WeakSet
 
@@ -50,13 +49,10 @@ class Slots:
         self._lock = threading.Lock()
         self._idle: list[Slot] = []         # the one used last at the end
         self._busy: WeakSet[Slot] = WeakSet()       # a call that is interrupted by a signal may not give its slot back
-        self._process = os.getpid()
         self._closed = False
 
     def take(self, new: bool = False) -> Slot:
         """A slot for one call: the one used last, or a new one. Raises ClientClosed."""
-        if self._process != os.getpid():
-            self._forked()
         with self._lock:
             if self._closed:
                 raise ClientClosed("the client was closed")
@@ -114,10 +110,9 @@ class Slots:
         for slot in idle:
             slot.end()
 
-    def _forked(self) -> None:
+    def forget_all(self) -> None:
         """This is a child process: connections and sessions are the parent's, and two processes must not share one."""
         self._lock = threading.Lock()
         for slot in [*self._idle, *self._busy]:
             slot.drop_link()        # this process's descriptor only
         self._idle, self._busy = [], WeakSet()
-        self._process = os.getpid()

@@ -16,9 +16,12 @@ JOB = b"200 OK q 7 0 10\r\n0123456789"
 
 
 class ScriptedServer:
-    """`answer` gets the connection, its input and each command's line without REQ; sessions are answered here."""
+    """`answer` gets the connection, its input and each command's line without REQ; sessions are answered here.
 
-    def __init__(self, answer: Answering) -> None:
+    Without `answer` each connection is reset as soon as it is open.
+    """
+
+    def __init__(self, answer: Answering | None) -> None:
         self._answer = answer
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
@@ -41,6 +44,9 @@ class ScriptedServer:
             while True:
                 connection, _ = self._listener.accept()
                 self._ends.append(connection)
+                if self._answer is None:
+                    reset(connection)
+                    continue
                 threading.Thread(target=self._serve, args=[connection], daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
@@ -50,7 +56,7 @@ class ScriptedServer:
                 if verb == "SESSION":
                     last = b"" if words[0] == "TTL" else b" LAST 0"
                     connection.sendall(b"200 OK SESSION 1_ab TTL 900" + last + b"\r\n")
-                else:
+                elif self._answer:
                     self._answer(connection, stream, " ".join(words[1:]) if verb == "REQ" else line)
 
 

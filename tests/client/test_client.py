@@ -23,6 +23,7 @@ from sockpq import (
     Unavailable,
 )
 
+from tests.client.conftest import MakeClient
 from tests.client.fake_server import FakeCluster
 
 
@@ -209,6 +210,13 @@ def test_a_forked_child_shares_neither_connection_nor_session_with_its_parent(cl
     assert cluster.sessions
     assert len(cluster.sessions.all) == 2
     client.close()
+
+
+def test_a_time_may_be_longer_than_any_socket_takes(cluster: FakeCluster, make_client: MakeClient) -> None:
+    client = make_client(cluster.addresses, timeout=1e15, server_timeout=1e15, connect_timeout=1e15)
+    client.put("q", b"x")
+    client.offline(cluster.addresses[0], timeout=1e15)
+    assert client.get("q", block=True, wait=1e15) is not None
 
 
 def in_a_child(action: Callable[[], object]) -> int:

@@ -194,10 +194,12 @@ def test_a_silent_leader_is_waited_for_while_no_other_serves(cluster: FakeCluste
     assert cluster.bodies("q") == [b"x"]
 
 
+@pytest.mark.parametrize("server_timeout", [0.3, 5])
 def test_a_blocked_gets_search_for_a_new_leader_begins_with_the_failure(
-    cluster: FakeCluster, client: Client
+    cluster: FakeCluster, make_client: MakeClient, server_timeout: float
 ) -> None:
     """`timeout` limits the time nobody serves, not the time a get is blocked."""
+    client = make_client(cluster.addresses, timeout=5, server_timeout=server_timeout, connect_timeout=0.5)
     def fail() -> None:
         time.sleep(0.8)
         cluster.servers[0].stop()

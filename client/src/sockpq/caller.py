@@ -11,7 +11,7 @@ from sockpq import commands
 from sockpq.addresses import Address
 from sockpq.arguments import span, switch
 from sockpq.batch import Batch
-from sockpq.commands import Blocks, Command, Repeat
+from sockpq.commands import Command, Repeat
 from sockpq.errors import (
     BadArguments,
     BatchFailed,
@@ -76,21 +76,24 @@ class Caller:
         slot = self._take()
         try:
             while True:
-                begun = self.network.now()
+                exchange: Exchange | None = None
                 number = 0
                 try:
                     link = await self._link(slot, retry, command.logged)
                     if command.logged and link.session:
                         number = request.number(link.session)
                     wait_until = wait_until or self.network.now() + wait
-                    answer = await self._exchange(link).one(command, number, retry.deadline, wait_until)
+                    exchange = self._exchange(link)
+                    answer = await exchange.one(command, number, retry.deadline, wait_until)
                     value: T = _value(answer)
                     return value
                 except (Lost, SockpqError) as failure:
                     now = self.network.now()
                     self._note(slot, failure)
-                    if command.blocks is not Blocks.NEVER and now - begun > self.limits.server_timeout:
-                        retry.progress(now + timeout)       # it was blocked, as it should be: the search begins anew
+                    if exchange and exchange.blocked_s:
+                        retry.blocked(exchange.blocked_s)
+                        if exchange.blocked_s > self.limits.server_timeout:
+                            retry.progress(now + timeout)       # the search begins anew
                     if wait_until and now >= wait_until and is_final_wait(failure):
                         raise as_unknown(failure) from failure
                     await self._pause(retry, failure, number > 0)

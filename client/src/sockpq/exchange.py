@@ -55,6 +55,7 @@ class Exchange:
         self._limits = limits
         self._watch = watch
         self._now = now
+        self.blocked_s = 0.0        # so long the server was silent by right
 
     async def one(self, command: Command[Any], number: int, deadline: float, wait_until: float) -> Answer:
         """Send one command and wait for its answer. `number`: of the request, or 0.
@@ -65,7 +66,11 @@ class Exchange:
             raise Lost(f"{self._link.address}: the connection broke while sending", sent=False)
         while True:
             if _is_blocked(self._link, command):
-                answers = await self._blocked(wait_until)
+                begun = self._now()
+                try:
+                    answers = await self._blocked(wait_until)
+                finally:
+                    self.blocked_s += self._now() - begun
                 if answers is None:
                     return await self._withdraw()
                 deadline = self._now() + self._limits.timeout       # it has begun: now the rest of it is owed

@@ -97,6 +97,10 @@ class Retry:
         self.deadline = deadline
         self.attempts = 0
 
+    def blocked(self, seconds: float) -> None:
+        """So long the server was silent by right: that does not count."""
+        self.deadline += seconds
+
     def settled(self) -> None:
         """The session has told what became of every attempt so far."""
         self._open = None

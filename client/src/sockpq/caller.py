@@ -29,7 +29,7 @@ from sockpq.limits import Limits
 from sockpq.link import Link
 from sockpq.network import Network
 from sockpq.protocol import Answer
-from sockpq.retry import Lost, NoLeader, Retry, as_unknown, is_final_wait, is_unknown, pause_s
+from sockpq.retry import Lost, NoLeader, Retry, as_unknown, is_final_wait, is_unknown, least_s, pause_s
 from sockpq.session import Request, Session, SessionLost
 from sockpq.slots import Slot, Slots
 
@@ -157,6 +157,8 @@ class Caller:
         slot = self._take(new=True)
         try:
             link = await self._connect(slot, address, deadline)
+            if self.network.now() + least_s(timeout) > deadline:
+                raise Lost(f"{address}: no time is left for it", sent=False)
             answer = await Exchange(link, limits, Alone(), self.network.now).one(command, 0, deadline, math.inf)
         except (Lost, ProtocolError) as failure:
             if is_unknown(failure) and command.repeat is not Repeat.FREELY:
@@ -173,19 +175,22 @@ class Caller:
 
         Every other one refuses it, so they are asked in turn. What got no answer is not repeated.
         """
-        deadline = self.network.now() + self._timeout(timeout)
+        timeout = self._timeout(timeout)
+        deadline = self.network.now() + timeout
         attempts = 0
+        refusals: list[str] = []
         while True:
-            refusals = []
             for address in self.addresses:
+                left = deadline - self.network.now()
+                if refusals and left < least_s(timeout):        # too short for more than making it unknown
+                    raise Unavailable(f"no server leads: {'; '.join(refusals)}")
                 try:
-                    return await self.run_at(address, command, timeout=max(deadline - self.network.now(), TINY_S))
+                    return await self.run_at(address, command, timeout=max(left, TINY_S))
                 except (NotServing, Unavailable) as refusal:
                     refusals.append(f"{address}: {refusal}")
+            refusals = refusals[-len(self.addresses) :]
             attempts += 1
             await self.network.sleep(min(pause_s(attempts), max(deadline - self.network.now(), 0)))
-            if self.network.now() >= deadline:
-                raise Unavailable(f"no server leads: {'; '.join(refusals)}")
 
     def _take(self, new: bool = False) -> Slot:
         self.network.enter()
@@ -216,6 +221,8 @@ class Caller:
             except (Lost, ProtocolError, OutcomeUnknown) as failure:    # it is not the command that was lost
                 self._note(slot, failure)
                 raise Lost(str(failure), sent=False) from failure
+        if retry.too_late(self.network.now()):
+            raise retry.last or Lost("no time is left for it", sent=False)
         return link
 
     async def _connect(self, slot: Slot, address: Address, deadline: float) -> Link:
@@ -267,7 +274,8 @@ class Caller:
 
     def _retry(self, repeat: Repeat, timeout: float, retry_unknown: bool | None) -> Retry:
         at_least_once = self.limits.retry_unknown if retry_unknown is None else switch(retry_unknown, "retry_unknown")
-        return Retry(repeat, retry_unknown=at_least_once, deadline=self.network.now() + timeout)
+        deadline = self.network.now() + timeout
+        return Retry(repeat, retry_unknown=at_least_once, deadline=deadline, least_s=least_s(timeout))
 
     def _timeout(self, timeout: float | None) -> float:
         return self.limits.timeout if timeout is None else span(timeout, "timeout")

@@ -60,9 +60,12 @@ class NoLeader(NotServing):
 class Retry:
     """The life of one call: what happened to its attempts so far."""
 
-    def __init__(self, repeat: Repeat, *, retry_unknown: bool, deadline: float) -> None:
+    def __init__(self, repeat: Repeat, *, retry_unknown: bool, deadline: float, least_s: float = 0) -> None:
+        """`least_s`: an attempt needs so much time."""
         self.deadline = deadline
+        self._least_s = least_s
         self.attempts = 0               # failed ones
+        self.last: Exception | None = None      # why the last one failed
         self._unknown: Exception | None = None  # why nobody will ever know what became of an earlier attempt
         self._open: Exception | None = None     # why the session must be asked what became of an earlier attempt
         self._leaderless = False        # was the last failure a NoLeader?
@@ -74,6 +77,7 @@ class Retry:
 
         `exact`: what failed was a numbered request.
         """
+        self.last = failure
         if isinstance(failure, SessionLost):
             self._close()
         elif is_unknown(failure):
@@ -96,6 +100,10 @@ class Retry:
         """A part of the work succeeded: what failed before no longer counts."""
         self.deadline = deadline
         self.attempts = 0
+
+    def too_late(self, now: float) -> bool:
+        """Would sending the command, which surely is not executed so far, most likely make that unknown?"""
+        return now + self._least_s > self.deadline and not (self._unknown or self._open)
 
     def blocked(self, seconds: float) -> None:
         """So long the server was silent by right: that does not count."""
@@ -171,6 +179,11 @@ def as_unknown(failure: Exception) -> OutcomeUnknown:
     error = OutcomeUnknown(f"the command was sent and its answer was lost: {failure}")
     error.__cause__ = failure
     return error
+
+
+def least_s(timeout: float) -> float:
+    """The least time that an attempt of a call with this timeout needs."""
+    return min(ATTEMPT_MIN_S, timeout / 4)
 
 
 def pause_s(attempts: int) -> float:

@@ -117,7 +117,7 @@ class Caller:
         timeout = self._timeout(timeout)
         if not commands:
             return []
-        batch = Batch(commands)
+        batch = Batch(commands, brings_jobs=partly)
         retry = self._retry(commands[0].repeat, timeout, retry_unknown)
         slot = self._take()
         try:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any
 
 import pytest
 import sockpq
 import uvloop
-from sockpq import BadArguments, ClientClosed, Finished, JobNotFound, OutcomeUnknown, aio
+from sockpq import BadArguments, ClientClosed, Finished, JobNotFound, OutcomeUnknown, Unavailable, aio
 
 from tests.client.fake_faults import Fault
 from tests.client.fake_server import FakeCluster
+from tests.client.scripted_server import ScriptedServer
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])
@@ -169,6 +170,49 @@ def test_a_consumer_that_is_left_puts_its_job_back(cluster: FakeCluster, run: An
 
     run(main())
     assert cluster.running == {}
+
+
+async def break_(client: aio.Client) -> None:
+    async for _ in client.consume("q", expire=30):
+        break
+
+
+async def fail(client: aio.Client) -> None:
+    async for _ in client.consume("q", expire=30):
+        raise LookupError
+
+
+async def be_cancelled(client: aio.Client) -> None:
+    task = asyncio.current_task()
+    assert task
+    async for _ in client.consume("q", expire=30):
+        asyncio.get_running_loop().call_soon(task.cancel)
+        await asyncio.sleep(60)
+
+
+@pytest.mark.parametrize("leave", [break_, fail, be_cancelled])
+def test_a_consumer_that_is_left_puts_its_job_back_before_the_client_is_closed(
+    cluster: FakeCluster, run: Any, leave: Any
+) -> None:
+    async def main() -> None:
+        async with client_of(cluster) as client:
+            await client.put("q", b"x")
+            await leave(client)
+
+    with suppress(LookupError, asyncio.CancelledError):
+        run(main())
+    assert cluster.bodies("q") == [b"x"]
+
+
+def test_a_server_that_hangs_up_at_once_is_no_error_of_the_loop(run: Any, caplog: pytest.LogCaptureFixture) -> None:
+    async def main(servers: list[str]) -> None:
+        async with aio.Client(servers, timeout=0.5) as client:
+            with pytest.raises(Unavailable):
+                await client.put("q", b"x")
+
+    with ScriptedServer(None) as one, ScriptedServer(None) as other:
+        run(main([one.address, other.address]))
+    assert caplog.messages == []
 
 
 def test_a_closed_client_refuses_and_wakes_the_blocked(cluster: FakeCluster, run: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from sockpq import BatchFailed, Client, DataTooLarge, JobNotFound, NotServing, OutcomeUnknown, Unavailable, commands
 from sockpq.batch import WINDOW_COMMANDS_MAX, Batch
+from sockpq.model import Handed
 from sockpq.protocol import Answer
 
 from tests.client.conftest import MakeClient
@@ -150,3 +151,21 @@ def test_done_many_of_jobs_nobody_has_is_no_error(client: Client) -> None:
     assert client.done_many([1, 2]) == [None, None]
     with pytest.raises(JobNotFound):
         client.done(1)
+
+
+def test_no_more_jobs_are_asked_for_than_a_server_keeps_answers() -> None:
+    """It cuts the connection of who does not read 64 MiB, and then hands out to nobody."""
+    def came(count: int, length: int) -> None:
+        batch.answered([Answer(Handed(1, "q", 0, bytes(length), None))] * count)
+
+    batch = Batch([commands.get("q", expire=5)] * 1000, brings_jobs=True)
+    batch.begin(None)
+    assert len(batch.next()) == 4           # of whatever length they are
+    came(4, 1000)
+    assert len(batch.next()) == 1000 - 4
+    came(1, 1_000_000)
+    assert batch.lost()
+    batch.again()
+    assert len(batch.next()) == 4
+    came(4, 1000)
+    assert len(batch.next()) == 33          # the longest counts

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 import sockpq
@@ -21,6 +23,7 @@ from sockpq import (
     Unavailable,
 )
 
+from tests.client.conftest import MakeClient
 from tests.client.fake_server import FakeCluster
 
 
@@ -207,6 +210,57 @@ def test_a_forked_child_shares_neither_connection_nor_session_with_its_parent(cl
     assert cluster.sessions
     assert len(cluster.sessions.all) == 2
     client.close()
+
+
+def test_a_time_may_be_longer_than_any_socket_takes(cluster: FakeCluster, make_client: MakeClient) -> None:
+    client = make_client(cluster.addresses, timeout=1e15, server_timeout=1e15, connect_timeout=1e15)
+    client.put("q", b"x")
+    client.offline(cluster.addresses[0], timeout=1e15)
+    assert client.get("q", block=True, wait=1e15) is not None
+
+
+def in_a_child(action: Callable[[], object]) -> int:
+    """Do it in a forked process; returns its exit code."""
+    child = os.fork()
+    if child == 0:
+        try:
+            signal.alarm(20)
+            action()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded, use of fork:DeprecationWarning")
+def test_a_forked_child_that_closes_the_client_leaves_the_parents_alone(cluster: FakeCluster) -> None:
+    with Client(cluster.addresses) as client:
+        client.put("mail", b"1")
+        blocked = threading.Thread(target=client.get, args=["sms"], kwargs={"block": True})
+        blocked.start()
+        time.sleep(0.2)
+        client.put("mail", b"2")
+        accepted, received = cluster.servers[0].accepted, len(cluster.servers[0].received)
+        assert in_a_child(client.close) == 0
+        client.put("sms", b"3")
+        blocked.join()
+        assert cluster.servers[0].accepted == accepted
+        assert cluster.servers[0].received[received:] == ["PUT sms 0 1"]
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded, use of fork:DeprecationWarning")
+def test_a_child_that_was_forked_during_a_search_can_search(cluster: FakeCluster) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        servers = [*cluster.addresses, f"127.0.0.1:{silent.getsockname()[1]}"]
+        with Client(servers, connect_timeout=1, server_timeout=0.3) as client:
+            cluster.lead(None)
+            searching = threading.Thread(target=client.put, args=["mail", b"parent"])
+            searching.start()
+            time.sleep(0.3)
+            cluster.lead(cluster.servers[0])
+            assert in_a_child(lambda: client.put("mail", b"child", timeout=5)) == 0
+            searching.join()
+    assert sorted(cluster.bodies("mail")) == [b"child", b"parent"]
 
 
 def test_the_face_of_the_package_is_complete() -> None:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import math
+from enum import Enum
 from typing import Any
 
 import pytest
 from sockpq import BadArguments, DataTooLarge, commands
 from sockpq.addresses import parse_server, parse_servers
 from sockpq.commands import Repeat
+
+
+class Queue(str, Enum):     # noqa: UP042 - unlike StrEnum it is written with the name of its class
+    MAIL = "mail"
+
+
+class Priority(int, Enum):
+    HIGH = 5
 
 
 @pytest.mark.parametrize(
@@ -20,6 +29,9 @@ from sockpq.commands import Repeat
         (commands.call("in", b"x", "out"), b"PUT in 0 1 NEW WAIT out\r\n"),
         (commands.call("in", b"x", "WAIT", item="NEW", expire=1.5, then="done"),
          b"PUT in 0 1 IS NEW WAIT WAIT EXPIRE 1.500 THEN DONE\r\n"),
+        (commands.put(Queue.MAIL, b"", Priority.HIGH, item=Queue.MAIL), b"PUT mail 5 0 IS mail\r\n"),
+        (commands.get(Queue.MAIL), b"GET mail\r\n"),
+        (commands.total(Queue.MAIL), b"TOTAL mail\r\n"),
         (commands.get(), b"GET\r\n"),
         (commands.get("EXPIRE"), b"GET EXPIRE\r\n"),
         (commands.get(expire=5), b"GET EXPIRE 5\r\n"),
@@ -129,6 +141,8 @@ def test_a_value_out_of_range_is_refused(build: Any) -> None:
         lambda: commands.get(["q", 5]),                 # type: ignore[list-item]
         lambda: commands.get("q", expire="5"),          # type: ignore[arg-type]
         lambda: commands.get("q", expire=True),
+        lambda: commands.put("q", b"", new_item="no"),  # type: ignore[arg-type]
+        lambda: commands.running("no"),                 # type: ignore[arg-type]
         lambda: commands.done("5"),                     # type: ignore[arg-type]
         lambda: commands.cluster_remove(4),             # type: ignore[arg-type]
         lambda: commands.cluster_add("n4", 5, "a:1"),   # type: ignore[arg-type]
@@ -173,7 +187,11 @@ def test_a_server_address_is_read(text: str, host: str, port: int) -> None:
     assert parse_server(text) == (host, port)
 
 
-@pytest.mark.parametrize("text", ["", ":", "a:", "a:x", "a:0", "a:65536", "a:-1", "::1", "::1:80", "a b:1", "a:1²"])
+@pytest.mark.parametrize(
+    "text",
+    ["", ":", "a:", "a:x", "a:0", "a:65536", "a:-1", "::1", "::1:80",
+     "a b:1", "a:1²", "a\0:1", "a\nb:1", "a:00655360"],
+)
 def test_what_is_no_server_address_is_refused(text: str) -> None:
     with pytest.raises(BadArguments):
         parse_server(text)

@@ -194,10 +194,12 @@ def test_a_silent_leader_is_waited_for_while_no_other_serves(cluster: FakeCluste
     assert cluster.bodies("q") == [b"x"]
 
 
+@pytest.mark.parametrize("server_timeout", [0.3, 5])
 def test_a_blocked_gets_search_for_a_new_leader_begins_with_the_failure(
-    cluster: FakeCluster, client: Client
+    cluster: FakeCluster, make_client: MakeClient, server_timeout: float
 ) -> None:
     """`timeout` limits the time nobody serves, not the time a get is blocked."""
+    client = make_client(cluster.addresses, timeout=5, server_timeout=server_timeout, connect_timeout=0.5)
     def fail() -> None:
         time.sleep(0.8)
         cluster.servers[0].stop()
@@ -235,3 +237,21 @@ def test_a_slow_leader_is_found_behind_quick_followers(cluster: FakeCluster, cli
     cluster.servers[0].delay_s = 0.25
     client.put("q", b"x")
     assert cluster.bodies("q") == [b"x"]
+
+
+def test_a_command_that_cannot_be_answered_in_time_is_not_sent(cluster: FakeCluster, make_client: MakeClient) -> None:
+    """It would only turn "not executed" into "unknown"."""
+    cluster.servers[0].delay_s = 0.05
+    with socket.create_server(("127.0.0.1", 0)) as silent:      # makes the search take its time
+        servers = [cluster.servers[0].address, f"127.0.0.1:{silent.getsockname()[1]}"]
+        with pytest.raises(Unavailable):
+            make_client(servers, timeout=0.18, sessions=False).put("q", b"x")
+    assert "PUT q 0 1" not in cluster.servers[0].received
+
+
+def test_the_search_for_a_leader_ends_with_a_refusal(cluster: FakeCluster, client: Client) -> None:
+    cluster.lead(None)
+    for server, delay_s in zip(cluster.servers, [0.25, 0.1, 0.1], strict=True):
+        server.delay_s = delay_s
+    with pytest.raises(Unavailable):
+        client.cluster_remove("n3", timeout=0.29)

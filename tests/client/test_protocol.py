@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import pytest
@@ -201,6 +202,31 @@ def test_answers_before_rubbish_still_count() -> None:
     assert protocol.receive(b"200 OK\r\n200 OK\r\nrubbish\r\n") == [Answer(None), Answer(None)]
     with pytest.raises(ProtocolError):
         protocol.receive(b"200 OK\r\n")
+
+
+def test_after_rubbish_behind_an_answer_the_connection_is_not_at_rest() -> None:
+    protocol = Protocol()
+    protocol.send(commands.put("q", b""))
+    assert protocol.receive(b"200 OK\r\n200 OK\r\n") == [Answer(None)]
+    assert len(protocol) == 0
+    assert not protocol.at_rest
+
+
+def test_after_an_interruption_the_connection_is_not_at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal may raise KeyboardInterrupt anywhere: what it leaves must not be read as the next answer."""
+    class Interrupted(deque[Any]):
+        def popleft(self) -> Any:
+            super().popleft()
+            raise KeyboardInterrupt
+
+    protocol = Protocol()
+    assert protocol.at_rest
+    monkeypatch.setattr(protocol, "_unanswered", Interrupted())
+    protocol.send(commands.put("q", b""))
+    with pytest.raises(KeyboardInterrupt):
+        protocol.receive(b"200 OK\r\n")
+    assert len(protocol) == 0
+    assert not protocol.at_rest
 
 
 def test_bytes_nobody_asked_for_are_an_error() -> None:

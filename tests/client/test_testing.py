@@ -85,6 +85,22 @@ def test_server_and_files_are_gone_afterwards() -> None:
         client.ping()
 
 
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded, use of fork:DeprecationWarning")
+def test_a_child_that_lives_on_does_not_keep_the_server() -> None:
+    server = Server()
+    server.start()
+    child = os.fork()
+    if child == 0:
+        time.sleep(30)
+        os._exit(0)
+    begun = time.monotonic()
+    server.stop()
+    taken = time.monotonic() - begun
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert taken < 15
+
+
 def test_a_killed_test_run_leaves_nothing_behind() -> None:
     code = (
         "import time; from sockpq.testing import Server; server = Server(); server.start();"

@@ -31,9 +31,10 @@ def parse_server(text: str, default_port: int | None = DEFAULT_PORT) -> Address:
     bracketed = host.startswith("[") and host.endswith("]")
     if bracketed:
         host = host[1:-1]
-    if not host or any(character in host for character in "[] /,\t") or (":" in host and not bracketed):
+    strange = not host.isprintable() or any(character in host for character in "[] /,")
+    if not host or strange or (":" in host and not bracketed):
         raise BadArguments(f"not a server address: {text!r} (host:port)")
-    if not (port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65536):
+    if not (port.isascii() and port.isdigit() and len(port) < 10 and 0 < int(port) < 65536):
         raise BadArguments(f"not a port: {port!r} in server address {text!r}")
     return Address(host, int(port))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Iterable
 from typing import Literal
 
@@ -25,21 +26,23 @@ SESSION_S_MIN, SESSION_S_MAX = 1, 86_400
 
 
 def name(value: str, what: str) -> str:
-    """`value`, when it may be the name of a queue or an item."""
+    """`value`, when it may be the name of a queue or an item; of an enumeration's member its value."""
     if not isinstance(value, str):
         raise TypeError(f"{what} must be a string, not {type(value).__name__}")
-    if not NAME.fullmatch(value):
+    match = NAME.fullmatch(value)
+    if not match:
         raise BadArguments(f"{what} {value!r}: a name is 1 to 255 of A-Z a-z 0-9 _ . : @ -, not beginning with . : @ -")
-    return value
+    return match[0]
 
 
 def node(value: str) -> str:
     """`value`, when it may be the name of a node."""
     if not isinstance(value, str):
         raise TypeError(f"the name of a node must be a string, not {type(value).__name__}")
-    if not NODE_NAME.fullmatch(value):
+    match = NODE_NAME.fullmatch(value)
+    if not match:
         raise BadArguments(f"node {value!r}: a name is 1 to 64 of A-Z a-z 0-9 _ . -")
-    return value
+    return match[0]
 
 
 def address(value: str) -> str:
@@ -68,7 +71,7 @@ def integer(value: int, what: str, low: int, high: int) -> int:
         raise TypeError(f"{what} must be an int, not {type(value).__name__}")
     if not low <= value <= high:
         raise BadArguments(f"{what} {value} is not between {low} and {high}")
-    return value
+    return int(value)
 
 
 def body(value: bytes | bytearray | memoryview, bytes_max: int = DATA_BYTES_MAX) -> bytes:
@@ -119,6 +122,6 @@ def span(value: float, what: str) -> float:
     """A positive, finite number of seconds."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise TypeError(f"{what} must be a number of seconds, not {type(value).__name__}")
-    if not 0 < value < math.inf:
+    if not 0 < value <= sys.float_info.max:
         raise BadArguments(f"{what} must be a positive number of seconds, not {value}")
     return float(value)

@@ -8,12 +8,15 @@ from typing import Any
 
 from sockpq.commands import Command
 from sockpq.errors import Busy, NotServing, OutcomeUnknown
+from sockpq.model import Handed
 from sockpq.protocol import Answer
 from sockpq.session import WINDOW, Session, SessionLost
 
 Refusal = Busy | NotServing | SessionLost | OutcomeUnknown
 
 WINDOW_COMMANDS_MAX = 1000
+ANSWERS_BYTES_MAX = 33_554_432  # half of what a server keeps of unread answers before it cuts the connection
+BODY_BYTES_USUAL = 8_388_608    # the longest body, unless a server is configured otherwise
 WINDOW_BYTES_MAX = 262_144      # below what a server keeps for one connection, so that neither side waits for the other
 
 
@@ -24,12 +27,15 @@ class Batch:
     tell. Without one, or when it is lost, it is unknown.
     """
 
-    def __init__(self, commands: Sequence[Command[Any]]) -> None:
+    def __init__(self, commands: Sequence[Command[Any]], brings_jobs: bool = False) -> None:
+        """`brings_jobs`: the answers are of unknown length, and no more are asked for than a server keeps."""
         self.answers: list[Answer | None] = [None] * len(commands)
         self.refusal: Refusal | None = None                 # the server executes nothing for now: send no more
         self._commands = commands
+        self._answer_bytes = BODY_BYTES_USUAL if brings_jobs else 1     # the longest to be expected
         self._session: Session | None = None
         self._numbers: dict[int, int] = {}                  # position -> its number in that session, once it was sent
+        self._longest = 0                                   # of the jobs that have come
         self._waiting = deque(range(len(commands)))
         self._sent: deque[int] = deque()
         self._sent_bytes = 0
@@ -73,7 +79,7 @@ class Batch:
 
     def next(self) -> list[tuple[Command[Any], int]]:
         """The commands to send now, with their numbers; none while half the window is in flight, or after a refusal."""
-        window = WINDOW if self._session else WINDOW_COMMANDS_MAX
+        window = min(WINDOW if self._session else WINDOW_COMMANDS_MAX, ANSWERS_BYTES_MAX // self._answer_bytes or 1)
         if self.refusal or len(self._sent) > window // 2 or self._sent_bytes > WINDOW_BYTES_MAX // 2:
             return []
         requests = []
@@ -94,6 +100,10 @@ class Batch:
     def answered(self, answers: Sequence[Answer]) -> bool:
         """Answers of this connection, in their order. Returns whether that is progress: any command was executed."""
         progress = False
+        lengths = [len(answer.value.data) for answer in answers if isinstance(answer.value, Handed)]
+        if lengths:
+            self._longest = max(self._longest, *lengths)
+            self._answer_bytes = self._longest
         for answer in answers:
             position = self._sent.popleft()
             command = self._commands[position]
@@ -117,6 +127,8 @@ class Batch:
     def lost(self) -> bool:
         """The connection is gone. Returns whether anything sent on it was still unanswered."""
         lost = bool(self._sent)
+        if self._longest:
+            self._answer_bytes = max(self._longest, BODY_BYTES_USUAL)       # perhaps it was too much
         self._lose(self._sent)
         self._sent.clear()
         self._sent_bytes = 0

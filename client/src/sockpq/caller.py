@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -10,7 +11,7 @@ from sockpq import commands
 from sockpq.addresses import Address
 from sockpq.arguments import span, switch
 from sockpq.batch import Batch
-from sockpq.commands import Blocks, Command, Repeat
+from sockpq.commands import Command, Repeat
 from sockpq.errors import (
     BadArguments,
     BatchFailed,
@@ -28,7 +29,7 @@ from sockpq.limits import Limits
 from sockpq.link import Link
 from sockpq.network import Network
 from sockpq.protocol import Answer
-from sockpq.retry import Lost, NoLeader, Retry, as_unknown, is_final_wait, is_unknown, pause_s
+from sockpq.retry import Lost, NoLeader, Retry, as_unknown, is_final_wait, is_unknown, least_s, pause_s
 from sockpq.session import Request, Session, SessionLost
 from sockpq.slots import Slot, Slots
 
@@ -46,9 +47,11 @@ class Caller:
         self.network = network
         self._finder = Finder(network, addresses, limits.connect_timeout, limits.server_timeout)
         self._slots = Slots(limits.idle_max)
+        self._process = os.getpid()
 
     def close(self) -> None:
         """End all connections and sessions and all calls under way."""
+        self._own()
         self.network.close()
         self._slots.close()
 
@@ -73,21 +76,24 @@ class Caller:
         slot = self._take()
         try:
             while True:
-                begun = self.network.now()
+                exchange: Exchange | None = None
                 number = 0
                 try:
                     link = await self._link(slot, retry, command.logged)
                     if command.logged and link.session:
                         number = request.number(link.session)
                     wait_until = wait_until or self.network.now() + wait
-                    answer = await self._exchange(link).one(command, number, retry.deadline, wait_until)
+                    exchange = self._exchange(link)
+                    answer = await exchange.one(command, number, retry.deadline, wait_until)
                     value: T = _value(answer)
                     return value
                 except (Lost, SockpqError) as failure:
                     now = self.network.now()
                     self._note(slot, failure)
-                    if command.blocks is not Blocks.NEVER and now - begun > self.limits.server_timeout:
-                        retry.progress(now + timeout)       # it was blocked, as it should be: the search begins anew
+                    if exchange and exchange.blocked_s:
+                        retry.blocked(exchange.blocked_s)
+                        if exchange.blocked_s > self.limits.server_timeout:
+                            retry.progress(now + timeout)       # the search begins anew
                     if wait_until and now >= wait_until and is_final_wait(failure):
                         raise as_unknown(failure) from failure
                     await self._pause(retry, failure, number > 0)
@@ -111,7 +117,7 @@ class Caller:
         timeout = self._timeout(timeout)
         if not commands:
             return []
-        batch = Batch(commands)
+        batch = Batch(commands, brings_jobs=partly)
         retry = self._retry(commands[0].repeat, timeout, retry_unknown)
         slot = self._take()
         try:
@@ -151,6 +157,8 @@ class Caller:
         slot = self._take(new=True)
         try:
             link = await self._connect(slot, address, deadline)
+            if self.network.now() + least_s(timeout) > deadline:
+                raise Lost(f"{address}: no time is left for it", sent=False)
             answer = await Exchange(link, limits, Alone(), self.network.now).one(command, 0, deadline, math.inf)
         except (Lost, ProtocolError) as failure:
             if is_unknown(failure) and command.repeat is not Repeat.FREELY:
@@ -167,23 +175,34 @@ class Caller:
 
         Every other one refuses it, so they are asked in turn. What got no answer is not repeated.
         """
-        deadline = self.network.now() + self._timeout(timeout)
+        timeout = self._timeout(timeout)
+        deadline = self.network.now() + timeout
         attempts = 0
+        refusals: list[str] = []
         while True:
-            refusals = []
             for address in self.addresses:
+                left = deadline - self.network.now()
+                if refusals and left < least_s(timeout):        # too short for more than making it unknown
+                    raise Unavailable(f"no server leads: {'; '.join(refusals)}")
                 try:
-                    return await self.run_at(address, command, timeout=max(deadline - self.network.now(), TINY_S))
+                    return await self.run_at(address, command, timeout=max(left, TINY_S))
                 except (NotServing, Unavailable) as refusal:
                     refusals.append(f"{address}: {refusal}")
+            refusals = refusals[-len(self.addresses) :]
             attempts += 1
             await self.network.sleep(min(pause_s(attempts), max(deadline - self.network.now(), 0)))
-            if self.network.now() >= deadline:
-                raise Unavailable(f"no server leads: {'; '.join(refusals)}")
 
     def _take(self, new: bool = False) -> Slot:
         self.network.enter()
+        self._own()
         return self._slots.take(new)
+
+    def _own(self) -> None:
+        """In a child process: have nothing in common with the parent, nor a lock that a thread of his had."""
+        if self._process != os.getpid():
+            self._slots.forget_all()
+            self._finder.new_locks()
+            self._process = os.getpid()
 
     async def _link(self, slot: Slot, retry: Retry, numbered: bool) -> Link:
         """A connection to the leader, for `numbered` requests one that speaks for the slot's session."""
@@ -202,6 +221,8 @@ class Caller:
             except (Lost, ProtocolError, OutcomeUnknown) as failure:    # it is not the command that was lost
                 self._note(slot, failure)
                 raise Lost(str(failure), sent=False) from failure
+        if retry.too_late(self.network.now()):
+            raise retry.last or Lost("no time is left for it", sent=False)
         return link
 
     async def _connect(self, slot: Slot, address: Address, deadline: float) -> Link:
@@ -253,7 +274,8 @@ class Caller:
 
     def _retry(self, repeat: Repeat, timeout: float, retry_unknown: bool | None) -> Retry:
         at_least_once = self.limits.retry_unknown if retry_unknown is None else switch(retry_unknown, "retry_unknown")
-        return Retry(repeat, retry_unknown=at_least_once, deadline=self.network.now() + timeout)
+        deadline = self.network.now() + timeout
+        return Retry(repeat, retry_unknown=at_least_once, deadline=deadline, least_s=least_s(timeout))
 
     def _timeout(self, timeout: float | None) -> float:
         return self.limits.timeout if timeout is None else span(timeout, "timeout")

@@ -125,10 +125,10 @@ class Calls(Generic[J]):
     ) -> Finished:
         """Remove a running job; tells whether its queue or its item has come to an end with it."""
         command = commands.done(job.id if isinstance(job, TakenJob) else job)
+        at_least_once = self._caller.limits.retry_unknown if retry_unknown is None else retry_unknown
         try:
-            return await self._caller.run(command, timeout=timeout)
+            return await self._caller.run(command, timeout=timeout, retry_unknown=retry_unknown)
         except OutcomeUnknown as error:
-            at_least_once = self._caller.limits.retry_unknown if retry_unknown is None else retry_unknown
             if at_least_once and isinstance(error.__cause__, JobNotFound):
                 return Finished(False, False)
             raise

@@ -67,6 +67,7 @@ def puts(
         raise BadArguments("item names the job's item, new_item asks the server for a name: not both")
     item = item if item is None else arguments.name(item, "item")
     priority = arguments.integer(priority, "priority", -INT64_MAX - 1, INT64_MAX)
+    new_item = arguments.switch(new_item, "new_item")
     start = f"PUT {arguments.name(queue, 'queue')} {priority} "
     end = " NEW\r\n" if new_item else f" IS {item}\r\n" if item else "\r\n"
     read = partial(replies.stored, item, new_item)
@@ -140,7 +141,7 @@ def queues(prefix: str = "") -> Command[list[QueueTotals]]:
 
 def running(with_data: bool = False) -> Command[list[RunningJob]]:
     """RUNLIST."""
-    line = b"RUNLIST DATA\r\n" if with_data else b"RUNLIST\r\n"
+    line = b"RUNLIST DATA\r\n" if arguments.switch(with_data, "data") else b"RUNLIST\r\n"
     return Command(line, b"", partial(replies.running, with_data), Repeat.FREELY)
 
 

@@ -87,6 +87,9 @@ class NoOutput(OutcomeUnknown):
         super().__init__(message)
         self.item = item
 
+    def __reduce__(self) -> tuple[type[NoOutput], tuple[str, str]]:
+        return type(self), (self.args[0], self.item)
+
 
 class BatchFailed(OutcomeUnknown):
     """put_many() did not get everything acknowledged before it had to give up.
@@ -98,6 +101,9 @@ class BatchFailed(OutcomeUnknown):
         super().__init__(message)
         self.unknown = unknown
         self.not_executed = not_executed
+
+    def __reduce__(self) -> tuple[type[BatchFailed], tuple[str, tuple[int, ...], tuple[int, ...]]]:
+        return type(self), (self.args[0], self.unknown, self.not_executed)
 
 
 class ProtocolError(SockpqError):

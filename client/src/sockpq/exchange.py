@@ -55,6 +55,7 @@ class Exchange:
         self._limits = limits
         self._watch = watch
         self._now = now
+        self.blocked_s = 0.0        # so long the server was silent by right
 
     async def one(self, command: Command[Any], number: int, deadline: float, wait_until: float) -> Answer:
         """Send one command and wait for its answer. `number`: of the request, or 0.
@@ -65,7 +66,11 @@ class Exchange:
             raise Lost(f"{self._link.address}: the connection broke while sending", sent=False)
         while True:
             if _is_blocked(self._link, command):
-                answers = await self._blocked(wait_until)
+                begun = self._now()
+                try:
+                    answers = await self._blocked(wait_until)
+                finally:
+                    self.blocked_s += self._now() - begun
                 if answers is None:
                     return await self._withdraw()
                 deadline = self._now() + self._limits.timeout       # it has begun: now the rest of it is owed
@@ -91,12 +96,15 @@ class Exchange:
                     retry.settled()
 
     async def _owed(self, deadline: float) -> list[Answer]:
-        """What comes next from a server that owes an answer; raises Lost when nothing does."""
+        """What comes next from a server that owes an answer; raises Lost when nothing does, or without end."""
         begun = self._now()
         until = begun + self._patience(deadline)
         while True:
             try:
-                return await self._link.receive(max(min(DOUBT_S, until - self._now()), TINY_S))
+                answers = await self._link.receive(max(min(DOUBT_S, until - self._now()), TINY_S))
+                if answers or self._now() < deadline:
+                    return answers
+                raise self._link.lost("its answer was not complete in time")
             except TimeoutError:
                 if self._now() >= until:
                     raise self._link.lost(f"silent for {self._now() - begun:.1f} s") from None
@@ -127,9 +135,13 @@ class Exchange:
             except Lost as end:
                 if waiting:
                     raise Lost("none came in time", sent=True, waiting=waiting) from end
+                if not end.orderly:     # a job may have been on its way
+                    raise
                 return Answer(None)
             if answers:
                 return answers[0]
+            if self._now() >= until:
+                raise self._link.lost("its last answer does not end")
 
     def _patience(self, until: float) -> float:
         """Seconds to wait for the next byte."""

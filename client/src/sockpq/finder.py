@@ -25,12 +25,16 @@ class Finder:
         self._addresses = addresses
         self._timeout = timeout
         self._life_s = life_s
-        self._searching = network.lock()
         self._leader: Address | None = None         # read and written in one piece, without a lock
-        self._doubting = network.lock()
         self._taken: dict[Address, tuple[float, bool]] = {}     # when last asked, and whether another claimed to serve
-        self._checking = network.lock()
         self._vanished: dict[Address, tuple[float, bool]] = {}  # how long the verdict is valid, and the verdict
+        self.new_locks()
+
+    def new_locks(self) -> None:
+        """Also for a child process, where nobody would release those that another thread of its parent held."""
+        self._searching = self._network.lock()
+        self._doubting = self._network.lock()
+        self._checking = self._network.lock()
 
     async def leader(self, deadline: float, attempts: int) -> Address:
         """The server to send to. `deadline`: on the monotonic clock; `attempts`: how often this call failed already.

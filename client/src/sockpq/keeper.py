@@ -2,8 +2,8 @@
 
     python -I keeper.py FOLDER SECONDS PROGRAM ARGUMENTS..
 
-The end of the standard input is the sign: it comes however the parent ends. The program has SECONDS for its own end.
-Nothing but the standard library is needed.
+Anything in the standard input is the sign, or its end, which comes however the parent ends. The program has SECONDS
+for its own end. Nothing but the standard library is needed.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ class Link:
         self.session: Session | None = None     # the one it speaks for
         self.sessionless = False                # the server has no sessions
         self._stream = stream
+        self._finished = False
 
     @classmethod
     async def open(cls, network: Network, address: Address, timeout: float) -> Link:
@@ -67,16 +68,21 @@ class Link:
         except OSError as error:
             raise self.lost(str(error)) from error
         if not data:
-            raise self.lost("the server closed the connection")
+            raise self.lost("the server closed the connection", orderly=not self.protocol.amid_answer)
         return self.protocol.receive(data)
 
-    def lost(self, reason: str) -> Lost:
+    def lost(self, reason: str, orderly: bool = False) -> Lost:
         """The error for commands that were sent completely and will get no answer here."""
-        return Lost(f"{self.address}: {reason}", sent=True, waiting=self.protocol.waiting)
+        return Lost(f"{self.address}: {reason}", sent=True, waiting=self.protocol.waiting, orderly=orderly)
+
+    @property
+    def at_rest(self) -> bool:
+        """Is every command answered, and may another one be sent?"""
+        return self.protocol.at_rest and not self._finished
 
     def usable(self) -> bool:
-        """Is it still open, with every command answered and nothing unasked in it?"""
-        return not len(self.protocol) and self._stream.quiet()
+        """Is it still open, at rest, and with nothing unasked in it?"""
+        return self.at_rest and self._stream.quiet()
 
     def peer(self) -> Address:
         """The numeric address this connection goes to."""
@@ -84,6 +90,7 @@ class Link:
 
     def finish(self) -> None:
         """Tell the server that nothing more will be sent: it cancels what is blocked and closes (PROTOCOL.md A9)."""
+        self._finished = True
         self._stream.finish()
 
     def abort(self) -> None:
@@ -92,4 +99,4 @@ class Link:
 
     def close(self, session: bool = False) -> None:
         """Close it, and with `session` end the session it speaks for, without waiting for the answer."""
-        self._stream.close(SESSION_CLOSE if session and self.session and not len(self.protocol) else b"")
+        self._stream.close(SESSION_CLOSE if session and self.session and self.at_rest else b"")

@@ -35,11 +35,17 @@ class Protocol:
         self._reader: Reader[Any] | None = None     # of the oldest unanswered command, once it has begun
         self._need: int = LINE
         self._broken: ProtocolError | None = None   # found behind answers that were still good
+        self._in_step = True                        # False while bytes are taken, and for good when that is interrupted
         self.waiting: Waiting | None = None         # that command is a PUT .. WAIT and its 206 has come
 
     def __len__(self) -> int:
         """How many commands have no answer yet."""
         return len(self._unanswered)
+
+    @property
+    def at_rest(self) -> bool:
+        """Is every command answered, and does nothing of its answer remain?"""
+        return self._in_step and not self._unanswered
 
     @property
     def amid_answer(self) -> bool:
@@ -62,6 +68,7 @@ class Protocol:
         """
         if self._broken:
             raise self._broken
+        self._in_step = False
         self._received += data
         answers: list[Answer] = []
         try:
@@ -72,6 +79,7 @@ class Protocol:
                 raise
         del self._received[: self._position]
         self._position = 0
+        self._in_step = self._broken is None
         return answers
 
     def _read(self, answers: list[Answer]) -> None:

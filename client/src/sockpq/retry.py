@@ -40,13 +40,17 @@ class Lost(Exception):      # noqa: N818 - as in errors.py
     """The connection ended, or fell silent, before the answer was complete.
 
     `sent`: the whole command left this process, so that the server may have executed it. `waiting`: its 206 had come.
+    `orderly`: the server closed the connection, and not in the middle of an answer.
     Internal: callers see OutcomeUnknown or Unavailable.
     """
 
-    def __init__(self, message: str, *, sent: bool, waiting: Waiting | None = None) -> None:
+    def __init__(
+        self, message: str, *, sent: bool, waiting: Waiting | None = None, orderly: bool = False
+    ) -> None:
         super().__init__(message)
         self.sent = sent
         self.waiting = waiting
+        self.orderly = orderly
 
 
 class NoLeader(NotServing):
@@ -56,9 +60,12 @@ class NoLeader(NotServing):
 class Retry:
     """The life of one call: what happened to its attempts so far."""
 
-    def __init__(self, repeat: Repeat, *, retry_unknown: bool, deadline: float) -> None:
+    def __init__(self, repeat: Repeat, *, retry_unknown: bool, deadline: float, least_s: float = 0) -> None:
+        """`least_s`: an attempt needs so much time."""
         self.deadline = deadline
+        self._least_s = least_s
         self.attempts = 0               # failed ones
+        self.last: Exception | None = None      # why the last one failed
         self._unknown: Exception | None = None  # why nobody will ever know what became of an earlier attempt
         self._open: Exception | None = None     # why the session must be asked what became of an earlier attempt
         self._leaderless = False        # was the last failure a NoLeader?
@@ -70,6 +77,7 @@ class Retry:
 
         `exact`: what failed was a numbered request.
         """
+        self.last = failure
         if isinstance(failure, SessionLost):
             self._close()
         elif is_unknown(failure):
@@ -92,6 +100,14 @@ class Retry:
         """A part of the work succeeded: what failed before no longer counts."""
         self.deadline = deadline
         self.attempts = 0
+
+    def too_late(self, now: float) -> bool:
+        """Would sending the command, which surely is not executed so far, most likely make that unknown?"""
+        return now + self._least_s > self.deadline and not (self._unknown or self._open)
+
+    def blocked(self, seconds: float) -> None:
+        """So long the server was silent by right: that does not count."""
+        self.deadline += seconds
 
     def settled(self) -> None:
         """The session has told what became of every attempt so far."""
@@ -163,6 +179,11 @@ def as_unknown(failure: Exception) -> OutcomeUnknown:
     error = OutcomeUnknown(f"the command was sent and its answer was lost: {failure}")
     error.__cause__ = failure
     return error
+
+
+def least_s(timeout: float) -> float:
+    """The least time that an attempt of a call with this timeout needs."""
+    return min(ATTEMPT_MIN_S, timeout / 4)
 
 
 def pause_s(attempts: int) -> float:

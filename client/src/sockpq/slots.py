@@ -6,8 +6,8 @@ connections it is used over. Thread-safe, so that it serves threads and asyncio'
 
 from __future__ import annotations
 
-import os
 import threading
+from weakref import WeakSet
 
 from sockpq.addresses import Address
 from sockpq.errors import ClientClosed
@@ -20,7 +20,7 @@ IDLE_S = 60.0       # a connection without work for so long is closed
 class Slot:
     """Belongs to one call at a time."""
 
-    __slots__ = ("idle_since", "link", "session")
+    __slots__ = ("__weakref__", "idle_since", "link", "session")
 
     def __init__(self) -> None:
         self.link: Link | None = None
@@ -48,14 +48,11 @@ class Slots:
         self._idle_max = idle_max
         self._lock = threading.Lock()
         self._idle: list[Slot] = []         # the one used last at the end
-        self._busy: set[Slot] = set()
-        self._process = os.getpid()
+        self._busy: WeakSet[Slot] = WeakSet()       # a call that is interrupted by a signal may not give its slot back
         self._closed = False
 
     def take(self, new: bool = False) -> Slot:
         """A slot for one call: the one used last, or a new one. Raises ClientClosed."""
-        if self._process != os.getpid():
-            self._forked()
         with self._lock:
             if self._closed:
                 raise ClientClosed("the client was closed")
@@ -76,8 +73,9 @@ class Slots:
         """The call is over. `now` in seconds on the monotonic clock.
 
         A connection with an unanswered command is closed: its late answer must never be taken for that to another one.
+        So is one that was told its end.
         """
-        if slot.link and len(slot.link.protocol):
+        if slot.link and not slot.link.at_rest:
             slot.drop_link()
         slot.idle_since = now
         gone = []
@@ -112,10 +110,9 @@ class Slots:
         for slot in idle:
             slot.end()
 
-    def _forked(self) -> None:
+    def forget_all(self) -> None:
         """This is a child process: connections and sessions are the parent's, and two processes must not share one."""
         self._lock = threading.Lock()
         for slot in [*self._idle, *self._busy]:
             slot.drop_link()        # this process's descriptor only
-        self._idle, self._busy = [], set()
-        self._process = os.getpid()
+        self._idle, self._busy = [], WeakSet()

@@ -24,6 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -83,7 +84,11 @@ class Server:
         """End it and remove its files."""
         if self._keeper:
             assert self._keeper.stdin
-            self._keeper.stdin.close()
+            with suppress(BrokenPipeError):                 # it has ended before
+                self._keeper.stdin.write(b"end")            # a forked child may keep this open
+                self._keeper.stdin.flush()
+            with suppress(BrokenPipeError):
+                self._keeper.stdin.close()
             self._keeper.wait()
             self._keeper = None
             shutil.rmtree(self._folder, ignore_errors=True)

@@ -16,6 +16,7 @@ from sockpq.network import KEEPALIVE
 T = TypeVar("T")
 
 READ_BYTES = 65_536             # below malloc's mmap threshold: a larger read costs page faults each time
+POLL_S_MAX = 2_000_000          # 23 days: poll() counts milliseconds in 31 bits
 JOIN_BYTES_MAX = 65_536         # larger bodies are sent apart from their line instead of being copied
 
 
@@ -57,6 +58,7 @@ class ThreadNetwork:
 
     async def connect(self, address: Address, timeout: float) -> SocketStream:
         """Open a connection within `timeout` seconds for each address a name stands for."""
+        timeout = min(timeout, POLL_S_MAX)
         return SocketStream(socket.create_connection(address, timeout), timeout)
 
     def lock(self) -> ThreadLock:
@@ -138,7 +140,7 @@ class SocketStream:
     def _limit(self, timeout: float) -> None:
         if timeout != self._timeout:        # each change is a system call
             self._timeout = timeout
-            self._socket.settimeout(timeout)
+            self._socket.settimeout(min(timeout, POLL_S_MAX))
 
 
 class ThreadLock:
@@ -171,7 +173,7 @@ class ThreadRace(Generic[T]):
     async def next(self, timeout: float) -> tuple[int, T] | None:
         """The next one that ends."""
         try:
-            return self._ended.get(timeout=max(timeout, 0.001))
+            return self._ended.get(timeout=min(max(timeout, 0.001), POLL_S_MAX))
         except Empty:
             return None
 

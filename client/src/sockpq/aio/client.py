@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import weakref
 from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
 from types import TracebackType
 from typing import Literal, overload
 
@@ -42,10 +45,13 @@ class Client(Calls[Job]):
             timeout, server_timeout, connect_timeout, retry_unknown, sessions, session_ttl, idle_connections_max
         ).checked()
         self._network = LoopNetwork()
+        self._leaving: set[asyncio.Task[None]] = set()
         super().__init__(self._network, Job, servers, limits)
 
     async def close(self) -> None:
         """End all connections. Calls under way in other tasks end with an error: ClientClosed, or OutcomeUnknown."""
+        if self._leaving:
+            await asyncio.wait(self._leaving, timeout=FAREWELL_S)
         await super().close()
         await self._network.drain(FAREWELL_S)
 
@@ -110,14 +116,27 @@ class Client(Calls[Job]):
         timeout: float | None = None,
     ) -> AsyncIterator[Job]:
         """`async for job in client.consume("q", expire=30)`: one job after the other. See sockpq.Client.consume."""
-        return self._consume(self._consuming(queues, expire, then, until_done, wait), wait, timeout)
+        current: list[Job] = []
+        jobs = self._consume(self._consuming(queues, expire, then, until_done, wait), wait, timeout, current)
+        weakref.finalize(jobs, self._left, current).atexit = False
+        return jobs
 
     async def _consume(
-        self, command: Command[Handed | None], wait: float | None, timeout: float | None
+        self, command: Command[Handed | None], wait: float | None, timeout: float | None, current: list[Job]
     ) -> AsyncIterator[Job]:
         while job := await self._take(command, wait, timeout, None):
+            current[:] = [job]
             async with job:
                 yield job
+
+    def _left(self, current: list[Job]) -> None:
+        """Nobody goes on with a loop over consume(). asyncio ends it some time later; close() must not be faster."""
+        with suppress(RuntimeError):        # no loop runs here: the garbage collector of another thread has found it
+            loop = asyncio.get_running_loop()
+            for job in current:
+                task = loop.create_task(job.__aexit__(None, GeneratorExit(), None))
+                self._leaving.add(task)
+                task.add_done_callback(self._leaving.discard)
 
     def call(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import cast
 
 from sockpq.addresses import Address
@@ -111,13 +112,16 @@ class TransportStream(asyncio.Protocol):
 
     def peer(self) -> Address:
         """The numeric address of the other side."""
-        host, port = self._transport.get_extra_info("peername")[:2]
-        return Address(host, port)
+        name = self._transport.get_extra_info("peername")
+        if name is None:
+            raise OSError("the server closed the connection at once")
+        return Address(*name[:2])
 
     def finish(self) -> None:
         """Send no more."""
         if not self._at_end and self._transport.can_write_eof():
-            self._transport.write_eof()
+            with suppress(OSError):         # the other side was faster
+                self._transport.write_eof()
 
     def abort(self) -> None:
         """Wake the task that uses it."""

@@ -1,0 +1,63 @@
+"""A server whose bytes never pause is left when its time is over, however many have come."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from sockpq import commands
+from sockpq.addresses import Address
+from sockpq.exchange import Alone, Exchange
+from sockpq.limits import Limits
+from sockpq.link import Link
+from sockpq.protocol import Protocol
+from sockpq.retry import Lost
+from sockpq.threads import run
+
+LIMITS = Limits(5, 2, 1, False, True, 900, 10)
+
+
+class TricklingLink:
+    """Each of its bytes takes 0.1 ms; `silent`: only after it was finished."""
+
+    def __init__(self, silent: bool) -> None:
+        self.address = Address("here", 1)
+        self.protocol = Protocol()
+        self.now = 0.0
+        self._silent = silent
+
+    async def send(self, *_: Any) -> bool:
+        return True
+
+    async def receive(self, timeout: float) -> list[Any]:
+        if self._silent:
+            self.now += timeout
+            raise TimeoutError
+        self.now += 0.0001
+        assert self.now < 100, "a hang"
+        return []
+
+    def finish(self) -> None:
+        self._silent = False
+
+    def lost(self, reason: str) -> Lost:
+        return Lost(reason, sent=True)
+
+
+def ask(command: commands.Command[Any], link: TricklingLink) -> None:
+    exchange = Exchange(cast(Link, link), LIMITS, Alone(), lambda: link.now)
+    run(exchange.one(command, 0, deadline=5, wait_until=3))
+
+
+def test_an_answer_that_is_owed() -> None:
+    link = TricklingLink(silent=False)
+    with pytest.raises(Lost):
+        ask(commands.get("q"), link)
+    assert link.now == pytest.approx(5, abs=0.1)
+
+
+def test_an_answer_to_a_command_that_was_taken_back() -> None:
+    link = TricklingLink(silent=True)
+    with pytest.raises(Lost):
+        ask(commands.get("q", block=True), link)
+    assert link.now == pytest.approx(3 + 2, abs=0.1)

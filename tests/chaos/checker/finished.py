@@ -26,6 +26,10 @@ class _End(Struct, eq=False):
     said: bool
 
 
+def _longer(one: Life, other: Life) -> Life:
+    return one if one.over_earliest_ns >= other.over_earliest_ns else other
+
+
 class _Group:
     """The jobs of a queue, or of an item. `word`: what the last DONE says."""
 
@@ -35,7 +39,7 @@ class _Group:
         self._lives = sorted(lives, key=lambda life: life.born_latest_ns)
         self._born_latest = [life.born_latest_ns for life in self._lives]
         # Of all that were surely born by then: which may live longest, surely.
-        self._longest = list(accumulate(self._lives, lambda a, b: a if a.over_earliest_ns >= b.over_earliest_ns else b))
+        self._longest: list[Life] = list(accumulate(self._lives, _longer))
         self._born_earliest = sorted(life.born_earliest_ns for life in lives)
         self._over_latest = sorted(life.over_latest_ns for life in lives)
         self._ends = ends

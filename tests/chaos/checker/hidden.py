@@ -1,7 +1,7 @@
 """Hand-outs that nobody knows of: the answer was lost, and a job is away until its lease ends or it is given back.
 
-Only a GET of unknown outcome can have caused one, or a GET in a session: it is executed anew when it is repeated and the
-job it was given runs no more, and an attempt that comes late, when the client has had its answer, does the same.
+Only a GET of unknown outcome can have caused one, or a GET in a session: it is executed anew when it is repeated and
+the job it was given runs no more, and an attempt that comes late, when the client has had its answer, does the same.
 And each used up an id: where the ids that clients saw have no gap there was none. So it is known how many there can
 have been in any stretch of time. That is an upper bound (ids may have gaps for other reasons), which is what is needed:
 jobs are accused only when there are more of them than could have been hidden.
@@ -43,6 +43,7 @@ class Hidden:
         ]
         self._queues: dict[str, _Queue] = {}
         # The gaps between the ids seen, in order: when the hand-outs in them can have been, and how many up to here.
+        self._ids: list[int] = []       # the first of each
         self._from: list[int] = []
         self._until: list[int] = []
         self._sums = [0]
@@ -52,23 +53,25 @@ class Hidden:
         last_id, last_ns = 0, -NEVER
         for hand_out in jobs.hand_outs if jobs.rising else ():      # ids in disorder tell nothing: one gap, always
             if hand_out.id - last_id > 1:
-                self._gap(last_ns, hand_out.latest_ns, hand_out.id - last_id - 1)
+                self._gap(last_id + 1, last_ns, hand_out.latest_ns, hand_out.id - last_id - 1)
             last_id, last_ns = hand_out.id, hand_out.earliest_ns
-        self._gap(last_ns, NEVER, MANY)
+        self._gap(last_id + 1, last_ns, NEVER, MANY)
 
-    def _gap(self, from_ns: int, until_ns: int, size: int) -> None:
+    def _gap(self, first_id: int, from_ns: int, until_ns: int, size: int) -> None:
+        self._ids.append(first_id)
         self._from.append(from_ns)
         self._until.append(until_ns)
         self._sums.append(self._sums[-1] + size)
 
-    def count(self, queue: str, after_ns: int, before_ns: int) -> int:
-        """How many jobs of this queue may have been taken between these moments."""
+    def count(self, queue: str, after_ns: int, before_ns: int, before_id: int = NEVER) -> int:
+        """How many jobs of this queue may have been taken between these moments, under ids before this one."""
         known = self._queue(queue)
         taken = known.sums[bisect_left(known.starts, before_ns)]
         if not taken:
             return 0
         after_ns = max(after_ns, known.starts[0])
-        first, last = bisect_left(self._until, after_ns), bisect_left(self._from, before_ns)
+        first = bisect_left(self._until, after_ns)
+        last = min(bisect_left(self._from, before_ns), bisect_left(self._ids, before_id))
         return min(taken, self._sums[last] - self._sums[first]) if first < last else 0
 
     def held_ns(self, queue: str) -> int:

@@ -103,13 +103,12 @@ def order(jobs: Jobs, hidden: Hidden, facts: Facts, teller: Teller) -> Iterator[
 
 def _passed_over(taking: _Taking, name: str, queue: _Queue, hidden: Hidden) -> list[Stay]:
     """Some jobs of which this GET surely passed over one; empty if there are none."""
-    before, came_ns = None, NEVER
+    before = None
     if taking.stay is not None:
-        rank = -taking.stay.job.priority
-        came_ns = taking.stay.came_earliest_ns
-        before = (rank, came_ns)
+        before = (-taking.stay.job.priority, taking.stay.came_earliest_ns)
     found: list[tuple[int, Stay]] = []
-    every = hidden.count(name, -NEVER, taking.until_ns)
+    before_id = NEVER if taking.record.handed is None else taking.record.handed.id
+    every = hidden.count(name, -NEVER, taking.until_ns, before_id)
     away_ns = taking.from_ns - hidden.held_ns(name)
     for stay in queue.ahead(before, taking.until_ns):
         if stay is taking.stay:
@@ -125,7 +124,7 @@ def _passed_over(taking: _Taking, name: str, queue: _Queue, hidden: Hidden) -> l
     # As many as came late enough are more than could have been taken since.
     found.sort(key=lambda one: one[0], reverse=True)
     for number, (since_ns, _) in enumerate(found, start=1):
-        if number > hidden.count(name, since_ns, taking.until_ns):
+        if number > hidden.count(name, since_ns, taking.until_ns, before_id):
             return [stay for _, stay in found[:number]]
     return []
 

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from functools import partial
 from random import Random
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 import core
-from tests.chaos.checker.facts import Facts, Node, Running
 from tests.chaos.checker.moments import MS, SECOND
-from tests.chaos.history import Cut, Done, Finished, Get, Handed, History, Later, Outcome, Put, Record
+from tests.chaos.history import Cut, Get, History, Outcome
 
 NAMES = ("n1", "n2", "n3")
 BASE_MS = 1_700_000_000_000
@@ -40,7 +39,7 @@ class Knobs(Struct, frozen=True):
 
 
 class Call(Struct, eq=False):
-    """One attempt of a command on its way. `settle` tells its client: the outcome, and the reply when it was executed."""
+    """One attempt of a command on its way. `settle` tells its client the outcome, and the reply if it was executed."""
 
     operation: core.Operation
     settle: Callable[[Outcome, core.Reply | None, str | None], None]
@@ -117,7 +116,7 @@ class World:
             if kind == "steps back":
                 self._answer(call, Outcome.NOT_EXECUTED, None, old)
             else:
-                self.after(self.random.uniform(0, 400), lambda call=call: call.tell(Outcome.UNKNOWN))
+                self.after(self.random.uniform(0, 400), partial(call.tell, Outcome.UNKNOWN))
         for call in self._answering:
             if self.random.random() < 0.6:
                 call.tell(Outcome.UNKNOWN)
@@ -156,19 +155,18 @@ class World:
         if self.leader is None:
             return
         [reply] = self.apply([call.operation])
-        if isinstance(reply, core.Empty) and call.get is not None and call.get.blocks:
-            if not call.get.until_finished or reply.unfinished:
-                self._waiters.append(call)
-                return
+        if _goes_on_waiting(call.get, reply):
+            self._waiters.append(call)
+            return
         self._answer(call, Outcome.OK, reply, self.leader)
 
     def _answer(self, call: Call, outcome: Outcome, reply: core.Reply | None, server: str) -> None:
         lost = self.random.random() < self.knobs.lost
-        if outcome is Outcome.OK and isinstance(reply, core.Handed) and (lost or not call.open) and not call.deaf:
-            # Undelivered: without a session the job returns to its place when the server notices.
-            if self.random.random() < 0.6 and not isinstance(call.operation, core.Request):
-                lost = True
-                self.after(self.random.uniform(0, 300), lambda: self._return(reply.id))
+        undelivered = isinstance(reply, core.Handed) and (lost or not call.open)
+        noticed = not call.deaf and self.random.random() < 0.6
+        if undelivered and noticed and isinstance(call.operation, core.Get):
+            lost = True                 # and the job returns to its place; not so in a session
+            self.after(self.random.uniform(0, 300), partial(self._return, reply.id))
         if lost:
             self.after(self.random.uniform(0, 500), lambda: call.tell(Outcome.UNKNOWN))
             return
@@ -209,3 +207,9 @@ class World:
         self._execute(call)
         if len(self._waiters) > waiting:        # nothing for it: back to its old place, more or less
             self._waiters.insert(0, self._waiters.pop())
+
+
+def _goes_on_waiting(get: Get | None, reply: core.Reply) -> bool:
+    if get is None or not get.blocks or not isinstance(reply, core.Empty):
+        return False
+    return reply.unfinished or not get.until_finished

@@ -216,8 +216,9 @@ class Drain:
             if isinstance(reply, core.Empty):
                 if self._empty_since is None:
                     self._empty_since = world.now
-                leased = any(job.deadline_ms is not None for job in world.machine.running())
-                self.finished = not leased and world.now - self._empty_since > 3 * SECOND
+                left = world.machine.total(None).jobs
+                left += sum(job.deadline_ms is not None for job in world.machine.running())
+                self.finished = not left and world.now - self._empty_since > 3 * SECOND
             world.after(100 if isinstance(reply, core.Empty) else 2, self.step)
 
         self._world.send(Call(operation, settle, command if isinstance(command, Get) else None))

@@ -102,8 +102,8 @@ def wakeups(
 def _waits(jobs: Jobs, facts: Facts, least_ns: int) -> Iterator[_Wait]:
     """Who surely stood in line, and not just sent a command that got lost: in the end his server gave him an answer.
 
-    When it gave a job is told by the other ids more exactly than by the end of the record. Not so for other answers, and
-    those of GETBE that there is nothing left are not looked at here.
+    When it gave a job is told by the other ids more exactly than by the end of the record. Not so for other answers,
+    and those of GETBE that there is nothing left are not looked at here.
     """
     slack_ns = facts.wake_slack_ms * MS
     earliest = {id(hand_out.record): hand_out.earliest_ns for hand_out in jobs.hand_outs}

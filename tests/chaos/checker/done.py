@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from tests.chaos.checker.facts import Facts
 from tests.chaos.checker.jobs import HandOut, Job, Jobs
-from tests.chaos.checker.leases import rule_of
+from tests.chaos.checker.leases import both_hold, rule_of
 from tests.chaos.checker.moments import NEVER, acted, latest, may_have_acted
 from tests.chaos.checker.releases import lease_holds_ns
 from tests.chaos.checker.violation import Teller, Violation
@@ -18,7 +19,7 @@ def done(jobs: Jobs, facts: Facts, teller: Teller) -> Iterator[Violation]:
     running = {one.body: one.id for one in facts.running}
     for job in jobs.sound:
         if job.done is not None:
-            yield from _final(job, job.done, running.get(job.body), teller)
+            yield from _final(job, job.done, running.get(job.body), facts, teller)
     by_id = {hand_out.id: hand_out for hand_out in jobs.hand_outs}
     for record in jobs.missing:
         assert isinstance(record.command, Done | Later)
@@ -27,12 +28,13 @@ def done(jobs: Jobs, facts: Facts, teller: Teller) -> Iterator[Violation]:
             yield from _missed(record, hand_out, jobs, facts, teller)
 
 
-def _final(job: Job, first: Record, running: int | None, teller: Teller) -> Iterator[Violation]:
+def _final(job: Job, first: Record, running: int | None, facts: Facts, teller: Teller) -> Iterator[Violation]:
     assert isinstance(first.command, Done)
     rule = rule_of(job, "done")
     if running is not None:
         yield Violation(rule, f"{job.body} runs at the end as {running}, in spite of {teller.record(first)}", (first,))
-    again = next((hand_out for hand_out in job.hand_outs if hand_out.id > first.command.id), None)
+    pairs = ((one, other) for one, other in pairwise(job.hand_outs) if one.id == first.command.id)
+    ended, again = next(pairs, (None, None))
     others = [end for hand_out in job.hand_outs for end in hand_out.ends if acted(end) and end is not first]
     for other in others:
         if isinstance(other.command, Done) or other.command == Later(first.command.id):
@@ -42,7 +44,7 @@ def _final(job: Job, first: Record, running: int | None, teller: Teller) -> Iter
                 (first, other),
             )
             return
-    if again is not None:
+    if ended is not None and again is not None and not both_hold(ended, again, facts):
         yield Violation(
             rule,
             f"{job.body} was handed out as {again.id} to {again.record.client} although it was done as "

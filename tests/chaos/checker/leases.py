@@ -24,23 +24,28 @@ def leases(jobs: Jobs, facts: Facts, teller: Teller) -> Iterator[Violation]:
     """
     for job in jobs.sound:
         for hand_out, following in pairwise(job.hand_outs):
-            if hand_out.done is not None:
-                continue                        # another rule: DONE is final
-            yield from _two(job, hand_out, following, facts, teller)
+            if both_hold(hand_out, following, facts):
+                yield _tell(job, hand_out, following, facts, teller)
     yield from _running(jobs, facts, teller)
 
 
-def _two(job: Job, first: HandOut, second: HandOut, facts: Facts, teller: Teller) -> Iterator[Violation]:
+def both_hold(first: HandOut, second: HandOut, facts: Facts) -> bool:
+    """Was the job handed out again before it can have been given back, or done?"""
+    done = first.done
     freed_ns = release(first, None, facts).earliest_ns
-    if second.latest_ns < freed_ns:
-        until = "nobody gave it back" if freed_ns == NEVER else f"it was not free before {teller.at(freed_ns)}"
-        yield Violation(
-            rule_of(job, "lease"),
-            f"{job.body} was handed out as {second.id} to {second.record.client} by {teller.at(second.latest_ns)}, "
-            f"although {first.record.client} held it as {first.id} and {until}: {teller.record(first.record)}; "
-            f"{teller.record(second.record)}",
-            (first.record, second.record),
-        )
+    return second.latest_ns < (freed_ns if done is None else min(freed_ns, done.start_ns))
+
+
+def _tell(job: Job, first: HandOut, second: HandOut, facts: Facts, teller: Teller) -> Violation:
+    freed_ns = release(first, None, facts).earliest_ns
+    until = "nobody gave it back" if freed_ns == NEVER else f"it was not free before {teller.at(freed_ns)}"
+    return Violation(
+        rule_of(job, "lease"),
+        f"{job.body} was handed out as {second.id} to {second.record.client} by {teller.at(second.latest_ns)}, "
+        f"although {first.record.client} held it as {first.id} and {until}: {teller.record(first.record)}; "
+        f"{teller.record(second.record)}",
+        (first.record, second.record),
+    )
 
 
 def _running(jobs: Jobs, facts: Facts, teller: Teller) -> Iterator[Violation]:

@@ -36,6 +36,9 @@ class Knobs(Struct, frozen=True):
     leaseless: float = 0.1          # share of GETs without a lease
     then_done: float = 0.1
     think_ms: int = 40
+    puts: float = 0.45              # share of PUTs among PUTs and GETs
+    blocks: float = 0.6             # share of GETs that wait
+    forgets: str = ""               # a queue whose waiting clients the servers forget, for 4 s: a fault of theirs
 
 
 class Call(Struct, eq=False):
@@ -102,6 +105,8 @@ class World:
         due = self.machine.next_due_ms()
         if self.leader is not None and due is not None and due <= BASE_MS + self.now // MS:
             self.apply([core.Tick()])
+        if self.knobs.forgets and self._remembers():
+            self._wake()
         self.after(10, self.tick)
 
     def fail(self) -> None:
@@ -162,9 +167,8 @@ class World:
 
     def _answer(self, call: Call, outcome: Outcome, reply: core.Reply | None, server: str) -> None:
         lost = self.random.random() < self.knobs.lost
-        undelivered = isinstance(reply, core.Handed) and (lost or not call.open)
-        noticed = not call.deaf and self.random.random() < 0.6
-        if undelivered and noticed and isinstance(call.operation, core.Get):
+        noticed = (lost or not call.open) and not call.deaf and self.random.random() < 0.6
+        if isinstance(reply, core.Handed) and noticed and isinstance(call.operation, core.Get):
             lost = True                 # and the job returns to its place; not so in a session
             self.after(self.random.uniform(0, 300), partial(self._return, reply.id))
         if lost:
@@ -198,9 +202,13 @@ class World:
                 self._waiters = [other for other in self._waiters if other is not call]
                 continue
             assert call.get is not None
-            if call.get.until_finished or any(self.machine.ready(queue) for queue in call.get.queues):
+            queues = [queue for queue in call.get.queues if queue != self.knobs.forgets or self._remembers()]
+            if call.get.until_finished or any(self.machine.ready(queue) for queue in queues):
                 self._waiters.remove(call)
                 self._execute_again(call)
+
+    def _remembers(self) -> bool:
+        return self.now % (4 * SECOND) < SECOND // 5
 
     def _execute_again(self, call: Call) -> None:
         waiting = len(self._waiters)

@@ -55,6 +55,7 @@ def _facts(world: World) -> Facts:
         start_ns=5 * SECOND,
         lease_late_ms=LEASE_LATE_MS,
         lease_slack_ms=1,
+        wake_slack_ms=1000,
         drained=True,
         running=tuple(Running(job.id, job.data.decode()) for job in machine.running()),
         waiting=total.jobs,
@@ -90,7 +91,7 @@ class Client:
                 self._held.append(number)       # once more, later: it will find nothing
             end = Done(number) if self._random.random() < 0.75 else Later(number)
             self._do(end, core.Done(number) if isinstance(end, Done) else core.Later(number))
-        elif dice < 0.75:
+        elif self._random.random() < self._world.knobs.puts:
             self._put()
         else:
             self._get()
@@ -111,7 +112,7 @@ class Client:
         then_done = expire_ms is not None and random.random() < knobs.then_done
         item = random.choice(["x", "y"]) if random.random() < 0.1 and self._session is None else None
         queues = queues if item is None else queues[:1]
-        blocks = item is not None or random.random() < 0.6
+        blocks = item is not None or random.random() < knobs.blocks
         get = Get(queues, expire_ms, then_done, blocks, item is None and blocks and random.random() < 0.3, item)
         self._do(get, core.Get(queues, expire_ms, THEN[then_done], item))
 

@@ -1,0 +1,70 @@
+"""The checker of the chaos tests: what surely went wrong in a history, whatever the order of its commands was.
+
+Each rule accuses only when no order of the commands explains the records. A command that is OK took effect at one
+instant of its record, one that was not executed never did, and of an unknown one nobody knows: it may take effect at
+any later time, or not at all. So the checker says nothing wrong, and it does not see everything: the fewer answers are
+lost the more it sees. The runs themselves take care of that, by letting clients work most of the time.
+
+    rule        promise
+    lost        an acknowledged PUT is done in the end, or was dropped as its lease said, or is still there
+    invented    what is handed out was put like that
+    refused     what was answered `500` was not executed
+    lease       a job runs under one id at a time
+    done        DONE is final, happens once, and finds the job while its lease holds
+    dedupe      a PUT in a session is one job: the same as lease and done, for jobs that were put in a session
+    ids         ids are unique and rise
+    order       priority, then first come first served; 404 only when there is nothing
+    finished    FINQ, FINI and the 404 of GETBE are exact
+    wakeup      no job lies there while somebody waits for it
+    stale       a leader that was cut off answers nothing
+    equality    when all is over all nodes hold the same
+
+It is all functions of the history, without input or output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from tests.chaos.checker.availability import availability, rate_before
+from tests.chaos.checker.done import done
+from tests.chaos.checker.equality import equality
+from tests.chaos.checker.facts import Facts, Node, Running
+from tests.chaos.checker.finished import finished
+from tests.chaos.checker.hidden import Hidden
+from tests.chaos.checker.ids import ids
+from tests.chaos.checker.invented import invented, refused
+from tests.chaos.checker.jobs import Jobs
+from tests.chaos.checker.leases import leases
+from tests.chaos.checker.lost import lost
+from tests.chaos.checker.order import order
+from tests.chaos.checker.stale import stale
+from tests.chaos.checker.violation import Teller, Violation
+from tests.chaos.checker.wakeups import wakeups
+from tests.chaos.history import History
+
+__all__ = ["Facts", "Node", "Running", "Violation", "availability", "check", "rate_before"]
+
+VIOLATIONS_MAX = 20         # of one rule: more of the same tell nothing new
+
+
+def check(history: History, facts: Facts) -> list[Violation]:
+    """All that surely went wrong; empty when something that was promised explains everything."""
+    jobs = Jobs(history.records)
+    hidden = Hidden(jobs, facts)
+    teller = Teller(facts)
+    rules: list[Iterator[Violation]] = [
+        lost(jobs, hidden, facts, teller),
+        invented(jobs, hidden, facts, teller),
+        refused(jobs, facts, teller),
+        leases(jobs, facts, teller),
+        done(jobs, facts, teller),
+        ids(jobs, teller),
+        order(jobs, hidden, facts, teller),
+        finished(jobs, hidden, facts, teller),
+        wakeups(jobs, history.records, hidden, facts, teller),
+        stale(history.records, history.cuts, facts, teller),
+        equality(facts),
+    ]
+    return [violation for rule in rules for violation in islice(rule, VIOLATIONS_MAX)]

@@ -1,0 +1,48 @@
+"""What the checker has to be told about a run beside its history."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Running(Struct, frozen=True):
+    """A job that RUNLIST DATA shows when all is over."""
+
+    id: int
+    body: str
+
+
+class Node(Struct, frozen=True):
+    """What a node says of itself when all nodes are level: CLUSTER HASH and TOTAL."""
+
+    name: str
+    applied: int
+    hash: str
+    total: tuple[int, int, int, int]    # queues, priorities, waiting, running
+
+
+class Facts(Struct, frozen=True, kw_only=True):
+    """Times are in milliseconds, but `start_ns`. A field left out accuses nobody, if the clocks do not jump."""
+
+    start_ns: int = 0               # of the run, on the clock of the records: for texts
+
+    # How much sooner than it should a lease may end, because two leaders' clocks differ; None: whenever it likes.
+    lease_slack_ms: int | None = 100
+    # How much later than it should a lease may end: the failover grace and the longest outage. None: nobody knows.
+    lease_late_ms: int | None = None
+
+    wake_ms: int = 1000             # a job and a client that waits for it may coexist so long
+    wake_slack_ms: int = 500        # what a command may need until it is at the server, and an answer until it is back
+    serving_gap_ms: int = 250       # a server serves as long as its answers are not farther apart
+    # Does a connection stand as long as its client does not notice its end? Then a wait without any answer counts too.
+    connections_stand: bool = False
+
+    cut_grace_ms: int = 2000        # after so long a node that reaches no majority has fallen silent
+
+    # The run ended with a drain: everything left was taken and done, until nothing was there and all leases were over.
+    # Then `running` must be what RUNLIST DATA shows after it (hand-outs without a lease to clients that never heard of
+    # them), and `waiting` the waiting jobs that TOTAL tells of.
+    drained: bool = False
+    running: tuple[Running, ...] = ()
+    waiting: int = 0
+    nodes: tuple[Node, ...] = ()

@@ -1,0 +1,45 @@
+"""From when to when a job was unfinished: put, and not yet done or dropped."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from tests.chaos.checker.facts import Facts
+from tests.chaos.checker.hidden import Hidden
+from tests.chaos.checker.jobs import Job
+from tests.chaos.checker.moments import NEVER, is_ok, latest
+from tests.chaos.checker.releases import finish_after, lease_over_ns
+
+
+class Life(Struct, eq=False):
+    """It began and ended between these moments; a latest moment NEVER: perhaps not at all."""
+
+    job: Job
+    born_earliest_ns: int
+    born_latest_ns: int
+    over_earliest_ns: int
+    over_latest_ns: int
+
+
+def life(job: Job, hidden: Hidden, facts: Facts, running: frozenset[str]) -> Life | None:
+    """The life of a sound job; None if it surely never was. `running`: the bodies that run when all is over."""
+    put = job.put
+    assert put is not None
+    last = job.last
+    born_latest_ns = latest(put)
+    if last is not None:
+        born_latest_ns = min(born_latest_ns, job.hand_outs[0].latest_ns)
+    done = job.done
+    if done is not None:
+        return Life(job, put.start_ns, born_latest_ns, done.start_ns, latest(done))
+    if job.body in running:
+        return Life(job, put.start_ns, born_latest_ns, NEVER, NEVER)
+    over_earliest_ns = min(hidden.first_drop_ns(job.queue), NEVER if last is None else finish_after(last, facts))
+    over_latest_ns = NEVER
+    # The drain takes what is there. What it has not seen was over before it: not executed, done or dropped.
+    if facts.drained and not hidden.dropped(job.queue):
+        if last is None and not is_ok(put):
+            return None
+        if last is not None and last.later is None:
+            over_latest_ns = lease_over_ns(last, facts)
+    return Life(job, put.start_ns, born_latest_ns, over_earliest_ns, over_latest_ns)

@@ -1,0 +1,146 @@
+"""Priority, then first come first served; and nothing is empty that is not.
+
+A GET of a queue gives the first job of the greatest priority. It broke that if some other job had to come first, and
+waited from before the GET's moment until after it, for sure. So the GETs are gone through in the order of their
+earliest moments, with the jobs that surely waited just before; of these only the ones that surely waited to the end are
+looked at. There are few, because whatever comes first is taken soon.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from msgspec import Struct
+from sortedcontainers import SortedList
+
+from tests.chaos.checker.facts import Facts
+from tests.chaos.checker.hidden import Hidden
+from tests.chaos.checker.jobs import Jobs
+from tests.chaos.checker.moments import NEVER, is_ok, latest
+from tests.chaos.checker.places import Stay, stays
+from tests.chaos.checker.violation import Teller, Violation
+from tests.chaos.history import Get, Record
+
+_Key = tuple[int, int, int]         # the rank (negated priority), when it surely had come, a number of the stay
+
+
+class _Taking(Struct, eq=False):
+    """A GET took effect between two moments; it gave the job of `stay`, or said that there is none."""
+
+    record: Record
+    from_ns: int
+    until_ns: int
+    stay: Stay | None
+
+
+class _Queue:
+    """What surely waits, as time goes on."""
+
+    def __init__(self, sure: list[Stay]) -> None:
+        self.waiting: SortedList = SortedList()
+        self._sure = sure
+        self._coming = sorted((stay.came_latest_ns, number) for number, stay in enumerate(sure))
+        self._leaving = sorted((stay.left_ns, number) for number, stay in enumerate(sure))
+        self._come = self._left = 0
+
+    def move(self, to_ns: int) -> None:
+        """Who surely came before this moment, and did not leave by then."""
+        coming, leaving = self._coming, self._leaving
+        while self._come < len(coming) and coming[self._come][0] < to_ns:
+            self.waiting.add(self._key(coming[self._come][1]))
+            self._come += 1
+        while self._left < len(leaving) and leaving[self._left][0] <= to_ns:
+            self.waiting.remove(self._key(leaving[self._left][1]))
+            self._left += 1
+
+    def _key(self, number: int) -> _Key:
+        stay = self._sure[number]
+        return (-stay.job.priority, stay.came_latest_ns, number)
+
+    def ahead(self, before: tuple[int, int] | None, until_ns: int) -> Iterator[Stay]:
+        """Those who surely wait until then, and stand before this rank and time of coming; None: all."""
+        for rank, came_ns, number in self.waiting:
+            if before is not None and (rank, came_ns) >= before:
+                return
+            if self._sure[number].left_ns > until_ns:
+                yield self._sure[number]
+
+
+def order(jobs: Jobs, hidden: Hidden, facts: Facts, teller: Teller) -> Iterator[Violation]:
+    """No GET of a queue passed over a job that surely waited there and had to come first."""
+    sure: dict[str, list[Stay]] = defaultdict(list)
+    takings = []
+    for job in jobs.sound:
+        for stay in stays(job, facts):
+            if stay.came_latest_ns < stay.left_ns:
+                sure[job.queue].append(stay)
+            taken = stay.taken
+            if taken is not None and taken.get.item is None:
+                takings.append(_Taking(taken.record, taken.earliest_ns, taken.latest_ns, stay))
+    for record in jobs.gets:
+        get = record.command
+        assert isinstance(get, Get)
+        # GETBE promises more when it says 404: that is for another rule.
+        if is_ok(record) and record.handed is None and get.item is None and not get.until_finished:
+            takings.append(_Taking(record, record.start_ns, latest(record), None))
+    queues = {name: _Queue(stays) for name, stays in sure.items()}
+    takings.sort(key=lambda taking: taking.from_ns)
+    for taking in takings:
+        get = taking.record.command
+        assert isinstance(get, Get)
+        names = [taking.stay.job.queue] if taking.stay is not None else get.queues or list(queues)
+        for name in names:
+            queue = queues.get(name)
+            if queue is None:
+                continue
+            queue.move(taking.from_ns)
+            passed = _passed_over(taking, name, queue, hidden)
+            if passed:
+                yield _tell(taking, passed, teller)
+                break
+
+
+def _passed_over(taking: _Taking, name: str, queue: _Queue, hidden: Hidden) -> list[Stay]:
+    """Some jobs of which this GET surely passed over one; empty if there are none."""
+    before = None
+    if taking.stay is not None:
+        before = (-taking.stay.job.priority, taking.stay.came_earliest_ns)
+    found: list[tuple[int, Stay]] = []
+    before_id = NEVER if taking.record.handed is None else taking.record.handed.id
+    every = hidden.count(name, -NEVER, taking.until_ns, before_id)
+    away_ns = taking.from_ns - hidden.held_ns(name)
+    for stay in queue.ahead(before, taking.until_ns):
+        if stay is taking.stay:
+            continue
+        # Who may have had it unseen took it after it came. If he gave it back it stands last in its rank now: only one
+        # of a greater rank must come first all the same, if it is surely back.
+        since_ns = stay.came_earliest_ns
+        if taking.stay is None or stay.job.priority > taking.stay.job.priority:
+            since_ns = max(since_ns, away_ns)
+        found.append((since_ns, stay))
+        if len(found) > every:
+            return [stay for _, stay in found]
+    # As many as came late enough are more than could have been taken since.
+    found.sort(key=lambda one: one[0], reverse=True)
+    for number, (since_ns, _) in enumerate(found, start=1):
+        if number > hidden.count(name, since_ns, taking.until_ns, before_id):
+            return [stay for _, stay in found[:number]]
+    return []
+
+
+def _tell(taking: _Taking, passed: list[Stay], teller: Teller) -> Violation:
+    stay = passed[0]
+    put = stay.job.put
+    assert put is not None
+    others = f" (or another of {len(passed)})" if len(passed) > 1 else ""
+    since = f"{stay.job.body}{others} surely waited in {stay.job.queue} since {teller.at(stay.came_latest_ns)}"
+    if taking.stay is None:
+        text = f"{teller.record(taking.record)} was told that the queue is empty, but {since}"
+    else:
+        job = taking.stay.job
+        text = (
+            f"{job.body} (priority {job.priority}) was given to {teller.record(taking.record)}, but {since} "
+            f"with priority {stay.job.priority}"
+        )
+    return Violation("order", text, (put, taking.record))

@@ -1,0 +1,44 @@
+"""When a job surely waited in its queue, and since when it had its place there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from msgspec import Struct
+
+from tests.chaos.checker.facts import Facts
+from tests.chaos.checker.jobs import HandOut, Job
+from tests.chaos.checker.moments import NEVER, is_ok, latest
+from tests.chaos.checker.releases import Release, release
+
+
+class Stay(Struct, eq=False):
+    """A job came to the end of its queue between two moments, and was taken by `taken`, or by nobody as far as known.
+
+    From `came_latest_ns` to `left_ns` it waited, unless somebody hidden had it. Such a one may also have moved it to
+    the end of its queue meanwhile.
+    """
+
+    job: Job
+    came_earliest_ns: int
+    came_latest_ns: int         # NEVER: nobody can tell
+    left_ns: int                # not before; NEVER: it was not seen again
+    taken: HandOut | None
+
+
+def stays(job: Job, facts: Facts) -> Iterator[Stay]:
+    """All stays of a sound job in its queue, in order."""
+    put = job.put
+    assert put is not None
+    came = Release(put.start_ns, latest(put) if is_ok(put) else NEVER)
+    following: HandOut | None
+    for hand_out, following in zip(chain([None], job.hand_outs), chain(job.hand_outs, [None]), strict=True):
+        if hand_out is not None:
+            if hand_out.done is not None:
+                return
+            came = release(hand_out, following, facts)
+            if following is not None and came.earliest_ns > following.latest_ns:
+                came.earliest_ns = hand_out.earliest_ns     # two leases at a time: another rule tells of it
+        left_ns = NEVER if following is None else following.earliest_ns
+        yield Stay(job, came.earliest_ns, came.latest_ns, left_ns, following)

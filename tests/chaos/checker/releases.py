@@ -1,0 +1,61 @@
+"""When a hand-out was over and its job waited again, as far as the records tell."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from tests.chaos.checker.facts import Facts
+from tests.chaos.checker.hidden import sure_lease_ns
+from tests.chaos.checker.jobs import HandOut
+from tests.chaos.checker.moments import MS, NEVER, is_ok
+from tests.chaos.history import Done, Later
+
+
+class Release(Struct):
+    """The job went back to its queue between these moments; NEVER: not, or nobody can tell when."""
+
+    earliest_ns: int
+    latest_ns: int
+
+
+def lease_over_ns(hand_out: HandOut, facts: Facts) -> int:
+    """The lease has surely ended by then, if it was left to end."""
+    if not hand_out.get.expire_ms or facts.lease_late_ms is None:
+        return NEVER
+    return hand_out.latest_ns + (hand_out.get.expire_ms + facts.lease_late_ms) * MS
+
+
+def lease_holds_ns(hand_out: HandOut, facts: Facts) -> int:
+    """The lease does not end before, unless somebody ends it."""
+    sure_ns = sure_lease_ns(hand_out.get, facts)
+    return NEVER if sure_ns == NEVER else hand_out.earliest_ns + sure_ns
+
+
+def release(hand_out: HandOut, following: HandOut | None, facts: Facts) -> Release:
+    """Of the job of `hand_out`, which was handed out again as `following`, as far as anybody knows."""
+    later = hand_out.later
+    if later is not None:
+        return Release(later.start_ns, latest_ns=later.end_ns or NEVER)
+    ends = [end for end in hand_out.ends if isinstance(end.command, Later)]
+    earliest_ns = min((end.start_ns for end in ends), default=NEVER)
+    latest_ns = NEVER
+    if not (hand_out.get.expire_ms and hand_out.get.then_done):
+        earliest_ns = min(earliest_ns, lease_holds_ns(hand_out, facts))
+        # A DONE that may have been executed: only if the job is seen again it is sure that it was not.
+        if following is not None or not any(isinstance(end.command, Done) for end in hand_out.ends):
+            latest_ns = lease_over_ns(hand_out, facts)
+    earliest_ns = max(earliest_ns, hand_out.earliest_ns)
+    if following is not None:
+        latest_ns = min(latest_ns, following.latest_ns)
+    return Release(earliest_ns, latest_ns)
+
+
+def finish_after(hand_out: HandOut, facts: Facts) -> int:
+    """Not before this moment the job ended for good, if this was its last hand-out and no DONE was acknowledged."""
+    earliest_ns = NEVER
+    for end in hand_out.ends:
+        if isinstance(end.command, Done) and not is_ok(end):
+            earliest_ns = min(earliest_ns, end.start_ns)
+    if hand_out.get.then_done and hand_out.get.expire_ms and hand_out.later is None:
+        earliest_ns = min(earliest_ns, lease_holds_ns(hand_out, facts))
+    return max(earliest_ns, hand_out.earliest_ns)

@@ -1,0 +1,56 @@
+"""A promise that was broken, and how it is told."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from tests.chaos.checker.facts import Facts
+from tests.chaos.history import Done, Get, Later, Put, Record
+
+
+class Violation(Struct, frozen=True):
+    """Nothing that could have happened explains these records."""
+
+    rule: str
+    text: str                       # a sentence; its times are relative to the start of the run
+    records: tuple[Record, ...]
+
+
+class Teller:
+    """Says times, commands and records in the words of a sentence."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._start_ns = facts.start_ns
+
+    def at(self, ns: int) -> str:
+        """A moment."""
+        return f"{(ns - self._start_ns) / 1e9:.3f} s"
+
+    def record(self, record: Record) -> str:
+        """Who did what, when, where."""
+        end = "open" if record.end_ns is None else self.at(record.end_ns)
+        where = "" if record.server is None else f" at {record.server}"
+        return f"{_command(record)} by {record.client}{where} [{self.at(record.start_ns)} .. {end}]"
+
+
+def _command(record: Record) -> str:
+    command = record.command
+    match command:
+        case Put():
+            return f"PUT {command.queue} {command.priority} of {command.body}"
+        case Get():
+            what = f"{_verb(command)} {'|'.join(command.queues) or '*'}"
+            handed = record.handed
+            return what if handed is None else f"{what} that gave {handed.body} as {handed.id}"
+        case Done():
+            return f"DONE {command.id}"
+        case Later():
+            return f"LATER {command.id}"
+
+
+def _verb(get: Get) -> str:
+    if get.item is not None:
+        return f"hand-out of item {get.item} in"
+    if get.until_finished:
+        return "GETBE"
+    return "GETB" if get.blocks else "GET"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.chaos.history import Done, Finished, Get, Handed, History, Later, Outcome, Put, Record
+from tests.chaos.history import Command, Done, Finished, Get, Handed, History, Later, Outcome, Put, Record
 from tests.chaos.workload.bodies import body, name_of
 from tests.chaos.workload.wire import Broken, Refused, Wire, server_number
 
@@ -78,12 +78,12 @@ class PlainClient:
 
     # inside
 
-    def _run(self, command: Put | Get | Done | Later, execute: object) -> Record | None:
+    def _run(self, command: Command, execute: Callable[[int], Record]) -> Record | None:
         if not self._connected():
             return None
         start = time.monotonic_ns()
         try:
-            record = execute(start)     # type: ignore[operator]
+            record = execute(start)
         except Refused:
             record = self._record(command, start, Outcome.NOT_EXECUTED)
             self.close()
@@ -94,9 +94,9 @@ class PlainClient:
         self._history.add(record)
         return record
 
-    def _record(self, command: Put | Get | Done | Later, start: int, outcome: Outcome, **answer: object) -> Record:
+    def _record(self, command: Command, start: int, outcome: Outcome, **answer: object) -> Record:
         end = time.monotonic_ns()
-        return Record(self.name, command, start, end, outcome, self._server, **answer)   # type: ignore[arg-type]
+        return Record(self.name, as_known(command), start, end, outcome, self._server, **answer)   # type: ignore[arg-type]
 
     def _put(self, put: Put, start: int, wait: str = "") -> Record:
         data = body(put.body)
@@ -187,6 +187,13 @@ class PlainClient:
                 except Broken:
                     continue
         return True
+
+
+def as_known(command: Command) -> Command:
+    """For the record: an item that the server names has no name until the answer tells it."""
+    if isinstance(command, Put) and command.item == "":
+        return Put(command.body, command.queue, command.priority)
+    return command
 
 
 def _lease(get: Get) -> str:

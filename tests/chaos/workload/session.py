@@ -11,6 +11,7 @@ from sockpq import Client, Job, JobNotFound, NoOutput, NotExecuted, OutcomeUnkno
 from tests.chaos import history
 from tests.chaos.history import Done, Get, Handed, History, Later, Outcome, Put, Record
 from tests.chaos.workload.bodies import body, name_of
+from tests.chaos.workload.plain import as_known
 
 CALL_S = 15.0
 WAIT_S = 1.0            # a blocked call looks so often whether it shall stop
@@ -110,7 +111,7 @@ class SessionClient:
 
     def _record(self, command: history.Command, start: int, outcome: Outcome, **answer: object) -> Record:
         end = time.monotonic_ns()
-        return Record(self.name, command, start, end, outcome, None, session=True, **answer)     # type: ignore[arg-type]
+        return Record(self.name, as_known(command), start, end, outcome, None, session=True, **answer)     # type: ignore[arg-type]
 
 
 def _outcome(error: Exception) -> Outcome:

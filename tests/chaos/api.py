@@ -1,8 +1,8 @@
 """The package toxiproxy-python, made fit for several servers in one process and for servers that do not answer.
 
 The package has one address for the whole process and waits for ever. So what it takes for `requests` is replaced by an
-object that sends each thread's calls to the server that thread named last, over a connection that is kept, and gives up
-after a while.
+object that sends each thread's calls to the server that thread named last, and gives up after a while. Each call has a
+connection of its own: the server ends idle ones, and a call that meets this is neither done nor refused.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class _Calls(threading.local):
         self.server = ""                                # "host:port" of the present call
         self._session = requests.Session()
         self._session.trust_env = False                 # no proxy on the way to the proxy
+        self._session.headers["Connection"] = "close"
 
     def _call(self, method: str, url: str, **arguments: Any) -> requests.Response:
         url = f"http://{self.server}{urlsplit(url).path}"

@@ -21,7 +21,8 @@ class Quorum:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._heard = False             # something was acknowledged since the library was told last
+        self._heard = False             # something was acknowledged since the library was told last,
+        self._told = -1, LOST, 0        # in this term, with this proof and match
         self.voters: frozenset[str] = frozenset()
         self.peers: list[Peer] = []
         self.majority = 1
@@ -37,6 +38,7 @@ class Quorum:
         self.member = context.name in self.voters
         self.learns = learns
         self._heard = True
+        self._told = -1, LOST, 0
 
     def heard(self) -> None:
         """Leader: a peer has acknowledged something."""
@@ -71,9 +73,14 @@ class Quorum:
         if not self._context.leads() or not (self._heard or self.majority == 1):
             return
         self._heard = False
-        if self.proof() > LOST:
+        term, proof, match = self._context.replica.term, self.proof(), self.match()
+        told_term, told_proof, told_match = self._told
+        # Answers of a minority are no news: the library steps down when it hears nothing of a majority for a while.
+        news = told_term != term or proof > told_proof or match > told_match or self.majority == 1
+        if proof > LOST and news:
+            self._told = term, proof, match
             self._context.deliver(QUORUM, {
-                "type": "next_node_idx", "next_node_idx": self.match() + 1, "reset": False, "success": True,
+                "type": "next_node_idx", "next_node_idx": match + 1, "reset": False, "success": True,
             })
 
     def elected(self, term: int) -> None:

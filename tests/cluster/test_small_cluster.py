@@ -193,6 +193,18 @@ def test_a_leader_that_hears_nobody_does_not_keep_the_others_from_electing_one()
     assert not deaf.up.replica.is_leader
 
 
+def test_a_leader_that_is_heard_by_a_minority_only_steps_down() -> None:
+    world = SmallCluster(5)
+    leader = world.leader()
+    near, *rest = (node.name for node in world.followers())
+    minority = {leader.name, near}
+    world.filter = lambda source, target, message: (source in minority) == (target in minority)
+    begun = world.now
+    world.run_until(lambda: not leader.up.replica.is_leader, 5)
+    assert world.now - begun < 1.0
+    world.run_until(lambda: world.serving() in [world[name] for name in rest], 5)
+
+
 class TestEmptyNode:
     """Issue: a wiped voter breaks every promise."""
 

@@ -58,6 +58,11 @@ def test_a_lease_then_done_that_was_ended_by_later_explains_nothing() -> None:
     assert written.broken(drained=True) == ["lost"]
 
 
+def test_a_job_lost_after_later_may_have_been_there_for_finq() -> None:
+    written = Written().put("A", 1, 1.1).get("A", 1, 2, 2.1, SECOND_LEASE).put("B", 2, 2.1).get("B", 2, 2.2, 2.3)
+    assert written.later(1, 2.4, 2.5).done(2, 8, 8.1, "").broken(drained=True, lease_late_ms=100) == ["lost"]
+
+
 def test_a_hidden_lease_then_done_explains_one_job_but_not_two() -> None:
     written = Written().put("A", 1, 1.1).ask(DROPPING, 2, 2.1, outcome=UNKNOWN)
     assert written.broken(drained=True) == []
@@ -134,6 +139,12 @@ def test_a_lease_holds_until_its_end(at: float, broken: list[str]) -> None:
     assert written.broken() == broken
 
 
+def test_a_hand_out_is_not_after_the_end_of_one_with_a_greater_id() -> None:
+    written = Written().put("A", 1, 1.1).get("A", 1, 2, 2.1, SECOND_LEASE).get("A", 2, 2, 9)
+    assert written.broken() == []
+    assert written.put("C", 1, 1.1, "r").get("C", 3, 2.5, 2.6, Get(("r",))).broken() == ["lease"]
+
+
 def test_a_lease_may_end_a_little_early_or_at_any_time_when_clocks_jump() -> None:
     written = Written().put("A", 1, 1.1).get("A", 1, 2, 2.1, SECOND_LEASE).get("A", 2, 2.5, 2.55)
     assert written.broken(lease_slack_ms=500) == []
@@ -150,6 +161,16 @@ def test_without_a_lease_it_holds_for_ever_even_if_clocks_jump() -> None:
 def test_later_explains_another_hand_out(outcome: Any, broken: list[str]) -> None:
     written = Written().put("A", 1, 1.1).get("A", 1, 2, 2.1).later(1, 3, 3.1, outcome=outcome).get("A", 2, 3, 3.1)
     assert written.broken() == broken
+
+
+def test_two_leases_are_not_a_matter_of_order() -> None:
+    written = Written().put("A", 1, 1.1).put("B", 1.2, 1.3).get("A", 1, 2, 2.1).get("A", 2, 3, 3.1)
+    assert written.broken() == ["lease"]
+
+
+def test_who_has_a_job_that_is_done_later_had_it_at_the_same_time() -> None:
+    written = Written().put("A", 1, 1.1).get("A", 1, 2, 2.1).get("A", 2, 2.2, 2.3).done(1, 3, 3.1)
+    assert written.broken() == ["lease"]
 
 
 def test_a_later_that_found_nothing_explains_nothing() -> None:
@@ -186,6 +207,12 @@ def test_done_is_final() -> None:
     written = Written().put("A", 1, 1.1).get("A", 1, 2, 2.1).done(1, 3, 3.1)
     assert written.broken() == []
     assert written.get("A", 2, 4, 4.1).broken() == ["done"]
+
+
+def test_a_job_that_comes_back_after_done_has_not_waited_meanwhile() -> None:
+    written = Written().put("A", 1, 1.1).get("A", 1, 2, 2.1, SECOND_LEASE).done(1, 2.2, 2.3)
+    written.ask(Get(("q",)), 6, 6.1).get("A", 2, 8, 8.1)
+    assert written.broken(lease_late_ms=100) == ["done"]
 
 
 def test_done_happens_once() -> None:

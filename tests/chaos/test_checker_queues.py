@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from tests.chaos.checker.written import OK, REFUSED, UNKNOWN, Written
+from tests.chaos.checker.written import OK, REFUSED, UNKNOWN, Written, ns
 from tests.chaos.history import Get
 
 GET = Get(("q",))
@@ -42,11 +43,17 @@ def test_it_must_be_sure_that_the_other_was_not_taken_before() -> None:
 
 def test_ids_tell_what_the_records_do_not() -> None:
     # Both overlap. But 1 is before 2, so A still waited when B was given.
-    written = Written().put("A", 1, 1.1).put("B", 2, 2.1).get("B", 1, 3, 3.5).get("A", 2, 3.4, 3.6)
-    assert written.broken() == []
+    written = Written().put("A", 1, 1.1).put("B", 2, 2.1).get("B", 1, 3, 3.5).get("A", 2, 3, 3.5)
+    assert written.broken() == ["order"]
     written = Written().put("A", 1, 1.1).put("C", 1, 1.1, queue="r").put("B", 2, 2.1)
     written.get("B", 1, 3, 9, GETB).get("C", 2, 4, 4.1).get("A", 3, 8, 8.1)
     assert written.broken() == ["order"]
+
+
+def test_no_hand_out_is_before_the_put_of_one_with_a_smaller_id() -> None:
+    written = Written().put("X", 1, 1.1, priority=9).put("B", 1, 1.1).put("C", 5, 5.1, "r")
+    written.get("C", 1, 0, 9, Get(("r",), blocks=True)).get("B", 2, 0, 9, GETB)
+    assert written.get("X", 3, 8, 8.1).broken() == ["order"]
 
 
 @pytest.mark.parametrize("queue", ["q", "r"])
@@ -116,6 +123,17 @@ def test_a_get_in_a_session_may_have_lost_a_job_before_it_got_another() -> None:
     assert written.get("B", 2, 3, 3.2, LEASE, session=True).broken() == []
 
 
+@pytest.mark.parametrize(("end", "broken"), [(2.8, ["order"]), (5, [])])
+def test_a_get_in_a_session_may_have_lost_a_job_for_each_lease_that_had_time(end: float, broken: list[str]) -> None:
+    written = Written().put("A", 1, 1.1).put("B", 1.2, 1.3).put("C", 1.4, 1.5)
+    assert written.get("C", 3, 2, end, LEASE, session=True).broken() == broken
+
+
+def test_a_get_without_answer_took_nothing_before_it_began() -> None:
+    written = Written().put("A", 0, 0.1).put("Y", 0, 0.1, "r").get("Y", 2, 0.5, 0.6, Get(("r",))).put("B", 1, 1.1)
+    assert written.ask(GET, 2.2, 2.3, outcome=UNKNOWN).get("B", 3, 3, 3.1).broken() == ["order"]
+
+
 @pytest.mark.parametrize(("start", "broken"), [(2.0, ["order"]), (1.05, [])])
 def test_empty_is_said_only_when_it_is(start: float, broken: list[str]) -> None:
     written = Written().put("A", 1, 1.1).ask(Get(("p", "q")), start, start + 0.1)
@@ -168,6 +186,25 @@ def test_a_job_may_have_been_dropped_before_finq(then_done: bool, broken: list[s
     assert written.get("B", 2, 2.2, 2.3).done(2, 4, 4.1).broken() == broken
 
 
+def test_a_job_that_was_put_back_before_it_was_dropped_is_unfinished() -> None:
+    written = Written().put("A", 1, 1.1).put("B", 1, 1.1).get("A", 1, 2, 2.1, Get(("q",), 1000, then_done=True))
+    assert written.later(1, 2.2, 2.3).get("B", 2, 2.2, 2.3).done(2, 4, 4.1).broken() == ["finished"]
+
+
+def test_a_job_of_a_put_without_answer_may_have_been_there_and_dropped() -> None:
+    written = Written().put("A", 1, 1.1).put("B", 1, None, outcome=UNKNOWN).get("A", 1, 2, 2.1).done(1, 3, 3.1, "")
+    assert written.ask(Get(("q",), 1000, then_done=True), 2, 2.1, outcome=UNKNOWN).broken(drained=True) == []
+
+
+@pytest.mark.parametrize(("at", "late", "broken"), [(2.6, 100, []), (8, 100, ["finished"]), (8, None, [])])
+def test_a_job_that_never_came_back_was_done_before_its_lease_was_over(
+    at: float, late: int | None, broken: list[str],
+) -> None:
+    written = Written().put("A", 1, 1.1).put("B", 1, 1.1).get("A", 1, 2, 2.1, LEASE).get("B", 2, 2, 2.1)
+    written.done(1, 2.2, 2.3, outcome=UNKNOWN, finished=None).done(2, at, at + 0.1, "")
+    assert written.broken(drained=True, lease_late_ms=late) == broken
+
+
 @pytest.mark.parametrize(("said", "broken"), [("FINQ FINI", []), ("FINQ", ["finished"])])
 def test_fini_is_said_when_the_item_is_finished(said: str, broken: list[str]) -> None:
     written = Written().put("A", 1, 1.1, item="i").get("A", 1, 2, 2.1)
@@ -189,6 +226,10 @@ def test_fini_is_not_said_of_a_job_without_item() -> None:
 def test_getbe_is_told_404_only_when_all_is_done(end: float, broken: list[str]) -> None:
     written = Written().put("A", 1, 1.1).get("A", 1, 1.2, 1.3).ask(GETBE, 2, end).done(1, 3, 3.1)
     assert written.broken() == broken
+
+
+def test_getbe_is_not_told_404_while_a_job_waits() -> None:
+    assert Written().put("A", 1, 1.1).ask(GETBE, 2, 2.1).broken() == ["finished"]
 
 
 # ---- wakeup
@@ -216,6 +257,32 @@ def test_a_job_and_who_waits_for_it_come_together(until: float, broken: list[str
 )
 def test_it_must_be_sure_that_he_waits_where_it_is_served(different: dict[str, Any]) -> None:
     assert _waiting(4.0, **different).broken() == []
+
+
+def test_only_answers_to_short_commands_show_that_a_server_serves() -> None:
+    written = Written().put("A", 1.9, 2).ask(GETB, 0.5, 8, outcome=REFUSED)
+    for number in range(50):
+        written.ask(Get(("none",)), number * 0.2 - 1, number * 0.2)
+    assert written.broken() == []
+
+
+def test_who_has_his_job_waits_no_more_though_his_answer_comes_late() -> None:
+    written = _waiting(2.5).put("C", 2.6, 2.7).put("Z", 0, 0.1, "other").get("C", 4, 4.5, 4.6)
+    late = written.history.records[-4]
+    assert late.handed is not None
+    written.get("Z", 3, 2.5, 2.55, Get(("other",)))
+    written.history.records[-5] = replace(late, end_ns=ns(5))
+    assert written.broken() == []
+
+
+def test_of_those_who_wait_beside_him_only_some_may_be_taken_unseen() -> None:
+    written = Written().put("A", 1.9, 2).put("B", 5.9, 6).ask(GETB, 0.5, 9, outcome=REFUSED)
+    written.ask(GET, 1, 1.1, outcome=UNKNOWN)
+    for number in range(40):
+        written.ask(Get(("none",)), number * 0.2, number * 0.2 + 0.01)
+        if number == 25:
+            assert written.broken() == []       # nobody knows whether the server served when B came
+    assert written.broken() == ["wakeup"]
 
 
 def test_his_command_may_need_a_while_until_it_is_there() -> None:

@@ -45,12 +45,12 @@ class _Queue:
         self._come = self._left = 0
 
     def move(self, to_ns: int) -> None:
-        """Who surely came before this moment, and did not leave by then."""
+        """Who surely came before this moment, and was not taken before it for all that is known."""
         coming, leaving = self._coming, self._leaving
         while self._come < len(coming) and coming[self._come][0] < to_ns:
             self.waiting.add(self._key(coming[self._come][1]))
             self._come += 1
-        while self._left < len(leaving) and leaving[self._left][0] <= to_ns:
+        while self._left < len(leaving) and leaving[self._left][0] < to_ns:
             self.waiting.remove(self._key(leaving[self._left][1]))
             self._left += 1
 
@@ -58,13 +58,17 @@ class _Queue:
         stay = self._sure[number]
         return (-stay.job.priority, stay.came_latest_ns, number)
 
-    def ahead(self, before: tuple[int, int] | None, until_ns: int) -> Iterator[Stay]:
-        """Those who surely wait until then, and stand before this rank and time of coming; None: all."""
+    def ahead(self, before: tuple[int, int] | None, until_ns: int, until_id: int) -> Iterator[Stay]:
+        """Those who surely wait until this moment, or until the hand-out of this id, which is the same moment.
+
+        Only those who stand before this rank and time of coming; None: all.
+        """
         for rank, came_ns, number in self.waiting:
             if before is not None and (rank, came_ns) >= before:
                 return
-            if self._sure[number].left_ns > until_ns:
-                yield self._sure[number]
+            stay = self._sure[number]
+            if stay.left_ns > until_ns or (stay.taken is not None and stay.taken.id > until_id):
+                yield stay
 
 
 def order(jobs: Jobs, hidden: Hidden, facts: Facts, teller: Teller) -> Iterator[Violation]:
@@ -95,13 +99,13 @@ def order(jobs: Jobs, hidden: Hidden, facts: Facts, teller: Teller) -> Iterator[
             if queue is None:
                 continue
             queue.move(taking.from_ns)
-            passed = _passed_over(taking, name, queue, hidden)
+            passed = _passed_over(taking, name, queue, hidden, jobs.rising)
             if passed:
                 yield _tell(taking, passed, teller)
                 break
 
 
-def _passed_over(taking: _Taking, name: str, queue: _Queue, hidden: Hidden) -> list[Stay]:
+def _passed_over(taking: _Taking, name: str, queue: _Queue, hidden: Hidden, rising: bool) -> list[Stay]:
     """Some jobs of which this GET surely passed over one; empty if there are none."""
     before = None
     if taking.stay is not None:
@@ -110,9 +114,7 @@ def _passed_over(taking: _Taking, name: str, queue: _Queue, hidden: Hidden) -> l
     before_id = NEVER if taking.record.handed is None else taking.record.handed.id
     every = hidden.count(name, -NEVER, taking.until_ns, before_id)
     away_ns = taking.from_ns - hidden.held_ns(name)
-    for stay in queue.ahead(before, taking.until_ns):
-        if stay is taking.stay:
-            continue
+    for stay in queue.ahead(before, taking.until_ns, before_id if rising else NEVER):
         # Who may have had it unseen took it after it came. If he gave it back it stands last in its rank now: only one
         # of a greater rank must come first all the same, if it is surely back.
         since_ns = stay.came_earliest_ns

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from tests.chaos.checker.facts import Facts
 from tests.chaos.checker.jobs import HandOut, Job
-from tests.chaos.checker.moments import NEVER, is_ok, latest
+from tests.chaos.checker.moments import NEVER, latest
 from tests.chaos.checker.releases import Release, release
 
 
@@ -31,7 +31,7 @@ def stays(job: Job, facts: Facts) -> Iterator[Stay]:
     """All stays of a sound job in its queue, in order."""
     put = job.put
     assert put is not None
-    came = Release(put.start_ns, latest(put) if is_ok(put) else NEVER)
+    came = Release(put.start_ns, latest(put))
     following: HandOut | None
     for hand_out, following in zip(chain([None], job.hand_outs), chain(job.hand_outs, [None]), strict=True):
         if hand_out is not None:
@@ -39,6 +39,6 @@ def stays(job: Job, facts: Facts) -> Iterator[Stay]:
                 return
             came = release(hand_out, following, facts)
             if following is not None and came.earliest_ns > following.latest_ns:
-                came.earliest_ns = hand_out.earliest_ns     # two leases at a time: another rule tells of it
+                came.earliest_ns = put.start_ns     # two leases at a time: another rule tells of it
         left_ns = NEVER if following is None else following.earliest_ns
         yield Stay(job, came.earliest_ns, came.latest_ns, left_ns, following)

@@ -44,10 +44,7 @@ def release(hand_out: HandOut, following: HandOut | None, facts: Facts) -> Relea
         # A DONE that may have been executed: only if the job is seen again it is sure that it was not.
         if following is not None or not any(isinstance(end.command, Done) for end in hand_out.ends):
             latest_ns = lease_over_ns(hand_out, facts)
-    earliest_ns = max(earliest_ns, hand_out.earliest_ns)
-    if following is not None:
-        latest_ns = min(latest_ns, following.latest_ns)
-    return Release(earliest_ns, latest_ns)
+    return Release(max(earliest_ns, hand_out.earliest_ns), latest_ns)
 
 
 def finish_after(hand_out: HandOut, facts: Facts) -> int:

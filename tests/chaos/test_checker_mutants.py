@@ -78,6 +78,17 @@ def lose(records: list[Record], random: Random) -> None:
     body = records[number].handed.body     # type: ignore[union-attr]
     gone = {record.handed.id for record in records if record.handed is not None and record.handed.body == body}
     records[:] = [record for record in records if _id(record) not in gone]
+    for number in sorted(gone, reverse=True):
+        _shift(records, number, -1)             # those ids were given to others
+
+
+def _shift(records: list[Record], after: int, by: int) -> None:
+    """Change all ids after this one."""
+    for place, record in enumerate(records):
+        if record.handed is not None and record.handed.id > after:
+            records[place] = replace(record, handed=replace(record.handed, id=record.handed.id + by))
+        elif isinstance(record.command, Done | Later) and record.command.id > after:
+            records[place] = replace(record, command=replace(record.command, id=record.command.id + by))
 
 
 def swap(records: list[Record], random: Random) -> None:
@@ -141,11 +152,7 @@ def share(records: list[Record], random: Random) -> None:
     given = next(record for record in records if record.handed is not None and record.handed.id == _id(records[number]))
     assert given.handed is not None
     assert given.end_ns is not None
-    for place, record in enumerate(records):        # all ids from here on are one greater
-        if record.handed is not None and record.handed.id > given.handed.id:
-            records[place] = replace(record, handed=replace(record.handed, id=record.handed.id + 1))
-        elif isinstance(record.command, Done | Later) and record.command.id > given.handed.id:
-            records[place] = replace(record, command=replace(record.command, id=record.command.id + 1))
+    _shift(records, given.handed.id, 1)
     records.append(replace(given, client="another", handed=replace(given.handed, id=given.handed.id + 1)))
 
 

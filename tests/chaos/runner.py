@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 from sockpq import Client, survey
 
 from bench.cluster import say
+from tests.chaos.api import ToxiproxyError
 from tests.chaos.bystander import Bystander
 from tests.chaos.checker import Facts, Node, Running, availability, check, rate_before
 from tests.chaos.cluster import ProxiedCluster
@@ -62,8 +63,12 @@ def run(scenario: Scenario, seed: int, keep: Path | None = None) -> Result:
     with cluster, _stalls(result):
         try:
             facts = _play(scenario, cluster, history, result)
+            late_ms = int(1000 * result.stall_s)
+            facts = structs.replace(facts, wake_slack_ms=facts.wake_slack_ms + late_ms)
         except AssertionError as error:
             result.violations = (str(error),)
+        except ToxiproxyError as error:
+            result.void = f"toxiproxy failed: {error}"
         else:
             result.violations += tuple(f"{found.rule}: {found.text}" for found in check(history, facts))
         result.commands = len(history.records)

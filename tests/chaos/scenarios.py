@@ -41,7 +41,7 @@ class Scenario(Struct, frozen=True):
     name: str
     faults: Callable[[int], list[Fault]]
     lasts_s: float = 2.5
-    after_s: float = 1.5
+    after_s: float = 1.0
     nodes: int = 3
     load: Load = Load()
     config: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

@@ -6,6 +6,8 @@ A run that proves nothing is void and is tried again. What a good run is judged 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,20 +18,46 @@ from tests.chaos.scenarios import SCENARIOS, Scenario
 
 pytestmark = pytest.mark.usefixtures("toxiproxy_server")
 
+AT_ONCE = 2             # most of a run is waiting
 ATTEMPTS = 3
 GAP_MAX_S = 30.0        # a safety limit: how long gaps really are is measured by campaigns, on machines that are quiet
 KEEP = os.environ.get("CHAOS_KEEP")
 
+Runs = dict[str, Future[list[Result]]]
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name.replace(" ", "-"))
-def test_scenario(scenario: Scenario) -> None:
-    if scenario.fake_clocks and clocks.library() is None:
-        pytest.skip("no libfaketime: install the package libfaketime")
-    if scenario.disk_mb is not None and not disks.can_mount():
-        pytest.skip("a small disk needs root and mount")
+
+@pytest.fixture(scope="module")
+def runs(request: pytest.FixtureRequest) -> Iterator[Runs]:
+    """All scenarios that were asked for, under way: the tests wait for theirs."""
+    asked = [item.callspec.params.get("scenario") for item in request.session.items if hasattr(item, "callspec")]
+    pool = ThreadPoolExecutor(AT_ONCE)
+    try:
+        yield {one.name: pool.submit(_attempts, one) for one in asked if isinstance(one, Scenario) and not _lacks(one)}
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _attempts(scenario: Scenario) -> list[Result]:
     results: list[Result] = []
     while len(results) < ATTEMPTS and (not results or results[-1].void):
         results.append(run(scenario, seed=len(results), keep=Path(KEEP) if KEEP else None))
+    return results
+
+
+def _lacks(scenario: Scenario) -> str:
+    """What this machine lacks for it."""
+    if scenario.fake_clocks and clocks.library() is None:
+        return "no libfaketime: install the package libfaketime"
+    if scenario.disk_mb is not None and not disks.can_mount():
+        return "a small disk needs root and mount"
+    return ""
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name.replace(" ", "-"))
+def test_scenario(scenario: Scenario, runs: Runs) -> None:
+    if lacking := _lacks(scenario):
+        pytest.skip(lacking)
+    results = runs[scenario.name].result()
     last = results[-1]
     print(table(results, {scenario.name: scenario.goal_s}))
     assert last.violations == (), last.report

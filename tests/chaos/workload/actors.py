@@ -11,8 +11,8 @@ from typing import Protocol
 
 from tests.chaos.history import Get, Outcome, Put, Record
 
-LEASE_MS = 2000
-OUTPUT_LEASE_MS = 3000
+LEASE_MS = 1500
+OUTPUT_LEASE_MS = 2500
 PRIORITIES = (-1, 0, 0, 0, 5, 9)
 BACKLOG_MAX = 1500      # producers rest while so many more jobs were put than taken
 

@@ -69,19 +69,25 @@ class PlainClient:
     def call(self, put: Put, output: Get) -> list[Record]:
         """PUT .. NEW WAIT: the record of the PUT, and that of the output if it was put."""
         first = self._run(put, lambda start: self._put(put, start, f" WAIT {output.queues[0]}{_lease(output)}"))
-        if first is None or first.outcome is not Outcome.OK:
+        if first is None or first.outcome is Outcome.NOT_EXECUTED:
             return [first] if first else []
         assert isinstance(first.command, Put)
         output = Get(output.queues, output.expire_ms, output.then_done, blocks=True, item=first.command.item)
-        second = self._run(output, lambda start: self._handed(output, first.start_ns, self._wait()))
-        return [first, second] if second else [first]
+        if first.outcome is Outcome.UNKNOWN:        # if it was executed it may have been given its output, too
+            second = self._record(output, first.start_ns, Outcome.UNKNOWN)
+            self._history.add(second)
+            return [first, second]
+        began = first.start_ns
+        return [first, self._attempt(output, began, lambda start: self._handed(output, start, self._wait()))]
 
     # inside
 
     def _run(self, command: Command, execute: Callable[[int], Record]) -> Record | None:
         if not self._connected():
             return None
-        start = time.monotonic_ns()
+        return self._attempt(command, time.monotonic_ns(), execute)
+
+    def _attempt(self, command: Command, start: int, execute: Callable[[int], Record]) -> Record:
         try:
             record = execute(start)
         except Refused:
@@ -89,6 +95,7 @@ class PlainClient:
             self.close()
         except Broken as broken:
             outcome = Outcome.UNKNOWN if broken.sent else Outcome.NOT_EXECUTED
+            self._server = self._server if broken.sent else None
             record = self._record(command, start, outcome)
             self.close()
         self._history.add(record)

@@ -42,18 +42,18 @@ class SessionClient:
         return self._run(put, execute)
 
     def get(self, get: Get) -> Record | None:
-        """GET, GETB or GETBE. One that waits is withdrawn now and then: without a job it leaves no record."""
+        """GET, GETB or GETBE. One that waits is withdrawn now and then; nobody knows whether it had a job then."""
         if self._stopping.is_set() and get.blocks:
             return None
 
-        def execute(start: int) -> Record | None:
+        def execute(start: int) -> Record:
             then = None if get.expire_ms is None else "done" if get.then_done else "later"
             job = self._client.get(
                 get.queues, block="until_done" if get.until_finished else get.blocks, then=then,    # type: ignore[arg-type]
                 expire=None if get.expire_ms is None else get.expire_ms / 1000, wait=WAIT_S if get.blocks else None,
             )
             if job is None:
-                return None if get.blocks else self._record(get, start, Outcome.OK)
+                return self._record(get, start, Outcome.UNKNOWN if get.blocks else Outcome.OK)
             return self._record(get, start, Outcome.OK, handed=_handed(job))
         return self._run(get, execute)
 
@@ -86,9 +86,11 @@ class SessionClient:
         except NoOutput as error:
             item = error.item
         except (NotExecuted, OutcomeUnknown) as error:
-            record = self._record(put, start, _outcome(error))
-            self._history.add(record)
-            return [record]
+            first = self._record(put, start, _outcome(error))
+            self._history.add(first)
+            if first.outcome is Outcome.UNKNOWN:    # if it was executed it may have been given its output, too
+                self._history.add(self._record(output, start, Outcome.UNKNOWN))
+            return [first]
         first = self._record(Put(put.body, put.queue, put.priority, item), start, Outcome.OK)
         waited = Get(output.queues, output.expire_ms, output.then_done, blocks=True, item=item)
         answer = {} if handed is None else {"handed": _handed(handed)}
@@ -97,7 +99,7 @@ class SessionClient:
         self._history.add(second)
         return [first, second]
 
-    def _run(self, command: history.Command, execute: Callable[[int], Record | None]) -> Record | None:
+    def _run(self, command: history.Command, execute: Callable[[int], Record]) -> Record:
         start = time.monotonic_ns()
         try:
             record = execute(start)
@@ -105,8 +107,7 @@ class SessionClient:
             record = self._record(command, start, Outcome.OK, missing=True)
         except (NotExecuted, OutcomeUnknown) as error:
             record = self._record(command, start, _outcome(error))
-        if record is not None:
-            self._history.add(record)
+        self._history.add(record)
         return record
 
     def _record(self, command: history.Command, start: int, outcome: Outcome, **answer: object) -> Record:

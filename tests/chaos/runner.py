@@ -27,7 +27,7 @@ CONFIG = {"raft": {"failover_grace_ms": 1000}}
 RATE_MIN = 100.0        # acknowledged commands a second before the fault: fewer prove nothing
 WARM_S = 1.0
 WARM_MAX_S = 20.0
-LATE_MS = 20_000        # how much later than it should a lease may end: grace, outage, and a slow machine
+LATE_MS = 20_000        # how much later than it should a lease may end, beside the outage: grace, and a slow machine
 STALL_S = 0.3           # a machine on which a thread wakes up so late tells nothing about a cluster's timing
 TICK_S = 0.01
 LEVEL_S = 60.0
@@ -63,8 +63,10 @@ def run(scenario: Scenario, seed: int, keep: Path | None = None) -> Result:
     with cluster, _stalls(result):
         try:
             facts = _play(scenario, cluster, history, result)
-            late_ms = int(1000 * result.stall_s)
-            facts = structs.replace(facts, wake_slack_ms=facts.wake_slack_ms + late_ms)
+            facts = structs.replace(
+                facts, wake_slack_ms=facts.wake_slack_ms + int(1000 * result.stall_s),
+                lease_late_ms=LATE_MS + availability(history.records) // 1_000_000,
+            )
         except AssertionError as error:
             result.violations = (str(error),)
         except ToxiproxyError as error:
@@ -135,7 +137,7 @@ def _facts(scenario: Scenario, cluster: ProxiedCluster, start_ns: int) -> Facts:
         totals = client.total()
         running = tuple(Running(job.id, name_of(job.data or b"")) for job in client.running(data=True))
     return Facts(
-        start_ns=start_ns, lease_slack_ms=scenario.lease_slack_ms, lease_late_ms=LATE_MS, drained=True,
+        start_ns=start_ns, lease_slack_ms=scenario.lease_slack_ms, drained=True,
         running=running, waiting=totals.jobs, nodes=nodes,
     )
 

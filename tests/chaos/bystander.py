@@ -26,10 +26,13 @@ class Bystander:
         self._begun_s = time.monotonic()
         self._thread.start()
 
+    def close(self) -> None:
+        """End the connection."""
+        self._wire.close()
+
     def silence_s(self) -> float | None:
         """How long it took until there was an answer, or the end of the connection; None when there was neither."""
         self._thread.join(PATIENCE_S)
-        self._wire.close()
         return None if self._ended_s is None else max(self._ended_s - self._begun_s, 0.0)
 
     def _wait(self) -> None:

@@ -6,7 +6,7 @@ import statistics
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from msgspec import Struct, structs
@@ -84,10 +84,10 @@ def _play(scenario: Scenario, cluster: ProxiedCluster, history: History, result:
     start_ns = time.monotonic_ns()
     servers = {name: cluster.server(name) for name in cluster.names}
     faults = scenario.faults(result.seed)
-    with load.Running(scenario.load, servers, history, result.seed) as running:
+    with load.Running(scenario.load, servers, history, result.seed) as running, ExitStack() as held:
         _warm_up(history, result)
         terms = {_term(cluster)}
-        bystander = Bystander(cluster) if scenario.bystander else None
+        bystander = held.enter_context(closing(Bystander(cluster))) if scenario.bystander else None
         begun_ns = time.monotonic_ns()
         with during(cluster, *faults):
             if bystander is not None:
@@ -102,11 +102,11 @@ def _play(scenario: Scenario, cluster: ProxiedCluster, history: History, result:
         running.check()
         cluster.wait_until_level(LEVEL_S)
         running.drain()
+        if bystander is not None:
+            result.silence_s = bystander.silence_s()
     terms.add(_term(cluster))
     history.cuts += [cut for fault in faults for cut in fault.cuts]
     result.report = "; ".join(fault.report() for fault in faults)
-    if bystander is not None:
-        result.silence_s = bystander.silence_s()
     _judge(scenario, result, [fault.report() for fault in faults if not fault.fired], terms)
     return _facts(scenario, cluster, start_ns)
 

@@ -61,6 +61,12 @@ class DriftingClock:
         """See cluster.clock.Clock."""
         return UNIX_MS + int(self._events.now * self._speed * 1000) + self.wall_offset_ms
 
+    def slow_down(self, factor: float) -> None:
+        """Run at another speed from now on, e.g. a tenth (0.1) of the present one; the monotonic clock goes on."""
+        shown = self.monotonic()
+        self._speed *= factor
+        self._start_s = shown - self._events.now * self._speed
+
     def when(self, monotonic: float) -> float:
         """The simulated time at which this clock shows `monotonic`."""
         return (monotonic - self._start_s) / self._speed

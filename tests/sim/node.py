@@ -277,7 +277,10 @@ class SimNode:
             self.world.trace.seen["errors survived"] += 1
 
     def _elected(self) -> None:
-        """A majority that knows that this node was removed does not elect it."""
+        """A majority that knows that this node was removed does not elect it.
+
+        Whoever knows of fewer changes of members than the candidate talks to it all the same (Driver.meet).
+        """
         left = self.checks.configurations.left.get(self.name)
         if left is not None:
             voters = self.checks.configurations.at(self._applied_before)
@@ -285,6 +288,7 @@ class SimNode:
             knowing = [
                 name for name, machine in machines.items()
                 if machine.index >= left and self.name not in machine.membership.addresses      # nor joins again
+                and machine.membership.configuration >= self.machine.membership.configuration
             ]
             if 2 * len(knowing) > len(voters):
                 raise Violation(f"{self.name} was removed at {left}, which {knowing} know, and leads")

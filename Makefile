@@ -11,7 +11,7 @@ TOOLS  := .tools
 TOXIPROXY         := github.com/Shopify/toxiproxy/v2/cmd/server
 TOXIPROXY_VERSION := v2.12.0
 
-.PHONY: install dev check test toxiproxy sim chaos-long demo clean
+.PHONY: install dev check test toxiproxy sim chaos chaos-long demo clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd and pqctl, nothing for developers
 dev: $(VENV)/.installed-dev          ## the same with the test tools
@@ -31,7 +31,7 @@ check: dev                           ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-test: check toxiproxy                ## everything
+test: check                          ## everything but what needs toxiproxy
 	$(BIN)/python -m pytest
 
 toxiproxy:                           ## the proxy of tests/chaos; it never fails: without it those tests are skipped
@@ -49,6 +49,9 @@ $(TOOLS)/.toxiproxy-$(TOXIPROXY_VERSION):
 
 sim: dev                             ## whole clusters, simulated: SEEDS=1000 runs from FIRST=0 on, by JOBS=1 processes
 	$(BIN)/python -m tests.sim --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS)
+
+chaos: dev toxiproxy                 ## real processes with faults, each scenario once
+	CHAOS=1 $(BIN)/python -m pytest tests/chaos
 
 chaos-long: dev toxiproxy            ## real processes with faults, rotating: MINUTES=60; goes on after a failure
 	$(BIN)/python -m tests.chaos --minutes $(MINUTES)

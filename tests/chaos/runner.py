@@ -199,7 +199,8 @@ def _keep(folder: Path, cluster: ProxiedCluster, history: History, result: Resul
 
 def table(results: list[Result], goals: dict[str, float | None]) -> str:
     """A line for each scenario, in Markdown: its runs and the longest times without service."""
-    lines = ["| scenario | runs | gap, median | worst | goal | word to waiting clients |", "|---|---|---|---|---|---|"]
+    lines = ["| scenario | runs | gap, median | worst | goal | reached | word to waiting clients |",
+             "|---|---|---|---|---|---|---|"]
     for name in dict.fromkeys(result.scenario for result in results):
         counted = [one for one in results if one.scenario == name and not one.void]
         if not counted:
@@ -208,5 +209,6 @@ def table(results: list[Result], goals: dict[str, float | None]) -> str:
         goal, silences = goals.get(name), [one.silence_s for one in counted if one.silence_s is not None]
         lines.append(
             f"| {name} | {len(counted)} | {statistics.median(gaps):.2f} s | {max(gaps):.2f} s "
-            f"| {'' if goal is None else f'{goal:g} s'} | {f'{max(silences):.2f} s' if silences else ''} |")
+            f"| {'' if goal is None else f'{goal:g} s'} | {'' if goal is None else sum(gap <= goal for gap in gaps)} "
+            f"| {f'{max(silences):.2f} s' if silences else ''} |")
     return "\n".join(lines)

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from cluster import Settings
-from gateway.config import ConfigError, GatewaySection, Queue, Raft, load, read, split_address
+from gateway.config import ConfigError, GatewaySection, Log, Queue, Raft, load, read, split_address
 from gateway.limits import MIB, Limits
 
 GOOD = """
@@ -31,6 +31,12 @@ name = "n2"
 client = "10.0.0.2:11361"
 peer = "proxy.example:21362"
 """
+
+
+TLS = {"cert": "n1.crt", "key": "n1.key", "ca": "ca.crt"}
+USERS = {"users_file": "users.toml"}
+FAR = "10.0.0.1:5"
+LEGACY = {"address": FAR, "user": "old", "networks": ["10.0.0.0/24"]}
 
 
 def document(text: str = "") -> dict[str, Any]:
@@ -130,6 +136,22 @@ def test_the_raft_defaults_are_those_of_the_cluster() -> None:
     ("[raft]\nlease_ms = 50", {}, "raft.lease_ms: must be greater than raft.heartbeat_ms"),
     ("[raft]\nelection_max_ms = 600", {}, "raft.election_max_ms: must be greater than raft.election_min_ms"),
     ("[raft]\nfailover_grace_ms = -1", {}, "raft.failover_grace_ms: must not be negative"),
+    ("", {"listen.client": FAR, "tls": TLS}, f"listen.client: '{FAR}' is not a loopback address, and without auth"),
+    ("", {"listen.peer": FAR, "auth": USERS}, f"listen.peer: '{FAR}' is not a loopback address, and without [tls]"),
+    ("", {"listen.http": FAR, "tls": TLS}, f"listen.http: '{FAR}' is not a loopback address, and without auth"),
+    ("", {"listen.http": FAR, "auth": USERS}, f"listen.http: '{FAR}' is not a loopback address"),
+    ("", {"listen.legacy": [LEGACY]}, "listen.legacy[0]: speaks in the name of a user"),
+    ("", {"auth": USERS, "listen.legacy": [{**LEGACY, "networks": []}]}, f"listen.legacy[0].address: '{FAR}' is not"),
+    ("", {"auth": USERS, "listen.legacy": [LEGACY, LEGACY]}, f"listen.legacy[1].address: '{FAR}' is listen.legacy[0]"),
+    ("", {"auth": USERS, "listen.legacy": [{**LEGACY, "networks": ["10.0.0.1/8"]}]}, "listen.legacy[0].networks: 10."),
+    ("", {"auth": {"users_file": ""}}, "auth.users_file: must not be empty"),
+    ("[tls]\ncert = \"a\"\nkey = \"b\"", {}, "tls.ca: this key is required"),
+    ("", {"tls": {**TLS, "ca": ""}}, "tls.ca: must not be empty"),
+    ("", {"tls": {**TLS, "client_cert": "x"}}, "tls.client_cert: and tls.client_key go together"),
+    ("[log]\nformat = \"xml\"", {}, "log.format: must be"),
+    ("[log]\nlevel = \"loud\"", {}, "log.level: must be"),
+    ("[limits]\nidle_timeout_s = -1", {}, "limits.idle_timeout_s: must be from 0"),
+    ("[limits]\nmemory_mark_bytes = -1", {}, "limits.memory_mark_bytes: must be from 0"),
 ])
 def test_what_is_wrong_is_named(text: str, change: dict[str, Any], sentence: str) -> None:
     assert refusal(text, change).startswith(sentence)
@@ -141,6 +163,13 @@ def test_other_than_loopback_must_be_wanted() -> None:
     assert read(wanted, {}).listen.client == "0.0.0.0:11361"
     wanted["listen"].update(client="localhost:11361", peer="[::1]:11362", http="127.8.8.8:1", insecure=False)
     assert read(wanted, {}).listen.peer == "[::1]:11362"
+
+
+def test_other_than_loopback_is_welcome_where_it_is_safe() -> None:
+    wanted = document()
+    wanted["listen"].update(client="10.0.0.1:11361", peer="10.0.0.1:11362", http="10.0.0.1:11363", legacy=[LEGACY])
+    wanted.update(tls=TLS, auth=USERS)
+    assert read(wanted, {}).listen.legacy[0].user == "old"
 
 
 def test_the_environment_overrides_the_file() -> None:
@@ -193,7 +222,7 @@ def test_bad_addresses_are_refused(address: str) -> None:
 
 def test_every_key_is_documented_with_its_default() -> None:
     text = (Path(__file__).parents[2] / "docs" / "CONFIGURATION.md").read_text()
-    for section in (Queue, Limits, Raft, GatewaySection):
+    for section in (Queue, Limits, Raft, GatewaySection, Log):
         name = section.__name__.removesuffix("Section").lower()
         for field in msgspec.structs.fields(section):
             default = json.dumps(field.default)
@@ -204,3 +233,8 @@ def test_every_key_is_documented_with_its_default() -> None:
     for section in (config.node, config.listen, config.cluster.members[0]):
         for field in msgspec.structs.fields(type(section)):
             assert field.name in text
+    secure = read(tomllib.loads(example + text.split("```toml\n")[2].split("```")[0]), {})
+    assert secure.tls is not None
+    for section in (secure.tls, secure.auth, secure.listen.legacy[0]):
+        for field in msgspec.structs.fields(type(section)):
+            assert f"{field.name} = " in text

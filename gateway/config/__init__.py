@@ -1,0 +1,11 @@
+"""The configuration of a node: one TOML file, overridden by the environment, checked before anything is done."""
+
+from gateway.config.addresses import is_loopback, split_address
+from gateway.config.errors import ConfigError
+from gateway.config.reading import load, read
+from gateway.config.sections import Auth, Config, GatewaySection, LegacyListen, Listen, Log, Node, Queue, Raft, Tls
+
+__all__ = [
+    "Auth", "Config", "ConfigError", "GatewaySection", "LegacyListen", "Listen", "Log", "Node", "Queue", "Raft", "Tls",
+    "is_loopback", "load", "read", "split_address",
+]

@@ -1,0 +1,130 @@
+"""What no single key tells: whether the values of a configuration go together."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from gateway.config.addresses import is_loopback, split_address
+from gateway.config.errors import ConfigError
+from gateway.config.sections import Auth, Config, LegacyListen, Log, Raft, Tls
+from gateway.limits import DATA_BYTES_CEILING, KIB, Limits
+from gateway.values import NODE_NAME
+
+
+def check(config: Config) -> None:
+    """Raises ConfigError for the first thing that is wrong."""
+    _check_names(config)
+    _check_addresses(config)
+    _require(config.queue.expire_default in ("later", "done"), "queue.expire_default", 'must be "later" or "done"')
+    _check_limits(config.limits)
+    _check_raft(config.raft)
+    if config.tls is not None:
+        _check_tls(config.tls)
+    _check_auth(config.auth)
+    _check_log(config.log)
+
+
+def _require(right: bool, key: str, reason: str) -> None:
+    if not right:
+        raise ConfigError(f"{key}: {reason}")
+
+
+def _check_names(config: Config) -> None:
+    _require(bool(config.node.data_dir), "node.data_dir", "must not be empty")
+    _require(bool(config.cluster.members), "cluster.members", "must list every node, this one included")
+    names = [member.name for member in config.cluster.members]
+    for index, name in enumerate(names):
+        key = f"cluster.members[{index}].name"
+        _require(NODE_NAME.fullmatch(name) is not None, key, f"{name!r} must be 1 to 64 of A-Z a-z 0-9 _ . -")
+        _require(name not in names[:index], key, f"{name!r} is there twice")
+    _require(config.node.name in names, "node.name", f"{config.node.name!r} is not among cluster.members")
+
+
+def _check_addresses(config: Config) -> None:
+    listen = config.listen
+    taken: dict[tuple[str, int], str] = {}
+    users = config.auth.users_file is not None
+    _check_listen("listen.client", listen.client, taken, listen.insecure or users, "auth.users_file")
+    _check_listen("listen.peer", listen.peer, taken, listen.insecure or config.tls is not None, "[tls]")
+    if listen.http is not None:
+        safe = listen.insecure or (users and config.tls is not None)
+        _check_listen("listen.http", listen.http, taken, safe, "auth.users_file and [tls]")
+    for index, legacy in enumerate(listen.legacy):
+        key = f"listen.legacy[{index}]"
+        _require(users, key, "speaks in the name of a user, and there are none without auth.users_file")
+        _check_listen(f"{key}.address", legacy.address, taken, listen.insecure or bool(legacy.networks),
+                      f"{key}.networks")
+        _check_networks(key, legacy)
+    for index, member in enumerate(config.cluster.members):
+        _address(f"cluster.members[{index}].client", member.client)
+        _address(f"cluster.members[{index}].peer", member.peer)
+
+
+def _check_listen(key: str, address: str, taken: dict[tuple[str, int], str], safe: bool, remedy: str) -> None:
+    host_port = _address(key, address)
+    _require(
+        safe or is_loopback(host_port[0]), key,
+        f"{address!r} is not a loopback address, and without {remedy} whoever can reach it may do everything there; "
+        "set listen.insecure = true if that is wanted",
+    )
+    _require(host_port not in taken, key, f"{address!r} is {taken.get(host_port)} already")
+    taken[host_port] = key
+
+
+def _check_networks(key: str, legacy: LegacyListen) -> None:
+    for network in legacy.networks:
+        try:
+            ipaddress.ip_network(network)
+        except ValueError as error:
+            raise ConfigError(f"{key}.networks: {error}") from None
+
+
+def _address(key: str, address: str) -> tuple[str, int]:
+    try:
+        return split_address(address)
+    except ValueError as error:
+        raise ConfigError(f"{key}: {error}") from None
+
+
+def _check_limits(limits: Limits) -> None:
+    def within(key: str, lowest: int, highest: int) -> None:
+        value = getattr(limits, key)
+        _require(lowest <= value <= highest, f"limits.{key}", f"must be from {lowest} to {highest}, not {value}")
+
+    within("data_bytes_max", 1, DATA_BYTES_CEILING)
+    within("line_bytes_max", KIB, 16 * 1024 * KIB)
+    within("snapshot_bytes_max", 1, 2**63 - 1)
+    within("connections_max", 1, 1_000_000)
+    within("pipeline_bytes_max", KIB, 2**40)
+    within("memory_mark_bytes", 0, 2**50)
+    within("disk_free_bytes_min", 0, 2**50)
+    for key in ("hello_timeout_s", "idle_timeout_s", "command_timeout_s", "answer_timeout_s"):
+        within(key, 0, 86_400)
+    within("output_bytes_max", limits.data_bytes_max + limits.line_bytes_max, 2**40)     # one answer must fit
+
+
+def _check_raft(raft: Raft) -> None:
+    _require(raft.heartbeat_ms >= 1, "raft.heartbeat_ms", "must be at least 1")
+    _require(raft.lease_ms > raft.heartbeat_ms, "raft.lease_ms", "must be greater than raft.heartbeat_ms")
+    _require(raft.lease_ms < raft.election_min_ms, "raft.lease_ms",
+             "must be smaller than raft.election_min_ms, or two nodes might serve at once")
+    _require(raft.election_min_ms < raft.election_max_ms, "raft.election_max_ms",
+             "must be greater than raft.election_min_ms, or elections collide")
+    _require(raft.failover_grace_ms >= 0, "raft.failover_grace_ms", "must not be negative")
+
+
+def _check_tls(tls: Tls) -> None:
+    for key in ("cert", "key", "ca", "client_cert", "client_key"):
+        _require(getattr(tls, key) != "", f"tls.{key}", "must not be empty")
+    _require((tls.client_cert is None) == (tls.client_key is None), "tls.client_cert",
+             "and tls.client_key go together")
+
+
+def _check_auth(auth: Auth) -> None:
+    _require(auth.users_file != "", "auth.users_file", "must not be empty")
+
+
+def _check_log(log: Log) -> None:
+    _require(log.format in ("auto", "json", "text"), "log.format", 'must be "auto", "json" or "text"')
+    _require(log.level in ("debug", "info", "warning", "error"), "log.level",
+             'must be "debug", "info", "warning" or "error"')

@@ -1,0 +1,92 @@
+"""From one TOML file, then `SOCKPQD_<SECTION>_<KEY>` from the environment, to a checked configuration.
+
+Everything that is wrong is told as one sentence that names the key and the reason.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import msgspec
+from msgspec import Struct
+
+from gateway.config.checks import check
+from gateway.config.errors import ConfigError
+from gateway.config.sections import Auth, Config, GatewaySection, Listen, Log, Node, Queue, Raft, Tls
+from gateway.limits import Limits
+
+
+def load(path: Path, environment: Mapping[str, str]) -> Config:
+    """The configuration in the file at `path`; raises ConfigError."""
+    try:
+        document = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: {error}") from None
+    return read(document, environment)
+
+
+def read(document: dict[str, Any], environment: Mapping[str, str]) -> Config:
+    """The configuration in a TOML document; raises ConfigError."""
+    _override(document, environment)
+    try:
+        config = msgspec.convert(document, Config)
+    except msgspec.ValidationError as error:
+        raise ConfigError(_sentence(str(error))) from None
+    check(config)
+    return config
+
+
+# ---- the environment
+
+_SECTIONS: dict[str, type[Struct]] = {
+    "node": Node, "listen": Listen, "queue": Queue, "limits": Limits, "raft": Raft, "gateway": GatewaySection,
+    "tls": Tls, "auth": Auth, "log": Log,
+}
+
+
+def _override(document: dict[str, Any], environment: Mapping[str, str]) -> None:
+    for variable, text in environment.items():
+        prefix, _, rest = variable.partition("_")
+        section, _, key = rest.lower().partition("_")
+        if prefix != "SOCKPQD" or section not in _SECTIONS:
+            continue
+        types = get_type_hints(_SECTIONS[section])
+        if key not in types:
+            raise ConfigError(f"{variable} (environment): section [{section}] has no key {key}")
+        try:
+            value = msgspec.convert(text, types[key], strict=False)
+        except msgspec.ValidationError as error:
+            raise ConfigError(f"{variable} (environment): {_sentence(str(error))}") from None
+        table = document.setdefault(section, {})
+        if isinstance(table, dict):
+            table[key] = value
+
+
+# ---- what msgspec says, in our words
+
+_PLACE = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<path>[^`]*)`)?", re.DOTALL)
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(.*)`")
+
+
+def _sentence(message: str) -> str:
+    """`limits.foo: unknown key` instead of "Object contains unknown field `foo` - at `$.limits`"."""
+    match = _PLACE.fullmatch(message)
+    assert match is not None
+    what, path = match["what"], match["path"] or ""
+    if inner := _UNKNOWN.fullmatch(what):
+        return f"{_join(path, inner[1])}: unknown key"
+    if inner := _MISSING.fullmatch(what):
+        return f"{_join(path, inner[1])}: this key is required"
+    what = what.replace("`", "")
+    return f"{path}: {what[:1].lower()}{what[1:]}" if path else f"{what[:1].lower()}{what[1:]}"
+
+
+def _join(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key

@@ -199,7 +199,7 @@ class Driver:
         try:
             applied = self.machine.apply(index, entry.now_ms, entry.seed, entry.operations)
         except Exception as error:
-            log.critical("entry %d cannot be applied: %r; its first bytes: %s", index, error, data[:64].hex())
+            log.critical("entry %d of %d bytes cannot be applied: %r", index, len(data), error)
             raise ApplyFailed(f"entry {index} cannot be applied") from error
         self.chain.extend(index, data, compared(entry.operations, applied.replies))
         return applied

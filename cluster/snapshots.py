@@ -45,6 +45,9 @@ class State(Protocol):
     def snapshot(self) -> Iterator[bytes]:
         """The state as bytes."""
 
+    def export(self) -> Iterator[bytes]:
+        """The state as bytes, without what clients must not learn."""
+
     def restore(self, chunks: Iterable[bytes]) -> None:
         """Replace the state; leaves it as it was when anything is raised, by itself or by `chunks`.
 
@@ -161,14 +164,14 @@ class SnapshotStore:
         self._files.remove(self._job_path)
 
     def export(self, path: Path) -> Job:
-        """Begin to write the machine's stream alone to a new file; poll the job. Raises OSError."""
+        """Begin to write the machine's stream for clients alone to a new file; poll the job. Raises OSError."""
         return self._start_job(lambda: self._write_stream(path))
 
     def _write_stream(self, path: Path) -> None:
         file = self._disk.create(path)
         try:
             offset = 0
-            for chunk in self._machine.snapshot():
+            for chunk in self._machine.export():
                 self._disk.write(file, [chunk], offset)
                 offset += len(chunk)
         finally:

@@ -15,6 +15,7 @@ from core.operations import (
     CloneChunk,
     CloneEnd,
     CloseSession,
+    DeleteUser,
     Done,
     Get,
     Later,
@@ -26,6 +27,7 @@ from core.operations import (
     RemoveMember,
     Request,
     Return,
+    SetUser,
     SwitchService,
     Tick,
     TouchSession,
@@ -33,6 +35,7 @@ from core.operations import (
 from core.replies import Reply
 from core.session_handlers import attach_session, close_session, open_session, request, touch_session
 from core.state import State
+from core.user_handlers import delete_user, set_user
 
 Handler = Callable[[State, Any, int, Effects], Reply]
 
@@ -56,4 +59,6 @@ HANDLERS: dict[type[Operation], Handler] = {
     CloseSession: close_session,
     TouchSession: touch_session,
     Request: request,
+    SetUser: set_user,
+    DeleteUser: delete_user,
 }

@@ -130,6 +130,7 @@ class SessionRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     ending: bool
     requests: list[RequestRow]                  # in rising number
     taken: list[Counter]                        # ids of the bound jobs, in rising order
+    user: str                                   # whose it is, "" when nobody's
 
 
 class SessionTable(Struct, array_like=True, tag="sessions", forbid_unknown_fields=True):
@@ -143,6 +144,20 @@ class SessionRows(Struct, array_like=True, tag="session", forbid_unknown_fields=
     """Some sessions."""
 
     rows: list[SessionRow]
+
+
+class UserRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """One user."""
+
+    name: str
+    rights: str
+    key: bytes
+
+
+class UserRows(Struct, array_like=True, tag="users", forbid_unknown_fields=True):
+    """Some users."""
+
+    rows: list[UserRow]
 
 
 class Clone(Struct, array_like=True, tag="clone", forbid_unknown_fields=True):
@@ -165,4 +180,4 @@ class End(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
     running: Counter
 
 
-Frame = Head | Waiting | Running | SessionTable | SessionRows | Clone | Chunk | End
+Frame = Head | Waiting | Running | SessionTable | SessionRows | UserRows | Clone | Chunk | End

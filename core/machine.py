@@ -6,7 +6,7 @@ state and its arguments: time is `now_ms`, chance is `seed`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -19,6 +19,7 @@ from core.membership import Membership
 from core.operations import Lead, Operation
 from core.replies import Reply
 from core.state import State
+from core.users import User
 
 
 class Applied(Struct):
@@ -73,7 +74,11 @@ class Machine:
 
         It is made while it is taken: `apply` must not be called before the last chunk, unless a forked child takes it.
         """
-        return snapshot.write(self._state)
+        return snapshot.write(self._state, users=True)
+
+    def export(self) -> Iterator[bytes]:
+        """The same for a client, who must not learn the keys of the users: they are not in it."""
+        return snapshot.write(self._state, users=False)
 
     def restore(self, chunks: Iterable[bytes]) -> None:
         """Replace the state by the one in a snapshot, cut in any way. Raises SnapshotError; nothing is changed then."""
@@ -138,6 +143,21 @@ class Machine:
         """The names of the queues that exist and begin like this, in the order in which they came to be."""
         names = self._state.queues.by_name
         return [name for name in names if name.startswith(prefix)] if prefix else list(names)
+
+    @property
+    def users(self) -> Mapping[str, User]:
+        """The users set by SetUser, by name; another object after each change."""
+        return self._state.users
+
+    @property
+    def next_id(self) -> int:
+        """The id of the next hand-out: none from this one on was ever given."""
+        return self._state.next_id
+
+    def queue_of(self, number: int) -> str | None:
+        """The queue of the running job of this id, None when there is no such job."""
+        job = self._state.running.get(number)
+        return None if job is None else job.queue
 
     def running(self) -> list[RunningJob]:
         """All running jobs in rising id. For reading."""

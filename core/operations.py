@@ -153,18 +153,24 @@ class SwitchService(Struct, array_like=True, tag=14, gc=False, frozen=True):
 class OpenSession(Struct, array_like=True, tag=15, gc=False, frozen=True):
     """A client wants a session (CLUSTER.md 8), which ends `ttl_ms` after its last use.
 
-    `secret`: 64 random bits, so that nobody can guess the name of somebody else's session.
+    `secret`: 64 random bits, so that nobody can guess the name of somebody else's session. `user`: whose session it
+    is, "" when the client has no name.
     """
 
     secret: int
     ttl_ms: int
+    user: str = ""
 
 
 class AttachSession(Struct, array_like=True, tag=16, gc=False, frozen=True):
-    """A client comes back to the session that it names by number and secret."""
+    """A client comes back to the session that it names by number and secret.
+
+    A session of a user is there for this `user` only; "" for a client that has no name, which any session is there for.
+    """
 
     session: int
     secret: int
+    user: str = ""
 
 
 class CloseSession(Struct, array_like=True, tag=17, gc=False, frozen=True):
@@ -201,6 +207,23 @@ class Request(Struct, array_like=True, tag=19, gc=False, frozen=True):
     until_finished: bool = False
 
 
+class SetUser(Struct, array_like=True, tag=20, gc=False, frozen=True):
+    """`name` is a user from now on, or has these rights and this key from now on (EXTENSIONS.md 14).
+
+    What the words of `rights` mean is known by those who ask for them.
+    """
+
+    name: str
+    rights: str
+    key: bytes
+
+
+class DeleteUser(Struct, array_like=True, tag=21, gc=False, frozen=True):
+    """`name` is no user any more."""
+
+    name: str
+
+
 Operation = (
     Put
     | Get
@@ -221,6 +244,8 @@ Operation = (
     | CloseSession
     | TouchSession
     | Request
+    | SetUser
+    | DeleteUser
 )
 
 

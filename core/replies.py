@@ -35,7 +35,7 @@ class Finished(Struct, gc=False, frozen=True):
 
 
 class Accepted(Struct, gc=False, frozen=True):
-    """Executed: Later, Return, Tick, Lead, the operations of CLONE, of members (but AddLearner) and of sessions."""
+    """Executed: Later, Return, Tick, Lead, the operations of CLONE, members (but AddLearner), sessions and users."""
 
 
 class NotFound(Struct, gc=False, frozen=True):
@@ -98,6 +98,14 @@ class RequestTooOld(Struct, gc=False, frozen=True):
     """Request: the number lies below the session's window, so nobody knows any more whether it was used."""
 
 
+class UserNotFound(Struct, gc=False, frozen=True):
+    """DeleteUser: there is no such user."""
+
+
+class TooManyUsers(Struct, gc=False, frozen=True):
+    """SetUser: there are as many users as there may be."""
+
+
 Reply = (
     Stored
     | Handed
@@ -117,4 +125,6 @@ Reply = (
     | SessionNotFound
     | RequestMismatch
     | RequestTooOld
+    | UserNotFound
+    | TooManyUsers
 )

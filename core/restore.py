@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from core.format1 import Frame1, Head1
+from core.format2 import Frame2, SessionRows2
 from core.frames import (
     Chunk,
     Clone,
@@ -29,6 +30,7 @@ from core.frames import (
     SessionRows,
     SessionTable,
     SnapshotError,
+    UserRows,
     Waiting,
     check,
 )
@@ -38,10 +40,12 @@ from core.operations import Address, Then
 from core.session_frames import restored_session
 from core.snapshot import CHECKSUM_BYTES, FORMAT, MAGIC
 from core.state import State
+from core.users import User
 
 # The frames of each format.
 _DECODERS: dict[int, msgspec.msgpack.Decoder[Any]] = {
     1: msgspec.msgpack.Decoder(Frame1),
+    2: msgspec.msgpack.Decoder(Frame2),
     FORMAT: msgspec.msgpack.Decoder(Frame),
 }
 
@@ -54,11 +58,12 @@ _name = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")
 # A frame may be followed only by frames of these types.
 _FOLLOWERS: dict[type[Frame] | None, tuple[type[Frame], ...]] = {
     None: (Head,),
-    Head: (Waiting, Running, SessionTable, Clone, End),
-    Waiting: (Waiting, Running, SessionTable, Clone, End),
-    Running: (Running, SessionTable, Clone, End),
-    SessionTable: (SessionRows, Clone, End),
-    SessionRows: (SessionRows, Clone, End),
+    Head: (Waiting, Running, SessionTable, UserRows, Clone, End),
+    Waiting: (Waiting, Running, SessionTable, UserRows, Clone, End),
+    Running: (Running, SessionTable, UserRows, Clone, End),
+    SessionTable: (SessionRows, UserRows, Clone, End),
+    SessionRows: (SessionRows, UserRows, Clone, End),
+    UserRows: (UserRows, Clone, End),
     Clone: (Chunk, End),
     Chunk: (Chunk, End),
     End: (),
@@ -121,7 +126,7 @@ class Reader:
             frame = self._decoder.decode(piece)
         except (msgspec.MsgspecError, ValueError) as error:
             raise SnapshotError(f"bad frame in snapshot: {error}") from None
-        self._builder.add(frame.upgraded() if type(frame) is Head1 else frame)
+        self._builder.add(frame.upgraded() if type(frame) in (Head1, SessionRows2) else frame)
         if isinstance(frame, End):
             self._step, self._size = Reader._checksum, CHECKSUM_BYTES
         else:
@@ -151,6 +156,7 @@ class _Builder:
         self._id = 0                                    # of the last running job
         self._session = 0                               # number of the last session
         self._sessions = 0                              # how many there are
+        self._user = ""                                 # name of the last user
         self._seqs: set[int] = set()
         self._jobs = 0
 
@@ -170,6 +176,8 @@ class _Builder:
             self._add_session_table(frame)
         elif isinstance(frame, SessionRows):
             self._add_sessions(frame)
+        elif isinstance(frame, UserRows):
+            self._add_users(frame)
         elif isinstance(frame, Clone):
             self.clone = frame
         elif isinstance(frame, Chunk):
@@ -254,6 +262,12 @@ class _Builder:
             check(self._session < row.number < self.state.sessions.next_session, "session number out of order")
             self._session = row.number
             self.state.sessions.resume(restored_session(row, self.state.running, self.state.next_id))
+
+    def _add_users(self, frame: UserRows) -> None:
+        for row in frame.rows:
+            check(self._user < row.name, "users are not in order")
+            self._user = row.name
+            self.state.users[row.name] = User(row.rights, row.key)
 
     def _check_job(self, seq: int, item: str | None) -> None:
         check(seq < self.state.next_seq, "place of a job out of range")

@@ -66,6 +66,7 @@ def _session_row(session: Session) -> SessionRow:
         session.ending,
         [_request_row(number, session.requests[number]) for number in sorted(session.requests)],
         list(session.taken),
+        session.user,
     )
 
 
@@ -86,7 +87,9 @@ def _answer_row(answer: Answer) -> AnswerRow:
 
 def restored_session(row: SessionRow, running: Mapping[int, RunningJob], next_id: int) -> Session:
     """The session in this row, with its jobs, all of which must be `running`. Raises SnapshotError."""
-    session = Session(row.number, row.secret, row.ttl_ms, row.deadline_ms, row.deadline_ms, row.graced, row.ending)
+    session = Session(
+        row.number, row.secret, row.ttl_ms, row.deadline_ms, row.deadline_ms, row.user, row.graced, row.ending
+    )
     numbers = [request.number for request in row.requests]
     check(_rise(numbers), "requests are not in order")
     if numbers:

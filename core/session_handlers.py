@@ -47,14 +47,19 @@ def open_session(state: State, operation: OpenSession, seed: int, effects: Effec
     if len(state.sessions.by_number) >= SESSIONS_MAX:
         return TooManySessions()
     ttl_ms = min(max(operation.ttl_ms, TTL_MS_MIN), TTL_MS_MAX)
-    session = state.sessions.open(operation.secret & SECRET_MASK, ttl_ms, state.clock_ms)
+    session = state.sessions.open(operation.secret & SECRET_MASK, ttl_ms, operation.user, state.clock_ms)
     return SessionOpened(f"{session.number}_{session.secret:016x}", ttl_ms)
 
 
 def attach_session(state: State, operation: AttachSession, seed: int, effects: Effects) -> Reply:
-    """The client is back. With a wrong secret it is another client, and does not keep the session alive."""
+    """The client is back. With a wrong secret it is another client, and does not keep the session alive.
+
+    Another user than the one whose session it is gets nothing either, even if he has overheard the secret.
+    """
     session = state.sessions.get(operation.session)
     if session is None or session.secret != operation.secret:
+        return SESSION_NOT_FOUND
+    if session.user and operation.user and session.user != operation.user:
         return SESSION_NOT_FOUND
     state.sessions.use(operation.session, state.clock_ms)
     return SessionAttached(session.ttl_ms, session.newest)

@@ -74,6 +74,7 @@ class Session(Struct, gc=False, eq=False):
     ttl_ms: int
     deadline_ms: int                # when it ends, if nobody uses it
     filed_ms: int                   # under which it is filed in the calendar: the deadline of some time ago
+    user: str = ""                  # whose it is, "" when nobody's
     graced: bool = False            # the failover grace was used up; the next use brings a new one
     ending: bool = False            # it has ended, but there were more bound jobs than one entry can release
     newest: int = 0                 # the greatest request number, 0: there was none
@@ -120,9 +121,9 @@ class Sessions:
         self.next_session = 1
         self._calendar = Calendar(self.by_number)
 
-    def open(self, secret: int, ttl_ms: int, clock_ms: int) -> Session:
+    def open(self, secret: int, ttl_ms: int, user: str, clock_ms: int) -> Session:
         """A new session."""
-        session = Session(self.next_session, secret, ttl_ms, clock_ms + ttl_ms, clock_ms + ttl_ms)
+        session = Session(self.next_session, secret, ttl_ms, clock_ms + ttl_ms, clock_ms + ttl_ms, user)
         self.next_session += 1
         self.resume(session)
         return session

@@ -7,42 +7,48 @@
 
 The frames are, in this order: one Head; Waiting, queues in name order and the jobs of a queue in the order in which
 they will be handed out; Running, in rising id; SessionTable and SessionRows, in rising number, when there has been a
-session; Clone and its Chunks, when a CLONE is under way; one End. Long lists are cut into several frames.
+session; UserRows, in name order; Clone and its Chunks, when a CLONE is under way; one End. Long lists are cut into
+several frames.
 
-To change the layout: raise FORMAT, keep reading the old numbers (format1.py shows how, restore.py has the table), add a
+To change the layout: raise FORMAT, keep reading the old numbers (format2.py shows how, restore.py has the table), add a
 snapshot of the old format to the tests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import TypeVar
 
 import msgspec
 
-from core.frames import Chunk, Clone, End, Frame, Head, Running, RunningRow, Waiting
+from core.frames import Chunk, Clone, End, Frame, Head, Running, RunningRow, UserRow, UserRows, Waiting
 from core.job import Job, RunningJob
 from core.session_frames import session_frames
 from core.state import State
+from core.users import User
 
 MAGIC = b"PQRAFT1\n"
-FORMAT = 2
+FORMAT = 3
 CHECKSUM_BYTES = 32
 
 CHUNK_BYTES = 256 << 10             # a chunk is yielded when it has this size
 CHUNK_BYTES_MAX = 1 << 20           # a larger one, caused by a large job, is cut
 FRAME_JOBS_MAX = 1000
 FRAME_DATA_BYTES = 128 << 10        # a frame is closed when the data in it have this size
+FRAME_USERS_MAX = 100
 
 _encoder = msgspec.msgpack.Encoder()
 
 
-def write(state: State) -> Iterator[bytes]:
-    """The snapshot of `state` in chunks. The state must not change before the last one is taken."""
+def write(state: State, *, users: bool) -> Iterator[bytes]:
+    """The snapshot of `state` in chunks, with the users and their keys or without.
+
+    The state must not change before the last one is taken.
+    """
     digest = blake2b(digest_size=CHECKSUM_BYTES)
     chunk = bytearray(MAGIC + FORMAT.to_bytes(4, "big"))
-    for frame in _frames(state):
+    for frame in _frames(state, users):
         body = _encoder.encode(frame)
         chunk += len(body).to_bytes(4, "big")
         chunk += body
@@ -59,7 +65,7 @@ def _cut(chunk: bytearray) -> Iterator[bytes]:
         yield bytes(chunk[start : start + CHUNK_BYTES_MAX])
 
 
-def _frames(state: State) -> Iterator[Frame]:
+def _frames(state: State, users: bool) -> Iterator[Frame]:
     yield _head(state)
     for name in state.queues.nonempty:
         for jobs in _portions(state.queues.by_name[name].ready):
@@ -67,6 +73,8 @@ def _frames(state: State) -> Iterator[Frame]:
     for running in _portions(state.running.values()):
         yield Running([_running_row(job) for job in running])
     yield from session_frames(state.sessions)
+    if users:
+        yield from _user_frames(state.users)
     if state.clone is not None:
         yield Clone(state.clone.clone, state.clone.total_bytes)
         for data in state.clone.chunks:
@@ -98,6 +106,12 @@ def _running_row(job: RunningJob) -> RunningRow:
     return RunningRow(
         job.id, job.queue, job.priority, job.seq, job.item, job.data, job.deadline_ms, job.then, job.graced
     )
+
+
+def _user_frames(users: Mapping[str, User]) -> Iterator[UserRows]:
+    rows = [UserRow(name, users[name].rights, users[name].key) for name in sorted(users)]
+    for start in range(0, len(rows), FRAME_USERS_MAX):
+        yield UserRows(rows[start : start + FRAME_USERS_MAX])
 
 
 _AnyJob = TypeVar("_AnyJob", Job, RunningJob)

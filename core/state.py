@@ -16,6 +16,7 @@ from core.operations import Then
 from core.queues import Queue, Queues
 from core.servers import Servers
 from core.sessions import Sessions
+from core.users import User
 
 if TYPE_CHECKING:
     from core.clone import PendingClone
@@ -45,6 +46,7 @@ class State:
         "servers",
         "sessions",
         "term",
+        "users",
     )
 
     def __init__(self) -> None:
@@ -64,6 +66,7 @@ class State:
         self.running: dict[int, RunningJob] = {}    # in rising id: ids only grow
         self.leases = Leases()
         self.sessions = Sessions()
+        self.users: dict[str, User] = {}            # never altered: a change makes a new one
         self.clone: PendingClone | None = None
         # Not part of the state between two entries: the item of the last Put of the entry being applied.
         self.put_item: str | None = None
@@ -153,9 +156,9 @@ class State:
         """Replace the jobs by those of a restored snapshot (CLONE, DECISIONS.md 4).
 
         What belongs to this cluster stays: its index, term, clock, members, server ids, cluster id, expire default and
-        whether it is online, and its sessions, to which those of their jobs stay bound that are still there. Counters
-        only grow. A running job of another cluster whose id may have been issued here gets no chance to be mistaken for
-        that one: it waits again, at its old place.
+        whether it is online, its users, and its sessions, to which those of their jobs stay bound that are still there.
+        Counters only grow. A running job of another cluster whose id may have been issued here gets no chance to be
+        mistaken for that one: it waits again, at its old place.
         """
         if other.cluster_id is None or other.cluster_id != self.cluster_id:
             issued = [number for number in other.running if number < self.next_id]

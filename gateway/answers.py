@@ -27,26 +27,32 @@ from core import (
     SessionOpened,
     Stored,
     TooManySessions,
+    TooManyUsers,
     Totals,
     UnknownNode,
+    UserNotFound,
 )
 
 OK = b"200 OK\r\n"
-CAPS = b"200 OK 22\r\nsession\nbound\ncluster\n"     # a word of DECISIONS 39 is listed when all of it works
+CAPS = b"200 OK 27\r\nsession\nbound\ncluster\nauth\n"       # a word of DECISIONS 39 is listed when all of it works
 SWITCHED_OFFLINE = b"200 OK Switched to Offline Mode\r\n"
 SWITCHED_ONLINE = b"200 OK Switched to Online Mode\r\n"
 GOODBYE = b"221 Goodbye\r\n"
 SHUTTING_DOWN = b"221 Shutting Down\r\n"
 BAD_COMMAND = b"400 Bad Command\r\n"
 BAD_ARGUMENTS = b"400 Bad Arguments\r\n"
+AUTH_REQUIRED = b"401 Auth Required\r\n"
+FORBIDDEN = b"403 Forbidden\r\n"
 QUEUE_EMPTY = b"404 Queue Empty\r\n"
 JOB_NOT_FOUND = b"404 Job Not Found\r\n"
 NO_LEADER = b"404 No Leader\r\n"
 NODE_NOT_FOUND = b"404 Node Not Found\r\n"
 SESSION_NOT_FOUND = b"404 Session Not Found\r\n"
+USER_NOT_FOUND = b"404 User Not Found\r\n"
 CHANGE_IN_PROGRESS = b"409 Change In Progress\r\n"
 LAST_NODE = b"409 Last Node\r\n"
 NODE_EXISTS = b"409 Node Exists\r\n"
+USER_IN_FILE = b"409 User In File\r\n"
 REQUEST_MISMATCH = b"409 Request Mismatch\r\n"
 REQUEST_TOO_OLD = b"409 Request Too Old\r\n"
 TOO_LARGE = b"413 Data Too Large\r\n"
@@ -109,6 +115,8 @@ _ENCODERS: dict[type, Callable[[Any], bytes]] = {
     SessionNotFound: _always(SESSION_NOT_FOUND),
     RequestMismatch: _always(REQUEST_MISMATCH),
     RequestTooOld: _always(REQUEST_TOO_OLD),
+    UserNotFound: _always(USER_NOT_FOUND),
+    TooManyUsers: _always(BUSY),
 }
 
 
@@ -146,6 +154,16 @@ def number(value: int) -> bytes:
 def queue_lines(queues: Iterable[tuple[str, Totals]]) -> bytes:
     """Lines of QUEUE LIST: `<q> <ready> <delayed> <running> <dead>`; no job is delayed or dead in this version."""
     return "".join(f"{name} {totals.jobs} 0 {totals.running} 0\r\n" for name, totals in queues).encode()
+
+
+def challenge(nonce: bytes) -> bytes:
+    """The answer to AUTH <user>."""
+    return f"334 {nonce.hex()}\r\n".encode()
+
+
+def user_list(users: Sequence[tuple[str, str, str]]) -> bytes:
+    """The answer to USER LIST: name, rights, and where the user comes from."""
+    return number(len(users)) + "".join(f"{name} {rights} {source}\r\n" for name, rights, source in users).encode()
 
 
 def run_lines(jobs: Sequence[RunningJob], with_data: bool) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from core import Done, Get, Later, Put, TouchSession
-from gateway import administration, answers, requests, sessions
+from gateway import administration, answers, authentication, requests, sessions
 from gateway.clone import Clone
 from gateway.numbering import Numbering
 from gateway.pending import Awaited, PutOfWait
@@ -138,7 +138,8 @@ def _run_list(conversation: Conversation, request: requests.RunList) -> None:
 
 
 def _queue_list(conversation: Conversation, request: requests.QueueList) -> None:
-    conversation.run(queue_list(conversation, conversation.hub.cluster.machine.queue_names(request.prefix)))
+    names = conversation.hub.cluster.machine.queue_names(request.prefix)
+    conversation.run(queue_list(conversation, conversation.guard.visible(names)))
 
 
 def _snapshot(conversation: Conversation, request: requests.Snapshot) -> None:
@@ -207,6 +208,28 @@ def _taken(conversation: Conversation, request: requests.Taken) -> None:
     conversation.run(sessions.taken(conversation, request))
 
 
+# ---- users
+
+def _auth(conversation: Conversation, request: requests.Auth) -> None:
+    conversation.run(authentication.with_secret(conversation, request))
+
+
+def _auth_word(conversation: Conversation, request: requests.AuthWord) -> None:
+    conversation.run(authentication.with_word(conversation, request))
+
+
+def _user_set(conversation: Conversation, request: requests.UserSet) -> None:
+    conversation.run(authentication.set_user(conversation, request))
+
+
+def _user_delete(conversation: Conversation, request: requests.UserDelete) -> None:
+    conversation.run(authentication.delete_user(conversation, request))
+
+
+def _user_list(conversation: Conversation, request: requests.UserList) -> None:
+    conversation.say(answers.user_list(conversation.hub.access.listed()))
+
+
 class InLog(Protocol):
     """What a command does that goes through the log: itself, or as a request of a session."""
 
@@ -246,6 +269,11 @@ ALONE: dict[type, Callable[[Conversation, Any], None]] = {
     requests.SessionAttach: _session_attach,
     requests.SessionClose: _session_close,
     requests.Taken: _taken,
+    requests.Auth: _auth,
+    requests.AuthWord: _auth_word,
+    requests.UserSet: _user_set,
+    requests.UserDelete: _user_delete,
+    requests.UserList: _user_list,
     requests.Interconnect: _interconnect,
     requests.Online: _online,
     requests.ClusterStatus: _cluster_status,

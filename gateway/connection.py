@@ -7,6 +7,7 @@ import socket
 from typing import cast
 
 from gateway.answers import BUSY
+from gateway.config import is_loopback
 from gateway.conversation import Conversation
 from gateway.hub import Hub
 from gateway.limits import (
@@ -25,6 +26,8 @@ class Connection(asyncio.Protocol):
     _transport: asyncio.Transport
     _conversation: Conversation | None = None
     peer = ""
+    secure = False
+    user: str | None = None
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
@@ -45,6 +48,7 @@ class Connection(asyncio.Protocol):
         _keep_alive(transport.get_extra_info("socket"))
         address = transport.get_extra_info("peername")
         self.peer = f"{address[0]}:{address[1]}" if address else "?"
+        self.secure = bool(address) and is_loopback(address[0])
         self._conversation = Conversation(self._hub, self)
         self._hub.connections.add(self)
 

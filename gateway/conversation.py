@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from core import Handed, Requested, Return
 from gateway import answers
 from gateway.commands import ALONE, AT_ONCE
+from gateway.guard import Guard
 from gateway.limits import COMMANDS_IN_FLIGHT_MAX, OUTPUT_PIECE_BYTES, STREAM_STALL_S
 from gateway.parser import Parser
 from gateway.pending import NOBODY, Awaited, AwaitedRequest, Fate, Outcome, Said, Slot
@@ -35,6 +36,8 @@ class Link(Protocol):
     """The connection as its conversation sees it."""
 
     peer: str
+    secure: bool                # nobody can listen: TLS, or a client of this machine
+    user: str | None            # in whose name all is said on a port for clients that cannot say AUTH
 
     def write(self, data: bytes) -> None:
         """Send bytes."""
@@ -61,13 +64,14 @@ class Conversation:
     def __init__(self, hub: Hub, link: Link) -> None:
         self.hub = hub
         self.link = link
+        self.guard = Guard(hub, link)               # who the client is
         self.ended = False                          # the client sent its last byte
         self.closed = False                         # nothing is answered any more
         self.awake = False                          # the hub will call advance()
         self.clone: Clone | None = None             # the CLONE whose data arrive
         self.attached: Attached | None = None       # the session of the connection
         self.waiter: Waiter | None = None           # the blocked command, the last slot
-        self._parser = Parser(hub.limits)
+        self._parser = Parser(hub.limits, self.guard.refusal if hub.access.required else None)
         self._dry = True                            # all complete commands in the parser are executed
         self._slots: deque[Slot] = deque()
         self._held: Command | None = None           # waits until all slots are answered

@@ -13,9 +13,11 @@ from pathlib import Path
 
 from cluster import ClusterError, ClusterNode, Member, Settings, StorageError
 from core import Then
-from gateway.config import Config, split_address
+from gateway.access import Access
+from gateway.config import Config, ConfigError, split_address
 from gateway.hub import Hub
 from gateway.server import Server
+from gateway.users_file import users_of
 
 log = logging.getLogger("sockpqd")
 
@@ -30,19 +32,20 @@ class NodeFailed(Exception):  # noqa: N818  (the field's word for it)
 async def run(config: Config, *, bootstrap: bool, announce: Callable[[Config], None] | None = None) -> None:
     """Run the node until SIGTERM, SIGINT or SHUTDOWN. `announce` is called when it serves first. Raises NodeFailed."""
     stopping = asyncio.Event()
-    hub = Hub(
-        config.limits, Path(config.node.data_dir) / EXPORTS, config.gateway.offline_close,
-        shut_down=lambda reason: _stop(stopping, reason),
-    )
-    server = Server(hub)
     _raise_file_limit(config.limits.connections_max)
     try:
+        hub = Hub(
+            config.limits, Path(config.node.data_dir) / EXPORTS, config.gateway.offline_close,
+            shut_down=lambda reason: _stop(stopping, reason),
+            access=Access(None if config.auth.users_file is None else lambda: users_of(config)),
+        )
+        server = Server(hub)
         node = ClusterNode(settings(config, bootstrap=bootstrap), hub)
         hub.attach(node)
         hub.empty_export_dir()
         await node.start()
         await server.start(*split_address(config.listen.client))
-    except (OSError, StorageError, ClusterError) as error:
+    except (OSError, StorageError, ClusterError, ConfigError) as error:
         raise NodeFailed(f"the node cannot start: {type(error).__name__}: {error}") from error
     log.info("node %s: clients on %s, peers on %s", config.node.name, config.listen.client, config.listen.peer)
     _spare_the_collector()

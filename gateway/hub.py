@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core import Effects
+from gateway.access import Access
 from gateway.limits import BACKLOG_BYTES_MAX, COMMANDS_PER_TURN_MAX, EXPORTS_MAX, Limits
 from gateway.waiters import Waiters
 
@@ -32,8 +33,12 @@ class Hub:
     once.
     """
 
-    def __init__(self, limits: Limits, export_dir: Path, offline_close: bool, shut_down: Callable[[str], None]) -> None:
+    def __init__(
+        self, limits: Limits, export_dir: Path, offline_close: bool, shut_down: Callable[[str], None],
+        access: Access | None = None,
+    ) -> None:
         self.limits = limits
+        self.access = access or Access()            # who may do what; everybody everything when it is not given
         self.offline_close = offline_close
         self.shut_down = shut_down                  # called with the reason
         self.budget = COMMANDS_PER_TURN_MAX         # commands that may still be executed before the turn ends
@@ -53,6 +58,7 @@ class Hub:
     def attach(self, cluster: Cluster) -> None:
         """The cluster whose listener this is; before anything else."""
         self.cluster = cluster
+        self.access.attach(cluster.machine)
         self.waiters = Waiters(cluster)
 
     # ---- Listener

@@ -65,6 +65,23 @@ KEEPALIVE_IDLE_S = 60
 KEEPALIVE_INTERVAL_S = 15
 KEEPALIVE_PROBES = 4
 
+# Rights of one user, and bytes of the key of one: HMAC-SHA256 has no use for more, and less could be guessed.
+RIGHTS_MAX = 32
+KEY_BYTES_MIN, KEY_BYTES_MAX = 16, 64
+
+# What a challenge asks with: never the same twice.
+NONCE_BYTES = 32
+
+# Guessing a secret: a refused AUTH is answered so late, so many end the connection, and only so many secrets are
+# hashed at once, each in so much memory at most.
+AUTH_FAILURE_S = 1.0
+AUTH_FAILURES_MAX = 3
+SCRYPTS_MAX = 2
+SCRYPT_BYTES_MAX = 256 * MIB
+
+# Refused attempts are one line of the log in so many seconds.
+REFUSALS_LOG_S = 10.0
+
 # Connections the kernel completes before the gateway accepts them: a whole fleet reconnecting after a failover.
 ACCEPT_BACKLOG = 4096
 

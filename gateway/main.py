@@ -14,9 +14,10 @@ from pathlib import Path
 import click
 import uvloop
 
-from gateway import dev
+from gateway import dev, scrypt
 from gateway.config import Config, ConfigError, load
 from gateway.daemon import NodeFailed, run
+from gateway.users_file import users_of
 
 log = logging.getLogger("sockpqd")
 
@@ -30,15 +31,21 @@ CONFIG_FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--config", "config_file", type=CONFIG_FILE, help="Run the node that this TOML file describes.")
 @click.option("--check-config", "check_file", type=CONFIG_FILE, help="Check a configuration file and exit.")
 @click.option("--dev", "as_dev", is_flag=True, help="Run a node alone on loopback, its data in ./sockpqd-dev.")
+@click.option("--hash-secret", "as_hash", is_flag=True,
+              help="Read a user's secret from the terminal or standard input and print what the users file wants.")
 @click.option("--bootstrap", is_flag=True,
               help="Found a new cluster although not every member says that it is empty; if one is not, jobs are lost.")
 @click.version_option(version("sockpqd"), prog_name="sockpqd")
-def main(config_file: Path | None, check_file: Path | None, as_dev: bool, bootstrap: bool) -> None:
+def main(config_file: Path | None, check_file: Path | None, as_dev: bool, as_hash: bool, bootstrap: bool) -> None:
     """One node of a replicated priority job queue."""
-    if sum((config_file is not None, check_file is not None, as_dev)) != 1:
-        raise click.UsageError("give exactly one of --config FILE, --check-config FILE and --dev")
+    if sum((config_file is not None, check_file is not None, as_dev, as_hash)) != 1:
+        raise click.UsageError("give exactly one of --config FILE, --check-config FILE, --hash-secret and --dev")
+    if as_hash:
+        print(scrypt.hashed(_secret()).text)
+        return
     try:
         config = _config(config_file or check_file)
+        users_of(config)
     except ConfigError as error:
         print(f"sockpqd: {error}", file=sys.stderr)
         sys.exit(EXIT_CONFIG)
@@ -57,6 +64,20 @@ def main(config_file: Path | None, check_file: Path | None, as_dev: bool, bootst
 
 def _config(file: Path | None) -> Config:
     return dev.configuration(Path.cwd(), os.environ) if file is None else load(file, os.environ)
+
+
+def _secret() -> str:
+    """The secret, asked for twice when somebody types it. It must be what AUTH can say: one word."""
+    if sys.stdin.isatty():
+        secret = str(click.prompt("Secret", hide_input=True, confirmation_prompt=True, err=True))
+    else:
+        try:
+            secret = sys.stdin.buffer.readline().removesuffix(b"\n").decode()
+        except UnicodeDecodeError:
+            raise click.UsageError("a secret must be UTF-8") from None
+    if secret.split() != [secret]:
+        raise click.UsageError("a secret is one word, without spaces")
+    return secret
 
 
 def _log_to_stderr() -> None:

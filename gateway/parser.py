@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gateway.answers import BAD_ARGUMENTS, BAD_COMMAND, TOO_LARGE
-from gateway.grammar import VERBS, CloneHead, NumberedPutHead, PutHead, SkipHead, Words, block_length
+from gateway.grammar import VERBS, CloneHead, Head, NumberedPutHead, PutHead, SkipHead, Words, block_length
 from gateway.limits import CLONE_CHUNK_BYTES_MAX, SKIPPED_BYTES_MAX, Limits
 from gateway.requests import Broken, CloneData, CloneStart, Command, Refused
 from gateway.values import ArgumentError
@@ -18,10 +18,14 @@ CR = 13
 
 
 class Parser:
-    """One client's stream of commands. It never raises, whatever the bytes are."""
+    """One client's stream of commands. It never raises, whatever the bytes are.
 
-    def __init__(self, limits: Limits) -> None:
+    `guard` is asked about each request before its data are read: it says what is answered instead.
+    """
+
+    def __init__(self, limits: Limits, guard: Callable[[Command | Head], bytes | None] | None = None) -> None:
         self._limits = limits
+        self._guard = guard
         self._buffer = b""                  # what is looked at, from _start on
         self._start = 0
         self._later = bytearray()           # what came while _buffer was not used up
@@ -82,6 +86,8 @@ class Parser:
         except ArgumentError:
             length = block_length(words)
             return self._broken(BAD_ARGUMENTS) if length is None else self._skip_block(length, BAD_ARGUMENTS)
+        if self._guard is not None and (refusal := self._guard(request)) is not None:
+            return self._skip_block(_block_of(request), refusal)
         if type(request) is PutHead or type(request) is NumberedPutHead:
             return self._put_block(request)
         if type(request) is CloneHead:
@@ -179,3 +185,10 @@ class Parser:
         piece = self._buffer[start:start + size]
         self._start = start + len(piece)
         return piece
+
+
+def _block_of(request: Command | Head) -> int:
+    """The length of the data behind a line."""
+    if isinstance(request, PutHead | NumberedPutHead | SkipHead):
+        return request.length
+    return request.start.total_bytes if isinstance(request, CloneHead) else 0

@@ -137,6 +137,37 @@ class Taken(Struct, gc=False, frozen=True):
     """TAKEN."""
 
 
+class Auth(Struct, gc=False, frozen=True):
+    """AUTH <user> <secret> (EXTENSIONS.md 14)."""
+
+    user: str
+    secret: str
+
+
+class AuthWord(Struct, gc=False, frozen=True):
+    """AUTH <user> or AUTH <answer>: which of them depends on whether there is a challenge."""
+
+    word: str
+
+
+class UserSet(Struct, gc=False, frozen=True):
+    """USER SET, the rights in their usual form."""
+
+    name: str
+    rights: str
+    key: bytes
+
+
+class UserDelete(Struct, gc=False, frozen=True):
+    """USER DELETE."""
+
+    name: str
+
+
+class UserList(Struct, gc=False, frozen=True):
+    """USER LIST."""
+
+
 class ClusterStatus(Struct, gc=False, frozen=True):
     """CLUSTER STATUS (EXTENSIONS.md 15)."""
 
@@ -194,5 +225,6 @@ class Broken(Struct, gc=False, frozen=True):
 Command = (
     InLog | Numbered | CloneStart | CloneData | Total | QueueList | RunList | Snapshot | Interconnect | Offline | Online
     | Quit | Shutdown | Caps | Ping | SessionOpen | SessionAttach | SessionClose | Taken | ClusterStatus | ClusterLeader
-    | ClusterHash | ClusterAdd | ClusterRemove | ClusterTransfer | ClusterSwitch | ClusterSnapshot | Refused | Broken
+    | ClusterHash | ClusterAdd | ClusterRemove | ClusterTransfer | ClusterSwitch | ClusterSnapshot | Auth | AuthWord
+    | UserSet | UserDelete | UserList | Refused | Broken
 )

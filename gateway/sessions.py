@@ -68,7 +68,7 @@ async def open_session(conversation: Conversation, request: requests.SessionOpen
     """SESSION [TTL]: a new one."""
     conversation.attach(None)
     hub = conversation.hub
-    outcome = await _propose(hub.cluster, OpenSession(hub.new_secret(), request.ttl_ms))
+    outcome = await propose(hub.cluster, OpenSession(hub.new_secret(), request.ttl_ms, conversation.guard.user or ""))
     if isinstance(outcome, SessionOpened):
         conversation.attach(Attached(conversation, int(outcome.sid.partition("_")[0]), outcome.ttl_ms))
     conversation.say(outcome)
@@ -77,7 +77,8 @@ async def open_session(conversation: Conversation, request: requests.SessionOpen
 async def attach_session(conversation: Conversation, request: requests.SessionAttach) -> None:
     """SESSION <sid>: come back. A connection that fails to has no session, so that it cannot use the wrong one."""
     conversation.attach(None)
-    outcome = await _propose(conversation.hub.cluster, AttachSession(request.number, request.secret))
+    user = conversation.guard.user or ""
+    outcome = await propose(conversation.hub.cluster, AttachSession(request.number, request.secret, user))
     if isinstance(outcome, SessionAttached):
         conversation.attach(Attached(conversation, request.number, outcome.ttl_ms))
         conversation.say(answers.session_attached(request.number, request.secret, outcome))
@@ -91,7 +92,7 @@ async def close_session(conversation: Conversation, request: requests.SessionClo
     if attached is None:
         conversation.say(without_session(conversation))
         return
-    outcome = await _propose(conversation.hub.cluster, CloseSession(attached.number, request.release))
+    outcome = await propose(conversation.hub.cluster, CloseSession(attached.number, request.release))
     if isinstance(outcome, Accepted | SessionNotFound):
         conversation.attach(None)
     conversation.say(outcome)
@@ -104,7 +105,7 @@ async def taken(conversation: Conversation, request: requests.Taken) -> None:
         conversation.say(without_session(conversation))
         return
     cluster = conversation.hub.cluster
-    outcome = await _propose(cluster, TouchSession(attached.number))
+    outcome = await propose(cluster, TouchSession(attached.number))
     if isinstance(outcome, Accepted):
         await run_list(conversation, cluster.machine.taken(attached.number), with_data=False)
     else:
@@ -134,7 +135,8 @@ class _Awaited:
             self.outcome.set_result(outcome)
 
 
-async def _propose(cluster: Cluster, operation: Operation) -> Reply | Fate:
+async def propose(cluster: Cluster, operation: Operation) -> Reply | Fate:
+    """Put the operation into the log and wait for what becomes of it."""
     awaited = _Awaited()
     cluster.propose(operation, awaited)
     return await awaited.outcome

@@ -1,10 +1,12 @@
-"""Words of a command line to values: names, numbers, seconds (PROTOCOL.md A12, A14, A15, A18), sessions, nodes."""
+"""Words of a line to values: names, numbers, seconds (PROTOCOL.md A12, A14, A15, A18), sessions, nodes, users."""
 
 from __future__ import annotations
 
 import ipaddress
 import re
 from functools import lru_cache
+
+from gateway.limits import KEY_BYTES_MAX, KEY_BYTES_MIN
 
 UNSIGNED_MAX = 2**64 - 1
 SIGNED_MIN, SIGNED_MAX = -(2**63), 2**63 - 1
@@ -16,6 +18,8 @@ _SECONDS = re.compile(rb"([0-9]+)(?:\.([0-9]+))?")
 NODE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _HOST = re.compile(r"[A-Za-z0-9_.-]{1,253}")
 _SESSION = re.compile(rb"([1-9][0-9]*)_([0-9a-f]{16})")
+_USER = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+_KEY = re.compile(rb"(?:[0-9A-Fa-f]{2}){%d,%d}" % (KEY_BYTES_MIN, KEY_BYTES_MAX))
 _IPV4 = re.compile(r"[0-9.]+")
 
 
@@ -111,6 +115,29 @@ def node(word: bytes) -> str:
     if NODE_NAME.fullmatch(text) is None:
         raise ArgumentError
     return text
+
+
+def user_name(word: bytes) -> str:
+    """The name of a user in `word`."""
+    text = _ascii(word)
+    if _USER.fullmatch(text) is None:
+        raise ArgumentError
+    return text
+
+
+def secret(word: bytes) -> str:
+    """The secret of a user in `word`: whatever can stand in a line."""
+    try:
+        return word.decode()
+    except UnicodeDecodeError:
+        raise ArgumentError from None
+
+
+def secret_key(word: bytes) -> bytes:
+    """The key of a user in hexadecimal digits."""
+    if _KEY.fullmatch(word) is None:
+        raise ArgumentError
+    return bytes.fromhex(word.decode("ascii"))
 
 
 def address(host: bytes, port: bytes) -> str:

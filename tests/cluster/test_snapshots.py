@@ -44,6 +44,9 @@ class Counter:
         for command in self.applied:
             yield command + b"\n"
 
+    def export(self) -> Iterator[bytes]:
+        return self.snapshot()
+
     def restore(self, chunks: Iterable[bytes]) -> None:
         count, *applied = b"".join(chunks).split(b"\n")[:-1]
         assert int(count) == len(applied)

@@ -13,6 +13,7 @@ from core import (
     AddLearner,
     Address,
     Applied,
+    DeleteUser,
     Done,
     Get,
     Handed,
@@ -25,6 +26,7 @@ from core import (
     RemoveMember,
     Reply,
     Return,
+    SetUser,
     SwitchService,
     Then,
     Tick,
@@ -33,6 +35,7 @@ from core import (
 QUEUES = ("a", "b", "c")
 ITEMS = ("x", "y", "i1", "i3")      # NEW makes names like the last two
 MEMBERS = ("n1", "n2", "n3")
+USERS = ("mailer", "printer", "x")
 NODES = ("n0", *MEMBERS, "n4")      # may join or leave
 CLUSTER = b"sixteen bytes id"
 
@@ -124,7 +127,10 @@ _change = (
     | st.builds(RemoveMember, _node, _configuration)
     | st.builds(SwitchService, st.booleans(), st.sampled_from([0, 30, 1000]))
 )
-operations = st.one_of(_put, _put, _get, _get, _end, _end, st.builds(Tick), _lead, _change)
+_user = st.builds(
+    SetUser, st.sampled_from(USERS), st.sampled_from(["-", "put", "get:a*"]), st.binary(max_size=3)
+) | st.builds(DeleteUser, st.sampled_from(USERS))
+operations = st.one_of(_put, _put, _get, _get, _end, _end, st.builds(Tick), _lead, _change | _user)
 entries = st.builds(
     LogEntry,
     st.integers(0, 300),
@@ -151,6 +157,8 @@ def random_log(seed: int, length: int) -> list[LogEntry]:
             operations.insert(0, lead(random.choice(MEMBERS), machine.term + 1, random.choice([0, 50])))
         if random.random() < 0.1:
             operations.append(_random_change(random, machine.membership.configuration))
+        if random.random() < 0.05:
+            operations.append(_random_user(random))
         log.append(LogEntry(now_ms, random.getrandbits(64), operations))
         applied = machine.apply(len(log), *log[-1])
         ids += [reply.id for reply in applied.replies if isinstance(reply, Handed)]
@@ -166,6 +174,11 @@ def _random_change(random: Random, configuration: int) -> Operation:
     if kind < 0.7:
         return PromoteLearner(node, configuration)
     return RemoveMember(node, configuration - (random.random() < 0.2))
+
+
+def _random_user(random: Random) -> Operation:
+    name = random.choice(USERS)
+    return SetUser(name, "put", random.randbytes(16)) if random.random() < 0.7 else DeleteUser(name)
 
 
 def random_operation(random: Random, ids: list[int]) -> Operation:

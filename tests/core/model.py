@@ -16,6 +16,7 @@ from core import (
     CloneChunk,
     CloneEnd,
     CloseSession,
+    DeleteUser,
     Done,
     Empty,
     Finished,
@@ -34,11 +35,14 @@ from core import (
     Request,
     Return,
     SessionNotFound,
+    SetUser,
     Stored,
     SwitchService,
     Then,
     Tick,
+    TooManyUsers,
     TouchSession,
+    UserNotFound,
 )
 from tests.core.model_jobs import ModelApplied, ModelJob, first, note, random_bits
 from tests.core.model_members import ModelMembers
@@ -46,6 +50,7 @@ from tests.core.model_sessions import ModelSession, ModelSessions
 
 BUCKET_MS = 16          # leases and sessions end when the 16 ms in which their deadline lies are over
 DUE_MAX = 1000
+USERS_MAX = 10_000
 CENTURY_MS = 100 * 366 * 24 * 3600 * 1000
 
 
@@ -71,6 +76,7 @@ class Model(ModelMembers):
         self.next_item = 1
         self.put_item: str | None = None
         self.sessions = ModelSessions()
+        self.users: dict[str, tuple[str, bytes]] = {}      # rights and key
         self.clone: tuple[int, int, bytes] | None = None
         self.known: dict[bytes, Model] = {}
 
@@ -116,6 +122,13 @@ class Model(ModelMembers):
                 return self._close_session(operation, applied)
             case Request():
                 return self._request(operation, bits, applied)
+            case SetUser():
+                if len({*self.users, operation.name}) > USERS_MAX:
+                    return TooManyUsers()
+                self.users[operation.name] = (operation.rights, operation.key)
+                return Accepted()
+            case DeleteUser():
+                return Accepted() if self.users.pop(operation.name, None) else UserNotFound()
 
     def _put(self, put: Put, applied: ModelApplied) -> Reply:
         item = put.item

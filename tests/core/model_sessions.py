@@ -30,6 +30,7 @@ class ModelSession:
     secret: int
     ttl_ms: int
     deadline_ms: int
+    user: str
     graced: bool = False
     ending: bool = False
     digests: dict[int, bytes] = field(default_factory=dict)                     # by request number
@@ -61,7 +62,7 @@ class ModelSessions:
         if len(self.all) == SESSIONS_MAX:
             return TooManySessions()
         ttl_ms = sorted([SECOND_MS, operation.ttl_ms, DAY_MS])[1]
-        session = ModelSession(self.next_number, operation.secret % 2**64, ttl_ms, clock_ms + ttl_ms)
+        session = ModelSession(self.next_number, operation.secret % 2**64, ttl_ms, clock_ms + ttl_ms, operation.user)
         self.all.append(session)
         self.next_number += 1
         return SessionOpened(f"{session.number}_{session.secret:016x}", ttl_ms)
@@ -70,6 +71,8 @@ class ModelSessions:
         """A client is back."""
         session = self.find(operation.session)
         if session is None or session.secret != operation.secret:
+            return SessionNotFound()
+        if "" not in (session.user, operation.user) and session.user != operation.user:
             return SessionNotFound()
         self.use(session.number, clock_ms)
         return SessionAttached(session.ttl_ms, session.newest)

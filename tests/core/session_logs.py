@@ -24,7 +24,7 @@ from core import (
     Then,
     TouchSession,
 )
-from tests.core.logs import ITEMS, QUEUES, LogEntry, lead, operations, random_operation
+from tests.core.logs import ITEMS, QUEUES, USERS, LogEntry, lead, operations, random_operation
 
 SECRET = 0x9F3C5A7E11D0C2B4
 KINDS = ((0, False, False), (0, True, False), (0, True, True), (1, True, False))     # GET, GETB, GETBE, WAIT
@@ -64,10 +64,11 @@ _request = st.builds(
     _requested,
     st.booleans(),
 )
-_open = st.builds(OpenSession, _secret, st.sampled_from([1000, 1000, 1010, 2000, 0, -1, 10**30]))
+_user = st.sampled_from(["", "", *USERS[:2]])
+_open = st.builds(OpenSession, _secret, st.sampled_from([1000, 1000, 1010, 2000, 0, -1, 10**30]), _user)
 _about_session = (
     _open
-    | st.builds(AttachSession, _session, _secret)
+    | st.builds(AttachSession, _session, _secret, _user)
     | st.builds(CloseSession, _session, st.booleans())
     | st.builds(TouchSession, _session)
 )

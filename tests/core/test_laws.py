@@ -48,6 +48,9 @@ def assert_same(machine: Machine, model: Model) -> None:
     ] == [job.facts() for job in model.running()]
     for session in range(model.sessions.next_number + 1):
         assert [job.id for job in machine.taken(session)] == [job.id for job in model.taken(session)]
+    assert {name: (user.rights, user.key) for name, user in machine.users.items()} == model.users
+    assert machine.next_id == model.next_id
+    assert [machine.queue_of(job.id) for job in machine.running()] == [job.queue for job in model.running()]
     assert list(machine.nonempty()) == model.nonempty()
     due_ms, right_ms = machine.next_due_ms(), model.next_due_ms()
     assert (due_ms is None) == (right_ms is None)

@@ -13,6 +13,7 @@ from core import (
     CloneChunk,
     CloneEnd,
     CloseSession,
+    DeleteUser,
     Done,
     Get,
     Later,
@@ -24,6 +25,7 @@ from core import (
     RemoveMember,
     Request,
     Return,
+    SetUser,
     SwitchService,
     Then,
     Tick,
@@ -53,8 +55,8 @@ FORMS: list[tuple[Operation, list[object]]] = [
     (RemoveMember("a", 4), [13, "a", 4]),
     (SwitchService(False), [14, False, 0]),
     (SwitchService(True, 30), [14, True, 30]),
-    (OpenSession(2**64 - 1, 900_000), [15, 2**64 - 1, 900_000]),
-    (AttachSession(12, 2**64 - 1), [16, 12, 2**64 - 1]),
+    (OpenSession(2**64 - 1, 900_000, "mailer"), [15, 2**64 - 1, 900_000, "mailer"]),
+    (AttachSession(12, 2**64 - 1, "mailer"), [16, 12, 2**64 - 1, "mailer"]),
     (CloseSession(12, True), [17, 12, True]),
     (TouchSession(12), [18, 12]),
     (
@@ -68,6 +70,8 @@ FORMS: list[tuple[Operation, list[object]]] = [
     (Request(1, 2, b"d", 0, False, Done(7)), [19, 1, 2, b"d", 0, False, [3, 7], False]),
     (Request(1, 2, b"d", 0, False, Later(7)), [19, 1, 2, b"d", 0, False, [4, 7], False]),
     (Request(1, 2, b"d", 0, False, CloneEnd(7)), [19, 1, 2, b"d", 0, False, [10, 7], False]),
+    (SetUser("mailer", "put:mail*,get", b"sixteen byte key"), [20, "mailer", "put:mail*,get", b"sixteen byte key"]),
+    (DeleteUser("mailer"), [21, "mailer"]),
 ]
 
 
@@ -96,13 +100,19 @@ def test_get_of_an_older_version_is_bound_to_no_session() -> None:
     assert decode_entry(entry_of(form)).operations == [Get(("q",), 500, Then.DONE, "x", True, None)]
 
 
+def test_sessions_of_an_older_version_are_nobodys() -> None:
+    assert decode_entry(entry_of([15, 7, 900])).operations == [OpenSession(7, 900)]
+    assert decode_entry(entry_of([16, 12, 7])).operations == [AttachSession(12, 7)]
+
+
 def test_fields_that_a_newer_version_adds_are_ignored() -> None:
     # So an older version reads a Lead with addresses.
     assert decode_entry(entry_of([12, "a", 4, "new"])).operations == [PromoteLearner("a", 4)]
 
 
 @pytest.mark.parametrize("form", [
-    [20, "a"], [11, "a"], [12, "a", "4"], [14, 1], [13, None, 1], [15, "a", 1], [16, 1], [18, None], [],
+    [22, "a"], [20, "a"], [20, "a", "put", "key"], [21, 1], [15, 1, 1, 1],
+    [11, "a"], [12, "a", "4"], [14, 1], [13, None, 1], [15, "a", 1], [16, 1], [18, None], [],
     [19, 1, 2, b"d", 0, False, [5, 1]],
     [19, 1, 2, b"d", 0, False, [19, 1, 2, b"d", 0, False, [3, 7]]],
     [19, 1, 2, "d", 0, False, [3, 7]],

@@ -55,13 +55,14 @@ TABLE: list[Any] = ["sessions", 9, 3]
 SESSIONS: list[Any] = [
     "session",
     [
-        [2, 2**64 - 1, 60_000, 61_000, False, False, REQUESTS, [1]],
-        [3, 0, 1000, 1500, True, False, [], []],
-        [8, 5, 1000, 900, False, True, [], [2]],
+        [2, 2**64 - 1, 60_000, 61_000, False, False, REQUESTS, [1], ""],
+        [3, 0, 1000, 1500, True, False, [], [], "mailer"],
+        [8, 5, 1000, 900, False, True, [], [2], ""],
     ],
 ]
+SESSIONS_2: list[Any] = ["session", [row[:-1] for row in SESSIONS[1]]]
 
-# The same as bytes on a disk. Never edited: a new format gets a new one beside it.
+# The same as bytes on a disk. Never edited: a new format gets a new one beside it (FORMAT_3: test_users.py).
 FORMAT_2 = bytes.fromhex(
     "505152414654310a000000020000003adc0010a4686561640901a26e31cd03e8c4026964019292a26e310192a26e3202020a"
     "14059293a26e31a3683a31a3683a3293a26e32a0a0c003c20000001b93a777616974696e67a17192940003c0c40161940004"
@@ -87,7 +88,7 @@ def machine() -> Machine:
 
 def session(at: int, value: object) -> list[Any]:
     """A frame with one session that has another value at one place."""
-    return ["session", [changed([2, 7, 60_000, 61_000, False, False, [], [1]], at, value)]]
+    return ["session", [changed([2, 7, 60_000, 61_000, False, False, [], [1], ""], at, value)]]
 
 
 def of_requests(*requests: object) -> list[Any]:
@@ -95,9 +96,15 @@ def of_requests(*requests: object) -> list[Any]:
     return session(6, list(requests))
 
 
-def test_snapshot_of_format_2_is_read_and_written_as_ever() -> None:
-    assert forged(HEAD, WAITING, RUNNING, TABLE, SESSIONS, END) == FORMAT_2
-    assert snapshot_of(restored(FORMAT_2)) == FORMAT_2
+def test_snapshot_of_format_2_is_read_as_ever() -> None:
+    assert forged(HEAD, WAITING, RUNNING, TABLE, SESSIONS_2, END, number=2) == FORMAT_2
+    nobodys = ["session", [[*row, ""] for row in SESSIONS_2[1]]]
+    assert snapshot_of(restored(FORMAT_2)) == forged(HEAD, WAITING, RUNNING, TABLE, nobodys, END)
+
+
+def test_what_is_new_in_format_3_is_unknown_to_format_2(machine: Machine) -> None:
+    refuse(machine, forged(HEAD, WAITING, RUNNING, TABLE, SESSIONS, END, number=2))
+    refuse(machine, forged(HEAD, ["users", []], ["end", 0, 0], number=2))
 
 
 def test_restored_sessions_have_everything() -> None:
@@ -199,7 +206,8 @@ def test_many_sessions_and_answers_are_restored_in_several_frames() -> None:
         "unknown plain answer": (["sessions", 9, 1], of_requests([1, D1, [[0, ["plain", "future"]]]])),
         "answer with a tail": (["sessions", 9, 1], of_requests([1, D1, [[0, ["plain", "accepted", 1]]]])),
         "request with a tail": (["sessions", 9, 1], of_requests([1, D1, [], 1])),
-        "session with a tail": (["sessions", 9, 1], ["session", [[2, 7, 1, 1, False, False, [], [], 1]]]),
+        "session with a tail": (["sessions", 9, 1], ["session", [[2, 7, 1, 1, False, False, [], [], "", 1]]]),
+        "number for a user": (["sessions", 9, 1], session(8, 1)),
     }.items(),
     ids=lambda case: case[0],
 )
@@ -237,7 +245,7 @@ def test_random_frames_are_refused_or_make_a_sound_machine(data: st.DataObject) 
     rows = SESSIONS[1]
     at = data.draw(st.integers(0, 2))
     if data.draw(st.booleans()):
-        row = changed(rows[at], data.draw(st.integers(0, 7)), data.draw(odd))
+        row = changed(rows[at], data.draw(st.integers(0, 8)), data.draw(odd))
     else:
         at = 0
         number = data.draw(st.integers(0, len(REQUESTS) - 1))

@@ -178,7 +178,7 @@ class FakeCluster:
 
     async def export_snapshot(self, path: Path) -> None:
         """As cluster.api."""
-        path.write_bytes(b"".join(self.machine.snapshot()))
+        path.write_bytes(b"".join(self.machine.export()))
 
     async def add_node(self, name: str, peer: str, client: str) -> Joined | NodeExists | ChangeInProgress:
         """As cluster.api."""

@@ -4,12 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, Future
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
+from gateway.access import Access
 from gateway.connection import Connection
 from gateway.hub import Hub
 from gateway.limits import Limits
+from gateway.users_file import Account
 from tests.gateway.fake_cluster import FakeCluster
+
+
+class AtOnce(Executor):
+    """No threads: what is to be done is done."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+def access_of(users: Mapping[str, Account] | None) -> Access:
+    """With these users in its file, or without a file. Refusals come at once, nonces in a known order."""
+    access = Access(None if users is None else lambda: dict(users))
+    access.failure_s = 0
+    access.threads = AtOnce()
+    numbers = itertools.count(1)
+    access.new_nonce = lambda: sha256(b"%d" % next(numbers)).digest()
+    return access
 
 
 class NoSocket:
@@ -82,10 +107,12 @@ class MemoryTransport(asyncio.Transport):
 class MemoryClient:
     """One client of a MemoryGateway."""
 
-    def __init__(self, hub: Hub, name: str) -> None:
+    def __init__(self, hub: Hub, name: str, user: str | None = None, *, secure: bool = True) -> None:
         self._connection = Connection(hub)
+        self._connection.user = user
         self.transport = MemoryTransport(self._connection, name)
         self._connection.connection_made(self.transport)
+        self._connection.secure = secure
 
     def send(self, data: bytes) -> None:
         """The client sends bytes."""
@@ -114,9 +141,14 @@ class MemoryClient:
 class MemoryGateway:
     """A hub before a fake cluster, and its clients."""
 
-    def __init__(self, folder: Path, limits: Limits | None = None, *, automatic: bool = True) -> None:
+    def __init__(
+        self, folder: Path, limits: Limits | None = None, users: Mapping[str, Account] | None = None, *,
+        automatic: bool = True,
+    ) -> None:
         self.stop_reasons: list[str] = []
-        self.hub = Hub(limits or Limits(), folder, offline_close=True, shut_down=self.stop_reasons.append)
+        self.hub = Hub(
+            limits or Limits(), folder, offline_close=True, shut_down=self.stop_reasons.append, access=access_of(users),
+        )
         self.cluster = FakeCluster(automatic=automatic)
         self.hub.attach(self.cluster)
         # A session is called by these, in rising order, so that transcripts always go the same way.
@@ -124,9 +156,9 @@ class MemoryGateway:
         self.cluster.start(self.hub)
         self.clients: list[MemoryClient] = []
 
-    def connect(self, name: str = "client") -> MemoryClient:
-        """A new client."""
-        client = MemoryClient(self.hub, name)
+    def connect(self, name: str = "client", user: str | None = None, *, secure: bool = True) -> MemoryClient:
+        """A new client; `user` as on a port for clients that cannot say AUTH."""
+        client = MemoryClient(self.hub, name, user, secure=secure)
         self.clients.append(client)
         return client
 

@@ -16,6 +16,8 @@ connection opens when it is first spoken of. Directly behind each `>` line and e
 brings about, of each connection; a test fails when one is missing or too many. Directives:
 
     @limits data_bytes_max=10 ..    at the top: other limits than the usual
+    @user mail put:mail*,get KEY    at the top: a user of the users file, with this key
+    @insecure B | @legacy B mail    B connects without TLS from afar; on a port for clients of user `mail`
     @follow n2 | @follow            n2 leads, or nobody is known to lead
     @lead                           this node leads again
     @time 60                        seconds go by
@@ -35,7 +37,9 @@ from pathlib import Path
 
 import msgspec
 
+from gateway import rights
 from gateway.limits import Limits
+from gateway.users_file import Account
 from tests.gateway.fake_cluster import returned
 from tests.gateway.memory import MemoryClient, MemoryGateway
 
@@ -53,7 +57,7 @@ class Transcript:
 
     async def run(self, folder: Path) -> list[str]:
         """Hold the conversation; returns the lines as they should be, with the server's real words."""
-        player = _Player(folder, self._limits())
+        player = _Player(folder, self._limits(), self._users())
         result: list[str] = []
         for line in self.lines:
             if not _is_answer(line):
@@ -69,6 +73,10 @@ class Transcript:
                 return msgspec.convert(dict(pair.split("=") for pair in line.split()[1:]), Limits, strict=False)
         return Limits()
 
+    def _users(self) -> dict[str, Account] | None:
+        users = [line.split()[1:] for line in self.lines if line.startswith("@user ")]
+        return {name: Account(rights.of_text(text), key.encode()) for name, text, key in users} or None
+
 
 def _is_answer(line: str) -> bool:
     match = _SPEECH.fullmatch(line)
@@ -76,8 +84,8 @@ def _is_answer(line: str) -> bool:
 
 
 class _Player:
-    def __init__(self, folder: Path, limits: Limits) -> None:
-        self._gateway = MemoryGateway(folder, limits)
+    def __init__(self, folder: Path, limits: Limits, users: dict[str, Account] | None) -> None:
+        self._gateway = MemoryGateway(folder, limits, users)
         self._clients: dict[str, MemoryClient] = {}
         self._gone: set[str] = set()
         self._returned = 0
@@ -115,8 +123,12 @@ class _Player:
     def _direct(self, word: str, *arguments: str) -> None:
         cluster = self._gateway.cluster
         match word:
-            case "limits":
+            case "limits" | "user":
                 pass
+            case "insecure":
+                self._clients[arguments[0]] = self._gateway.connect(arguments[0], secure=False)
+            case "legacy":
+                self._clients[arguments[0]] = self._gateway.connect(arguments[0], arguments[1])
             case "follow":
                 cluster.follow(arguments[0] if arguments else None)
             case "time":

@@ -1,0 +1,26 @@
+"""What the operations on users do; handlers.py says what a handler is."""
+
+from __future__ import annotations
+
+from core.effects import Effects
+from core.member_handlers import ACCEPTED
+from core.operations import DeleteUser, SetUser
+from core.replies import Reply, TooManyUsers, UserNotFound
+from core.state import State
+from core.users import USERS_MAX, User
+
+
+def set_user(state: State, operation: SetUser, seed: int, effects: Effects) -> Reply:
+    """A new user, or another key and other rights of one."""
+    if operation.name not in state.users and len(state.users) >= USERS_MAX:
+        return TooManyUsers()
+    state.users = {**state.users, operation.name: User(operation.rights, operation.key)}
+    return ACCEPTED
+
+
+def delete_user(state: State, operation: DeleteUser, seed: int, effects: Effects) -> Reply:
+    """The user is gone."""
+    if operation.name not in state.users:
+        return UserNotFound()
+    state.users = {name: user for name, user in state.users.items() if name != operation.name}
+    return ACCEPTED

@@ -1,0 +1,28 @@
+"""The lines that ask what is there."""
+
+from __future__ import annotations
+
+from gateway import requests
+from gateway.grammar.heads import Words
+from gateway.values import ArgumentError, name, prefix
+
+
+def total(words: Words) -> requests.Total:
+    if len(words) > 2:
+        raise ArgumentError
+    return requests.Total(name(words[1]) if len(words) == 2 else None)
+
+
+def runlist(words: Words) -> requests.RunList:
+    if len(words) > 2 or (len(words) == 2 and words[1] != b"DATA"):
+        raise ArgumentError
+    return requests.RunList(len(words) == 2)
+
+
+def queue(words: Words) -> requests.Command:
+    match words[1:]:
+        case [b"LIST"]:
+            return requests.QueueList("")
+        case [b"LIST", word]:
+            return requests.QueueList(prefix(word))
+    raise ArgumentError

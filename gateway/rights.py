@@ -1,0 +1,60 @@
+"""What a user may do (EXTENSIONS.md 14): put, get, queue, admin, each for all queues or for those that begin so.
+
+A right is a tuple of prefixes, so that `queue.startswith(rights.put)` is the whole question; "" among them stands for
+all queues, and an empty tuple for none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from gateway.limits import RIGHTS_MAX
+
+KINDS = ("put", "get", "queue", "admin")
+NONE = "-"
+
+_RIGHT = re.compile(r"(put|get|queue|admin)(?::([A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254})?\*)?")
+
+
+class Rights(Struct, frozen=True):
+    """Whoever has `admin` for all has all others; `seen` is what any of them gives."""
+
+    text: str                       # as it is written
+    put: tuple[str, ...] = ()
+    get: tuple[str, ...] = ()
+    queue: tuple[str, ...] = ()
+    admin: tuple[str, ...] = ()
+    seen: tuple[str, ...] = ()
+
+
+def of_words(words: Iterable[str]) -> Rights:
+    """The rights in `put:mail*`, `get`, ..; raises ValueError that says what is wrong."""
+    prefixes: dict[str, dict[str, None]] = {kind: {} for kind in KINDS}
+    granted: dict[str, None] = {}
+    for word in words:
+        match = _RIGHT.fullmatch(word)
+        if match is None:
+            raise ValueError(f"{word!r} is no right: they are put, get, queue and admin, each with :PREFIX* or without")
+        kind, prefix = match[1], match[2] or ""
+        prefixes[kind][prefix] = None
+        granted[f"{kind}:{prefix}*" if prefix else kind] = None
+    if len(granted) > RIGHTS_MAX:
+        raise ValueError(f"a user has {RIGHTS_MAX} rights at most")
+    if "" in prefixes["admin"]:
+        prefixes = {kind: {"": None} for kind in KINDS}
+    seen = dict.fromkeys(prefix for kind in KINDS for prefix in prefixes[kind])
+    put, get, queue, admin = (tuple(prefixes[kind]) for kind in KINDS)
+    return Rights(",".join(granted) or NONE, put, get, queue, admin, tuple(seen))
+
+
+def of_text(text: str) -> Rights:
+    """The same of `put:mail*,get`, or of `-`, which is none; raises ValueError."""
+    return of_words(() if text == NONE else text.split(","))
+
+
+def of_log(text: str) -> Rights:
+    """The same of what stands in the log: what a newer version may have written there gives no right here."""
+    return of_words([word for word in text.split(",") if _RIGHT.fullmatch(word)])

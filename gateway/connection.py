@@ -38,6 +38,7 @@ class Connection(asyncio.Protocol):
         """A client came."""
         self._transport = cast(asyncio.Transport, transport)
         if len(self._hub.connections) >= self._hub.limits.connections_max:
+            self._hub.tally.refused_connections += 1
             self._transport.write(BUSY)
             self._transport.close()
             return
@@ -47,6 +48,7 @@ class Connection(asyncio.Protocol):
         self.peer = f"{address[0]}:{address[1]}" if address else "?"
         self._conversation = Conversation(self._hub, self)
         self._hub.connections.add(self)
+        self._hub.tally.connections += 1
 
     def data_received(self, data: bytes) -> None:
         """The client sent bytes."""

@@ -148,6 +148,8 @@ class Conversation:
     def say_last(self, answer: bytes) -> None:
         """Answer and close."""
         self._out.append(answer)
+        if answer[:1] > b"2":
+            self.hub.tally.refused(answer)
         self.finish()
 
     def run(self, work: Coroutine[None, None, None]) -> None:
@@ -235,6 +237,7 @@ class Conversation:
                     return False
                 self._held = None
                 run = ALONE[type(request)]
+            hub.tally.commands[type(request)] += 1
             run(self, request)
         return False
 
@@ -248,14 +251,18 @@ class Conversation:
             if isinstance(outcome, Fate):
                 if outcome is Fate.REFUSED:
                     out.append(answers.OFFLINE_MODE)
+                    self.hub.tally.refused(answers.OFFLINE_MODE)
                 elif outcome is Fate.UNKNOWN_REQUEST:
                     out.append(answers.OUTCOME_UNKNOWN)
+                    self.hub.tally.refused(answers.OUTCOME_UNKNOWN)
                 if outcome is not Fate.REFUSED or self._leader_changed():
                     self.finish()
                     return
             else:
                 answer = outcome if isinstance(outcome, bytes) else answers.answer(outcome)
                 out.append(answer)
+                if answer[:1] > b"2":
+                    self.hub.tally.refused(answer)
                 size += len(answer)
                 if size > OUTPUT_PIECE_BYTES:       # so that what does not fit any more can be given back
                     size = 0

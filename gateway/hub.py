@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from core import Effects
 from gateway.limits import BACKLOG_BYTES_MAX, COMMANDS_PER_TURN_MAX, EXPORTS_MAX, Limits
+from gateway.tally import Tally
 from gateway.waiters import Waiters
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Hub:
         self.exports = asyncio.Semaphore(EXPORTS_MAX)
         self.work: set[asyncio.Future[Outcome]] = set()     # of operators; held here, as their clients may go
         self.connections: set[Connection] = set()
+        self.tally = Tally()
         self.on_serving: Callable[[], None] = lambda: None
         self.new_secret: Callable[[], int] = lambda: secrets.randbits(64)       # of a session
         self._export_dir = export_dir

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import sys
@@ -17,6 +18,7 @@ import uvloop
 from gateway import dev
 from gateway.config import Config, ConfigError, load
 from gateway.daemon import NodeFailed, run
+from gateway.logs import Logs
 
 log = logging.getLogger("sockpqd")
 
@@ -45,11 +47,13 @@ def main(config_file: Path | None, check_file: Path | None, as_dev: bool, bootst
     if check_file is not None:
         print(f"{check_file}: good; node {config.node.name} of {len(config.cluster.members)}")
         return
-    _log_to_stderr()
+    logs = Logs(config.log, config.node.name)
+    logs.start()
+    atexit.register(logs.close)         # at every end, that by an error nobody caught included
     if bootstrap:
         log.warning("--bootstrap: this node takes part in elections without asking the others whether they know more")
     try:
-        uvloop.run(run(config, bootstrap=bootstrap, announce=dev.announce if as_dev else None))
+        uvloop.run(run(config, logs, bootstrap=bootstrap, announce=dev.announce if as_dev else None))
     except NodeFailed as error:
         log.critical("%s", error)
         sys.exit(EXIT_FAILED)
@@ -57,10 +61,3 @@ def main(config_file: Path | None, check_file: Path | None, as_dev: bool, bootst
 
 def _config(file: Path | None) -> Config:
     return dev.configuration(Path.cwd(), os.environ) if file is None else load(file, os.environ)
-
-
-def _log_to_stderr() -> None:
-    """One line per event. Nothing of what clients send is ever logged."""
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )

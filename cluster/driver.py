@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import random
+import traceback
 from typing import Protocol
 
 import msgspec
@@ -206,7 +207,10 @@ class Driver:
         try:
             applied = self.machine.apply(index, entry.now_ms, entry.seed, entry.operations)
         except Exception as error:
-            log.critical("entry %d cannot be applied: %r; its first bytes: %s", index, error, data[:64].hex())
+            # Neither its bytes nor what the exception says: jobs are in both.
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            log.critical("entry %d cannot be applied: %s in %s, line %d; this node stops: report it, with this line",
+                         index, type(error).__name__, place.filename, place.lineno)
             raise ApplyFailed(f"entry {index} cannot be applied") from error
         self.chain.extend(index, data, compared(entry.operations, applied.replies))
         return applied

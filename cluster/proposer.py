@@ -141,7 +141,7 @@ class Proposer:
         try:
             self._settle(batch, applied, reason)
         except Exception as error:
-            log.exception("a listener failed while replies were given out")
+            log.exception("a listener failed while replies were given out; this node stops: report it, with this line")
             self.failure = error
 
     def _settle(self, batch: _Batch, applied: Applied | None, reason: int) -> None:

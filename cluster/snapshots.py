@@ -160,7 +160,8 @@ class SnapshotStore:
         return SUCCESS, self._job_id
 
     def _write_failed(self, error: str) -> None:
-        log.warning("the snapshot up to entry %d could not be written: %s", self._job_index, error)
+        log.warning("the snapshot up to entry %d could not be written: %s. It is tried again, and the journal "
+                    "grows until then: make room on the disk.", self._job_index, error)
         self._retry_at = self._clock() + RETRY_S
         self._files.remove(self._job_path)
 

@@ -286,7 +286,7 @@ class Conversation:
         if isinstance(error, TimeoutError):
             self.cut("it took nothing of a long answer")
         elif error is not None:
-            log.error("%s: a command failed", self.link.peer, exc_info=error)
+            log.error("%s: a command failed: report it, with this line", self.link.peer, exc_info=error)
             self.cut("after an error of ours")
         self.wake()
 

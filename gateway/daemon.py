@@ -120,7 +120,8 @@ def _raise_file_limit(connections_max: int) -> None:
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     if hard != resource.RLIM_INFINITY and hard < connections_max + OTHER_FILES:
-        log.warning("limits.connections_max is %d, but the process may open only %d files", connections_max, hard)
+        log.warning("limits.connections_max is %d, but the process may open only %d files: raise that "
+                    "(LimitNOFILE), or lower the limit", connections_max, hard)
 
 
 def _spare_the_collector() -> None:

@@ -84,7 +84,7 @@ class Hub:
             try:
                 conversation.advance()
             except Exception:
-                log.exception("%s: a conversation failed", conversation.link.peer)
+                log.exception("%s: a conversation failed: report it, with this line", conversation.link.peer)
                 conversation.cut("after an error of ours")
 
     # ---- for conversations

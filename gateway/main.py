@@ -51,7 +51,8 @@ def main(config_file: Path | None, check_file: Path | None, as_dev: bool, bootst
     logs.start()
     atexit.register(logs.close)         # at every end, that by an error nobody caught included
     if bootstrap:
-        log.warning("--bootstrap: this node takes part in elections without asking the others whether they know more")
+        log.warning("--bootstrap: this node takes part in elections without asking the others whether they know more. "
+                    "Start it without this option from now on.")
     try:
         uvloop.run(run(config, logs, bootstrap=bootstrap, announce=dev.announce if as_dev else None))
     except NodeFailed as error:

@@ -14,7 +14,7 @@ import ssl
 
 from aiohttp import web
 
-from gateway.watching.pages import Pages
+from gateway.watching.pages import Pages, closing
 
 log = logging.getLogger("sockpqd.http")
 
@@ -113,9 +113,7 @@ class _OneRequest(web.RequestHandler):
         message: str | None = None,
     ) -> web.StreamResponse:
         """Answer what is no HTTP. It is not logged: anybody could fill the log with it."""
-        response = web.Response(status=status, text="this is no request\n")
-        response.force_close()
-        return response
+        return closing(web.Response(status=status, text="this is no request\n"))
 
 
 async def start(host: str, port: int, tls: ssl.SSLContext | None, pages: Pages) -> HttpServer:

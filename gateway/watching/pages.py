@@ -44,7 +44,6 @@ class Pages:
         except Exception:
             log.exception("a page could not be made: report it, with this line")
             response = _line(500, "an error of ours")
-        response.force_close()
         return response
 
     async def _healthz(self, request: web.BaseRequest) -> web.Response:
@@ -59,8 +58,15 @@ class Pages:
             return _line(401, "a user and a secret are needed", CHALLENGE)
         async with self._one_at_a_time:
             page = metrics.text(self._sources, await depths(self._sources.hub.cluster.machine))
-        return web.Response(body=page, headers={"Content-Type": METRICS_TYPE})
+        return closing(web.Response(body=page, headers={"Content-Type": METRICS_TYPE}))
 
 
 def _line(status: int, text: str, headers: dict[str, str] | None = None) -> web.Response:
-    return web.Response(status=status, text=text + "\n", headers=headers)
+    return closing(web.Response(status=status, text=text + "\n", headers=headers))
+
+
+def closing(response: web.Response) -> web.Response:
+    """The response, behind which the connection ends; it does not tell strangers what we are built of."""
+    response.headers["Server"] = "sockpqd"
+    response.force_close()
+    return response

@@ -201,6 +201,10 @@ class LocalCluster:
         """What the other nodes dial to reach this node."""
         return self._listens[name]["peer"]
 
+    def http(self, name: str) -> str:
+        """Where this node is watched."""
+        return self._listens[name]["http"]
+
     def running(self, name: str) -> bool:
         """Is there a process (paused ones count)?"""
         return self._nodes[name].running

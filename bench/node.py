@@ -60,7 +60,7 @@ class Node:
             self._process = subprocess.Popen(
                 [program(), "--config", self.config_file],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                env={**environment, **self.environment},
+                env={**environment, "SOCKPQD_LOG_FORMAT": "text", **self.environment},
             )
         self._guardian.watch(self._process.pid)
         self.paused = False

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from cluster.histogram import Histogram
 from core import (
     Accepted,
     ChangeInProgress,
@@ -82,6 +83,43 @@ class NodeStatus(Struct, frozen=True):
     ahead_ms: int | None        # how far its clock is ahead of this node's, as far as messages tell
 
 
+class PeerFigures(Struct, frozen=True):
+    """Another member, for those who watch."""
+
+    name: str
+    up: bool
+    lag: int | None             # entries behind the leader's commit index, as it told last
+
+
+class Figures(Struct, frozen=True):
+    """How a node is, for those who watch; sizes in bytes. Counters begin at 0 when the process does."""
+
+    role: str                   # LEADER, FOLLOWER, CANDIDATE or LEARNER
+    term: int
+    commit_index: int
+    applied_index: int
+    lag: int                    # entries committed and not applied here
+    leader_changes: int
+    elections: int              # that this node started
+    commit_latency: Histogram   # seconds from the proposal of an entry's first operation until it was applied
+    fsync: Histogram            # seconds a sync of the journal took
+    journal_bytes: int          # of the entries that the newest snapshot does not cover
+    journal_room: int           # bytes the journal can take without asking the disk for space
+    snapshot_index: int         # of the newest snapshot, 0: there is none
+    snapshot_bytes: int
+    snapshot_s: float           # how long writing the last of our own took
+    proposals: int              # operations that have no outcome yet
+    backlog_bytes: int
+    memory_bytes: int           # resident
+    memory_mark_bytes: int
+    memory_reached: bool
+    disk_free_bytes: int
+    disk_free_bytes_min: int
+    disk_reached: bool
+    full: bool                  # PUT is refused
+    peers: tuple[PeerFigures, ...]
+
+
 class Cluster(Protocol):
     """A replicated machine."""
 
@@ -101,7 +139,7 @@ class Cluster(Protocol):
 
     @property
     def full(self) -> bool:
-        """Is there no room for further jobs, on this disk or on those of too many others? What removes jobs goes on."""
+        """Is there no room for further jobs, on disk or in memory, here or on too many? What removes jobs goes on."""
 
     @property
     def backlog_bytes(self) -> int:
@@ -115,6 +153,9 @@ class Cluster(Protocol):
 
     def status(self) -> list[NodeStatus]:
         """All members in order of their server id."""
+
+    def figures(self) -> Figures:
+        """How this node is, for those who watch."""
 
     def state_hash(self) -> tuple[int, bytes]:
         """CLUSTER HASH: index of the last executed entry, and a hash of all up to it, equal on nodes that are equal."""

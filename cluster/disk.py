@@ -9,8 +9,11 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
+
+from cluster.histogram import Histogram
 
 IOV_MAX = 1024      # pieces one pwritev takes (Linux; POSIX grants only 16, `getconf IOV_MAX` tells)
 
@@ -108,3 +111,16 @@ class Disk:
     def random_bytes(self, count: int) -> bytes:
         """Bytes nobody can guess."""
         return os.urandom(count)
+
+
+class TimedDisk(Disk):
+    """A Disk that keeps how long its syncs of files took."""
+
+    def __init__(self) -> None:
+        self.syncs = Histogram()
+
+    def sync(self, file: int) -> None:
+        """See Disk."""
+        begun = time.perf_counter()
+        super().sync(file)
+        self.syncs.observe(time.perf_counter() - begun)

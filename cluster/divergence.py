@@ -110,4 +110,5 @@ class Comparison:
                            "its data directory for the developers, empty it and start the node again")
         if index != self._complained:
             self._complained = index
-            log.error("%s and this node differ at entry %d; whom a majority contradicts will stop", name, index)
+            log.error("%s and this node differ at entry %d; whom a majority contradicts will stop: empty its data "
+                      "directory then, and report it", name, index)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import random
+import traceback
 from typing import Protocol
 
 import msgspec
@@ -83,6 +84,9 @@ class Driver:
         self._info_at = float("-inf")
         self._info_told = ("", False)
         self.full = False
+        self.marked = False                     # a mark of memory or disk is reached (marks.py)
+        self.leader_changes = 0                 # other leaderships that began since the start
+        self._term_seen = 0
         self.inbox: list[tuple[str, Hello | Message | None]] = []
         self.guard = Guard(settings, journal, store, network, rng)
         self.replica = Replica(
@@ -110,6 +114,7 @@ class Driver:
         if self.replica.applied_index < self.journal.first_index:
             raise FailStop("the journal does not reach back to the snapshot: empty this node's data directory, "
                            "it will be brought up to date by the others")
+        self._term_seen = self.machine.term
         self.journal.sync()
 
     def turn(self) -> None:
@@ -134,6 +139,9 @@ class Driver:
             raise self.store.load_error
         self._tell_info(now)
         self.full = self._full()
+        if self.machine.term != self._term_seen:
+            self._term_seen = self.machine.term
+            self.leader_changes += 1
         self._compact()
         if self.replica.is_leader:
             self._network.flush_appends()
@@ -199,7 +207,10 @@ class Driver:
         try:
             applied = self.machine.apply(index, entry.now_ms, entry.seed, entry.operations)
         except Exception as error:
-            log.critical("entry %d of %d bytes cannot be applied: %r", index, len(data), error)
+            # Neither its bytes nor what the exception says: jobs are in both.
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            log.critical("entry %d cannot be applied: %s in %s, line %d; this node stops: report it, with this line",
+                         index, type(error).__name__, place.filename, place.lineno)
             raise ApplyFailed(f"entry {index} cannot be applied") from error
         self.chain.extend(index, data, compared(entry.operations, applied.replies))
         return applied
@@ -219,12 +230,12 @@ class Driver:
         committed = max(self.guard.leader_commit, self.replica.commit_index)
         return max(0, committed - self.replica.applied_index)
 
-    def _disk_full(self) -> bool:
-        return self.journal.room_bytes < ROOM_BYTES_MIN
+    def _no_room(self) -> bool:
+        return self.marked or self.journal.room_bytes < ROOM_BYTES_MIN
 
     def _full(self) -> bool:
         """Would a further job lack room here, or on so many others that the rest is no majority?"""
-        if self._disk_full():
+        if self._no_room():
             return True
         quorum = self.guard.quorum
         full = sum(peer.up and peer.info is not None and peer.info.full for peer in quorum.peers)
@@ -234,7 +245,7 @@ class Driver:
         """What this node says of itself."""
         return Info(
             self.role(), self.replica.term, self.replica.applied_index, self.lag(), self.leadership.online,
-            self.journal.voter, self.journal.empty, self._disk_full(), self._clock.wall_ms(), self.settings.version,
+            self.journal.voter, self.journal.empty, self._no_room(), self._clock.wall_ms(), self.settings.version,
             *self.chain.checkpoint(),
         )
 

@@ -38,6 +38,7 @@ class Elections:
         self._votes_term = -1                   # in this term
         self._wish = -1                         # an election is to begin behind this term
         self._led = False
+        self.begun = 0                          # elections that this node started
         self.may_campaign = True                # false while this node is switched offline
         self.refused_up_to = -1                 # no vote in terms up to this one (admission.py)
 
@@ -155,6 +156,7 @@ class Elections:
         context, replica, wish = self._context, self._context.replica, self._wish
         self._wish = -1
         if wish == replica.term and (self._alone() or any(peer.up for peer in context.peers.values())):
+            self.begun += 1
             log.info("starting an election after term %d", wish)
             # To the library this looks like the leader it knows (or None) handing over.
             context.deliver(replica.leader_node, {"type": "timeout_now", "term": wish})

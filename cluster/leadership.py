@@ -86,7 +86,7 @@ class Leadership:
         self._clock = clock
         self._serving_changed = serving_changed
         self._time = ReplicatedTime(clock)
-        self.proposer = Proposer(replica.propose, self._time.now_ms, effects)
+        self.proposer = Proposer(replica.propose, self._time.now_ms, effects, clock.monotonic)
         self._promotion = Promotion(guard.context, machine, self.propose_alone, settings.election_min_ms / 1000)
         self._lead_term = -1                    # the term in which we proposed our Lead entry
         self.tick_in_flight = False

@@ -45,7 +45,7 @@ class Info(Struct, tag="info", frozen=True):
     online: bool
     voter: bool
     empty: bool
-    full: bool              # no room on disk for further jobs
+    full: bool              # no room for further jobs, on disk or in memory
     wall_ms: int
     version: str
     checkpoint: int         # divergence.py: log index and chain value there; 0 and nothing while there is none

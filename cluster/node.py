@@ -8,12 +8,14 @@ import random
 from pathlib import Path
 
 from cluster.administration import Administration
-from cluster.api import Listener, NodeStatus, NotPossible, Pending
+from cluster.api import Figures, Listener, NodeStatus, NotPossible, Pending
 from cluster.clock import SystemClock
 from cluster.context import Peer
-from cluster.disk import Disk
+from cluster.disk import Disk, TimedDisk
 from cluster.driver import Driver
+from cluster.figures import figures
 from cluster.journal import Journal
+from cluster.marks import Marks, Watch
 from cluster.messages import Hello, Info, Message
 from cluster.peers import PeerNetwork
 from cluster.settings import Settings
@@ -48,13 +50,15 @@ class ClusterNode:
         self._loop = asyncio.get_running_loop()
         self.failed: asyncio.Future[None] = self._loop.create_future()
         self._network = PeerNetwork(settings, self._hello, self._event, self._receiving, self._meet)
-        disk = Disk()
+        self._disk = TimedDisk()
         settings.data_dir.mkdir(parents=True, exist_ok=True)
-        journal = Journal.open(settings.data_dir / "journal", disk)
-        store = SnapshotStore.open(settings.data_dir / "snapshots", disk, journal, self.machine)
+        journal = Journal.open(settings.data_dir / "journal", self._disk)
+        store = SnapshotStore.open(settings.data_dir / "snapshots", Disk(), journal, self.machine)
         self._driver = Driver(
             settings, journal, store, self.machine, self._network, listener, SystemClock(), random.Random(),
         )
+        self._marks = Marks(settings.memory_mark_bytes, settings.disk_free_bytes_min)
+        self._watch = Watch(settings.data_dir, self._marks, self._loop)
         self._administration = Administration(self._driver, self._wake)
         self._scheduled = False
         self._stopped = False
@@ -63,6 +67,7 @@ class ClusterNode:
     async def start(self) -> None:
         """Recover from disk, then join the others. Raises what makes this node unfit to run."""
         self._driver.recover()
+        self._watch.start()
         await self._network.start()
         self._tick()
 
@@ -73,6 +78,7 @@ class ClusterNode:
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
+        self._watch.stop()
         await self._network.stop()
         self._driver.store.close()
         self._driver.journal.close()
@@ -102,6 +108,7 @@ class ClusterNode:
         if self._stopped or self.failed.done():
             return
         try:
+            self._driver.marked = self._marks.reached
             self._driver.turn()
         except Exception as error:
             self.failed.set_exception(error)
@@ -176,6 +183,10 @@ class ClusterNode:
             server_id, name, client, role, info.online, info.term, info.applied, info.lag, info.version,
             0 if peer is None else driver.leadership.ahead_ms(peer),
         )
+
+    def figures(self) -> Figures:
+        """See Cluster."""
+        return figures(self._driver, self.status(), self._marks, self._disk.syncs)
 
     def state_hash(self) -> tuple[int, bytes]:
         """See Cluster."""

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from random import SystemRandom
 
 from cluster.api import Pending
+from cluster.histogram import Histogram
 from cluster.library import NOT_EXECUTED, SUCCESS, Callback
 from core import Applied, CloneChunk, Effects, Get, Operation, Put, Request, encode_entry
 
@@ -46,11 +47,12 @@ def _size(operation: Operation) -> int:
 class _Batch:
     """The operations of one entry on its way."""
 
-    __slots__ = ("deadline", "open", "pendings", "size")
+    __slots__ = ("begun", "deadline", "open", "pendings", "size")
 
-    def __init__(self, pendings: list[Pending], size: int, deadline: float) -> None:
+    def __init__(self, pendings: list[Pending], size: int, begun: float, deadline: float) -> None:
         self.pendings = pendings
         self.size = size
+        self.begun = begun          # when its first operation was proposed, monotonic seconds
         self.deadline = deadline
         self.open = True            # its operations have no outcome yet
 
@@ -59,7 +61,8 @@ class Proposer:
     """Collects operations, proposes entries, gives out outcomes.
 
     `submit(entry, callback)` hands an entry to Raft, `stamp()` is the replicated time for it in milliseconds, `effects`
-    is told the effects of each applied entry after its replies were given out.
+    is told the effects of each applied entry after its replies were given out. `monotonic()`: seconds, for `latencies`:
+    how long entries took from the proposal of their first operation until they were applied.
     """
 
     def __init__(
@@ -67,15 +70,18 @@ class Proposer:
         submit: Callable[[bytes, Callback], None],
         stamp: Callable[[], int],
         effects: Callable[[Effects], None],
+        monotonic: Callable[[], float],
     ) -> None:
         self._submit = submit
         self._stamp = stamp
         self._effects = effects
+        self._monotonic = monotonic
         self._queue: deque[tuple[Operation, Pending, int]] = deque()
         self._flying: deque[_Batch] = deque()
-        self._now = 0.0
+        self._since = 0.0                               # when the oldest of the queue was proposed
         self.accepting = False
         self.backlog_bytes = 0
+        self.latencies = Histogram()
         self.failure: BaseException | None = None       # a Pending or listener raised: a bug
 
     def propose(self, operation: Operation, pending: Pending) -> None:
@@ -84,17 +90,24 @@ class Proposer:
             pending.refused()
             return
         size = _size(operation)
+        if not self._queue:
+            self._since = self._monotonic()
         self.backlog_bytes += size
         self._queue.append((operation, pending, size))
 
     def propose_alone(self, operation: Operation, pending: Pending, now: float) -> None:
         """Propose one operation as an entry of its own, also while this node does not serve (its Lead entry, say)."""
-        self._launch([operation], _Batch([pending], 0, now + OUTCOME_S))
+        self._launch([operation], _Batch([pending], 0, now, now + OUTCOME_S))
 
     @property
     def idle(self) -> bool:
         """Nothing queued, nothing in flight."""
         return not self._queue and not self._flying
+
+    @property
+    def in_flight(self) -> int:
+        """Operations that have no outcome yet."""
+        return len(self._queue) + sum(len(batch.pendings) for batch in self._flying)
 
     @property
     def ready(self) -> bool:
@@ -103,7 +116,6 @@ class Proposer:
 
     def flush(self, now: float) -> None:
         """Propose what was collected, as far as few enough entries are in flight. `now`: monotonic seconds."""
-        self._now = now
         while self._queue and len(self._flying) < IN_FLIGHT_MAX:
             operations: list[Operation] = []
             pendings: list[Pending] = []
@@ -117,7 +129,7 @@ class Proposer:
                 operations.append(operation)
                 pendings.append(pending)
                 total += size
-            self._launch(operations, _Batch(pendings, total, now + OUTCOME_S))
+            self._launch(operations, _Batch(pendings, total, self._since, now + OUTCOME_S))
 
     def _launch(self, operations: list[Operation], batch: _Batch) -> None:
         self._flying.append(batch)
@@ -129,12 +141,14 @@ class Proposer:
         try:
             self._settle(batch, applied, reason)
         except Exception as error:
-            log.exception("a listener failed while replies were given out")
+            log.exception("a listener failed while replies were given out; this node stops: report it, with this line")
             self.failure = error
 
     def _settle(self, batch: _Batch, applied: Applied | None, reason: int) -> None:
         pendings = self._close(batch)
         if reason == SUCCESS and applied is not None:
+            if pendings:
+                self.latencies.observe(self._monotonic() - batch.begun)
             for pending, reply in zip(pendings, applied.replies, strict=False):
                 pending.applied(reply)
             self._effects(applied.effects)

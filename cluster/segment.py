@@ -112,7 +112,8 @@ class Segments:
         if data.count(0, position) == len(data) - position:
             return
         end = len(data.rstrip(b"\0"))
-        log.warning("%s: an incomplete write at offset %d is cut off", self.path(segment), position)
+        log.warning("%s: an incomplete write at offset %d is cut off. After a crash this is as it should be.",
+                    self.path(segment), position)
         file = self._file(segment)
         for start in range(position, end, _WIPE_BYTES):
             self._disk.write(file, [bytes(min(_WIPE_BYTES, end - start))], start)
@@ -165,7 +166,8 @@ class Segments:
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
-            log.warning("no space for the next journal segment, %d bytes left: %s", self.room_bytes, error)
+            log.warning("no space for the next journal segment, %d bytes left: %s. Make room on the disk; "
+                        "this node goes on by itself then.", self.room_bytes, error)
 
     def _create(self, segment: int) -> int:
         path = self.path(segment)

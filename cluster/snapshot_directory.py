@@ -92,7 +92,8 @@ class SnapshotDirectory:
             self._disk.rename(self.path(index), self._directory / f"{self.path(index).name}.damaged")
         if damaged:
             self._disk.sync_directory(self._directory)
-            log.error("the state is recovered from an older snapshot or none, and the journal; nothing is lost")
+            log.error("the state is recovered from an older snapshot or none, and the journal; nothing is lost. "
+                      "Look at the disk: it changed what was written.")
         return contents.last[1] if contents else 0
 
     def _verify(self, index: int) -> Contents:

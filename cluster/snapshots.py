@@ -89,6 +89,7 @@ class SnapshotStore:
         self.load_error: BaseException | None = None
         self.newest_index = 0
         self.newest_bytes = 0
+        self.written_s = 0.0                    # how long the writing of the last of our own took
         self._files = files
         self._disk = disk
         self._journal = journal
@@ -100,6 +101,7 @@ class SnapshotStore:
         self._job_id: int | None = None         # the name pysyncobj gave to it
         self._job_index = 0
         self._job_path = Path()
+        self._job_begun = 0.0
         self._retry_at = float("-inf")
         self._expected: IncomingSnapshot | None = None
         self._restored: Contents | None = None  # of the snapshot that is in the machine but not yet in the library
@@ -133,6 +135,7 @@ class SnapshotStore:
         contents = Contents(last, prev, sorted(node.id for node in nodes), self.chain.value)
         self._job_id, self._job_index = id, last[1]
         self._job_path = temporary = self._files.temporary(self._files.path(last[1]).name)
+        self._job_begun = self._clock()
         try:
             self._job = self._start_job(lambda: self._write(temporary, contents))
         except OSError as error:
@@ -155,11 +158,13 @@ class SnapshotStore:
             self._write_failed(error)
             return FAILED, self._job_id
         self._use(self._job_index)
+        self.written_s = self._clock() - self._job_begun
         log.info("snapshot up to entry %d written, %d bytes", self.newest_index, self.newest_bytes)
         return SUCCESS, self._job_id
 
     def _write_failed(self, error: str) -> None:
-        log.warning("the snapshot up to entry %d could not be written: %s", self._job_index, error)
+        log.warning("the snapshot up to entry %d could not be written: %s. It is tried again, and the journal "
+                    "grows until then: make room on the disk.", self._job_index, error)
         self._retry_at = self._clock() + RETRY_S
         self._files.remove(self._job_path)
 

@@ -70,7 +70,8 @@ class Transfers:
         if peer.sending is not None and peer.sending.number == number:
             self.stop_sending(peer)
             if not accepted:
-                log.warning("%s could not use our snapshot; writing a new one", peer.name)
+                log.warning("%s could not use our snapshot; writing a new one. If this repeats, its log says why.",
+                            peer.name)
                 self._not_before[peer.name] = self._context.now + REFUSED_S
                 self._context.replica.compact()
 
@@ -138,7 +139,8 @@ class Transfers:
         try:
             index, term = incoming.sink.finish()
         except SnapshotDamaged as error:
-            log.error("snapshot from %s refused: %s", peer.name, error)
+            log.error("snapshot from %s refused: %s. It will send another; if this repeats, look at the disks of both.",
+                      peer.name, error)
             incoming.close()
             return 0
         if index <= context.replica.commit_index or journal.term_at(index) == term:

@@ -163,6 +163,11 @@ class Machine:
         """All running jobs in rising id. For reading."""
         return list(self._state.running.values())
 
+    @property
+    def session_count(self) -> int:
+        """Number of sessions."""
+        return len(self._state.sessions.by_number)
+
     def taken(self, session: int) -> list[RunningJob]:
         """The running jobs bound to this session, in rising id; none when there is no such session. For reading."""
         bound = self._state.sessions.get(session)

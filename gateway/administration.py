@@ -43,7 +43,7 @@ async def _decide(cluster: Cluster, request: requests.Command) -> Outcome:
     except OutcomeUnknown:
         return Fate.UNKNOWN
     except Exception:
-        log.exception("%s failed", type(request).__name__)
+        log.exception("%s failed: report it, with this line", type(request).__name__)
         return Fate.UNKNOWN
 
 
@@ -75,7 +75,7 @@ async def _snapshot(cluster: Cluster, request: requests.ClusterSnapshot) -> byte
     try:
         return answers.number(await cluster.compact())
     except OSError as error:
-        log.warning("CLUSTER SNAPSHOT failed: %s", error)
+        log.warning("CLUSTER SNAPSHOT failed: %s. Make room on the disk of node.data_dir.", error)
         return answers.BUSY
 
 

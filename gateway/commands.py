@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 def _put(conversation: Conversation, put: Put, numbering: Numbering | None = None) -> None:
     if _no_room(conversation):
+        conversation.say(answers.BUSY)
         return
     conversation.propose(put, numbering)
     waiters = conversation.hub.waiters
@@ -29,12 +30,9 @@ def _put(conversation: Conversation, put: Put, numbering: Numbering | None = Non
 
 
 def _no_room(conversation: Conversation) -> bool:
-    """Refuse to take a job that the disks have no room for (A62); 500 comes before 503."""
+    """Is there no room for further jobs, on disk or in memory (A62)? 500 comes before 503."""
     cluster = conversation.hub.cluster
-    if cluster.full and cluster.serving:
-        conversation.say(answers.BUSY)
-        return True
-    return False
+    return cluster.full and cluster.serving
 
 
 def _operation(
@@ -57,6 +55,7 @@ def _blocking_get(
 def _put_wait(conversation: Conversation, request: requests.PutWait, numbering: Numbering | None = None) -> None:
     """Two operations, back to back: the hand-out always stands directly behind its PUT (DECISIONS 3)."""
     if _no_room(conversation):
+        conversation.say(answers.BUSY)
         return
     waiter = Waiter(conversation, request.get)
     if numbering is not None:
@@ -77,6 +76,7 @@ def _bound(conversation: Conversation, request: requests.Bound, numbering: Numbe
         conversation.say(sessions.without_session(conversation))
     else:
         command = request.to(attached.number)
+        conversation.hub.tally.commands[type(command)] += 1
         IN_LOG[type(command)](conversation, command, numbering)
 
 
@@ -86,6 +86,7 @@ def _numbered(conversation: Conversation, request: requests.Numbered) -> None:
         conversation.say(sessions.without_session(conversation))
     else:
         command = request.command
+        conversation.hub.tally.commands[type(command)] += 1
         IN_LOG[type(command)](conversation, command, Numbering(attached.number, request.number, request.digest))
 
 
@@ -170,7 +171,10 @@ def _cluster_hash(conversation: Conversation, request: requests.ClusterHash) -> 
 
 def _clone_start(conversation: Conversation, request: requests.CloneStart) -> None:
     attached = conversation.attached
-    if request.number == 0:
+    if _no_room(conversation):
+        clone = Clone(conversation)
+        clone.fail(answers.BUSY)
+    elif request.number == 0:
         clone = Clone(conversation)
         clone.begin(request.total_bytes)
     elif attached is None:

@@ -41,6 +41,7 @@ class Connection(asyncio.Protocol):
         """A client came."""
         self._transport = cast(asyncio.Transport, transport)
         if len(self._hub.connections) >= self._hub.limits.connections_max:
+            self._hub.tally.refused_connections += 1
             self._transport.write(BUSY)
             self._transport.close()
             return
@@ -51,6 +52,7 @@ class Connection(asyncio.Protocol):
         self.secure = bool(address) and is_loopback(address[0])
         self._conversation = Conversation(self._hub, self)
         self._hub.connections.add(self)
+        self._hub.tally.connections += 1
 
     def data_received(self, data: bytes) -> None:
         """The client sent bytes."""

@@ -152,6 +152,8 @@ class Conversation:
     def say_last(self, answer: bytes) -> None:
         """Answer and close."""
         self._out.append(answer)
+        if answer[:1] > b"2":
+            self.hub.tally.refused(answer)
         self.finish()
 
     def run(self, work: Coroutine[None, None, None]) -> None:
@@ -239,6 +241,7 @@ class Conversation:
                     return False
                 self._held = None
                 run = ALONE[type(request)]
+            hub.tally.commands[type(request)] += 1
             run(self, request)
         return False
 
@@ -252,14 +255,18 @@ class Conversation:
             if isinstance(outcome, Fate):
                 if outcome is Fate.REFUSED:
                     out.append(answers.OFFLINE_MODE)
+                    self.hub.tally.refused(answers.OFFLINE_MODE)
                 elif outcome is Fate.UNKNOWN_REQUEST:
                     out.append(answers.OUTCOME_UNKNOWN)
+                    self.hub.tally.refused(answers.OUTCOME_UNKNOWN)
                 if outcome is not Fate.REFUSED or self._leader_changed():
                     self.finish()
                     return
             else:
                 answer = outcome if isinstance(outcome, bytes) else answers.answer(outcome)
                 out.append(answer)
+                if answer[:1] > b"2":
+                    self.hub.tally.refused(answer)
                 size += len(answer)
                 if size > OUTPUT_PIECE_BYTES:       # so that what does not fit any more can be given back
                     size = 0
@@ -283,7 +290,7 @@ class Conversation:
         if isinstance(error, TimeoutError):
             self.cut("it took nothing of a long answer")
         elif error is not None:
-            log.error("%s: a command failed", self.link.peer, exc_info=error)
+            log.error("%s: a command failed: report it, with this line", self.link.peer, exc_info=error)
             self.cut("after an error of ours")
         self.wake()
 

@@ -16,8 +16,12 @@ from core import Then
 from gateway.access import Access
 from gateway.config import Config, ConfigError, split_address
 from gateway.hub import Hub
+from gateway.logs import Logs
+from gateway.memory import memory_mark_bytes
 from gateway.server import Server
 from gateway.users_file import users_of
+from gateway.watching import HttpServer, LoopLag, Pages, Sources
+from gateway.watching import start as start_http
 
 log = logging.getLogger("sockpqd")
 
@@ -29,7 +33,9 @@ class NodeFailed(Exception):  # noqa: N818  (the field's word for it)
     """The node cannot run, or had to stop itself; the message says why."""
 
 
-async def run(config: Config, *, bootstrap: bool, announce: Callable[[Config], None] | None = None) -> None:
+async def run(
+    config: Config, logs: Logs, *, bootstrap: bool, announce: Callable[[Config], None] | None = None,
+) -> None:
     """Run the node until SIGTERM, SIGINT or SHUTDOWN. `announce` is called when it serves first. Raises NodeFailed."""
     stopping = asyncio.Event()
     _raise_file_limit(config.limits.connections_max)
@@ -45,10 +51,14 @@ async def run(config: Config, *, bootstrap: bool, announce: Callable[[Config], N
         hub.empty_export_dir()
         await node.start()
         await server.start(*split_address(config.listen.client))
+        loop_lag = LoopLag()
+        http = await _listen_http(config, hub, logs, loop_lag)
     except (OSError, StorageError, ClusterError, ConfigError) as error:
         raise NodeFailed(f"the node cannot start: {type(error).__name__}: {error}") from error
-    log.info("node %s: clients on %s, peers on %s", config.node.name, config.listen.client, config.listen.peer)
+    log.info("node %s: clients on %s, peers on %s, HTTP on %s", config.node.name, config.listen.client,
+             config.listen.peer, config.listen.http or "no port")
     _spare_the_collector()
+    loop_lag.start()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop, stopping, signal.Signals(number).name)
@@ -63,7 +73,17 @@ async def run(config: Config, *, bootstrap: bool, announce: Callable[[Config], N
     server.stop_accepting()
     await node.stop()           # what is in flight is decided and answered, leadership is given away
     await server.close()
+    loop_lag.stop()
+    if http is not None:
+        await http.close()          # last: who asks meanwhile learns that this node is not ready
     log.info("stopped")
+
+
+async def _listen_http(config: Config, hub: Hub, logs: Logs, loop_lag: LoopLag) -> HttpServer | None:
+    if config.listen.http is None:
+        return None
+    sources = Sources(hub, version("sockpqd"), loop_lag, lambda: logs.lines_lost, lambda: ())
+    return await start_http(*split_address(config.listen.http), None, Pages(sources))
 
 
 def settings(config: Config, *, bootstrap: bool) -> Settings:
@@ -82,6 +102,8 @@ def settings(config: Config, *, bootstrap: bool) -> Settings:
         failover_grace_ms=raft.failover_grace_ms,
         expire_default=Then[config.queue.expire_default.upper()],
         bootstrap=bootstrap,
+        memory_mark_bytes=memory_mark_bytes(config.limits.memory_mark_bytes),
+        disk_free_bytes_min=config.limits.disk_free_bytes_min,
     )
 
 
@@ -101,7 +123,8 @@ def _raise_file_limit(connections_max: int) -> None:
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     if hard != resource.RLIM_INFINITY and hard < connections_max + OTHER_FILES:
-        log.warning("limits.connections_max is %d, but the process may open only %d files", connections_max, hard)
+        log.warning("limits.connections_max is %d, but the process may open only %d files: raise that "
+                    "(LimitNOFILE), or lower the limit", connections_max, hard)
 
 
 def _spare_the_collector() -> None:

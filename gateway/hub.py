@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from core import Effects
 from gateway.access import Access
 from gateway.limits import BACKLOG_BYTES_MAX, COMMANDS_PER_TURN_MAX, EXPORTS_MAX, Limits
+from gateway.tally import Tally
 from gateway.waiters import Waiters
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Hub:
         self.exports = asyncio.Semaphore(EXPORTS_MAX)
         self.work: set[asyncio.Future[Outcome]] = set()     # of operators; held here, as their clients may go
         self.connections: set[Connection] = set()
+        self.tally = Tally()
         self.on_serving: Callable[[], None] = lambda: None
         self.new_secret: Callable[[], int] = lambda: secrets.randbits(64)       # of a session
         self._export_dir = export_dir
@@ -88,7 +90,7 @@ class Hub:
             try:
                 conversation.advance()
             except Exception:
-                log.exception("%s: a conversation failed", conversation.link.peer)
+                log.exception("%s: a conversation failed: report it, with this line", conversation.link.peer)
                 conversation.cut("after an error of ours")
 
     # ---- for conversations

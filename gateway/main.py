@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import sys
@@ -17,6 +18,7 @@ import uvloop
 from gateway import dev, scrypt
 from gateway.config import Config, ConfigError, load
 from gateway.daemon import NodeFailed, run
+from gateway.logs import Logs
 from gateway.users_file import users_of
 
 log = logging.getLogger("sockpqd")
@@ -52,11 +54,14 @@ def main(config_file: Path | None, check_file: Path | None, as_dev: bool, as_has
     if check_file is not None:
         print(f"{check_file}: good; node {config.node.name} of {len(config.cluster.members)}")
         return
-    _log_to_stderr()
+    logs = Logs(config.log, config.node.name)
+    logs.start()
+    atexit.register(logs.close)         # at every end, that by an error nobody caught included
     if bootstrap:
-        log.warning("--bootstrap: this node takes part in elections without asking the others whether they know more")
+        log.warning("--bootstrap: this node takes part in elections without asking the others whether they know more. "
+                    "Start it without this option from now on.")
     try:
-        uvloop.run(run(config, bootstrap=bootstrap, announce=dev.announce if as_dev else None))
+        uvloop.run(run(config, logs, bootstrap=bootstrap, announce=dev.announce if as_dev else None))
     except NodeFailed as error:
         log.critical("%s", error)
         sys.exit(EXIT_FAILED)
@@ -78,10 +83,3 @@ def _secret() -> str:
     if secret.split() != [secret]:
         raise click.UsageError("a secret is one word, without spaces")
     return secret
-
-
-def _log_to_stderr() -> None:
-    """One line per event. Nothing of what clients send is ever logged."""
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )

@@ -66,7 +66,8 @@ async def snapshot(conversation: Conversation) -> None:
         export.add_done_callback(_discard)
         raise
     except OSError as error:
-        log.warning("SNAPSHOT for %s failed: %s", conversation.link.peer, error)
+        log.warning("SNAPSHOT for %s failed: %s. Make room on the disk of node.data_dir.", conversation.link.peer,
+                    error)
         conversation.say(answers.BUSY)
         return
     with file:

@@ -34,6 +34,9 @@ class ProxiedCluster(LocalCluster):
         *, fake_clocks: bool = False, disk_mb: int | None = None,
     ) -> None:
         """`fake_clocks`: `set_clock` works (clocks.py); `disk_mb`: every node has a disk of its own (disks.py)."""
+        if disk_mb is not None:         # such a disk is beyond the usual mark from the start
+            limits = {"disk_free_bytes_min": 0, **(config or {}).get("limits", {})}
+            config = {**(config or {}), "limits": limits}
         super().__init__(nodes, config, directory, ready_s)
         self._links: dict[str, Link] = {}
         self._proxies: Proxies | None = None

@@ -17,8 +17,9 @@ class Log:
     def __init__(self) -> None:
         self.entries: list[tuple[bytes, Callback]] = []
         self.effects: list[Effects] = []
+        self.now = 0.0
         self.proposer = Proposer(lambda data, callback: self.entries.append((data, callback)), lambda: 7,
-                                 self.effects.append)
+                                 self.effects.append, lambda: self.now)
         self.proposer.accepting = True
 
     def land(self, *replies: object, reason: int = SUCCESS) -> None:

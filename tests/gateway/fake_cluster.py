@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from cluster.api import Listener, NodeStatus, NotLeader, NotPossible, OutcomeUnknown, Pending
+from cluster.api import Figures, Listener, NodeStatus, NotLeader, NotPossible, OutcomeUnknown, PeerFigures, Pending
+from cluster.histogram import Histogram
 from core import (
     Accepted,
     AddLearner,
@@ -69,6 +70,7 @@ class FakeCluster:
         self.now_ms = 1_700_000_000_000
         self.backlog_bytes = 0
         self.full = False
+        self.lag = 0                            # of this node
         self.impossible: str | None = None      # why REMOVE and TRANSFER are refused
         self.broken_disk = False
         self._listener: Listener | None = None
@@ -160,6 +162,17 @@ class FakeCluster:
         """As cluster.api; n3 was never heard of."""
         nodes = [self._status(address) for address in self.machine.membership.addresses.values()]
         return sorted(nodes, key=lambda node: node.server_id or 0)
+
+    def figures(self) -> Figures:
+        """As cluster.api; nothing but role, indexes and what tests set."""
+        return Figures(
+            role="LEADER" if self._leader == self.name else "FOLLOWER", term=self._term, commit_index=self._index,
+            applied_index=self._index, lag=self.lag, leader_changes=0, elections=0, commit_latency=Histogram(),
+            fsync=Histogram(), journal_bytes=0, journal_room=0, snapshot_index=0, snapshot_bytes=0, snapshot_s=0.0,
+            proposals=len(self._in_flight), backlog_bytes=self.backlog_bytes, memory_bytes=0, memory_mark_bytes=0,
+            memory_reached=False, disk_free_bytes=0, disk_free_bytes_min=0, disk_reached=False, full=self.full,
+            peers=(PeerFigures("n2", True, 0), PeerFigures("n3", False, None)),
+        )
 
     def state_hash(self) -> tuple[int, bytes]:
         """As cluster.api."""

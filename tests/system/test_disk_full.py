@@ -36,7 +36,7 @@ def put(client: PlainClient) -> bytes:
 
 
 def test_a_full_disk_refuses_jobs_only_and_heals(small_disk: Path) -> None:
-    with LocalCluster(1, directory=small_disk) as cluster:
+    with LocalCluster(1, {"limits": {"disk_free_bytes_min": 0}}, directory=small_disk) as cluster:
         cluster.wait_for_leader()
         client = PlainClient(cluster.servers)
         answers = [put(client) for _ in range(100)]

@@ -1,0 +1,149 @@
+"""The marks of memory and disk: beyond one of them this node has no room for further jobs, until there is enough again.
+
+Both are looked at once a second, in a thread of their own: statvfs waits for as long as a hanging disk does not answer.
+What is then known is what was seen last; the journal, on the same disk, stands still as well.
+
+A node that was full of jobs would look full long after they are done. Python keeps a few freed objects for later use,
+and with each of them a whole arena of a megabyte; a full collection lets go of them (30 ms with a million jobs, so it
+is done at the mark only). What Python gives back the C library keeps, until it is asked: in the thread, without the
+interpreter's lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import logging
+import os
+import threading
+from asyncio import AbstractEventLoop
+from collections.abc import Callable
+from pathlib import Path
+
+log = logging.getLogger("sockpqd.cluster")
+
+LOOK_S = 1.0
+RETURN_LOOKS = 20               # at the mark, memory is given back once in so many looks
+RELIEF_PERCENT = 5              # a mark must be left behind by so much, or it would be reached again at once
+_STATM = "/proc/self/statm"
+
+
+class Marks:
+    """What was seen last, and whether it is beyond its mark. A mark of 0 is never reached."""
+
+    def __init__(self, memory_mark_bytes: int, disk_free_bytes_min: int) -> None:
+        self.memory_mark_bytes = memory_mark_bytes
+        self.disk_free_bytes_min = disk_free_bytes_min
+        self.memory_bytes = 0           # resident
+        self.disk_free_bytes = 0
+        self.memory_reached = False
+        self.disk_reached = False
+
+    @property
+    def reached(self) -> bool:
+        """Is there no room for further jobs, in memory or on disk?"""
+        return self.memory_reached or self.disk_reached
+
+    def see(self, memory_bytes: int, disk_free_bytes: int) -> None:
+        """This is how it is now; what changes by that is logged."""
+        self.memory_bytes, self.disk_free_bytes = memory_bytes, disk_free_bytes
+        self._see_memory()
+        self._see_disk()
+
+    def _see_memory(self) -> None:
+        mark = self.memory_mark_bytes
+        relieved = mark * (100 - RELIEF_PERCENT) // 100
+        reached = bool(mark) and self.memory_bytes > (relieved if self.memory_reached else mark)
+        if reached == self.memory_reached:
+            return
+        self.memory_reached = reached
+        fields = {"memory_bytes": self.memory_bytes, "memory_mark_bytes": mark}
+        if reached:
+            log.warning("this process has %d bytes of memory, more than limits.memory_mark_bytes (%d): no further jobs "
+                        "are taken. Let workers catch up, or give the machine more memory.", self.memory_bytes, mark,
+                        extra={"fields": fields})
+        else:
+            log.info("memory is below its mark again (%d bytes): jobs are taken", self.memory_bytes,
+                     extra={"fields": fields})
+
+    def _see_disk(self) -> None:
+        mark = self.disk_free_bytes_min
+        enough = mark * (100 + RELIEF_PERCENT) // 100
+        reached = self.disk_free_bytes < (enough if self.disk_reached else mark)
+        if reached == self.disk_reached:
+            return
+        self.disk_reached = reached
+        fields = {"disk_free_bytes": self.disk_free_bytes, "disk_free_bytes_min": mark}
+        if reached:
+            log.warning("the disk of node.data_dir has %d bytes free, less than limits.disk_free_bytes_min (%d): no "
+                        "further jobs are taken. Make room on it, or let workers catch up.", self.disk_free_bytes,
+                        mark, extra={"fields": fields})
+        else:
+            log.info("the disk has enough room again (%d bytes free): jobs are taken", self.disk_free_bytes,
+                     extra={"fields": fields})
+
+
+class Watch:
+    """Looks at memory and disk once a second, and tells the marks on the loop."""
+
+    def __init__(self, directory: Path, marks: Marks, loop: AbstractEventLoop) -> None:
+        self._directory = directory
+        self._marks = marks
+        self._loop = loop
+        self._stopping = threading.Event()
+
+    def start(self) -> None:
+        """Look once at once, then in the thread. Raises OSError when the directory cannot be asked."""
+        self._marks.see(memory_bytes(), free_bytes(self._directory))
+        # A daemon: whoever hangs in a system call must not keep the process from ending.
+        threading.Thread(target=self._run, name="marks", daemon=True).start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._stopping.set()
+
+    def _run(self) -> None:
+        trim = _memory_returner()
+        looks = 0
+        complained = False
+        while not self._stopping.wait(LOOK_S):
+            if self._marks.memory_reached:
+                if looks % RETURN_LOOKS == 0:
+                    self._collect()
+                elif looks % RETURN_LOOKS == 1:
+                    trim()
+                looks += 1
+            else:
+                looks = 0
+            try:
+                self._loop.call_soon_threadsafe(self._marks.see, memory_bytes(), free_bytes(self._directory))
+                complained = False
+            except OSError as error:
+                if not complained:
+                    log.error("the disk of node.data_dir cannot be asked for its room: %s. Look at the disk.", error)
+                complained = True
+            except RuntimeError:
+                return                  # the loop is closed
+
+    def _collect(self) -> None:
+        with contextlib.suppress(RuntimeError):         # on the loop: destructors may belong to it
+            self._loop.call_soon_threadsafe(gc.collect)
+
+
+def memory_bytes() -> int:
+    """Resident memory of this process; raises OSError."""
+    with open(_STATM, encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+def free_bytes(directory: Path) -> int:
+    """What this process may still write to the disk of the directory; raises OSError."""
+    status = os.statvfs(directory)
+    return status.f_bavail * status.f_frsize
+
+
+def _memory_returner() -> Callable[[], object]:
+    """Gives free memory of the C library back to the system; does nothing where the library cannot."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    return (lambda: None) if trim is None else (lambda: trim(0))

@@ -1,0 +1,33 @@
+"""How late the event loop is: while it is busy with one thing, everybody else waits for so long."""
+
+from __future__ import annotations
+
+import asyncio
+
+from cluster import Histogram
+
+PERIOD_S = 0.25
+
+
+class LoopLag:
+    """Asks to be called a few times a second, and counts how much later that happens."""
+
+    def __init__(self) -> None:
+        self.seconds = Histogram()
+        self._loop = asyncio.get_running_loop()
+        self._due = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Begin to measure."""
+        self._due = self._loop.time() + PERIOD_S
+        self._timer = self._loop.call_at(self._due, self._called)
+
+    def stop(self) -> None:
+        """Measure no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _called(self) -> None:
+        self.seconds.observe(max(0.0, self._loop.time() - self._due))
+        self.start()

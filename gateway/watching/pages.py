@@ -1,0 +1,72 @@
+"""What is answered to an HTTP request: three pages, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from gateway.watching import metrics
+from gateway.watching.access import Access, admitted
+from gateway.watching.depths import depths
+from gateway.watching.metrics import Sources
+from gateway.watching.readiness import why_not_ready
+
+log = logging.getLogger("sockpqd.http")
+
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+CHALLENGE = {"WWW-Authenticate": 'Basic realm="sockpqd"'}
+
+
+class Pages:
+    """Answers requests. `access`: who may read /metrics; None: everybody."""
+
+    def __init__(self, sources: Sources, access: Access | None = None) -> None:
+        self._sources = sources
+        self._access = access
+        self._one_at_a_time = asyncio.Lock()        # many readers at once cost no more than one
+        self._pages: dict[str, Callable[[web.BaseRequest], Awaitable[web.Response]]] = {
+            "/healthz": self._healthz, "/readyz": self._readyz, "/metrics": self._metrics,
+        }
+
+    async def answer(self, request: web.BaseRequest) -> web.Response:
+        """The answer to one request; the connection is closed behind it."""
+        page = self._pages.get(request.path)
+        try:
+            if page is None:
+                response = _line(404, "not found")
+            elif request.method not in ("GET", "HEAD"):
+                response = _line(405, "only GET", {"Allow": "GET, HEAD"})
+            else:
+                response = await page(request)
+        except Exception:
+            log.exception("a page could not be made: report it, with this line")
+            response = _line(500, "an error of ours")
+        return response
+
+    async def _healthz(self, request: web.BaseRequest) -> web.Response:
+        return _line(200, "ok")
+
+    async def _readyz(self, request: web.BaseRequest) -> web.Response:
+        reason = why_not_ready(self._sources.hub.cluster)
+        return _line(200, "ready") if reason is None else _line(503, reason)
+
+    async def _metrics(self, request: web.BaseRequest) -> web.Response:
+        if not await admitted(self._access, request.headers.get("Authorization")):
+            return _line(401, "a user and a secret are needed", CHALLENGE)
+        async with self._one_at_a_time:
+            page = metrics.text(self._sources, await depths(self._sources.hub.cluster.machine))
+        return closing(web.Response(body=page, headers={"Content-Type": METRICS_TYPE}))
+
+
+def _line(status: int, text: str, headers: dict[str, str] | None = None) -> web.Response:
+    return closing(web.Response(status=status, text=text + "\n", headers=headers))
+
+
+def closing(response: web.Response) -> web.Response:
+    """The response, behind which the connection ends; it does not tell strangers what we are built of."""
+    response.headers["Server"] = "sockpqd"
+    response.force_close()
+    return response

@@ -1,0 +1,29 @@
+"""Whether a node does its part: it serves, or follows a leader that does."""
+
+from __future__ import annotations
+
+from cluster import Cluster
+
+LAG_MAX = 1000      # entries; under full load a follower is two or three behind
+
+
+def why_not_ready(cluster: Cluster) -> str | None:
+    """Why this node should not be counted on, in one line; None when it is ready."""
+    if not cluster.machine.online:
+        return "the service is switched offline (pqctl cluster online)"
+    if not cluster.online:
+        return f"this node is switched offline (pqctl node online {cluster.name})"
+    if cluster.serving:
+        return None
+    leader = cluster.leader()
+    if leader is None:
+        return "no leader is known"
+    if leader == cluster.name:
+        return "this node leads, but does not serve yet"
+    lag = cluster.figures().lag
+    if lag > LAG_MAX:
+        return f"this node is {lag} entries behind {leader}"
+    for node in cluster.status():
+        if node.name == leader:
+            return None if node.role == "LEADER" and node.online else f"{leader} leads, but does not serve"
+    return f"{leader} leads, and is no member"

@@ -1,0 +1,103 @@
+"""The marks of memory and disk."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from cluster import marks as marks_module
+from cluster.marks import Marks, Watch, free_bytes, memory_bytes
+
+MIB = 1 << 20
+
+
+def test_memory_above_its_mark_is_told_once_and_until_it_is_well_below(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    marks = Marks(100 * MIB, 0)
+    told = []
+    for memory, reached in [(99, False), (100, False), (101, True), (99, True), (96, True), (95, False), (99, False)]:
+        marks.see(memory * MIB, 0)
+        assert marks.reached is reached
+        told.append(len(caplog.records))
+    assert told == [0, 0, 1, 1, 1, 2, 2]
+    begun, ended = caplog.records
+    assert (begun.levelname, ended.levelname) == ("WARNING", "INFO")
+    assert "limits.memory_mark_bytes" in begun.message
+    assert "more memory" in begun.message
+
+
+def test_a_disk_below_its_minimum_is_told_once_and_until_there_is_well_more(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    marks = Marks(0, 100 * MIB)
+    for free, reached in [(101, False), (100, False), (99, True), (101, True), (104, True), (105, False), (101, False)]:
+        marks.see(1, free * MIB)
+        assert (marks.disk_reached, marks.reached) == (reached, reached)
+    begun, ended = caplog.records
+    assert (begun.levelname, ended.levelname) == ("WARNING", "INFO")
+    assert "limits.disk_free_bytes_min" in begun.message
+    assert "Make room" in begun.message
+
+
+def test_marks_of_zero_are_never_reached() -> None:
+    marks = Marks(0, 0)
+    marks.see(1 << 60, 0)
+    assert not marks.reached
+
+
+def test_what_is_seen_is_that_of_this_process_and_this_disk(tmp_path: Path) -> None:
+    assert 5 * MIB < memory_bytes() < 100_000 * MIB
+    status = os.statvfs(tmp_path)
+    assert 0 <= free_bytes(tmp_path) <= status.f_blocks * status.f_frsize
+
+
+def test_a_disk_that_does_not_answer_does_not_stop_the_loop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    answered, asked, hangs = threading.Event(), threading.Event(), threading.Event()
+
+    def hang(directory: Path) -> int:
+        if hangs.is_set():
+            asked.set()
+            answered.wait(20)
+        return 7
+
+    monkeypatch.setattr(marks_module, "free_bytes", hang)
+    monkeypatch.setattr(marks_module, "LOOK_S", 0.01)
+
+    async def watched() -> None:
+        marks = Marks(0, 0)
+        watch = Watch(tmp_path, marks, asyncio.get_running_loop())
+        watch.start()
+        assert marks.disk_free_bytes == 7
+        marks.disk_free_bytes = 0
+        hangs.set()
+        while not asked.is_set():
+            await asyncio.sleep(0.001)      # the loop turns
+        answered.set()
+        while not marks.disk_free_bytes:
+            await asyncio.sleep(0.001)
+        watch.stop()
+
+    asyncio.run(asyncio.wait_for(watched(), 20))
+
+
+def test_memory_is_given_back_while_its_mark_is_reached(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    trimmed = threading.Event()
+    monkeypatch.setattr(marks_module, "_memory_returner", lambda: trimmed.set)
+    monkeypatch.setattr(marks_module, "LOOK_S", 0.005)
+
+    async def watched() -> None:
+        marks = Marks(0, 0)
+        watch = Watch(tmp_path, marks, asyncio.get_running_loop())
+        watch.start()
+        await asyncio.sleep(0.05)
+        assert not trimmed.is_set()
+        marks.memory_mark_bytes = 1
+        while not trimmed.is_set():
+            await asyncio.sleep(0.001)
+        watch.stop()
+
+    asyncio.run(asyncio.wait_for(watched(), 20))

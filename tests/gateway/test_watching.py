@@ -1,0 +1,395 @@
+"""The HTTP port, on a real loop and sockets, before the fake cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import shutil
+import ssl
+import subprocess
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import get_args
+
+import pytest
+import uvloop
+from prometheus_client.parser import text_string_to_metric_families
+
+from core import Put
+from gateway import requests
+from gateway.hub import Hub
+from gateway.limits import Limits
+from gateway.tally import NOT_COUNTED, VERBS
+from gateway.watching import Access, HttpServer, LoopLag, Pages, Sources, start
+from gateway.watching import http as http_module
+from gateway.watching.depths import QUEUES_NAMED_MAX, depths
+from gateway.watching.readiness import LAG_MAX, why_not_ready
+from tests.gateway.fake_cluster import FakeCluster
+from tests.gateway.test_server import Client, Gateway
+
+PATIENCE_S = 20.0       # far more than anything takes
+
+
+class Secrets:
+    """The users of a node, as the pages see them."""
+
+    async def check(self, user: str, secret: str) -> object | None:
+        return "rights" if (user, secret) == ("eva", "pass:word") else None
+
+
+class Watched:
+    """A gateway with an HTTP port."""
+
+    def __init__(self, access: Access | None = None, tls: ssl.SSLContext | None = None) -> None:
+        self.gateway = Gateway()
+        self.hub, self.cluster = self.gateway.hub, self.gateway.cluster
+        self.tls = tls
+        self.lag = LoopLag()
+        self.lost = 0
+        sources = Sources(self.hub, "1.2.3", self.lag, lambda: self.lost, lambda: [("tls.cert", 1.8e9)])
+        self.pages = Pages(sources, access)
+
+    async def __aenter__(self) -> Watched:
+        await self.gateway.start()
+        self.lag.start()
+        self.http: HttpServer = await start("127.0.0.1", 0, self.tls, self.pages)
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self.lag.stop()
+        await self.http.close()
+        await self.gateway.close()
+
+    async def connect(self, tls: ssl.SSLContext | None = None) -> Client:
+        name = "localhost" if tls else None
+        return Client(*await asyncio.open_connection(*self.http.address, ssl=tls, server_hostname=name))
+
+    async def ask(self, request: bytes, tls: ssl.SSLContext | None = None) -> bytes:
+        """Everything that is answered to these bytes."""
+        client = await self.connect(tls)
+        client.send(request)
+        try:
+            return await client.rest()
+        finally:
+            client.writer.close()
+
+    async def get(self, path: str, headers: str = "", tls: ssl.SSLContext | None = None) -> tuple[int, str]:
+        """Status and body."""
+        answer = await self.ask(f"GET {path} HTTP/1.1\r\nHost: x\r\n{headers}\r\n".encode(), tls)
+        head, _, body = answer.decode().partition("\r\n\r\n")
+        assert "\r\nServer: sockpqd\r\n" in head
+        assert "Connection: close" in head
+        return int(head.split()[1]), body
+
+    async def samples(self) -> dict[tuple[str, tuple[str, ...]], float]:
+        """The metrics: by name and values of labels."""
+        status, body = await self.get("/metrics")
+        assert status == 200
+        found = {}
+        for family in text_string_to_metric_families(body):
+            assert family.documentation.endswith(".")
+            for sample in family.samples:
+                key = sample.name, tuple(sample.labels.values())
+                assert key not in found
+                found[key] = sample.value
+        return found
+
+
+def run(test: Callable[[Watched], Awaitable[None]], access: Access | None = None,
+        tls: ssl.SSLContext | None = None) -> None:
+    async def around() -> None:
+        async with Watched(access, tls) as watched:
+            await test(watched)
+
+    uvloop.run(asyncio.wait_for(around(), 3 * PATIENCE_S))
+
+
+# ---- pages
+
+
+def test_there_are_three_pages_and_nothing_else() -> None:
+    async def test(watched: Watched) -> None:
+        assert await watched.get("/healthz") == (200, "ok\n")
+        assert await watched.get("/readyz") == (200, "ready\n")
+        assert (await watched.get("/metrics"))[0] == 200
+        for path in ("/", "/metrics/", "/healthz/x", "//healthz", "/../etc/passwd", "/%2e%2e/etc/passwd"):
+            assert await watched.get(path) == (404, "not found\n")
+        assert (await watched.ask(b"POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"))[:12] == (
+            b"HTTP/1.1 405")
+        assert (await watched.ask(b"HEAD /healthz HTTP/1.1\r\nHost: x\r\n\r\n")).endswith(b"\r\n\r\n")
+
+    run(test)
+
+
+def test_readyz_says_why_not() -> None:
+    async def test(watched: Watched) -> None:
+        cluster = watched.cluster
+        cluster.follow("n2")
+        assert await watched.get("/readyz") == (200, "ready\n")
+        cluster.follow("n3")                    # silent
+        assert await watched.get("/readyz") == (503, "n3 leads, but does not serve\n")
+        cluster.follow(None)
+        assert await watched.get("/readyz") == (503, "no leader is known\n")
+        assert (await watched.get("/healthz"))[0] == 200
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("prepare", "reason"),
+    [
+        (lambda cluster: None, None),
+        (lambda cluster: setattr(cluster, "lag", LAG_MAX + 1), None),       # a leader has no lag to wait for
+        (lambda cluster: setattr(cluster, "online", False), "this node is switched offline (pqctl node online n1)"),
+        (lambda cluster: setattr(cluster, "serving", False), "this node leads, but does not serve yet"),
+        (lambda cluster: cluster.follow("n2"), None),
+        (lambda cluster: (cluster.follow("n2"), setattr(cluster, "lag", LAG_MAX)), None),
+        (lambda cluster: (cluster.follow("n2"), setattr(cluster, "lag", LAG_MAX + 1)),
+         f"this node is {LAG_MAX + 1} entries behind n2"),
+    ],
+)
+def test_readiness_in_every_state(prepare: Callable[[FakeCluster], object], reason: str | None) -> None:
+    async def test() -> None:
+        hub = Hub(Limits(), Path("unused"), offline_close=True, shut_down=lambda reason: None)
+        cluster = FakeCluster()
+        hub.attach(cluster)
+        cluster.start(hub)
+        prepare(cluster)
+        assert why_not_ready(cluster) == reason
+
+    uvloop.run(test())
+
+
+def test_a_node_is_not_ready_while_the_service_is_switched_offline() -> None:
+    async def test(watched: Watched) -> None:
+        await watched.cluster.switch_service(False)
+        assert await watched.get("/readyz") == (503, "the service is switched offline (pqctl cluster online)\n")
+
+    run(test)
+
+
+# ---- metrics
+
+
+def test_counters_move_as_commands_are_sent() -> None:
+    async def test(watched: Watched) -> None:
+        before = await watched.samples()
+        client = await watched.gateway.connect()
+        client.send(b"SESSION\r\nREQ 1 PUT a 0 1\r\nxPUT a 0 1\r\nyPUT b 0 1\r\nzGET b BOUND\r\nDONE 99\r\nNONSENSE\r\n"
+                    b"PING\r\n")
+        answers = [await client.line() for _ in range(4)] + [(await client.line()) + await client.exactly(1)]
+        answers += [await client.line() for _ in range(3)]
+        assert [answer[:3] for answer in answers] == [b"200"] * 5 + [b"404", b"400", b"200"]
+        client.send(b"GETB none\r\n")
+        while not len(watched.hub.waiters):
+            await asyncio.sleep(0.001)
+        after = await watched.samples()
+        moved = {key: value - before.get(key, 0) for key, value in after.items() if value != before.get(key, 0)}
+        expected = {
+            ("sockpqd_commands_total", ("PUT",)): 3, ("sockpqd_commands_total", ("GET",)): 1,
+            ("sockpqd_commands_total", ("DONE",)): 1, ("sockpqd_commands_total", ("PING",)): 1,
+            ("sockpqd_commands_total", ("SESSION",)): 1, ("sockpqd_commands_total", ("GETB",)): 1,
+            ("sockpqd_errors_total", ("404",)): 1, ("sockpqd_errors_total", ("400",)): 1,
+            ("sockpqd_jobs", ("a", "waiting")): 2, ("sockpqd_jobs", ("b", "running")): 1,
+            ("sockpqd_queues", ()): 2, ("sockpqd_sessions", ()): 1, ("sockpqd_waiters", ()): 1,
+            ("sockpqd_connections", ()): 1, ("sockpqd_connections_accepted_total", ()): 1,
+        }
+        counted = ("sockpqd_commands", "sockpqd_errors", "sockpqd_jobs", "sockpqd_queues", "sockpqd_sessions",
+                   "sockpqd_waiters", "sockpqd_connections")
+        assert {key: value for key, value in moved.items() if key[0].startswith(counted)} == expected
+
+    run(test)
+
+
+def test_what_is_refused_is_counted() -> None:
+    async def test(watched: Watched) -> None:
+        client = await watched.gateway.connect()
+        watched.cluster.full = True
+        client.send(b"PUT a 0 1\r\nx")
+        assert await client.line() == b"503 Busy\r\n"
+        watched.cluster.follow("n2")
+        client.send(b"PUT a 0 1\r\nx")
+        assert await client.rest() == b"500 Offline Mode\r\n"
+        client = await watched.gateway.connect()
+        client.send(b"x" * 100_000 + b"\r\n")
+        assert await client.rest() == b"400 Bad Command\r\n"
+        found = await watched.samples()
+        assert [found["sockpqd_errors_total", (code,)] for code in ("400", "500", "503", "504")] == [1, 1, 1, 0]
+
+    run(test)
+
+
+def test_what_others_know_is_shown() -> None:
+    async def test(watched: Watched) -> None:
+        watched.lost = 3
+        found = await watched.samples()
+        assert found["sockpqd_build_info", ("1.2.3",)] == 1
+        assert found["sockpqd_certificate_expiry_seconds", ("tls.cert",)] == 1.8e9
+        assert found["sockpqd_log_lines_lost_total", ()] == 3
+        assert found["sockpqd_peer_up", ("n2",)] == 1
+        assert found["sockpqd_peer_up", ("n3",)] == 0
+        assert ("sockpqd_peer_lag_entries", ("n3",)) not in found
+        assert [found["sockpqd_role", (role,)] for role in ("LEADER", "FOLLOWER")] == [1, 0]
+        watched.cluster.figures().commit_latency.observe(0.1)
+
+    run(test)
+
+
+def test_the_number_of_series_is_bounded_and_the_sums_are_right() -> None:
+    async def test(watched: Watched) -> None:
+        before = len(await watched.samples())
+        put = [Put(f"q{number}", 0, b"") for number in range(3000) for _ in range(1 + number // 1000)]
+        watched.cluster.machine.apply(1_000_000, watched.cluster.now_ms, 1, put)
+        found = await watched.samples()
+        assert len(found) == before + 2 * QUEUES_NAMED_MAX
+        waiting = {labels[0]: value for (name, labels), value in found.items()
+                   if name == "sockpqd_jobs" and labels[1] == "waiting"}
+        assert sum(waiting.values()) == len(put)
+        assert {value for name, value in waiting.items() if name} == {3}       # the fullest are named
+
+    run(test)
+
+
+def test_queues_are_looked_at_in_pieces() -> None:
+    async def test(watched: Watched) -> None:
+        put = [Put(f"q{number}", 0, b"") for number in range(5000)]
+        watched.cluster.machine.apply(1_000_000, watched.cluster.now_ms, 1, put)
+        turns = 0
+        work = asyncio.ensure_future(depths(watched.cluster.machine))
+        while not work.done():
+            turns += 1
+            await asyncio.sleep(0)
+        assert turns >= 5
+
+    run(test)
+
+
+def test_every_kind_of_request_has_a_verb() -> None:
+    kinds = {kind for part in get_args(requests.Command) for kind in (get_args(part) or (part,))}
+    assert kinds == {*VERBS, *NOT_COUNTED}
+
+
+# ---- who may
+
+def basic(user: str) -> str:
+    return f"Authorization: Basic {base64.b64encode(user.encode()).decode()}\r\n"
+
+
+def test_metrics_need_a_user_when_there_are_users() -> None:
+    async def test(watched: Watched) -> None:
+        for path in ("/healthz", "/readyz"):
+            assert (await watched.get(path))[0] == 200
+        assert (await watched.get("/metrics", basic("eva:pass:word")))[0] == 200
+        assert (await watched.get("/metrics", basic("eva:pass:word").replace("Basic", "basic")))[0] == 200
+        for headers in ("", basic("eva:wrong"), basic("eva"), basic(""), "Authorization: Basic\r\n",
+                        "Authorization: Basic ?\r\n", "Authorization: Basic /w==\r\n", "Authorization: Bearer x\r\n"):
+            assert await watched.get("/metrics", headers) == (401, "a user and a secret are needed\n")
+        answer = await watched.ask(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b'WWW-Authenticate: Basic realm="sockpqd"' in answer
+
+    run(test, Secrets())
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with a key and a certificate of its own for localhost."""
+    if shutil.which("openssl") is None:
+        pytest.skip("there is no openssl to make a certificate")
+    file = tmp_path_factory.mktemp("tls") / "node.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", file, "-out", f"{file}.crt"],
+        check=True, capture_output=True,
+    )
+    file.write_text(file.read_text() + Path(f"{file}.crt").read_text())
+    return file
+
+
+def test_with_a_context_it_speaks_https_only(certificate: Path) -> None:
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server.load_cert_chain(certificate)
+    trusting = ssl.create_default_context(cafile=certificate)
+
+    async def test(watched: Watched) -> None:
+        assert await watched.get("/healthz", tls=trusting) == (200, "ok\n")
+        assert (await watched.get("/metrics", tls=trusting))[0] == 200
+        assert b"HTTP" not in await watched.ask(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        with pytest.raises(ssl.SSLError):
+            await watched.get("/healthz", tls=ssl.create_default_context())
+        assert await watched.get("/healthz", tls=trusting) == (200, "ok\n")
+
+    run(test, tls=server)
+
+
+# ---- who does not behave
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\r\n\r\n\r\n", b"GET\r\n\r\n", b"\x16\x03\x01\x02\x00" + bytes(600), b"GET / HTTP/9.9\r\n\r\n",
+        b"GET /" + b"x" * 10_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: " + b"x" * 10_000 + b"\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + b"".join(b"X-%d: 1\r\n" % number for number in range(200)) + b"\r\n",
+        b"PUT mail 0 5\r\nhello",
+    ],
+)
+def test_what_is_no_request_is_refused_shortly_and_not_logged(data: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    async def test(watched: Watched) -> None:
+        client = await watched.connect()
+        client.send(data)
+        client.writer.write_eof()
+        answer = await client.rest()
+        client.writer.close()
+        assert b"HTTP/1.1 200" not in answer
+        assert len(answer) < 500
+        assert await watched.get("/healthz") == (200, "ok\n")
+
+    run(test)
+    assert not caplog.records
+
+
+def test_one_connection_gets_one_answer() -> None:
+    async def test(watched: Watched) -> None:
+        answer = await watched.ask(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" * 50)
+        assert answer.count(b"HTTP/1.1 ") == 1
+
+    run(test)
+
+
+def test_who_is_slow_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_module, "CONNECTION_S", 0.2)
+
+    async def test(watched: Watched) -> None:
+        silent, slow = await watched.connect(), await watched.connect()
+        slow.send(b"GET /healthz HTTP/1.1\r\nHost:")
+        assert await silent.rest() == b""
+        assert b"200" not in await slow.rest()
+        silent.writer.close()
+        slow.writer.close()
+
+    run(test)
+
+
+def test_too_many_cost_the_oldest_and_not_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_module, "CONNECTIONS_MAX", 4)
+
+    async def test(watched: Watched) -> None:
+        silent = [await watched.connect() for _ in range(12)]
+        for client in silent[:8]:
+            assert await client.rest() == b""
+        assert await watched.get("/healthz") == (200, "ok\n")
+        for client in silent:
+            client.writer.close()
+
+    run(test)
+
+
+def test_an_error_of_ours_is_logged_and_answered(caplog: pytest.LogCaptureFixture) -> None:
+    async def test(watched: Watched) -> None:
+        del watched.cluster.machine
+        assert await watched.get("/metrics") == (500, "an error of ours\n")
+        watched.cluster.machine = FakeCluster().machine
+
+    run(test)
+    assert "a page could not be made" in caplog.text

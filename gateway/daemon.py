@@ -83,7 +83,8 @@ async def _listen_http(config: Config, hub: Hub, logs: Logs, loop_lag: LoopLag) 
     if config.listen.http is None:
         return None
     sources = Sources(hub, version("sockpqd"), loop_lag, lambda: logs.lines_lost, lambda: ())
-    return await start_http(*split_address(config.listen.http), None, Pages(sources))
+    pages = Pages(sources, hub.access if hub.access.required else None)
+    return await start_http(*split_address(config.listen.http), None, pages)
 
 
 def settings(config: Config, *, bootstrap: bool) -> Settings:

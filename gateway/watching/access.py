@@ -10,11 +10,11 @@ from typing import Protocol
 class Access(Protocol):
     """The users of this node."""
 
-    async def check(self, user: str, secret: str) -> object | None:
-        """The rights of this user, None when there is no such user or this is not the secret."""
+    async def check(self, user: str, secret: str, peer: str) -> object | None:
+        """The rights of this user, None when there is no such user or this is not the secret. `peer` is for the log."""
 
 
-async def admitted(access: Access | None, header: str | None) -> bool:
+async def admitted(access: Access | None, header: str | None, peer: str) -> bool:
     """Does an Authorization header name a user, with the right secret? Everybody is admitted when `access` is None."""
     if access is None:
         return True
@@ -25,4 +25,4 @@ async def admitted(access: Access | None, header: str | None) -> bool:
         user, colon, secret = base64.b64decode(encoded.strip(), validate=True).decode().partition(":")
     except (binascii.Error, UnicodeDecodeError):
         return False
-    return bool(colon) and await access.check(user, secret) is not None
+    return bool(colon) and await access.check(user, secret, peer) is not None

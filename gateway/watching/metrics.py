@@ -21,7 +21,7 @@ from gateway.watching.loop_lag import LoopLag
 from gateway.watching.readiness import why_not_ready
 
 ROLES = ("LEADER", "FOLLOWER", "CANDIDATE", "LEARNER")
-ERROR_CODES = ("400", "404", "409", "413", "500", "501", "503", "504")      # shown also when they never came
+ERROR_CODES = ("400", "401", "403", "404", "409", "413", "500", "501", "503", "504")  # shown also when they never came
 
 
 class Sources(Struct, frozen=True):

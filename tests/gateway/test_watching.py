@@ -33,7 +33,8 @@ PATIENCE_S = 20.0       # far more than anything takes
 class Secrets:
     """The users of a node, as the pages see them."""
 
-    async def check(self, user: str, secret: str) -> object | None:
+    async def check(self, user: str, secret: str, peer: str) -> object | None:
+        assert peer.startswith("HTTP from 127.0.0.1")
         return "rights" if (user, secret) == ("eva", "pass:word") else None
 
 

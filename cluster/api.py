@@ -111,6 +111,7 @@ class Figures(Struct, frozen=True):
     proposals: int              # operations that have no outcome yet
     backlog_bytes: int
     memory_bytes: int           # resident
+    memory_used_bytes: int      # and what counts of it against the mark
     memory_mark_bytes: int
     memory_reached: bool
     disk_free_bytes: int

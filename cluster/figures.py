@@ -32,6 +32,7 @@ def figures(driver: Driver, nodes: Iterable[NodeStatus], marks: Marks, syncs: Hi
         proposals=proposer.in_flight,
         backlog_bytes=proposer.backlog_bytes,
         memory_bytes=marks.memory_bytes,
+        memory_used_bytes=marks.memory_used_bytes,
         memory_mark_bytes=marks.memory_mark_bytes,
         memory_reached=marks.memory_reached,
         disk_free_bytes=marks.disk_free_bytes,

@@ -3,10 +3,10 @@
 Both are looked at once a second, in a thread of their own: statvfs waits for as long as a hanging disk does not answer.
 What is then known is what was seen last; the journal, on the same disk, stands still as well.
 
-A node that was full of jobs would look full long after they are done. Python keeps a few freed objects for later use,
-and with each of them a whole arena of a megabyte; a full collection lets go of them (30 ms with a million jobs, so it
-is done at the mark only). What Python gives back the C library keeps, until it is asked: in the thread, without the
-interpreter's lock.
+A node that was full of jobs would look full long after they are done. What is in use is told by used_memory.py. Beside
+that, at the mark, memory is given back to the system: by a full collection, which lets go of what Python keeps for
+later use (30 ms with a million jobs), and by asking the C library for what it keeps, in the thread, without the
+interpreter's lock. Large jobs are returned by that.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from pathlib import Path
 
+from cluster.used_memory import UsedMemory, resident_bytes, small_objects
+
 log = logging.getLogger("sockpqd.cluster")
 
 LOOK_S = 1.0
 RETURN_LOOKS = 20               # at the mark, memory is given back once in so many looks
+COUNT_BYTES = 2 << 30           # objects are counted once in so many looks as this much memory is resident, and one
 RELIEF_PERCENT = 5              # a mark must be left behind by so much, or it would be reached again at once
-_STATM = "/proc/self/statm"
 
 
 class Marks:
@@ -35,7 +37,8 @@ class Marks:
     def __init__(self, memory_mark_bytes: int, disk_free_bytes_min: int) -> None:
         self.memory_mark_bytes = memory_mark_bytes
         self.disk_free_bytes_min = disk_free_bytes_min
-        self.memory_bytes = 0           # resident
+        self.memory_bytes = 0           # resident,
+        self.memory_used_bytes = 0      # and what counts of it
         self.disk_free_bytes = 0
         self.memory_reached = False
         self.disk_reached = False
@@ -45,26 +48,27 @@ class Marks:
         """Is there no room for further jobs, in memory or on disk?"""
         return self.memory_reached or self.disk_reached
 
-    def see(self, memory_bytes: int, disk_free_bytes: int) -> None:
+    def see(self, memory_bytes: int, memory_used_bytes: int, disk_free_bytes: int) -> None:
         """This is how it is now; what changes by that is logged."""
-        self.memory_bytes, self.disk_free_bytes = memory_bytes, disk_free_bytes
+        self.memory_bytes, self.memory_used_bytes = memory_bytes, memory_used_bytes
+        self.disk_free_bytes = disk_free_bytes
         self._see_memory()
         self._see_disk()
 
     def _see_memory(self) -> None:
         mark = self.memory_mark_bytes
         relieved = mark * (100 - RELIEF_PERCENT) // 100
-        reached = bool(mark) and self.memory_bytes > (relieved if self.memory_reached else mark)
+        reached = bool(mark) and self.memory_used_bytes > (relieved if self.memory_reached else mark)
         if reached == self.memory_reached:
             return
         self.memory_reached = reached
-        fields = {"memory_bytes": self.memory_bytes, "memory_mark_bytes": mark}
+        fields = {"memory_used_bytes": self.memory_used_bytes, "memory_mark_bytes": mark}
         if reached:
-            log.warning("this process has %d bytes of memory, more than limits.memory_mark_bytes (%d): no further jobs "
-                        "are taken. Let workers catch up, or give the machine more memory.", self.memory_bytes, mark,
-                        extra={"fields": fields})
+            log.warning("this process uses %d bytes of memory, more than limits.memory_mark_bytes (%d): no further "
+                        "jobs are taken. Let workers catch up, or give the machine more memory.",
+                        self.memory_used_bytes, mark, extra={"fields": fields})
         else:
-            log.info("memory is below its mark again (%d bytes): jobs are taken", self.memory_bytes,
+            log.info("memory is below its mark again (%d bytes): jobs are taken", self.memory_used_bytes,
                      extra={"fields": fields})
 
     def _see_disk(self) -> None:
@@ -91,11 +95,14 @@ class Watch:
         self._directory = directory
         self._marks = marks
         self._loop = loop
+        self._used = UsedMemory()
+        self._objects = 0               # when they were last counted
+        self._looks = 0
         self._stopping = threading.Event()
 
     def start(self) -> None:
         """Look once at once, then in the thread. Raises OSError when the directory cannot be asked."""
-        self._marks.see(memory_bytes(), free_bytes(self._directory))
+        self._marks.see(*self._look())
         # A daemon: whoever hangs in a system call must not keep the process from ending.
         threading.Thread(target=self._run, name="marks", daemon=True).start()
 
@@ -117,7 +124,7 @@ class Watch:
             else:
                 looks = 0
             try:
-                self._loop.call_soon_threadsafe(self._marks.see, memory_bytes(), free_bytes(self._directory))
+                self._loop.call_soon_threadsafe(self._marks.see, *self._look())
                 complained = False
             except OSError as error:
                 if not complained:
@@ -126,15 +133,18 @@ class Watch:
             except RuntimeError:
                 return                  # the loop is closed
 
+    def _look(self) -> tuple[int, int, int]:
+        resident = resident_bytes()
+        far_below = resident * 2 < self._marks.memory_mark_bytes or not self._marks.memory_mark_bytes
+        if not far_below and self._looks % (1 + resident // COUNT_BYTES) == 0:
+            self._objects = small_objects()
+        self._looks += 1
+        used = resident if far_below else self._used.bytes(resident, self._objects)
+        return resident, used, free_bytes(self._directory)
+
     def _collect(self) -> None:
         with contextlib.suppress(RuntimeError):         # on the loop: destructors may belong to it
             self._loop.call_soon_threadsafe(gc.collect)
-
-
-def memory_bytes() -> int:
-    """Resident memory of this process; raises OSError."""
-    with open(_STATM, encoding="ascii") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
 def free_bytes(directory: Path) -> int:

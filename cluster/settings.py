@@ -32,7 +32,7 @@ class Settings(Struct, frozen=True):
     failover_grace_ms: int = 10_000
     expire_default: Then = Then.LATER
     bootstrap: bool = False
-    memory_mark_bytes: int = 0          # more resident memory, or less free on disk: no further jobs (0: no mark)
+    memory_mark_bytes: int = 0          # more memory in use, or less free on disk: no further jobs (0: no mark)
     disk_free_bytes_min: int = 0
 
     def member(self, name: str) -> Member:

@@ -133,6 +133,8 @@ def _storage(figures: Figures) -> Iterator[Metric]:
 
 def _marks(figures: Figures) -> Iterator[Metric]:
     yield _gauge("memory_bytes", "Resident memory.", figures.memory_bytes)
+    yield _gauge("memory_used_bytes", "What counts of it: without what is free for new jobs.",
+                 figures.memory_used_bytes)
     yield _gauge("memory_mark_bytes", "Above it PUT is refused.", figures.memory_mark_bytes)
     yield _gauge("disk_free_bytes", "Free on the disk of data_dir.", figures.disk_free_bytes)
     yield _gauge("disk_free_min_bytes", "Below it PUT is refused.", figures.disk_free_bytes_min)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.disk import IOV_MAX, Disk
+from cluster.disk import IOV_MAX, Disk, TimedDisk
 
 
 def test_pieces_are_written_in_order_however_many(tmp_path: Path) -> None:
@@ -59,3 +59,14 @@ def test_a_lock_is_held_until_it_is_closed(tmp_path: Path) -> None:
     again = disk.lock(tmp_path / "lock")
     assert again is not None
     disk.close(again)
+
+
+def test_a_timed_disk_counts_its_syncs(tmp_path: Path) -> None:
+    disk = TimedDisk()
+    file = disk.create(tmp_path / "file")
+    disk.write(file, [b"x"], 0)
+    disk.sync(file)
+    disk.sync(file)
+    disk.close(file)
+    assert sum(disk.syncs.counts) == 2
+    assert disk.syncs.total > 0

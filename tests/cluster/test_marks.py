@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from cluster import marks as marks_module
-from cluster.marks import Marks, Watch, free_bytes, memory_bytes
+from cluster.marks import Marks, Watch, free_bytes
+from cluster.used_memory import OBJECT_BYTES, UsedMemory, resident_bytes, small_objects
 
 MIB = 1 << 20
 
@@ -21,7 +22,7 @@ def test_memory_above_its_mark_is_told_once_and_until_it_is_well_below(caplog: p
     marks = Marks(100 * MIB, 0)
     told = []
     for memory, reached in [(99, False), (100, False), (101, True), (99, True), (96, True), (95, False), (99, False)]:
-        marks.see(memory * MIB, 0)
+        marks.see(0, memory * MIB, 0)
         assert marks.reached is reached
         told.append(len(caplog.records))
     assert told == [0, 0, 1, 1, 1, 2, 2]
@@ -35,7 +36,7 @@ def test_a_disk_below_its_minimum_is_told_once_and_until_there_is_well_more(capl
     caplog.set_level(logging.INFO)
     marks = Marks(0, 100 * MIB)
     for free, reached in [(101, False), (100, False), (99, True), (101, True), (104, True), (105, False), (101, False)]:
-        marks.see(1, free * MIB)
+        marks.see(1, 1, free * MIB)
         assert (marks.disk_reached, marks.reached) == (reached, reached)
     begun, ended = caplog.records
     assert (begun.levelname, ended.levelname) == ("WARNING", "INFO")
@@ -45,12 +46,13 @@ def test_a_disk_below_its_minimum_is_told_once_and_until_there_is_well_more(capl
 
 def test_marks_of_zero_are_never_reached() -> None:
     marks = Marks(0, 0)
-    marks.see(1 << 60, 0)
+    marks.see(1 << 60, 1 << 60, 0)
     assert not marks.reached
 
 
 def test_what_is_seen_is_that_of_this_process_and_this_disk(tmp_path: Path) -> None:
-    assert 5 * MIB < memory_bytes() < 100_000 * MIB
+    assert 5 * MIB < resident_bytes() < 100_000 * MIB
+    assert small_objects() > 10_000
     status = os.statvfs(tmp_path)
     assert 0 <= free_bytes(tmp_path) <= status.f_blocks * status.f_frsize
 
@@ -101,3 +103,26 @@ def test_memory_is_given_back_while_its_mark_is_reached(monkeypatch: pytest.Monk
         watch.stop()
 
     asyncio.run(asyncio.wait_for(watched(), 20))
+
+
+def test_what_freed_objects_leave_is_not_in_use() -> None:
+    used = UsedMemory()
+    assert used.bytes(100 * MIB, 1_000_000) == 100 * MIB
+    assert used.bytes(200 * MIB, 2_000_000) == 200 * MIB
+    assert used.bytes(200 * MIB, 500_000) == 200 * MIB - 1_500_000 * OBJECT_BYTES
+    assert used.bytes(200 * MIB, 1_500_000) == 200 * MIB - 500_000 * OBJECT_BYTES
+    assert used.bytes(201 * MIB, 2_000_000) == 201 * MIB
+
+
+def test_what_was_returned_is_not_counted_twice() -> None:
+    used = UsedMemory()
+    used.bytes(200 * MIB, 2_000_000)
+    assert used.bytes(180 * MIB, 1_000_000) == 180 * MIB - (1_000_000 * OBJECT_BYTES - 20 * MIB)
+    assert used.bytes(50 * MIB, 1_000_000) == 50 * MIB
+    assert used.bytes(1 * MIB, 0) == 1 * MIB
+
+
+def test_memory_that_grows_beside_what_is_free_is_in_use() -> None:
+    used = UsedMemory()
+    used.bytes(200 * MIB, 2_000_000)
+    assert used.bytes(211 * MIB, 100) == 211 * MIB

@@ -166,3 +166,37 @@ def test_an_exception_of_a_listener_is_kept_and_not_raised_into_the_library() ->
 def test_limits_fit_together() -> None:
     assert proposer_module.ENTRY_BYTES < 16 << 20
     assert proposer_module.OUTCOME_AFTER_LOSS_S < proposer_module.OUTCOME_S
+
+
+def test_the_latency_of_an_entry_counts_from_its_first_operation_until_it_is_applied() -> None:
+    log = Log()
+    log.now = 10.0
+    log.put()
+    log.now = 10.02
+    log.put()
+    log.proposer.flush(log.now)
+    assert log.proposer.in_flight == 2
+    log.now = 10.2
+    log.put()                       # waits for the entry in flight
+    log.now = 10.04
+    log.land(Stored(), Stored())
+    log.proposer.flush(log.now)
+    log.now = 11.2
+    log.land(Stored())
+    latencies = log.proposer.latencies
+    seen = dict(zip(latencies.bounds, latencies.counts, strict=False))
+    assert {bound: count for bound, count in seen.items() if count} == {0.05: 1, 1.0: 1}
+    assert latencies.total == pytest.approx(1.04)
+    assert log.proposer.in_flight == 0
+
+
+def test_what_was_not_applied_has_no_latency() -> None:
+    log = Log()
+    log.put()
+    log.proposer.flush(0.0)
+    log.land(reason=FAIL_REASON.NOT_LEADER)
+    log.put()
+    log.proposer.flush(0.0)
+    log.proposer.expire(OUTCOME_S)
+    log.land(Stored())              # too late, its clients were told that nobody knows
+    assert sum(log.proposer.latencies.counts) == 0

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from cluster import Settings
-from gateway.config import ConfigError, GatewaySection, Log, Queue, Raft, load, read, split_address
+from gateway.config import ConfigError, GatewaySection, Log, Queue, Raft, is_loopback, load, read, split_address
 from gateway.limits import MIB, Limits
 
 GOOD = """
@@ -218,6 +218,14 @@ def test_addresses_are_split(address: str, parts: tuple[str, int]) -> None:
 def test_bad_addresses_are_refused(address: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         split_address(address)
+
+
+@pytest.mark.parametrize(("host", "alone"), [
+    ("localhost", True), ("127.0.0.1", True), ("127.8.8.8", True), ("::1", True), ("::ffff:127.0.0.1", True),
+    ("::ffff:10.0.0.1", False), ("10.0.0.1", False), ("0.0.0.0", False), ("::", False), ("example.org", False),
+])
+def test_which_addresses_stand_for_this_machine_alone(host: str, alone: bool) -> None:
+    assert is_loopback(host) is alone
 
 
 def test_every_key_is_documented_with_its_default() -> None:

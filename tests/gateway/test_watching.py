@@ -305,7 +305,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def test_with_a_context_it_speaks_https_only(certificate: Path) -> None:
+def test_with_a_context_it_speaks_https_only(certificate: Path, caplog: pytest.LogCaptureFixture) -> None:
     server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     server.load_cert_chain(certificate)
     trusting = ssl.create_default_context(cafile=certificate)
@@ -319,6 +319,7 @@ def test_with_a_context_it_speaks_https_only(certificate: Path) -> None:
         assert await watched.get("/healthz", tls=trusting) == (200, "ok\n")
 
     run(test, tls=server)
+    assert not caplog.records
 
 
 # ---- who does not behave
@@ -393,3 +394,12 @@ def test_an_error_of_ours_is_logged_and_answered(caplog: pytest.LogCaptureFixtur
 
     run(test)
     assert "a page could not be made" in caplog.text
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_an_address_in_use_is_an_error(host: str) -> None:
+    async def test(watched: Watched) -> None:
+        with pytest.raises(OSError, match=r"[Aa]ddress already in use"):
+            await start(host, watched.http.address[1], None, watched.pages)
+
+    run(test)

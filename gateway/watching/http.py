@@ -32,7 +32,7 @@ class HttpServer:
     """Listens; see start()."""
 
     def __init__(self, pages: Pages, listeners: list[socket.socket], tls: ssl.SSLContext | None) -> None:
-        self._server = web.Server(pages.answer)
+        self._server = web.Server(pages.answer, handler_cancellation=True)
         self._listeners = listeners
         self._tls = tls
         self._connections: dict[asyncio.Task[None], None] = {}      # the oldest first

@@ -34,7 +34,9 @@ class Secrets:
     """The users of a node, as the pages see them."""
 
     async def check(self, user: str, secret: str) -> object | None:
-        return "rights" if (user, secret) == ("eva", "pass:word") else None
+        if user == "slow":
+            await asyncio.sleep(1000)
+        return "rights" if (user, secret) in (("eva", "pass:word"), ("bare", "")) else None
 
 
 class Watched:
@@ -281,7 +283,7 @@ def test_metrics_need_a_user_when_there_are_users() -> None:
             assert (await watched.get(path))[0] == 200
         assert (await watched.get("/metrics", basic("eva:pass:word")))[0] == 200
         assert (await watched.get("/metrics", basic("eva:pass:word").replace("Basic", "basic")))[0] == 200
-        for headers in ("", basic("eva:wrong"), basic("eva"), basic(""), "Authorization: Basic\r\n",
+        for headers in ("", basic("eva:wrong"), basic("eva"), basic("bare"), basic(""), "Authorization: Basic\r\n",
                         "Authorization: Basic ?\r\n", "Authorization: Basic /w==\r\n", "Authorization: Bearer x\r\n"):
             assert await watched.get("/metrics", headers) == (401, "a user and a secret are needed\n")
         answer = await watched.ask(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -368,12 +370,14 @@ def test_who_is_slow_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
         assert b"200" not in await slow.rest()
         silent.writer.close()
         slow.writer.close()
+        assert await watched.ask(f"GET /metrics HTTP/1.1\r\nHost: x\r\n{basic('slow:x')}\r\n".encode()) == b""
 
-    run(test)
+    run(test, Secrets())
 
 
 def test_too_many_cost_the_oldest_and_not_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_module, "CONNECTIONS_MAX", 4)
+    monkeypatch.setattr(http_module, "CONNECTION_S", 1000)
 
     async def test(watched: Watched) -> None:
         silent = [await watched.connect() for _ in range(12)]

@@ -38,8 +38,8 @@ def _group_limits(root: Path) -> list[int]:
         top = root / "sys/fs/cgroup" / ("memory" if controllers else "")
         file = _V1 if controllers else _V2
         folder = top / group.lstrip("/")
-        # In a container the path is that of the host, and may not be there: then the top is the container's own group.
-        for place in {folder, *folder.parents} if folder.is_dir() else {top}:
+        # In a container the path is that of the host, and may not be there: then the top is the container's own.
+        for place in {folder, *folder.parents}:
             if place == top or top in place.parents:
                 limits += _limit(place / file)
     return limits

@@ -7,7 +7,6 @@ too many, the oldest goes: a page is made in milliseconds, so that is one who do
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import socket
 import ssl
@@ -32,33 +31,35 @@ _NO_ACCESS_LOG = logging.Logger("nobody", logging.CRITICAL)
 class HttpServer:
     """Listens; see start()."""
 
-    def __init__(self, pages: Pages, listener: socket.socket, tls: ssl.SSLContext | None) -> None:
-        self._server = web.Server(pages.answer)
-        self._listener = listener
+    def __init__(self, pages: Pages, listeners: list[socket.socket], tls: ssl.SSLContext | None) -> None:
+        self._server = web.Server(pages.answer, handler_cancellation=True)
+        self._listeners = listeners
         self._tls = tls
         self._connections: dict[asyncio.Task[None], None] = {}      # the oldest first
-        self._accepting = asyncio.get_running_loop().create_task(self._accept())
+        loop = asyncio.get_running_loop()
+        self._accepting = [loop.create_task(self._accept(listener)) for listener in listeners]
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port listened on."""
-        address = self._listener.getsockname()
+        """Host and port listened on; the first if there are several."""
+        address = self._listeners[0].getsockname()
         return str(address[0]), int(address[1])
 
     async def close(self) -> None:
         """End everything at once."""
-        tasks = [self._accepting, *self._connections]
+        tasks = [*self._accepting, *self._connections]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._listener.close()
+        for listener in self._listeners:
+            listener.close()
         await self._server.shutdown(0)
 
-    async def _accept(self) -> None:
+    async def _accept(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         while True:
             try:
-                connection, _ = await loop.sock_accept(self._listener)
+                connection, _ = await loop.sock_accept(listener)
             except OSError as error:
                 log.warning("no HTTP connection can be accepted: %s. If files are meant, raise their limit "
                             "(LimitNOFILE).", error)
@@ -118,15 +119,15 @@ class _OneRequest(web.RequestHandler):
 
 async def start(host: str, port: int, tls: ssl.SSLContext | None, pages: Pages) -> HttpServer:
     """Serve the pages on host and port (0: a free one), over TLS if there is a context. Raises OSError."""
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    family, kind, protocol, _, address = found[0]
-    listener = socket.socket(family, kind, protocol)
-    with contextlib.ExitStack() as stack:
-        stack.callback(listener.close)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.setblocking(False)
-        listener.bind(address)
-        listener.listen(BACKLOG)
-        stack.pop_all()
-    return HttpServer(pages, listener, tls)
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    listeners: list[socket.socket] = []
+    try:
+        for family, address in dict.fromkeys((family, address) for family, _, _, _, address in found):
+            listener = socket.create_server(address, family=family, backlog=BACKLOG)
+            listener.setblocking(False)
+            listeners.append(listener)
+    except OSError:
+        for listener in listeners:
+            listener.close()
+        raise
+    return HttpServer(pages, listeners, tls)

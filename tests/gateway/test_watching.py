@@ -35,7 +35,9 @@ class Secrets:
 
     async def check(self, user: str, secret: str, peer: str) -> object | None:
         assert peer.startswith("HTTP from 127.0.0.1")
-        return "rights" if (user, secret) == ("eva", "pass:word") else None
+        if user == "slow":
+            await asyncio.sleep(1000)
+        return "rights" if (user, secret) in (("eva", "pass:word"), ("bare", "")) else None
 
 
 class Watched:
@@ -282,7 +284,7 @@ def test_metrics_need_a_user_when_there_are_users() -> None:
             assert (await watched.get(path))[0] == 200
         assert (await watched.get("/metrics", basic("eva:pass:word")))[0] == 200
         assert (await watched.get("/metrics", basic("eva:pass:word").replace("Basic", "basic")))[0] == 200
-        for headers in ("", basic("eva:wrong"), basic("eva"), basic(""), "Authorization: Basic\r\n",
+        for headers in ("", basic("eva:wrong"), basic("eva"), basic("bare"), basic(""), "Authorization: Basic\r\n",
                         "Authorization: Basic ?\r\n", "Authorization: Basic /w==\r\n", "Authorization: Bearer x\r\n"):
             assert await watched.get("/metrics", headers) == (401, "a user and a secret are needed\n")
         answer = await watched.ask(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -306,7 +308,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def test_with_a_context_it_speaks_https_only(certificate: Path) -> None:
+def test_with_a_context_it_speaks_https_only(certificate: Path, caplog: pytest.LogCaptureFixture) -> None:
     server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     server.load_cert_chain(certificate)
     trusting = ssl.create_default_context(cafile=certificate)
@@ -320,6 +322,7 @@ def test_with_a_context_it_speaks_https_only(certificate: Path) -> None:
         assert await watched.get("/healthz", tls=trusting) == (200, "ok\n")
 
     run(test, tls=server)
+    assert not caplog.records
 
 
 # ---- who does not behave
@@ -368,12 +371,14 @@ def test_who_is_slow_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
         assert b"200" not in await slow.rest()
         silent.writer.close()
         slow.writer.close()
+        assert await watched.ask(f"GET /metrics HTTP/1.1\r\nHost: x\r\n{basic('slow:x')}\r\n".encode()) == b""
 
-    run(test)
+    run(test, Secrets())
 
 
 def test_too_many_cost_the_oldest_and_not_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_module, "CONNECTIONS_MAX", 4)
+    monkeypatch.setattr(http_module, "CONNECTION_S", 1000)
 
     async def test(watched: Watched) -> None:
         silent = [await watched.connect() for _ in range(12)]
@@ -394,3 +399,12 @@ def test_an_error_of_ours_is_logged_and_answered(caplog: pytest.LogCaptureFixtur
 
     run(test)
     assert "a page could not be made" in caplog.text
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_an_address_in_use_is_an_error(host: str) -> None:
+    async def test(watched: Watched) -> None:
+        with pytest.raises(OSError, match=r"[Aa]ddress already in use"):
+            await start(host, watched.http.address[1], None, watched.pages)
+
+    run(test)

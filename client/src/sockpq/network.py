@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Coroutine, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
+from sockpq.access import Access
 from sockpq.addresses import Address
 
 T = TypeVar("T")
@@ -36,6 +37,10 @@ class Stream(Protocol):
         """What comes next, at least one byte, b"" at the end; raises TimeoutError after `timeout` seconds, OSError."""
         ...
 
+    def arrived(self) -> bytes | None:
+        """What has come, without waiting; None when nothing has, b"" at the end."""
+        ...
+
     def quiet(self) -> bool:
         """Is it open, with nothing unasked in it?"""
         ...
@@ -44,8 +49,12 @@ class Stream(Protocol):
         """The numeric address of the other side."""
         ...
 
-    def finish(self) -> None:
-        """Tell the other side that nothing more will be sent; go on receiving."""
+    def expires_at(self) -> int | None:
+        """When the other side's certificate ends, in Unix time; None without one."""
+        ...
+
+    def finish(self, farewell: bytes = b"") -> None:
+        """Tell the other side that nothing more will be sent, after these bytes; go on receiving."""
         ...
 
     def abort(self) -> None:
@@ -103,6 +112,11 @@ class Network(Protocol):
 
     async def sleep(self, seconds: float) -> None:
         """Wait, or until `close`."""
+        ...
+
+    @property
+    def access(self) -> Access:
+        """What every connection begins with."""
         ...
 
     async def connect(self, address: Address, timeout: float) -> Stream:

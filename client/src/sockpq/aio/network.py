@@ -11,6 +11,7 @@ from functools import partial
 from time import monotonic
 from typing import Any, Generic, TypeVar
 
+from sockpq.access import Access
 from sockpq.addresses import Address
 from sockpq.aio.stream import TransportStream
 from sockpq.network import KEEPALIVE
@@ -23,7 +24,9 @@ CONNECTING_MAX = 64     # connections a client opens at once: more would overflo
 class LoopNetwork:
     """The way out for one asyncio client, in the event loop of its first call."""
 
-    def __init__(self) -> None:
+    def __init__(self, access: Access) -> None:
+        """`access`: what every connection begins with."""
+        self.access = access
         self._closed = asyncio.Event()
         self._connecting = asyncio.Semaphore(CONNECTING_MAX)
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -12,8 +12,8 @@ from typing import Any
 
 from sockpq.access import Access, Login
 from sockpq.addresses import Address
-from sockpq.commands import SESSION_CLOSE, Command, Repeat
-from sockpq.errors import AuthError, BadArguments, ForbiddenError, NotSupported, SockpqError
+from sockpq.commands import SESSION_CLOSE, Command
+from sockpq.errors import AuthError, BadArguments, ForbiddenError, NotSupported, ProtocolError, SockpqError
 from sockpq.network import Network, Stream
 from sockpq.protocol import Answer, Protocol
 from sockpq.retry import Lost
@@ -58,13 +58,19 @@ class Link:
                 raise
         return link
 
-    async def send(self, command: Command[Any], number: int, timeout: float) -> bool:
-        """Send one command; was it handed over completely? Otherwise it is not executed, and the connection is lost.
+    async def enter(self, timeout: float) -> None:
+        """Wait until AUTH is answered, if it was sent; raises Lost, AuthError, Busy."""
+        until = self._now() + timeout
+        try:
+            while self._entering:
+                await self.receive(max(until - self._now(), TINY_S))
+                if self._entering and self._now() >= until:
+                    raise TimeoutError
+        except (TimeoutError, Lost, ProtocolError) as error:
+            raise self._unanswered(error) from error
 
-        Raises Lost, AuthError, Busy when AUTH went ahead in vain; nothing was sent then.
-        """
-        if self._entering and command.repeat is not Repeat.FREELY:
-            await self._enter(timeout)
+    async def send(self, command: Command[Any], number: int, timeout: float) -> bool:
+        """Send one command; was it handed over completely? Otherwise it is not executed, and the connection is lost."""
         line, data = self.protocol.send(command, number)
         size = len(line) + len(data)
         return await self._stream.send((line, data) if data else (line,), timeout) == size
@@ -73,10 +79,8 @@ class Link:
         """Send commands; returns how many were handed over completely: less than all means the connection is lost.
 
         `timeout` seconds limit the time without progress. A command that was not handed over completely cannot be
-        executed: the server waits for its last byte in vain. Raises as `send`.
+        executed: the server waits for its last byte in vain.
         """
-        if self._entering and any(command.repeat is not Repeat.FREELY for command, _ in requests):
-            await self._enter(timeout)
         parts = [self.protocol.send(command, number) for command, number in requests]
         buffers = [b"".join(part for pair in parts for part in pair)] if len(parts) > 1 else parts[0]
         sent = await self._stream.send(buffers, timeout)
@@ -167,7 +171,7 @@ class Link:
         return peer.host == "::1" or peer.host.removeprefix("::ffff:").startswith("127.")
 
     async def _challenge(self, login: Login, until: float) -> Answer:
-        """Ask for a nonce; raises Lost, ProtocolError."""
+        """Ask for a nonce; raises Lost."""
         try:
             await self.send(login.challenge(), 0, max(until - self._now(), TINY_S))
             while True:
@@ -176,22 +180,11 @@ class Link:
                     return answers[0]
                 if self._now() >= until:
                     raise TimeoutError
-        except (TimeoutError, Lost) as error:
-            raise self._unanswered(error) from error
-
-    async def _enter(self, timeout: float) -> None:
-        """Wait until AUTH is answered."""
-        until = self._now() + timeout
-        try:
-            while self._entering:
-                await self.receive(max(until - self._now(), TINY_S))
-                if self._entering and self._now() >= until:
-                    raise TimeoutError
-        except (TimeoutError, Lost) as error:
+        except (TimeoutError, Lost, ProtocolError) as error:
             raise self._unanswered(error) from error
 
     def _unanswered(self, error: Exception) -> Lost:
-        why = f" ({error})" if isinstance(error, Lost) else ""
+        why = "" if isinstance(error, TimeoutError) else f": {error}"
         return Lost(f"{self.address}: no answer to AUTH{why}", sent=False)
 
     def _judge(self, login: Login, error: SockpqError | None) -> None:

@@ -78,6 +78,8 @@ class TransportStream(asyncio.Protocol):
         if self._at_end:
             return 0
         self._transport.write(buffers[0] if len(buffers) == 1 else b"".join(buffers))
+        if self._transport.is_closing():        # the system refused it, and the transport has dropped it
+            return size - 1
         left = self._left()
         while self._full and not self._at_end:
             try:
@@ -86,7 +88,10 @@ class TransportStream(asyncio.Protocol):
                 if self._left() == left:
                     break
             left = self._left()
-        return size if not self._full else size - 1
+        if not self._full:
+            return size
+        self._transport.abort()     # close() would send the rest some time later, and a command would be executed
+        return size - 1
 
     async def receive(self, timeout: float) -> bytes:
         """What comes next."""

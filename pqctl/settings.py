@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -85,15 +86,13 @@ def user_file() -> Path:
 
 def read_secret(name: str) -> str:
     """The secret in this file, without the end of its line; raises click.UsageError."""
-    try:
-        mode = os.stat(name).st_mode
-    except (OSError, ValueError):
-        mode = 0                        # reading it tells what is wrong
-    if stat.S_ISREG(mode) and mode & stat.S_IROTH:
-        say(f"warning: everybody on this machine can read the secret in {name}: chmod 600 {name}")
     secret = read_stream(name, SECRET_BYTES_MAX).decode("latin-1").removesuffix("\n").removesuffix("\r")
     if not secret:
         raise click.UsageError(f"there is no secret in {name}")
+    with suppress(OSError):             # "-", or gone since
+        mode = os.stat(name).st_mode
+        if stat.S_ISREG(mode) and mode & stat.S_IROTH:
+            say(f"warning: everybody on this machine can read the secret in {name}: chmod 600 {name}")
     return secret
 
 

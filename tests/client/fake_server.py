@@ -153,7 +153,7 @@ class FakeServer(Execution):
                 self._connections.add(connection)
                 connection.do_handshake()
             with connection, connection.makefile("rb") as stream:
-                while line := stream.readline():
+                while (line := stream.readline())[:1].isalpha():     # TLS, where none is expected, begins otherwise
                     if not self._command(connection, stream, line.decode().rstrip("\r\n")):
                         break
                 if isinstance(connection, ssl.SSLSocket):

@@ -86,7 +86,10 @@ def user_file() -> Path:
 
 def read_secret(name: str) -> str:
     """The secret in this file, without the end of its line; raises click.UsageError."""
-    secret = read_stream(name, SECRET_BYTES_MAX).decode("latin-1").removesuffix("\n").removesuffix("\r")
+    try:
+        secret = read_stream(name, SECRET_BYTES_MAX).decode("utf-8").removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:          # it tells a part of the secret
+        raise click.UsageError(f"the secret in {name} is not UTF-8") from None
     if not secret:
         raise click.UsageError(f"there is no secret in {name}")
     with suppress(OSError):             # "-", or gone since

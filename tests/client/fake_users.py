@@ -50,6 +50,8 @@ class FakeUsers:
             self.in_log[rest[0]] = rest[1], bytes.fromhex(rest[2]).decode()
         elif self.in_log.pop(rest[0], None) is None:
             return b"404 User Not Found\r\n"
+        else:
+            self._entered = {one: name for one, name in self._entered.items() if name != rest[0]}
         return b"200 OK\r\n"
 
     def _auth(self, connection: socket.socket, words: list[str]) -> bytes:

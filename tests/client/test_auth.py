@@ -215,6 +215,18 @@ def test_an_overloaded_server_is_tried_again(guarded: FakeCluster, make_client: 
     assert len(attempts) > 1
 
 
+def test_nothing_is_sent_over_a_connection_whose_login_failed(make_client: MakeClient) -> None:
+    lines: list[str] = []
+
+    def answer(connection: socket.socket, stream: BinaryIO, line: str) -> None:
+        lines.append(line)
+        connection.sendall(b"503 Busy\r\n" if len(lines) == 1 else b"200 OK\r\n")
+
+    with ScriptedServer(answer) as server:
+        make_client(server.address, timeout=5, sessions=False, **ANN).put("q", b"")
+    assert lines == [f"AUTH ann {SECRET}", f"AUTH ann {SECRET}", "PUT q 0 0"]
+
+
 def test_a_server_that_never_answers_auth_costs_no_more_than_its_time(make_client: MakeClient) -> None:
     with ScriptedServer(lambda *_: None) as server:
         for settings in ({}, {"sessions": False}):
@@ -222,6 +234,16 @@ def test_a_server_that_never_answers_auth_costs_no_more_than_its_time(make_clien
             with pytest.raises(NotExecuted):
                 make_client(server.address, timeout=0.5, server_timeout=0.2, **settings, **ANN).put("q", b"")
             assert time.monotonic() - begun < 5
+
+
+@pytest.mark.parametrize("settings", [{}, {"sessions": False}])
+def test_an_answer_to_auth_that_is_none_leaves_nothing_unknown(
+    make_client: MakeClient, settings: dict[str, bool]
+) -> None:
+    with ScriptedServer(lambda connection, *_: connection.sendall(b"HTTP/1.1 400 Bad Request\r\n")) as server:
+        client = make_client(server.address, timeout=0.3, **settings, **ANN)
+        with pytest.raises(NotExecuted):
+            client.put("q", b"")
 
 
 @pytest.mark.usefixtures("far_away")
@@ -236,10 +258,10 @@ def test_a_user_who_was_deleted_is_told_so_and_can_come_back(
     users.in_log["bob"] = "put", SECRET
     client = make_client(guarded.addresses, timeout=5, user="bob", secret=SECRET)
     client.put("q", b"1")
-    bob = users.in_log.pop("bob")
+    users.execute(["DELETE", "bob"])
     with pytest.raises(AuthError):
         client.put("q", b"2")
-    users.in_log["bob"] = bob
+    users.in_log["bob"] = "put", SECRET
     client.put("q", b"3")
     assert guarded.bodies("q") == [b"1", b"3"]
 
@@ -282,7 +304,8 @@ def test_a_right_that_was_lost_while_an_answer_was_does_not_make_it_certain(
 @pytest.mark.parametrize("settings", [
     {"user": "ann"}, {"secret": SECRET}, {"user": "an n", "secret": SECRET}, {"user": "", "secret": SECRET},
     {"user": "ann", "secret": ""}, {"user": "ann", "secret": f"{SECRET} "},
-    {"user": "ann", "secret": f"{SECRET}\r\nQUIT"}, {"user": "ann", "secret": f"{SECRET}ä"},
+    {"user": "ann", "secret": f"{SECRET}\r\nQUIT"}, {"user": "ann", "secret": f"{SECRET}\udcff"},
+    {"user": "ann", "secret": SECRET * 40},
 ])
 @pytest.mark.parametrize("kind", [sockpq.Client, aio.Client, sockpq.survey])
 def test_what_is_no_user_or_no_secret_is_found_before_anything_is_sent(kind: type, settings: dict[str, str]) -> None:
@@ -313,8 +336,8 @@ def test_a_secret_is_in_no_picture_of_what_has_it() -> None:
 
 def test_users_are_made_listed_and_deleted(guarded: FakeCluster, users: FakeUsers, ann: Client) -> None:
     ann.set_user("bob", ["put:mail*", "get", "get"], "sixteen-letters!")
-    ann.set_user("carl", "-", "x" * 64)
-    assert users.in_log == {"bob": ("put:mail*,get", "sixteen-letters!"), "carl": ("-", "x" * 64)}
+    ann.set_user("carl", "-", "ä" * 32)
+    assert users.in_log == {"bob": ("put:mail*,get", "sixteen-letters!"), "carl": ("-", "ä" * 32)}
     assert ann.users() == [
         User("ann", ("admin",), True), User("bob", ("put:mail*", "get"), False), User("carl", (), False)]
     ann.delete_user("carl")

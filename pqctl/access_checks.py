@@ -43,7 +43,7 @@ def certificates(views: Sequence[ServerView]) -> Check | None:
 def plain(views: Sequence[ServerView]) -> Check | None:
     """Do servers that do not answer want to be talked to in TLS?"""
     silent = [view.server for view in views if view.error is not None and speaks_tls(view.server)]
-    return Check(FAIL, "tls", f"{', '.join(silent)} want TLS", "give --ca FILE, or --tls") if silent else None
+    return Check(FAIL, "tls", f"TLS is wanted by {', '.join(silent)}", "give --ca FILE, or --tls") if silent else None
 
 
 def users(views: Sequence[ServerView], access: Access) -> Check | None:

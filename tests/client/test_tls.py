@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import socket
@@ -18,6 +19,7 @@ import trustme
 from sockpq import AuthError, BadArguments, Client, NotExecuted, OutcomeUnknown, Unavailable, Untrusted, aio
 from sockpq.access import Access, access
 from sockpq.addresses import Address
+from sockpq.aio.network import CONNECTING_MAX
 from sockpq.link import Link
 from sockpq.threads import ThreadNetwork, run
 
@@ -367,6 +369,37 @@ def test_a_farewell_arrives(secure: FakeCluster, ann: Client) -> None:
         time.sleep(0.01)
 
 
+def test_tasks_shake_hands_in_groups(ca: str) -> None:
+    """Otherwise a thousand at once would all take longer than the time that one may take."""
+    async def main() -> int:
+        accepted = 0
+
+        def count(_: Any, writer: asyncio.StreamWriter) -> None:
+            nonlocal accepted
+            accepted += 1
+            writers.append(writer)
+
+        writers: list[asyncio.StreamWriter] = []
+        server = await asyncio.start_server(count, "127.0.0.1", 0)
+        address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        client = aio.Client(address, connect_timeout=10, tls=ca)
+        puts = [asyncio.create_task(client.put("q", b"x")) for _ in range(2 * CONNECTING_MAX)]
+        while accepted < CONNECTING_MAX:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        found = accepted
+        for put in puts:
+            put.cancel()
+        await asyncio.wait(puts)
+        await client.close()
+        for writer in writers:
+            writer.close()
+        server.close()
+        return found
+
+    assert asyncio.run(main()) == CONNECTING_MAX
+
+
 # what is given
 
 @pytest.mark.parametrize("content", [None, b"", b"rubbish"])
@@ -389,10 +422,10 @@ def test_what_cannot_be_tls_is_a_type_error() -> None:
     assert access(True, None, None).tls is not None
 
 
-def test_a_host_no_certificate_can_name_is_no_defect(ca: str) -> None:
+def test_a_host_no_certificate_can_name_is_no_defect(ca: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         network = ThreadNetwork(access(ca, None, None))
-        network.connect = lambda _, timeout: ThreadNetwork(Access()).connect(    # type: ignore[method-assign]
-            Address("127.0.0.1", listener.getsockname()[1]), timeout)
+        create = socket.create_connection
+        monkeypatch.setattr(socket, "create_connection", lambda _, timeout: create(listener.getsockname(), timeout))
         with pytest.raises(sockpq.retry.Lost):
             run(Link.open(network, Address(".dot", 1), 1))

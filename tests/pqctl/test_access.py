@@ -185,7 +185,7 @@ def test_doctor_tells_what_is_wrong_with_certificates(
 
 def test_doctor_tells_of_a_port_that_wants_tls(secure: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
     _, found = checks(capsys, "--servers", secure.addresses[0])
-    assert found["tls"] == ("FAIL", f"{secure.addresses[0]} want TLS")
+    assert found["tls"] == ("FAIL", f"TLS is wanted by {secure.addresses[0]}")
 
 
 def test_doctor_tells_of_a_port_that_has_no_tls(

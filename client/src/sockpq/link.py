@@ -44,7 +44,7 @@ class Link:
         """
         until = network.now() + timeout
         try:
-            stream = await _connect(network, address, timeout)
+            stream = await network.connect(address, timeout)
         except TimeoutError as error:
             raise Lost(f"{address}: not connected within {timeout:g} s", sent=False) from error
         except (OSError, ValueError) as error:      # ValueError: a name that DNS, or a certificate, cannot spell
@@ -195,16 +195,3 @@ class Link:
         if isinstance(error, ForbiddenError):
             raise AuthError(f"{self.address}: the server refuses user {login.user!r} with this secret") from error
         raise error
-
-
-async def _connect(network: Network, address: Address, timeout: float) -> Stream:
-    """A connection as the client wants it; raises Untrusted, OSError, ValueError."""
-    begun = network.now()
-    stream: Stream = await network.connect(address, timeout)
-    if network.access.tls is None:
-        return stream
-
-    from sockpq.tls import secured  # who has no TLS does not wait for it
-
-    left = max(begun + timeout - network.now(), TINY_S)
-    return await secured(stream, network.access.tls, address, network.now, left)

@@ -120,7 +120,10 @@ class Network(Protocol):
         ...
 
     async def connect(self, address: Address, timeout: float) -> Stream:
-        """Open a connection within `timeout` seconds; raises OSError (TimeoutError is one), UnicodeError."""
+        """Open a connection, over TLS if `access` says so, within `timeout` seconds.
+
+        Raises Untrusted, OSError (TimeoutError is one), ValueError for a name that DNS, or a certificate, cannot spell.
+        """
         ...
 
     def lock(self) -> Lock:
@@ -130,3 +133,19 @@ class Network(Protocol):
     def race(self, coroutines: Sequence[Coroutine[Any, Any, T]]) -> Race[T]:
         """Start these, which must not raise."""
         ...
+
+
+async def secured(stream: Stream, network: Network, address: Address, until: float) -> Stream:
+    """A new connection over TLS if the client wants that; raises what connect() does, and closes it then."""
+    if network.access.tls is None:
+        return stream
+
+    from sockpq.tls import TlsStream  # who has no TLS does not wait for it
+
+    try:
+        tls = TlsStream(stream, network.access.tls, address, network.now)
+        await tls.shake_hands(max(until - network.now(), 0.001))
+    except BaseException:
+        stream.close()
+        raise
+    return tls

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from sockpq.access import Access
 from sockpq.addresses import Address
-from sockpq.network import KEEPALIVE
+from sockpq.network import KEEPALIVE, Stream, secured
 
 T = TypeVar("T")
 
@@ -59,10 +59,11 @@ class ThreadNetwork:
         """Wait, or until `close`."""
         self._closed.wait(seconds)
 
-    async def connect(self, address: Address, timeout: float) -> SocketStream:
+    async def connect(self, address: Address, timeout: float) -> Stream:
         """Open a connection within `timeout` seconds for each address a name stands for."""
         timeout = min(timeout, POLL_S_MAX)
-        return SocketStream(socket.create_connection(address, timeout), timeout)
+        until = monotonic() + timeout
+        return await secured(SocketStream(socket.create_connection(address, timeout), timeout), self, address, until)
 
     def lock(self) -> ThreadLock:
         """A new lock."""

@@ -197,16 +197,3 @@ class TlsStream:
 
 def _reason(error: ssl.SSLError) -> str:
     return (error.reason or str(error)).replace("_", " ").lower()
-
-
-async def secured(
-    stream: Stream, context: ssl.SSLContext, address: Address, now: Callable[[], float], timeout: float
-) -> TlsStream:
-    """TLS over a new connection, within `timeout` seconds; closes it and raises Untrusted, OSError when it fails."""
-    try:
-        tls = TlsStream(stream, context, address, now)
-        await tls.shake_hands(timeout)
-    except BaseException:
-        stream.close()
-        raise
-    return tls

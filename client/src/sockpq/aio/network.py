@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from sockpq.access import Access
 from sockpq.addresses import Address
 from sockpq.aio.stream import TransportStream
-from sockpq.network import KEEPALIVE
+from sockpq.network import KEEPALIVE, Stream, secured
 
 T = TypeVar("T")
 
@@ -59,11 +59,15 @@ class LoopNetwork:
             async with asyncio.timeout(seconds):
                 await self._closed.wait()
 
-    async def connect(self, address: Address, timeout: float) -> TransportStream:
+    async def connect(self, address: Address, timeout: float) -> Stream:
         """Open a connection within `timeout` seconds, from the moment it is its turn."""
-        loop = asyncio.get_running_loop()
         async with self._connecting, asyncio.timeout(timeout):
-            transport, stream = await loop.create_connection(TransportStream, address.host, address.port)
+            until = monotonic() + timeout
+            return await secured(await self._connect(address), self, address, until)
+
+    async def _connect(self, address: Address) -> TransportStream:
+        loop = asyncio.get_running_loop()
+        transport, stream = await loop.create_connection(TransportStream, address.host, address.port)
         connected = transport.get_extra_info("socket")
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for option, value in KEEPALIVE:

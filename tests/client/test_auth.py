@@ -23,9 +23,10 @@ from sockpq import (
     commands,
 )
 from sockpq.access import access
-from sockpq.addresses import Address
+from sockpq.addresses import Address, parse_server
 from sockpq.aio.stream import TransportStream
-from sockpq.threads import SocketStream
+from sockpq.survey import ask
+from sockpq.threads import SocketStream, ThreadNetwork, run
 
 from tests.client.conftest import MakeClient
 from tests.client.fake_faults import Fault
@@ -82,6 +83,14 @@ def test_every_connection_says_who_it_is(guarded: FakeCluster, ann: Client) -> N
 def test_a_survey_says_it_too(guarded: FakeCluster) -> None:
     assert [view.error for view in sockpq.survey(guarded.addresses, **ANN)] == [None] * 3
     assert all(isinstance(view.error, AuthError) for view in sockpq.survey(guarded.addresses))
+
+
+def test_who_only_asks_whether_a_server_lives_does_not_say_who_it_is(guarded: FakeCluster) -> None:
+    """For a blocked call that is asked again and again, and a server may need a tenth of a second to check a secret."""
+    network = ThreadNetwork(access(None, "ann", SECRET))
+    server = guarded.servers[0]
+    assert run(ask(network, parse_server(server.address), [commands.PING], 5)).failure is None
+    assert server.received == ["PING"]
 
 
 def test_a_session_begins_without_waiting_for_the_answer(make_client: MakeClient) -> None:

@@ -11,17 +11,18 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import pytest
 import sockpq
 import trustme
 from sockpq import AuthError, BadArguments, Client, NotExecuted, OutcomeUnknown, Unavailable, Untrusted, aio
 from sockpq.access import Access, access
-from sockpq.addresses import Address
+from sockpq.addresses import Address, parse_server
 from sockpq.aio.network import CONNECTING_MAX
 from sockpq.link import Link
 from sockpq.threads import ThreadNetwork, run
+from sockpq.tls import TlsStream
 
 from tests.client.certificates import ca_file, server_tls
 from tests.client.conftest import MakeClient
@@ -93,6 +94,19 @@ def test_a_connection_is_used_again_though_session_tickets_come_unasked(secure: 
     for _ in range(20):
         ann.put("q", b"x")
     assert sum(server.accepted for server in secure.servers) == 4       # one to each for the survey
+
+
+def test_a_session_ticket_is_not_taken_for_something_nobody_asked_for(secure: FakeCluster, ca: str) -> None:
+    network = ThreadNetwork(access(ca, None, None))
+    stream = cast(TlsStream, run(network.connect(parse_server(secure.addresses[0]), 5)))
+    try:
+        until = time.monotonic() + 10
+        while stream._stream.quiet():       # until the tickets are there
+            assert time.monotonic() < until
+        assert stream.quiet()
+        assert stream._stream.quiet()
+    finally:
+        stream.close()
 
 
 def test_what_was_not_asked_for_ends_a_connection(make_client: MakeClient, ca: str) -> None:

@@ -12,13 +12,15 @@ import click
 
 from pqctl import exits
 from pqctl.exits import Failure
-from pqctl.settings import find_servers
+from pqctl.settings import Options, find_access, find_servers
 from pqctl.streams import output, say
 from pqctl.text import one_line
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
     from rich.console import RenderableType
+
+    from pqctl.access import Access
 
 P = ParamSpec("P")
 
@@ -40,22 +42,34 @@ SERVERS_HELP = "Servers of the cluster; one that answers is enough, the others a
 class Call:
     """One call of a command."""
 
-    def __init__(self, servers: str | None, as_json: bool, timeout: float) -> None:
+    def __init__(self, options: Options, as_json: bool, timeout: float) -> None:
         self.as_json = as_json
         self.timeout = timeout      # seconds
-        self._option = servers
+        self._options = options
 
     @functools.cached_property
     def servers(self) -> list[str]:
         """The servers given; raises click.UsageError."""
         from sockpq import BadArguments, Client
 
-        servers, origin = find_servers(self._option)
+        servers, origin = find_servers(self._options.servers)
         try:
             Client(servers).close()     # connects to nothing: it only looks at the addresses
         except BadArguments as error:
             raise click.UsageError(f"{origin}: {error}") from error
         return servers
+
+    @functools.cached_property
+    def access(self) -> Access:
+        """How they are talked to; raises click.UsageError."""
+        from sockpq import BadArguments
+
+        found = find_access(self._options)
+        try:
+            found.client(["localhost"]).close()         # likewise: it looks at the CA, the user and the secret
+        except BadArguments as error:
+            raise click.UsageError(str(error)) from error
+        return found
 
     def answer(self, sentence: str, told: Mapping[str, object]) -> None:
         """Print the result: `sentence` for people or `told` as one JSON object for programs."""
@@ -115,8 +129,8 @@ def command(
     def decorate(function: Callable[Concatenate[Call, P], int]) -> click.Command:
         @functools.wraps(function)
         def run(servers: str | None, as_json: bool, timeout: float, *args: P.args, **kwargs: P.kwargs) -> int:
-            parent = click.get_current_context().obj
-            call = Call(parent if servers is None else servers, as_json, timeout)
+            options: Options = click.get_current_context().obj
+            call = Call(options if servers is None else options._replace(servers=servers), as_json, timeout)
             try:
                 return function(call, *args, **kwargs)
             except click.UsageError as error:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from sockpq import ServerView
 
+from pqctl import access_checks
+from pqctl.access import Access
 from pqctl.checks import FAIL, OK, SKIP, WARN, Check
 from pqctl.health import Health, ask, assess, complaint, in_contact, of_one_cluster, own_line
 from pqctl.text import counted
@@ -14,12 +16,12 @@ CLOCKS_APART_MS = 1000      # the smallest lease is about that long
 CLOCKS_BLUR_MS = 100        # a message between two nodes may wait so long before it is looked at
 
 
-def look(servers: Sequence[str], timeout: float) -> list[Check]:
+def look(servers: Sequence[str], timeout: float, access: Access) -> list[Check]:
     """All checks, in an order in which the first failure is likely to explain the others."""
-    views, given = ask(servers, timeout)
+    views, given = ask(servers, timeout, access)
     own = of_one_cluster(views, given)
     health = assess(views, given)
-    checks = [servers_answer(views[:given], own), leader(health)]
+    checks = [servers_answer(views[:given], own), *access_checks.look(views, access), leader(health)]
     if own:
         checks += [members(health), peers(own), clocks(own), versions(health), switched_off(health)]
     return checks

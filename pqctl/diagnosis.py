@@ -18,7 +18,7 @@ COLOURS = {"OK": "green", "WARN": "yellow", "FAIL": "red", "SKIP": None}
 def show(call: Call, data_dir: str | None) -> int:
     """Check, print, and judge."""
     directory = None if data_dir is None else machine_checks.data_directory(data_dir)
-    checks = cluster_checks.look(call.servers, call.timeout)
+    checks = cluster_checks.look(call.servers, call.timeout, call.access)
     if directory is None:
         checks.append(Check(SKIP, "this machine", "disk and limits were not checked", "give --data-dir on a node"))
     else:

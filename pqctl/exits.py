@@ -7,6 +7,7 @@ REFUSED = 1             # the cluster answered, and did not do it
 UNREACHED = 2           # nobody serves, or nobody answers: surely not done
 UNKNOWN = 3             # sent, and the answer was lost
 USAGE_ERROR = 64        # sysexits.h EX_USAGE; click's own 2 has another meaning here
+NOT_ALLOWED = 77        # EX_NOPERM
 BUG = 70                # EX_SOFTWARE
 FILE_ERROR = 74         # EX_IOERR
 INTERRUPTED = 130       # as a shell tells it of SIGINT; of other signals likewise, 128 + its number
@@ -26,6 +27,7 @@ _COMMON = {
     UNKNOWN: "the answer was lost: nobody knows whether it was done",
     USAGE_ERROR: "wrong usage: arguments, files or configuration",
     FILE_ERROR: "a file could not be read or written",
+    NOT_ALLOWED: "the user, his secret or a right he lacks was refused",
     INTERRUPTED: "interrupted",
 }
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from sockpq import BadArguments, NotExecuted, NotServing, OutcomeUnknown, Unavailable
+from sockpq import AuthError, BadArguments, ForbiddenError, NotExecuted, NotServing, OutcomeUnknown, Unavailable
 
-from pqctl.exits import FILE_ERROR, REFUSED, UNKNOWN, UNREACHED, USAGE_ERROR, Failure
+from pqctl.exits import FILE_ERROR, NOT_ALLOWED, REFUSED, UNKNOWN, UNREACHED, USAGE_ERROR, Failure
 
 KINDS = {
     REFUSED: "refused", UNREACHED: "unreached", UNKNOWN: "unknown", FILE_ERROR: "file",
+    NOT_ALLOWED: "not allowed",
 }
 
 
 EXPLAINED = {                   # the servers' words, in docs/PROTOCOL.md
+    "403 Forbidden": "the user has no right to do that: `pqctl user list`",
+    "404 User Not Found": "`pqctl user list` shows them",
+    "409 User In File": "he is in the servers' users file: change him there",
     "409 Change In Progress": "another change is not over: look for a LEARNER in `pqctl cluster status`",
     "409 Last Node": "there is no other",
     "409 Not Possible alone": "no other node can lead now",
@@ -47,6 +51,11 @@ def as_failure(error: Exception) -> Failure | None:
             return Failure(UNREACHED, str(error))
         case NotServing():
             return Failure(UNREACHED, f"the server does not serve: {error}")
+        case AuthError():
+            hint = "" if "refuses" in str(error) else " (say who you are: --user and --secret-file)"
+            return Failure(NOT_ALLOWED, f"{error}{hint}")
+        case ForbiddenError():
+            return Failure(NOT_ALLOWED, f"refused: {error}{_explained(str(error))}")
         case NotExecuted():
             return Failure(REFUSED, f"refused: {error}{_explained(str(error))}")
         case OSError():

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sockpq import NodeStatus, ServerView, survey
+from sockpq import NodeStatus, ServerView
+
+from pqctl.access import Access
 
 HEALTHY, DEGRADED, NOT_SERVING = 0, 1, 2
 
@@ -68,22 +70,22 @@ class Health:
         return HEALTHY if all_well else DEGRADED
 
 
-def look(servers: Iterable[str], timeout: float) -> Health:
-    """The health of the cluster these servers belong to; takes at most 1.5 * `timeout` seconds."""
-    return assess(*ask(servers, timeout))
+def look(servers: Iterable[str], timeout: float, access: Access) -> Health:
+    """The health of the cluster these servers belong to; takes as long as `ask`."""
+    return assess(*ask(servers, timeout, access))
 
 
-def ask(servers: Iterable[str], timeout: float) -> tuple[list[ServerView], int]:
+def ask(servers: Iterable[str], timeout: float, access: Access) -> tuple[list[ServerView], int]:
     """The views of the servers, then of the members they name that were not asked yet; and how many were given.
 
-    Takes at most 1.5 * `timeout` seconds.
+    Takes at most 1.5 * `timeout` seconds, and some more when servers refuse the user.
     """
-    views = survey(servers, timeout)
+    views = access.survey(servers, timeout)
     given = len(views)
     asked = {address for view in views for address in (view.server, view.peer)}
     others = {node.client for view in views for node in view.nodes if node.client is not None} - asked
     if others:
-        views += survey(sorted(others), timeout / 2)
+        views += access.survey(sorted(others), timeout / 2)
     return views, given
 
 

@@ -10,15 +10,17 @@ from collections.abc import Sequence
 
 import click
 
-from pqctl.call import SERVERS_HELP
+from pqctl.call import SERVERS_HELP, files
 from pqctl.exits import BUG, DONE, INTERRUPTED, PIPE_CLOSED, USAGE_ERROR, Failure
+from pqctl.settings import Options
 from pqctl.signals import Ended
 from pqctl.streams import output, prepare, say
 from pqctl.text import one_line
 
-COMMANDS = ("cluster", "node", "queue", "job", "snapshot", "bench", "doctor")
+COMMANDS = ("cluster", "node", "queue", "job", "snapshot", "user", "bench", "doctor")
 
 OF_COMMANDS = ("--json", "--timeout")       # options each command has and the program has not
+OF_PROGRAM = ("--ca", "--user", "--secret-file", "--tls", "--no-tls")       # and the other way round
 
 
 class Commands(click.Group):
@@ -40,6 +42,7 @@ class Commands(click.Group):
 EPILOG = """\b
 The first of these that is there tells the servers:
   --servers; SOCKPQ_SERVERS; ~/.config/sockpq/config.toml; /etc/sockpq.toml
+Likewise SOCKPQ_CA, SOCKPQ_USER and SOCKPQ_SECRET_FILE, or SOCKPQ_SECRET.
 
 Every command has --json, and its exit codes at the end of its --help.
 """
@@ -49,11 +52,19 @@ Every command has --json, and its exit codes at the end of its --help.
     cls=Commands, no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EPILOG
 )
 @click.option("--servers", metavar="HOST:PORT,...", help=SERVERS_HELP)
+@click.option("--ca", metavar="FILE", shell_complete=files,
+              help="Use TLS; the CA that the servers' certificates are from.")
+@click.option("--tls/--no-tls", default=None, help="Use TLS with the system's CAs, or no TLS whatever is configured.")
+@click.option("--user", metavar="NAME", help="Who I am; needs a secret.")
+@click.option("--secret-file", metavar="FILE", shell_complete=files, help="My secret. Nobody else should read it.")
 @click.version_option(package_name="sockpqd", prog_name="pqctl")
 @click.pass_context
-def pqctl(context: click.Context, servers: str | None) -> None:
+def pqctl(
+    context: click.Context, servers: str | None, ca: str | None, tls: bool | None, user: str | None,
+    secret_file: str | None,
+) -> None:
     """Look at a sockpqd cluster and steer it."""
-    context.obj = servers
+    context.obj = Options(servers, tls, ca, user, secret_file)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -90,6 +101,8 @@ def _misused(error: click.ClickException, arguments: Sequence[str]) -> int:
     message = one_line(error.format_message())
     if isinstance(error, click.NoSuchOption) and error.option_name in OF_COMMANDS:
         message = f"{error.option_name} goes behind the command"
+    elif isinstance(error, click.NoSuchOption) and error.option_name in OF_PROGRAM:
+        message = f"{error.option_name} goes before the command"
     say(f"Error: {message} (see `{path} --help`)")
     if "--json" in itertools.takewhile(lambda argument: argument != "--", arguments):
         try:

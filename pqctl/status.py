@@ -22,7 +22,7 @@ HEAD_STYLES = {HEALTHY: "bold green", DEGRADED: "bold yellow", NOT_SERVING: "bol
 
 def show(call: Call) -> int:
     """Once; the exit code is that of the health."""
-    health = look(call.servers, call.timeout)
+    health = _look(call)
     if call.as_json:
         call.print(json.dumps(as_json(health), indent=2))
     else:
@@ -34,11 +34,11 @@ def watch(call: Call, interval: float) -> int:
     """Until it is interrupted: in place on a terminal, otherwise one after the other."""
     if call.as_json:
         while True:
-            call.print(json.dumps(as_json(look(call.servers, call.timeout))))
+            call.print(json.dumps(as_json(_look(call))))
             time.sleep(interval)
     if not sys.stdout.isatty():
         while True:
-            call.print_rich(picture(look(call.servers, call.timeout)))
+            call.print_rich(picture(_look(call)))
             call.print("")
             time.sleep(interval)
 
@@ -48,8 +48,12 @@ def watch(call: Call, interval: float) -> int:
 
     with Live(console=console(), auto_refresh=False) as live:
         while True:
-            live.update(picture(look(call.servers, call.timeout)), refresh=True)
+            live.update(picture(_look(call)), refresh=True)
             time.sleep(interval)
+
+
+def _look(call: Call) -> Health:
+    return look(call.servers, call.timeout, call.access)
 
 
 def picture(health: Health) -> Group:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic, sleep
 
-from sockpq import Client, NodeStatus, ServerView, Unavailable
+from sockpq import AuthError, Client, NodeStatus, ServerView, Unavailable
 
 from pqctl.call import Call
 from pqctl.exits import DONE, REFUSED, UNREACHED, Failure
@@ -82,24 +82,25 @@ def _leadership(view: ServerView) -> tuple[bool, int]:
     return (False, 0) if line is None else (line.role == "LEADER", line.term or 0)
 
 
-def find(given: Sequence[str], timeout: float) -> Servers:
-    """The servers of the cluster the given ones belong to; raises Unavailable when none answers."""
-    views, count = ask(given, min(ASK_S, timeout))
+def find(call: Call) -> Servers:
+    """The servers of the cluster the given ones belong to; raises Unavailable and AuthError when none answers."""
+    views, count = ask(call.servers, min(ASK_S, call.timeout), call.access)
     servers = Servers(of_one_cluster(views, count))
     if not servers.views:
-        raise Unavailable("; ".join(map(complaint, views)))
+        refused = any(isinstance(view.error, AuthError) for view in views)
+        raise (AuthError if refused else Unavailable)("; ".join(map(complaint, views)))
     return servers
 
 
-def find_leader(given: Sequence[str], timeout: float) -> Servers:
-    """As find(), but wait for `timeout` seconds until one leads; raises Unavailable.
+def find_leader(call: Call) -> Servers:
+    """As find(), but wait for the call's `timeout` until one leads.
 
     A command that changes the cluster is sent to nobody before: what is sent when the time is nearly over may be
     executed without an answer, and then nobody knows.
     """
-    until = monotonic() + timeout
+    until = monotonic() + call.timeout
     while True:
-        servers = find(given, timeout)
+        servers = find(call)
         if servers.leader is not None:
             return servers
         if monotonic() + PAUSE_S > until:
@@ -117,15 +118,13 @@ def cluster_of(
     `serving`: the command is for the jobs, so that it is no use to wait while the service is switched offline.
     `connections`: how many calls there will be at a time.
     """
-    servers = (find_leader if leading else find)(call.servers, call.timeout)
+    servers = (find_leader if leading else find)(call)
     if serving and servers.leader is not None and servers.leader.online is False:
         name = servers.leader.name
         raise Failure(
             UNREACHED, f"{name} leads and is switched offline: `pqctl cluster online`, or `pqctl node online {name}`"
         )
-    with Client(
-        servers.addresses, timeout=call.timeout, server_timeout=call.timeout, idle_connections_max=connections
-    ) as client:
+    with call.access.client(servers.addresses, call.timeout, connections) as client:
         yield client, servers
 
 

@@ -34,7 +34,7 @@ def leader(call: Call) -> int:
     """Show who leads."""
     from pqctl.steering import find
 
-    servers = find(call.servers, call.timeout)
+    servers = find(call)
     name, address = servers.find(None)
     line = servers.leader
     assert line is not None

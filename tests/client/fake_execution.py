@@ -77,6 +77,8 @@ class Execution:
             return self._read(words)
         if not self.serving:
             return b"500 Offline Mode\r\n"
+        if verb == "USER" and self.cluster.users:
+            return self.cluster.users.execute(words[1:])
         if verb == "SESSION" and self.cluster.sessions:
             with self.cluster.lock:
                 return self.cluster.sessions.command(

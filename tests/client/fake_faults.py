@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import time
 from collections.abc import Callable
 from enum import Enum
@@ -72,10 +73,20 @@ def _stall(connection: socket.socket, stopped: Callable[[], bool]) -> None:
 
 
 def hung_up(connection: socket.socket) -> bool:
-    """Has the client closed or half-closed?"""
+    """Has the client closed or half-closed? It sends nothing else meanwhile."""
     try:
+        if isinstance(connection, ssl.SSLSocket):       # it cannot peek
+            return _ended(connection)
         return connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
-    except BlockingIOError:
+    except (BlockingIOError, ssl.SSLWantReadError):
         return False
     except OSError:
         return True
+
+
+def _ended(connection: ssl.SSLSocket) -> bool:
+    connection.setblocking(False)
+    try:
+        return connection.recv(1) == b""
+    finally:
+        connection.setblocking(True)

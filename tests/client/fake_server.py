@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -17,13 +18,18 @@ from types import TracebackType
 from tests.client.fake_execution import Execution
 from tests.client.fake_faults import WITHOUT_EXECUTING, Fault, misbehave
 from tests.client.fake_sessions import FakeSession, FakeSessions
+from tests.client.fake_users import FakeUsers
 
 
 class FakeCluster:
     """Three servers with one state; `lead` chooses who serves."""
 
-    def __init__(self, size: int = 3, sessions: bool = True) -> None:
+    def __init__(
+        self, size: int = 3, sessions: bool = True, tls: ssl.SSLContext | None = None, users: FakeUsers | None = None
+    ) -> None:
         self.lock = threading.Condition()
+        self.tls = tls
+        self.users = users
         self.sessions = FakeSessions() if sessions else None
         self.waiting: dict[str, deque[tuple[int, bytes, str | None]]] = defaultdict(deque)
         self.running: dict[int, tuple[str, int, bytes, str | None]] = {}
@@ -113,7 +119,7 @@ class FakeServer(Execution):
             self.cluster.lead(None)
         for end in [self._listener, *self._connections]:
             with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
+                socket.socket.shutdown(end, socket.SHUT_RDWR)       # that of TLS would let a thread read raw bytes
         with self.cluster.lock:
             self.cluster.lock.notify_all()
         for thread in self._threads:
@@ -141,15 +147,25 @@ class FakeServer(Execution):
 
     def _serve(self, connection: socket.socket) -> None:
         try:
+            if self.cluster.tls:
+                self._connections.discard(connection)
+                connection = self.cluster.tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+                self._connections.add(connection)
+                connection.do_handshake()
             with connection, connection.makefile("rb") as stream:
-                while line := stream.readline():
+                while (line := stream.readline())[:1].isalpha():     # TLS, where none is expected, begins otherwise
                     if not self._command(connection, stream, line.decode().rstrip("\r\n")):
-                        return
+                        break
+                if isinstance(connection, ssl.SSLSocket):
+                    connection.unwrap()
         except OSError:
             pass
         finally:
             self._connections.discard(connection)
             self.attached.pop(connection, None)
+            if self.cluster.users:
+                self.cluster.users.forget(connection)
+            connection.close()
 
     def _command(self, connection: socket.socket, stream: object, line: str) -> bool:
         """Execute one command; False ends the connection."""
@@ -166,6 +182,10 @@ class FakeServer(Execution):
         data = stream.read(length)  # type: ignore[attr-defined]
         if len(data) < length:
             return False
+        refusal = self.cluster.users.refuse(connection, words) if self.cluster.users else None
+        if refusal:
+            connection.sendall(refusal)
+            return True
         fault = self.faults[words[0]].popleft() if self.faults[words[0]] else None
         if fault in WITHOUT_EXECUTING:
             return misbehave(connection, fault, b"", lambda: self.stopped)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable
@@ -21,8 +22,9 @@ class ScriptedServer:
     Without `answer` each connection is reset as soon as it is open.
     """
 
-    def __init__(self, answer: Answering | None) -> None:
+    def __init__(self, answer: Answering | None, tls: ssl.SSLContext | None = None) -> None:
         self._answer = answer
+        self._tls = tls
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self._ends: list[socket.socket] = [self._listener]
@@ -50,7 +52,11 @@ class ScriptedServer:
                 threading.Thread(target=self._serve, args=[connection], daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        with contextlib.suppress(OSError, ValueError), connection, connection.makefile("rb") as stream:
+        with contextlib.suppress(OSError, ValueError), contextlib.ExitStack() as stack:
+            if self._tls:
+                connection = self._tls.wrap_socket(connection, server_side=True)
+                self._ends.append(connection)
+            stream = stack.enter_context(stack.enter_context(connection).makefile("rb"))
             while line := stream.readline().decode().rstrip():
                 verb, *words = line.split()
                 if verb == "SESSION":

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 from sockpq import (
+    AuthError,
     BadArguments,
     Busy,
     DataTooLarge,
     Finished,
+    ForbiddenError,
     InvalidSnapshot,
     JobNotFound,
     Leader,
@@ -113,7 +115,9 @@ def test_pipelined_answers_belong_to_their_commands_in_order() -> None:
         (commands.put("q", b""), b"413 Data Too Large", DataTooLarge),
         (commands.put("q", b""), b"503 Busy", Busy),
         (commands.put("q", b""), b"504 Outcome Unknown", OutcomeUnknown),
-        (commands.put("q", b""), b"401 Auth Required", Refused),
+        (commands.put("q", b""), b"401 Auth Required", AuthError),
+        (commands.put("q", b""), b"403 Forbidden", ForbiddenError),
+        (commands.put("q", b""), b"429 Slow Down", Refused),
         (commands.SNAPSHOT, b"501 Not Supported", NotSupported),
         (commands.done(1), b"404 Job Not Found", JobNotFound),
         (commands.clone(b""), b"500 Invalid Snapshot", InvalidSnapshot),

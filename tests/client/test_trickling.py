@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from typing import Any, cast
 
 import pytest
@@ -10,9 +11,11 @@ from sockpq.addresses import Address
 from sockpq.exchange import Alone, Exchange
 from sockpq.limits import Limits
 from sockpq.link import Link
+from sockpq.network import Stream
 from sockpq.protocol import Protocol
 from sockpq.retry import Lost
 from sockpq.threads import run
+from sockpq.tls import TlsStream
 
 LIMITS = Limits(5, 2, 1, False, True, 900, 10)
 
@@ -24,6 +27,7 @@ class TricklingLink:
         self.address = Address("here", 1)
         self.protocol = Protocol()
         self.now = 0.0
+        self.entering = False
         self._silent = silent
 
     async def send(self, *_: Any) -> bool:
@@ -61,3 +65,27 @@ def test_an_answer_to_a_command_that_was_taken_back() -> None:
     with pytest.raises(Lost):
         ask(commands.get("q", block=True), link)
     assert link.now == pytest.approx(3 + 2, abs=0.1)
+
+
+class TricklingStream:
+    """What is below TLS: the beginning of a record, a byte each 0.01 s."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._bytes = iter(b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc" + bytes(10_000))
+
+    async def send(self, buffers: list[bytes], timeout: float) -> int:
+        return sum(map(len, buffers))
+
+    async def receive(self, timeout: float) -> bytes:
+        self.now += 0.01
+        return bytes([next(self._bytes)])
+
+
+@pytest.mark.parametrize("call", ["shake_hands", "receive"])
+def test_records_of_tls_that_never_end(call: str) -> None:
+    stream = TricklingStream()
+    tls = TlsStream(cast(Stream, stream), ssl.create_default_context(), Address("here", 1), lambda: stream.now)
+    with pytest.raises(TimeoutError):
+        run(getattr(tls, call)(2))
+    assert stream.now == pytest.approx(2, abs=0.1)

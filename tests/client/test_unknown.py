@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+import time
+from typing import BinaryIO
 
 import pytest
 from sockpq import Client, JobNotFound, NoOutput, OutcomeUnknown, Unavailable
@@ -10,6 +13,7 @@ from sockpq import Client, JobNotFound, NoOutput, OutcomeUnknown, Unavailable
 from tests.client.conftest import MakeClient
 from tests.client.fake_faults import Fault
 from tests.client.fake_server import FakeCluster
+from tests.client.scripted_server import ScriptedServer
 from tests.client.test_failover import at_most
 
 LOST = [Fault.EXECUTE_AND_CLOSE, Fault.HALF_ANSWER, Fault.EXECUTE_AND_STALL]
@@ -128,6 +132,26 @@ def test_a_call_whose_server_ceases_to_lead_is_told_so(cluster: FakeCluster, cli
     timer.join()
     client.put("q", b"x")
     assert cluster.bodies("q") == [b"x"]
+
+
+def test_the_rest_of_half_a_command_never_follows(make_client: MakeClient) -> None:
+    """The server does not read for so long that the client gives up, and says that nothing was executed."""
+    received: list[int] = []
+    given_up = threading.Event()
+
+    def answer(connection: socket.socket, stream: BinaryIO, line: str) -> None:
+        given_up.wait(10)
+        received.append(len(stream.read(20_000_000)))
+
+    with ScriptedServer(answer) as server:
+        client = make_client(server.address, timeout=0.4, server_timeout=0.2, sessions=False)
+        with pytest.raises(Unavailable):
+            client.put("q", bytes(20_000_000))
+        given_up.set()
+        client.close()
+        while not received:
+            time.sleep(0.01)
+    assert max(received) < 20_000_000
 
 
 def test_half_a_command_is_not_executed_and_not_unknown(cluster: FakeCluster, make_client: MakeClient) -> None:

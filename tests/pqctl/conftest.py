@@ -13,7 +13,8 @@ from tests.client.fake_server import FakeCluster
 def no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Nothing of the machine the tests run on may tell which cluster is meant."""
     empty = tmp_path_factory.mktemp("home")
-    monkeypatch.delenv(settings.VARIABLE, raising=False)
+    for variable in (settings.VARIABLE, settings.CA, settings.USER, settings.SECRET, settings.SECRET_FILE):
+        monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HOME", str(empty))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(empty / "config"))
     monkeypatch.setattr(settings, "SYSTEM_FILE", empty / "sockpq.toml")

@@ -75,6 +75,13 @@ def test_a_file_that_is_not_good_is_an_error_and_not_passed_over(text: str) -> N
     assert str(settings.user_file()) in str(error.value)
 
 
+def test_a_setting_of_the_wrong_kind_is_an_error() -> None:
+    for text in ("tls = 'yes'", "ca = true", "user = 1", "secret_file = []"):
+        write(settings.SYSTEM_FILE, f"servers = ['a:1']\n{text}")
+        with pytest.raises(click.UsageError, match=f"needs {text.split()[0]} = "):
+            find_servers(None)
+
+
 def test_a_file_that_cannot_be_read_is_an_error() -> None:
     os.makedirs(settings.user_file())               # a directory: also root cannot read it
     with pytest.raises(click.UsageError, match="cannot read"):

@@ -15,6 +15,7 @@ from sockpq import Client
 from bench.cluster import LocalCluster
 from pqctl.call import Call
 from pqctl.exits import INTERRUPTED
+from pqctl.settings import Options
 from pqctl.table import FOLDED_ROWS_MAX, Column, print_rows
 from tests.client.fake_server import FakeCluster
 from tests.pqctl.running import Terminal, start
@@ -88,7 +89,7 @@ def test_tables_fit_80_columns(arguments: tuple[str, ...], nodes: LocalCluster) 
 
 def test_a_very_long_table_has_the_same_form_and_comes_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     columns = [Column("id", figures=True), Column("queue", folds=True)]
-    call = Call(None, as_json=False, timeout=1)
+    call = Call(Options(), as_json=False, timeout=1)
     rows = [[str(number), f"queue{number % 7}"] for number in range(20_000)]
     print_rows(call, columns, rows[:FOLDED_ROWS_MAX])
     short = [line.rstrip() for line in capsys.readouterr().out.splitlines()]

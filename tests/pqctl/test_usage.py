@@ -23,6 +23,7 @@ NAMES = {
     "queue": ["list", "stat"],
     "job": ["done", "get", "later", "put", "running"],
     "snapshot": ["restore", "save"],
+    "user": ["delete", "list", "set"],
     "bench": None,
     "doctor": None,
 }
@@ -48,6 +49,7 @@ NEEDED = {                      # arguments with which each command is complete
     ("node", "shutdown"): ["n1", "--yes"],
     ("job", "put"): ["q", "body"], ("job", "done"): ["1"], ("job", "later"): ["1"],
     ("snapshot", "save"): ["/dev/null/x"], ("snapshot", "restore"): [__file__, "--yes"],
+    ("user", "set"): ["ann", "--rights", "put"], ("user", "delete"): ["ann"],
 }
 
 
@@ -122,6 +124,17 @@ BAD = [
     ("snapshot", "save", "a\0b"), ("snapshot", "save", __file__),
     ("snapshot", "restore"), ("snapshot", "restore", "/nonexistent", "--yes"), ("snapshot", "restore", "/", "--yes"),
     ("snapshot", "restore", "/dev/zero", "--yes"), ("snapshot", "restore", __file__),
+    ("user",), ("user", "list", "x"), ("user", "delete"), ("user", "delete", "a b"), ("user", "set", "ann"),
+    ("user", "set", "--rights", "put"), ("user", "set", "ann", "--rights", "putt"),
+    ("user", "set", "a b", "--rights", "-"), ("user", "set", "ann", "--rights", ""),
+    ("user", "set", "ann", "--rights", "put:mail"),
+    ("user", "set", "ann", "--rights", "put", "--secret-file", "/nonexistent"),
+    ("user", "set", "ann", "--rights", "put", "--secret-file", "/dev/null"),
+    ("user", "set", "ann", "--rights", "put", "--secret-file", __file__),
+    ("--ca", "/nonexistent", "queue", "list"), ("--ca", __file__, "queue", "list"), ("--ca", "a\0b", "queue", "list"),
+    ("--ca", "x", "--no-tls", "queue", "list"), ("--user", "ann", "queue", "list"), ("--user", "", "queue", "list"),
+    ("--secret-file", __file__, "queue", "list"), ("--user", "ann", "--secret-file", __file__, "queue", "list"),
+    ("--user", "ann", "--secret-file", "/nonexistent", "queue", "list"),
     ("bench", "x"), ("bench", "--seconds", "0"), ("bench", "--seconds", "nan"), ("bench", "--connections", "0"),
     ("bench", "--size", "-1"), ("bench", "--size", str(2**40)),
     ("doctor", "x"), ("doctor", "--data-dir", "/nonexistent"), ("doctor", "--data-dir", __file__),
@@ -166,6 +179,14 @@ def test_an_option_of_the_commands_is_shown_its_place(
 ) -> None:
     _, _, err = run(capsys, *option, "cluster", "status")
     assert err == f"Error: {option[0]} goes behind the command (see `pqctl --help`)\n"
+
+
+@pytest.mark.parametrize("option", [("--ca", "x"), ("--user", "x"), ("--no-tls",)])
+def test_an_option_of_the_program_is_shown_its_place(
+    option: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, _, err = run(capsys, "cluster", "status", *option)
+    assert err == f"Error: {option[0]} goes before the command (see `pqctl cluster status --help`)\n"
 
 
 @pytest.mark.parametrize("servers", ["a:b", "a:0", "a:70000", "[::1", "a b:1", "::1:1", ":1"])
@@ -215,10 +236,12 @@ def test_output_that_cannot_be_written_is_told(cluster: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize(("words", "expected"), [
-    ("pqctl ", {"cluster", "node", "queue", "job", "snapshot", "bench", "doctor"}),
+    ("pqctl ", {"cluster", "node", "queue", "job", "snapshot", "user", "bench", "doctor"}),
     ("pqctl cluster ", set(NAMES["cluster"] or [])),
     ("pqctl job get --th", {"--then"}),
     ("pqctl job get --then ", {"later", "done"}),
+    ("pqctl --ca x", {"file,x"}), ("pqctl --secret-file x", {"file,x"}),
+    ("pqctl user set ann --secret-file x", {"file,x"}),
     ("pqctl snapshot restore x", {"file,x"}), ("pqctl snapshot save x", {"file,x"}),
     ("pqctl job put q --file x", {"file,x"}), ("pqctl doctor --data-dir x", {"dir,x"}),
 ])
@@ -237,11 +260,11 @@ def test_the_completion_script(shell: str) -> None:
 
 
 @pytest.mark.parametrize(("arguments", "spared"), [
-    (("--help",), {"sockpq", "rich", "tomllib", "asyncio"}),
-    (("job", "put", "--help"), {"sockpq", "rich", "tomllib", "asyncio"}),
-    (("cluster", "status", "--json"), {"rich", "tomllib", "asyncio"}),
-    (("job", "put", "q", "body"), {"rich", "tomllib", "asyncio"}),
-    (("cluster", "status"), {"rich.live", "tomllib", "asyncio"}),
+    (("--help",), {"sockpq", "rich", "tomllib", "asyncio", "ssl"}),
+    (("job", "put", "--help"), {"sockpq", "rich", "tomllib", "asyncio", "ssl"}),
+    (("cluster", "status", "--json"), {"rich", "tomllib", "asyncio", "ssl"}),
+    (("job", "put", "q", "body"), {"rich", "tomllib", "asyncio", "ssl"}),
+    (("cluster", "status"), {"rich.live", "tomllib", "asyncio", "ssl"}),
 ], ids=" ".join)
 def test_nobody_waits_for_modules_that_are_not_needed(
     arguments: tuple[str, ...], spared: set[str], cluster: FakeCluster

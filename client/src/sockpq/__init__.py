@@ -2,11 +2,13 @@
 
 from sockpq.client import Client, survey
 from sockpq.errors import (
+    AuthError,
     BadArguments,
     BatchFailed,
     Busy,
     ClientClosed,
     DataTooLarge,
+    ForbiddenError,
     InvalidSnapshot,
     JobNotFound,
     NoOutput,
@@ -18,12 +20,14 @@ from sockpq.errors import (
     Refused,
     SockpqError,
     Unavailable,
+    Untrusted,
 )
 from sockpq.job import Job
-from sockpq.model import Finished, Leader, NodeStatus, QueueTotals, RunningJob, StateHash, Totals
+from sockpq.model import Finished, Leader, NodeStatus, QueueTotals, RunningJob, StateHash, Totals, User
 from sockpq.survey import ServerView
 
 __all__ = [
+    "AuthError",
     "BadArguments",
     "BatchFailed",
     "Busy",
@@ -31,6 +35,7 @@ __all__ = [
     "ClientClosed",
     "DataTooLarge",
     "Finished",
+    "ForbiddenError",
     "InvalidSnapshot",
     "Job",
     "JobNotFound",
@@ -50,5 +55,7 @@ __all__ = [
     "StateHash",
     "Totals",
     "Unavailable",
+    "Untrusted",
+    "User",
     "survey",
 ]

@@ -15,6 +15,8 @@ Then = Literal["later", "done"]
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")   # PROTOCOL.md A12
 NODE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+USER = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+RIGHT = re.compile(r"(?:put|get|queue|admin)(?::[A-Za-z0-9_.:@-]{1,255}\*)?")
 HOST = re.compile(r"[A-Za-z0-9_.:-]{1,253}")
 INT64_MAX = 2**63 - 1
 UINT64_MAX = 2**64 - 1
@@ -22,6 +24,8 @@ DATA_BYTES_MAX = 256 * 1024 * 1024      # above it the server closes the connect
 SNAPSHOT_BYTES_MAX = 2**63 - 1          # the server's own limit is configurable
 LINE_BYTES_MAX = 65_536                 # a command line with its line end, PROTOCOL.md A3
 EXPIRE_S_MAX = 100 * 366 * 86_400       # 100 years, PROTOCOL.md A15
+SECRET_CHARACTERS_MAX = 1024
+KEY_BYTES_MIN, KEY_BYTES_MAX = 16, 64       # of a secret that the servers keep
 SESSION_S_MIN, SESSION_S_MAX = 1, 86_400
 
 
@@ -43,6 +47,44 @@ def node(value: str) -> str:
     if not match:
         raise BadArguments(f"node {value!r}: a name is 1 to 64 of A-Z a-z 0-9 _ . -")
     return match[0]
+
+
+def user(value: str) -> str:
+    """`value`, when it may be the name of a user."""
+    if not isinstance(value, str):
+        raise TypeError(f"the name of a user must be a string, not {type(value).__name__}")
+    match = USER.fullmatch(value)
+    if not match:
+        raise BadArguments(f"user {value!r}: a name is 1 to 64 of A-Z a-z 0-9 _ . : -")
+    return match[0]
+
+
+def secret(value: str) -> bytes:
+    """The bytes of a secret. No message has a part of it."""
+    if not isinstance(value, str):
+        raise TypeError(f"a secret must be a string, not {type(value).__name__}")
+    if not 0 < len(value) <= SECRET_CHARACTERS_MAX or not value.isprintable() or " " in value:
+        raise BadArguments(f"a secret is 1 to {SECRET_CHARACTERS_MAX} visible characters, without spaces")
+    return value.encode()
+
+
+def key(value: str) -> str:
+    """A secret for the servers to keep, in hexadecimal."""
+    data = secret(value)
+    if not KEY_BYTES_MIN <= len(data) <= KEY_BYTES_MAX:
+        raise BadArguments(f"the secret of a user has {KEY_BYTES_MIN} to {KEY_BYTES_MAX} bytes, not {len(data)}")
+    return data.hex()
+
+
+def rights(value: str | Iterable[str]) -> str:
+    """What a user may do, as the protocol writes it: "put:mail*,get", or "-" for nothing."""
+    given = value.split(",") if isinstance(value, str) and value != "-" else [] if value == "-" else list(value)
+    for right in given:
+        if not isinstance(right, str):
+            raise TypeError(f"a right must be a string, not {type(right).__name__}")
+        if not RIGHT.fullmatch(right):
+            raise BadArguments(f"right {right!r}: it is put, get, queue or admin, and perhaps a prefix: put:mail*")
+    return ",".join(dict.fromkeys(given)) or "-"
 
 
 def address(value: str) -> str:

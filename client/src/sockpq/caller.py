@@ -13,6 +13,7 @@ from sockpq.arguments import span, switch
 from sockpq.batch import Batch
 from sockpq.commands import Command, Repeat
 from sockpq.errors import (
+    AuthError,
     BadArguments,
     BatchFailed,
     NotExecuted,
@@ -22,6 +23,7 @@ from sockpq.errors import (
     ProtocolError,
     SockpqError,
     Unavailable,
+    Untrusted,
 )
 from sockpq.exchange import TINY_S, Alone, Exchange
 from sockpq.finder import Finder
@@ -32,10 +34,12 @@ from sockpq.protocol import Answer
 from sockpq.retry import Lost, NoLeader, Retry, as_unknown, is_final_wait, is_unknown, least_s, pause_s
 from sockpq.session import Request, Session, SessionLost
 from sockpq.slots import Slot, Slots
+from sockpq.survey import hopeless
 
 T = TypeVar("T")
 
-LEAVE = Lost, ProtocolError, NotServing, OutcomeUnknown     # failures after which another server may be the one to ask
+# Failures after which another server may be the one to ask, or a new connection to the same one.
+LEAVE = Lost, ProtocolError, NotServing, OutcomeUnknown, AuthError
 
 
 class Caller:
@@ -179,6 +183,7 @@ class Caller:
         deadline = self.network.now() + timeout
         attempts = 0
         refusals: list[str] = []
+        failures: dict[Address, Exception | None] = {}
         while True:
             for address in self.addresses:
                 left = deadline - self.network.now()
@@ -188,6 +193,9 @@ class Caller:
                     return await self.run_at(address, command, timeout=max(left, TINY_S))
                 except (NotServing, Unavailable) as refusal:
                     refusals.append(f"{address}: {refusal}")
+                    failures[address] = refusal
+            if final := hopeless(failures):
+                raise final
             refusals = refusals[-len(self.addresses) :]
             attempts += 1
             await self.network.sleep(min(pause_s(attempts), max(deadline - self.network.now(), 0)))
@@ -215,6 +223,11 @@ class Caller:
             except Lost:
                 self._leave(address)
                 raise
+            except Untrusted as failure:        # perhaps the others know another leader
+                self._leave(address)
+                if len(self.addresses) == 1:
+                    raise
+                raise Lost(str(failure), sent=False) from failure
         if numbered and self.limits.sessions and not (link.session or link.sessionless):
             try:
                 await self._attach(slot, link, retry)

@@ -10,12 +10,20 @@ from sockpq.addresses import parse_server, parse_servers
 from sockpq.arguments import Then, integer, span, switch
 from sockpq.caller import Caller
 from sockpq.commands import Block, Command, Data, Repeat
-from sockpq.errors import BadArguments, BatchFailed, JobNotFound, OutcomeUnknown, Unavailable
+from sockpq.errors import (
+    AuthError,
+    BadArguments,
+    BatchFailed,
+    ForbiddenError,
+    JobNotFound,
+    OutcomeUnknown,
+    Unavailable,
+)
 from sockpq.job import TakenJob
 from sockpq.limits import Limits
-from sockpq.model import Finished, Handed, Leader, NodeStatus, QueueTotals, RunningJob, StateHash, Totals
+from sockpq.model import Finished, Handed, Leader, NodeStatus, QueueTotals, RunningJob, StateHash, Totals, User
 from sockpq.network import Network
-from sockpq.survey import view_all
+from sockpq.survey import hopeless, view_all
 
 T = TypeVar("T")
 J = TypeVar("J", bound=TakenJob)
@@ -66,6 +74,8 @@ class Calls(Generic[J]):
         answers = await self._caller.run_batch(puts, timeout=timeout, retry_unknown=retry_unknown)
         refused = {position: answer.error for position, answer in enumerate(answers) if answer and answer.error}
         for error in refused.values():
+            if len(refused) == len(puts) and isinstance(error, AuthError | ForbiddenError):
+                raise error
             raise BatchFailed(f"{len(refused)} of {len(puts)} refused: {error}", (), tuple(refused)) from error
         return len(puts)
 
@@ -221,7 +231,8 @@ class Calls(Generic[J]):
         views = await view_all(caller.network, caller.addresses, timeout)
         answered = [view for view in views if view.error is None]
         if not answered:
-            raise Unavailable("; ".join(str(view.error) for view in views))
+            failures = {address: view.error for address, view in zip(caller.addresses, views, strict=True)}
+            raise hopeless(failures) or Unavailable("; ".join(str(view.error) for view in views))
         return min(answered, key=lambda view: view.id or 0).nodes
 
     async def cluster_leader(self, server: str | None = None, *, timeout: float | None = None) -> Leader | None:
@@ -267,6 +278,22 @@ class Calls(Generic[J]):
     async def shutdown(self, server: str, *, timeout: float | None = None) -> None:
         """End one server's process in good order."""
         await self._ask(commands.SHUTDOWN, server, timeout)
+
+    # the users
+
+    async def users(self, *, timeout: float | None = None) -> list[User]:
+        """The users the servers know."""
+        return await self._caller.run(commands.USER_LIST, timeout=timeout)
+
+    async def set_user(
+        self, name: str, rights: str | Iterable[str], secret: str, *, timeout: float | None = None
+    ) -> None:
+        """Make a user, or change him."""
+        await self._caller.run(commands.user_set(name, rights, secret), timeout=timeout)
+
+    async def delete_user(self, name: str, *, timeout: float | None = None) -> None:
+        """Take a user away."""
+        await self._caller.run(commands.user_delete(name), timeout=timeout)
 
     async def _ask(self, command: Command[T], server: str | None, timeout: float | None) -> T:
         """Run on this server only, or on the serving leader with failover."""

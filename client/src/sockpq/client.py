@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from types import TracebackType
-from typing import Literal, overload
+from typing import TYPE_CHECKING, Literal, overload
 
+from sockpq.access import access
 from sockpq.addresses import parse_servers
 from sockpq.arguments import Then, span
 from sockpq.calls import Calls
 from sockpq.commands import Block, Command, Data
 from sockpq.job import Job
 from sockpq.limits import Limits
-from sockpq.model import Finished, Handed, Leader, NodeStatus, QueueTotals, RunningJob, StateHash, Totals
+from sockpq.model import Finished, Handed, Leader, NodeStatus, QueueTotals, RunningJob, StateHash, Totals, User
 from sockpq.survey import ServerView, view_all
 from sockpq.threads import ThreadNetwork, run
+
+if TYPE_CHECKING:
+    from sockpq.access import Tls
 
 
 class Client:
@@ -31,6 +35,9 @@ class Client:
         self,
         servers: str | Iterable[str],
         *,
+        tls: Tls = None,
+        user: str | None = None,
+        secret: str | None = None,
         timeout: float = 30.0,
         server_timeout: float = 5.0,
         connect_timeout: float = 1.0,
@@ -44,11 +51,14 @@ class Client:
         All times in seconds: `timeout` for a whole call with its repetitions, `server_timeout` for one server that owes
         an answer and is silent, `connect_timeout` for connecting and for finding the leader. The cluster forgets a
         session that was not used for `session_ttl`.
+
+        `tls`: the file with the CA that the servers' certificates are from, True for the system's CAs, or an
+        ssl.SSLContext; None for plain TCP. `user` and `secret` if the servers ask for them.
         """
         limits = Limits(
             timeout, server_timeout, connect_timeout, retry_unknown, sessions, session_ttl, idle_connections_max
         ).checked()
-        self._calls = Calls(ThreadNetwork(), Job, servers, limits)
+        self._calls = Calls(ThreadNetwork(access(tls, user, secret)), Job, servers, limits)
 
     def close(self) -> None:
         """End all connections. Calls under way in other threads end with an error: ClientClosed, or OutcomeUnknown."""
@@ -253,6 +263,24 @@ class Client:
         """Replace the state of the whole cluster by a snapshot. Raises InvalidSnapshot; nothing is changed then."""
         run(self._calls.clone(snapshot, timeout=timeout, retry_unknown=retry_unknown))
 
+    # the users
+
+    def users(self, *, timeout: float | None = None) -> list[User]:
+        """The users the servers know, with their rights. For these three one needs the right admin."""
+        return run(self._calls.users(timeout=timeout))
+
+    def set_user(self, name: str, rights: str | Iterable[str], secret: str, *, timeout: float | None = None) -> None:
+        """Make a user, or give him other rights and another secret, on all servers.
+
+        `rights`: put, get, queue, admin, each for all queues or with a prefix: "put:mail*,get". `secret`: 16 to 64
+        visible characters. Raises Refused when he is in the servers' files.
+        """
+        run(self._calls.set_user(name, rights, secret, timeout=timeout))
+
+    def delete_user(self, name: str, *, timeout: float | None = None) -> None:
+        """Take a user away; what he has open gets AuthError. Raises Refused when there is none, or in a file."""
+        run(self._calls.delete_user(name, timeout=timeout))
+
     # the servers
 
     def ping(self, server: str | None = None, *, timeout: float | None = None) -> None:
@@ -320,9 +348,18 @@ class Client:
         run(self._calls.shutdown(server, timeout=timeout))
 
 
-def survey(servers: str | Iterable[str], timeout: float = 0.5) -> list[ServerView]:
+def survey(
+    servers: str | Iterable[str],
+    timeout: float = 0.5,
+    *,
+    tls: Tls = None,
+    user: str | None = None,
+    secret: str | None = None,
+) -> list[ServerView]:
     """The view of every server, asked in parallel within `timeout` seconds; in the order of `servers`.
 
-    Raises BadArguments and TypeError for what is no list of servers, nothing else.
+    `tls`, `user` and `secret` as for Client. A server may take 1.5 s longer to refuse the secret. Raises BadArguments
+    and TypeError for what is no list of servers, no CA file, no secret, and nothing else.
     """
-    return run(view_all(ThreadNetwork(), parse_servers(servers), span(timeout, "timeout")))
+    network = ThreadNetwork(access(tls, user, secret))
+    return run(view_all(network, parse_servers(servers), span(timeout, "timeout")))

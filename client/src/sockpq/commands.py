@@ -13,7 +13,7 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 from sockpq import arguments, replies
 from sockpq.arguments import INT64_MAX, UINT64_MAX, Then
 from sockpq.errors import BadArguments
-from sockpq.model import Finished, Handed, Leader, NodeStatus, QueueTotals, RunningJob, StateHash, Totals
+from sockpq.model import Finished, Handed, Leader, NodeStatus, QueueTotals, RunningJob, StateHash, Totals, User
 from sockpq.replies import Reader
 from sockpq.session import NUMBER_BYTES_MAX
 
@@ -38,6 +38,13 @@ class Blocks(Enum):
     NEVER = "it answers at once"
     AT_ONCE = "GETB, GETBE: until a job comes"
     AFTER_206 = "PUT .. WAIT: the first line at once, the output when it comes"
+
+
+class Hidden(bytes):
+    """The line of a command that has a secret in it: nobody sees it by accident, as in a log or a debugger."""
+
+    def __repr__(self) -> str:
+        return "<hidden>"
 
 
 class Command(NamedTuple, Generic[T]):
@@ -179,11 +186,43 @@ def session_attach(sid: str) -> Command[None]:
     return Command(f"SESSION {sid}\r\n".encode(), b"", partial(replies.session_attached, sid), Repeat.FREELY)
 
 
+def auth(user: str, secret: bytes) -> Command[None]:
+    """AUTH with the secret itself."""
+    return Command(Hidden(b"AUTH %s %s\r\n" % (user.encode(), secret)), b"", replies.done, Repeat.FREELY)
+
+
+def auth_challenge(user: str) -> Command[bytes]:
+    """AUTH with the user alone: the server answers with a nonce."""
+    return Command(f"AUTH {user}\r\n".encode(), b"", replies.nonce, Repeat.FREELY)
+
+
+def auth_response(secret: bytes, nonce: bytes) -> Command[None]:
+    """AUTH with the proof that one has the secret."""
+    import hmac  # it brings OpenSSL along, and a client on the same machine or with TLS needs no proof
+
+    proof = hmac.digest(secret, nonce, "sha256").hex()
+    return Command(Hidden(f"AUTH {proof}\r\n".encode()), b"", replies.done, Repeat.FREELY)
+
+
+def user_set(name: str, rights: str | Iterable[str], secret: str) -> Command[None]:
+    """USER SET."""
+    line = f"USER SET {arguments.user(name)} {arguments.rights(rights)} {arguments.key(secret)}\r\n"
+    if len(line) > arguments.LINE_BYTES_MAX:
+        raise BadArguments(f"too many rights: the command would have {len(line)} bytes")
+    return Command(Hidden(line.encode()), b"", replies.done, Repeat.HARMLESS)
+
+
+def user_delete(name: str) -> Command[None]:
+    """USER DELETE."""
+    return Command(f"USER DELETE {arguments.user(name)}\r\n".encode(), b"", replies.done, Repeat.IF_ASKED)
+
+
 def _job_id(job_id: int) -> int:
     return arguments.integer(job_id, "job id", 0, UINT64_MAX)
 
 
 SESSION_CLOSE = b"SESSION CLOSE RELEASE\r\n"
+USER_LIST: Command[list[User]] = Command(b"USER LIST\r\n", b"", replies.users, Repeat.FREELY)
 SNAPSHOT: Command[bytes] = Command(b"SNAPSHOT\r\n", b"", replies.data, Repeat.FREELY)
 INTERCONNECT: Command[int] = Command(b"INTERCONNECT\r\n", b"", replies.number, Repeat.FREELY)
 PING: Command[None] = Command(b"PING\r\n", b"", replies.done, Repeat.FREELY)

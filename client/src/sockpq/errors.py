@@ -8,9 +8,12 @@
     │   ├── InvalidSnapshot     CLONE: these bytes are no snapshot of this server's kind
     │   ├── JobNotFound         DONE, LATER: no running job has this id (done before, expired, or never handed out)
     │   ├── Refused             another refusal with a status line of its own
+    │   ├── AuthError           user and secret are refused, or missing (`401`); trying again is no use
+    │   ├── ForbiddenError      `403`: the user has no right to do that
     │   ├── Busy                `503` until the deadline: the server is out of memory or its log is full
     │   ├── NotServing          `500`: this server does not serve; a caller sees it when he named the server
     │   ├── Unavailable         no server could execute it before the deadline
+    │   │   └── Untrusted       TLS: no server has a certificate that is good here; trying again is no use
     │   └── ClientClosed        close() was called
     ├── OutcomeUnknown          it was sent and no answer came: executed once, or not at all
     │   ├── NoOutput            call(): the job is queued for sure, but its output did not reach this client
@@ -57,6 +60,14 @@ class Refused(NotExecuted):
     """The server refused with a status line that has no class of its own here; `args[0]` is the line."""
 
 
+class AuthError(NotExecuted):
+    """The servers do not take this user with this secret, or want to know who it is (`401 Auth Required`)."""
+
+
+class ForbiddenError(NotExecuted):
+    """The user has no right to do that (`403 Forbidden`)."""
+
+
 class Busy(NotExecuted):
     """The server is overloaded (`503`) and stayed so until the deadline."""
 
@@ -67,6 +78,10 @@ class NotServing(NotExecuted):
 
 class Unavailable(NotExecuted):
     """No server executed the command before the deadline; the message has the last reason."""
+
+
+class Untrusted(Unavailable):
+    """The server cannot prove that it is the right one: its certificate is not good, or it does not speak TLS."""
 
 
 class ClientClosed(NotExecuted):

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from sockpq.addresses import Address
 from sockpq.batch import Batch
-from sockpq.commands import Blocks, Command
+from sockpq.commands import Blocks, Command, Repeat
 from sockpq.limits import Limits
 from sockpq.link import Link
 from sockpq.protocol import Answer
@@ -62,6 +62,8 @@ class Exchange:
 
         `wait_until` is for commands that block: they are then taken back, and the answer of a GET is None.
         """
+        if self._link.entering and command.repeat is not Repeat.FREELY:
+            await self._link.enter(self._patience(deadline))
         if not await self._link.send(command, number, self._patience(deadline)):
             raise Lost(f"{self._link.address}: the connection broke while sending", sent=False)
         while True:
@@ -81,6 +83,8 @@ class Exchange:
 
     async def batch(self, batch: Batch, retry: Retry, timeout: float) -> None:
         """Send and receive until the batch has nothing more to do on this connection."""
+        if self._link.entering:
+            await self._link.enter(self._patience(retry.deadline))
         while True:
             requests = batch.next()
             if requests:

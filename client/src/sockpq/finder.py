@@ -8,7 +8,7 @@ from sockpq.addresses import Address
 from sockpq.commands import CLUSTER_LEADER, INTERCONNECT, PING
 from sockpq.network import Network
 from sockpq.retry import Lost
-from sockpq.survey import ask, ask_all, choose_leader, claims_to_serve
+from sockpq.survey import REFUSAL_S, ask, ask_all, choose_leader, claims_to_serve
 
 DOUBT_S = 0.3           # so long the others have for telling whether one of them has taken over
 DOUBT_AGAIN_S = 0.15    # an answer to that question counts so long for all calls
@@ -39,7 +39,8 @@ class Finder:
     async def leader(self, deadline: float, attempts: int) -> Address:
         """The server to send to. `deadline`: on the monotonic clock; `attempts`: how often this call failed already.
 
-        Raises NoLeader, or Lost when another call's survey did not end in time: nothing was executed.
+        Raises NoLeader, or Lost when another call's survey did not end in time: nothing was executed. Raises AuthError
+        or Untrusted when asking again is no use.
         """
         if self._leader is not None:
             return self._leader
@@ -108,4 +109,7 @@ class Finder:
             return self._addresses[0]
         timeout = min(self._timeout, max(deadline - self._network.now(), 0.01))
         straggler = min(STRAGGLER_S * 2 ** min(attempts, 10), timeout)
-        return choose_leader(await ask_all(self._network, self._addresses, [INTERCONNECT], timeout, straggler))
+        refusal_s = min(REFUSAL_S, max(deadline - self._network.now() - timeout, 0))
+        return choose_leader(
+            await ask_all(self._network, self._addresses, [INTERCONNECT], timeout, straggler, refusal_s)
+        )

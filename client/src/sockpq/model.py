@@ -87,6 +87,14 @@ class StateHash(NamedTuple):
     hash: str
 
 
+class User(NamedTuple):
+    """One line of USER LIST. `rights` as "put:mail*"; `in_file`: of the servers' files, so that USER SET is refused."""
+
+    name: str
+    rights: tuple[str, ...]
+    in_file: bool
+
+
 class Waiting(NamedTuple):
     """`206 Wait for output`: the PUT is executed, its output has not come yet. `item` groups the two."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Coroutine, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
+from sockpq.access import Access
 from sockpq.addresses import Address
 
 T = TypeVar("T")
@@ -36,6 +37,10 @@ class Stream(Protocol):
         """What comes next, at least one byte, b"" at the end; raises TimeoutError after `timeout` seconds, OSError."""
         ...
 
+    def arrived(self) -> bytes | None:
+        """What has come, without waiting; None when nothing has, b"" at the end."""
+        ...
+
     def quiet(self) -> bool:
         """Is it open, with nothing unasked in it?"""
         ...
@@ -44,8 +49,12 @@ class Stream(Protocol):
         """The numeric address of the other side."""
         ...
 
-    def finish(self) -> None:
-        """Tell the other side that nothing more will be sent; go on receiving."""
+    def expires_at(self) -> int | None:
+        """When the other side's certificate ends, in Unix time; None without one."""
+        ...
+
+    def finish(self, farewell: bytes = b"") -> None:
+        """Tell the other side that nothing more will be sent, after these bytes; go on receiving."""
         ...
 
     def abort(self) -> None:
@@ -105,8 +114,16 @@ class Network(Protocol):
         """Wait, or until `close`."""
         ...
 
+    @property
+    def access(self) -> Access:
+        """What every connection begins with."""
+        ...
+
     async def connect(self, address: Address, timeout: float) -> Stream:
-        """Open a connection within `timeout` seconds; raises OSError (TimeoutError is one), UnicodeError."""
+        """Open a connection, over TLS if `access` says so, within `timeout` seconds.
+
+        Raises Untrusted, OSError (TimeoutError is one), ValueError for a name that DNS, or a certificate, cannot spell.
+        """
         ...
 
     def lock(self) -> Lock:
@@ -116,3 +133,19 @@ class Network(Protocol):
     def race(self, coroutines: Sequence[Coroutine[Any, Any, T]]) -> Race[T]:
         """Start these, which must not raise."""
         ...
+
+
+async def secured(stream: Stream, network: Network, address: Address, until: float) -> Stream:
+    """A new connection over TLS if the client wants that; raises what connect() does, and closes it then."""
+    if network.access.tls is None:
+        return stream
+
+    from sockpq.tls import TlsStream  # who has no TLS does not wait for it
+
+    try:
+        tls = TlsStream(stream, network.access.tls, address, network.now)
+        await tls.shake_hands(max(until - network.now(), 0.001))
+    except BaseException:
+        stream.close()
+        raise
+    return tls

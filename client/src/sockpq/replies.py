@@ -15,9 +15,11 @@ from typing import TypeVar
 from sockpq.addresses import Address
 from sockpq.arguments import INT64_MAX, NAME, UINT64_MAX
 from sockpq.errors import (
+    AuthError,
     BadArguments,
     Busy,
     DataTooLarge,
+    ForbiddenError,
     InvalidSnapshot,
     JobNotFound,
     NoOutput,
@@ -28,7 +30,18 @@ from sockpq.errors import (
     Refused,
     SockpqError,
 )
-from sockpq.model import Finished, Handed, Leader, NodeStatus, QueueTotals, RunningJob, StateHash, Totals, Waiting
+from sockpq.model import (
+    Finished,
+    Handed,
+    Leader,
+    NodeStatus,
+    QueueTotals,
+    RunningJob,
+    StateHash,
+    Totals,
+    User,
+    Waiting,
+)
 from sockpq.session import SessionLost
 
 T = TypeVar("T")
@@ -40,8 +53,8 @@ LIST_LINES_MAX = 10_000_000
 
 _REFUSALS: dict[str, type[SockpqError]] = {
     "400": BadArguments,
-    "401": Refused,
-    "403": Refused,
+    "401": AuthError,
+    "403": ForbiddenError,
     "404": Refused,
     "408": Refused,
     "409": Refused,
@@ -67,6 +80,7 @@ _FINISHED = {
     "200 OK FINQ FINI": Finished(True, True),
 }
 _SID = re.compile(r"[0-9]{1,20}_[0-9a-f]{1,64}")
+_NONCE = re.compile(r"(?:[0-9a-fA-F]{2}){8,128}")
 _HASH = re.compile(r"[0-9a-f]{1,128}")
 _ROLES = ("LEADER", "FOLLOWER", "CANDIDATE", "LEARNER", "DOWN")
 
@@ -170,6 +184,20 @@ def words() -> Reader[tuple[str, ...]]:
     return tuple(_text((yield from data())).split())
 
 
+def nonce() -> Reader[bytes]:
+    """AUTH with a user alone: what his secret is to be mixed with."""
+    text = _text((yield LINE))
+    if not text.startswith("334 "):
+        raise _failure(text)
+    _expect(_NONCE.fullmatch(text, 4) is not None, "the answer to AUTH")
+    return bytes.fromhex(text[4:])
+
+
+def users() -> Reader[list[User]]:
+    """USER LIST."""
+    return [_user_line(line) for line in (yield from _lines())]
+
+
 def queues() -> Reader[list[QueueTotals]]:
     """QUEUE LIST."""
     return [_queue_line(line) for line in (yield from _lines())]
@@ -234,6 +262,14 @@ def _queue_line(line: str) -> QueueTotals:
     fields = line.split(" ")
     _expect(len(fields) == 5, "not a line of QUEUE LIST")
     return QueueTotals(_name(fields[0]), *(_number(field) for field in fields[1:]))
+
+
+def _user_line(line: str) -> User:
+    """`<user> <rights> <FILE|LOG>`."""
+    fields = line.split(" ")
+    _expect(len(fields) == 3 and fields[2] in ("FILE", "LOG"), "not a line of USER LIST")
+    name, rights, source = fields
+    return User(name, () if rights == "-" else tuple(rights.split(",")), source == "FILE")
 
 
 def _running_line(line: str, with_data: bool) -> tuple[RunningJob, int]:

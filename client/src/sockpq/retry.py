@@ -12,10 +12,12 @@ import random
 
 from sockpq.commands import Repeat
 from sockpq.errors import (
+    AuthError,
     BadArguments,
     Busy,
     ClientClosed,
     DataTooLarge,
+    ForbiddenError,
     JobNotFound,
     NoOutput,
     NotServing,
@@ -24,11 +26,13 @@ from sockpq.errors import (
     ProtocolError,
     SockpqError,
     Unavailable,
+    Untrusted,
 )
 from sockpq.model import Waiting
 from sockpq.session import SessionLost
 
-UNREAD = BadArguments, DataTooLarge, NotSupported      # refused by this server alone, whatever was executed before
+# Refused by this server alone, or now, whatever was executed before.
+UNREAD = BadArguments, DataTooLarge, NotSupported, AuthError, ForbiddenError, Untrusted
 
 PAUSE_FIRST_S = 0.01        # a crashed leader is replaced within tens of milliseconds
 PAUSE_GROWTH = 1.4          # an election of 0.3 s is then noticed within 0.1 s of its end, after seven tries

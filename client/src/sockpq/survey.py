@@ -7,30 +7,36 @@ from typing import Any, NamedTuple
 
 from sockpq import commands
 from sockpq.addresses import Address
-from sockpq.commands import Command
-from sockpq.errors import SockpqError, Unavailable
+from sockpq.commands import PING, Command
+from sockpq.errors import AuthError, NotExecuted, SockpqError, Unavailable, Untrusted
 from sockpq.link import Link
 from sockpq.model import NodeStatus
 from sockpq.network import Network
 from sockpq.protocol import Answer
 from sockpq.retry import Lost, NoLeader
 
+REFUSAL_S = 1.5             # a server takes its time to refuse AUTH: one second
 NOBODY = 2_147_483_647      # INTERCONNECT of a node that knows no leader (DECISIONS.md 1)
 
 
 class Response(NamedTuple):
-    """What one server answered: `answers` in the order of the commands, or why there are none."""
+    """What one server answered: `answers` in the order of the commands, or why there are none.
+
+    `expires_at`: when its certificate ends, in Unix time.
+    """
 
     peer: Address | None
     answers: list[Answer]
     failure: Exception | None
+    expires_at: int | None = None
 
 
 class ServerView(NamedTuple):
     """The cluster as one server tells it.
 
     `peer` is the numeric address that answered, "ip:port"; `id` what it answers to INTERCONNECT; `nodes` its CLUSTER
-    STATUS. When `error` is set the server could not be asked and the rest is None or empty.
+    STATUS. When `error` is set the server could not be asked and these are None or empty. `expires_at`: when its
+    certificate ends, in Unix time; None without TLS.
     """
 
     server: str
@@ -38,12 +44,13 @@ class ServerView(NamedTuple):
     id: int | None
     nodes: list[NodeStatus]
     error: SockpqError | None
+    expires_at: int | None = None
 
 
 async def view_all(network: Network, addresses: Sequence[Address], timeout: float) -> list[ServerView]:
     """The view of every server, asked in parallel within `timeout` seconds; in the order of `addresses`."""
     questions: list[Command[Any]] = [commands.INTERCONNECT, commands.CLUSTER_STATUS]
-    responses = await ask_all(network, addresses, questions, timeout)
+    responses = await ask_all(network, addresses, questions, timeout, refusal_s=REFUSAL_S)
     return [_view(address, responses[address]) for address in addresses]
 
 
@@ -51,9 +58,10 @@ def _view(address: Address, response: Response) -> ServerView:
     failure = response.failure or next((answer.error for answer in response.answers if answer.error), None)
     if failure is None:
         own_id, nodes = (answer.value for answer in response.answers)
-        return ServerView(str(address), str(response.peer), own_id, nodes, None)
+        return ServerView(str(address), str(response.peer), own_id, nodes, None, response.expires_at)
     error = failure if isinstance(failure, SockpqError) else Unavailable(str(failure))
-    return ServerView(str(address), str(response.peer) if response.peer else None, None, [], error)
+    peer = str(response.peer) if response.peer else None
+    return ServerView(str(address), peer, None, [], error, response.expires_at)
 
 
 async def ask_all(
@@ -62,10 +70,15 @@ async def ask_all(
     questions: Sequence[Command[Any]],
     timeout: float,
     straggler: float | None = None,
+    refusal_s: float = 0.0,
 ) -> dict[Address, Response]:
-    """Ask all servers all questions within `timeout` seconds, and within `straggler` seconds after the first answer."""
-    until = network.now() + timeout
-    race = network.race([ask(network, address, questions, timeout) for address in addresses])
+    """Ask all servers all questions within `timeout` seconds, and within `straggler` seconds after the first answer.
+
+    `refusal_s`: so much longer may one take that has not answered AUTH yet.
+    """
+    refusal_s = refusal_s if network.access.login else 0.0
+    until = network.now() + timeout + refusal_s
+    race = network.race([ask(network, address, questions, timeout, refusal_s) for address in addresses])
     late = Response(None, [], Lost("no answer in time", sent=False))
     responses = dict.fromkeys(addresses, late)
     try:
@@ -82,30 +95,40 @@ async def ask_all(
     return responses
 
 
-async def ask(network: Network, address: Address, questions: Sequence[Command[Any]], timeout: float) -> Response:
-    """Ask one server on a connection of its own, within `timeout` seconds; never raises what the network can cause."""
+async def ask(
+    network: Network, address: Address, questions: Sequence[Command[Any]], timeout: float, refusal_s: float = 0.0
+) -> Response:
+    """Ask one server on a connection of its own, within `timeout` seconds; never raises what the network can cause.
+
+    `refusal_s`: so much longer it may take to refuse AUTH.
+    """
     until = network.now() + timeout
-    peer = None
+    peer: Address | None = None
+    expires_at: int | None = None
     try:
-        link = await Link.open(network, address, timeout)
+        link = await Link.open(network, address, timeout, login=any(question is not PING for question in questions))
         try:
-            peer = link.peer()
+            peer, expires_at = link.peer(), link.expires_at()
             if await link.send_many([(question, 0) for question in questions], timeout) < len(questions):
                 raise link.lost("the connection broke")
             answers: list[Answer] = []
             while len(answers) < len(questions):
-                answers += await link.receive(max(until - network.now(), 0.001))
-            return Response(peer, answers, None)
+                limit = until + refusal_s if link.entering else until
+                answers += await link.receive(max(limit - network.now(), 0.001))
+            return Response(peer, answers, None, expires_at)
         finally:
             link.close()
     except TimeoutError:
-        return Response(peer, [], Lost(f"{address}: no answer within {timeout:g} s", sent=False))
+        return Response(peer, [], Lost(f"{address}: no answer within {timeout:g} s", sent=False), expires_at)
     except (OSError, Lost, SockpqError) as failure:
-        return Response(peer, [], failure)
+        return Response(peer, [], failure, expires_at)
 
 
 def choose_leader(responses: Mapping[Address, Response]) -> Address:
-    """The server with the smallest INTERCONNECT number (CLUSTER.md 4); raises NoLeader when none can be it."""
+    """The server with the smallest INTERCONNECT number (CLUSTER.md 4); raises NoLeader when none can be it.
+
+    Raises AuthError or Untrusted when asking again is no use.
+    """
     ids = {
         address: response.answers[0].value
         for address, response in responses.items()
@@ -115,8 +138,21 @@ def choose_leader(responses: Mapping[Address, Response]) -> Address:
     if serving:
         return min(serving, key=serving.__getitem__)
     reasons = [f"{address} knows no leader" for address in ids]
-    reasons += [_reason(address, response) for address, response in responses.items() if address not in ids]
+    failures = {address: _failure(response) for address, response in responses.items() if address not in ids}
+    if not ids and (final := hopeless(failures)):
+        raise final
+    reasons += [_reason(address, failure) for address, failure in failures.items()]
     raise NoLeader("; ".join(reasons))
+
+
+def hopeless(failures: Mapping[Address, Exception | None]) -> NotExecuted | None:
+    """Why asking these servers again is no use, if it is not. A certificate speaks for one server, a secret for all."""
+    told = "; ".join(_reason(address, failure) for address, failure in failures.items())
+    if any(isinstance(failure, AuthError) for failure in failures.values()):
+        return AuthError(told)
+    if failures and all(isinstance(failure, Untrusted) for failure in failures.values()):
+        return Untrusted(told)
+    return None
 
 
 def claims_to_serve(response: Response) -> bool:
@@ -127,6 +163,10 @@ def claims_to_serve(response: Response) -> bool:
     return leader is not None and leader.id == own_id
 
 
-def _reason(address: Address, response: Response) -> str:
-    reason = str(response.failure or response.answers[0].error)
+def _failure(response: Response) -> Exception | None:
+    return response.failure or response.answers[0].error
+
+
+def _reason(address: Address, failure: Exception | None) -> str:
+    reason = str(failure)
     return reason if reason.startswith(str(address)) else f"{address}: {reason}"

@@ -10,8 +10,9 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any, Generic, TypeVar
 
+from sockpq.access import Access
 from sockpq.addresses import Address
-from sockpq.network import KEEPALIVE
+from sockpq.network import KEEPALIVE, Stream, secured
 
 T = TypeVar("T")
 
@@ -33,7 +34,9 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 class ThreadNetwork:
     """The way out for one blocking client."""
 
-    def __init__(self) -> None:
+    def __init__(self, access: Access) -> None:
+        """`access`: what every connection begins with."""
+        self.access = access
         self._closed = threading.Event()
 
     @property
@@ -56,10 +59,11 @@ class ThreadNetwork:
         """Wait, or until `close`."""
         self._closed.wait(seconds)
 
-    async def connect(self, address: Address, timeout: float) -> SocketStream:
+    async def connect(self, address: Address, timeout: float) -> Stream:
         """Open a connection within `timeout` seconds for each address a name stands for."""
         timeout = min(timeout, POLL_S_MAX)
-        return SocketStream(socket.create_connection(address, timeout), timeout)
+        until = monotonic() + timeout
+        return await secured(SocketStream(socket.create_connection(address, timeout), timeout), self, address, until)
 
     def lock(self) -> ThreadLock:
         """A new lock."""
@@ -103,6 +107,14 @@ class SocketStream:
         self._limit(timeout)
         return self._socket.recv(READ_BYTES)
 
+    def arrived(self) -> bytes | None:
+        """What has come."""
+        self._limit(0)
+        try:
+            return self._socket.recv(READ_BYTES)
+        except BlockingIOError:
+            return None
+
     def quiet(self) -> bool:
         """Is it open, with nothing unasked in it?"""
         self._limit(0)
@@ -119,9 +131,15 @@ class SocketStream:
         host, port = self._socket.getpeername()[:2]
         return Address(host, port)
 
-    def finish(self) -> None:
+    def expires_at(self) -> None:
+        """There is no certificate."""
+
+    def finish(self, farewell: bytes = b"") -> None:
         """Send no more."""
         with suppress(OSError):
+            if farewell:
+                self._limit(0)
+                self._socket.send(farewell)
             self._socket.shutdown(socket.SHUT_WR)
 
     def abort(self) -> None:

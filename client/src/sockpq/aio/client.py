@@ -7,8 +7,9 @@ import weakref
 from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 from types import TracebackType
-from typing import Literal, overload
+from typing import TYPE_CHECKING, Literal, overload
 
+from sockpq.access import access
 from sockpq.addresses import parse_servers
 from sockpq.aio.job import Getting, Job
 from sockpq.aio.network import LoopNetwork
@@ -18,6 +19,9 @@ from sockpq.commands import Block, Command, Data
 from sockpq.limits import Limits
 from sockpq.model import Handed
 from sockpq.survey import ServerView, view_all
+
+if TYPE_CHECKING:
+    from sockpq.access import Tls
 
 FAREWELL_S = 1.0        # so long close() waits until the last bytes have left
 
@@ -32,6 +36,9 @@ class Client(Calls[Job]):
         self,
         servers: str | Iterable[str],
         *,
+        tls: Tls = None,
+        user: str | None = None,
+        secret: str | None = None,
         timeout: float = 30.0,
         server_timeout: float = 5.0,
         connect_timeout: float = 1.0,
@@ -44,7 +51,7 @@ class Client(Calls[Job]):
         limits = Limits(
             timeout, server_timeout, connect_timeout, retry_unknown, sessions, session_ttl, idle_connections_max
         ).checked()
-        self._network = LoopNetwork()
+        self._network = LoopNetwork(access(tls, user, secret))
         self._leaving: set[asyncio.Task[None]] = set()
         super().__init__(self._network, Job, servers, limits)
 
@@ -159,9 +166,16 @@ class Client(Calls[Job]):
         ))
 
 
-async def survey(servers: str | Iterable[str], timeout: float = 0.5) -> list[ServerView]:
+async def survey(
+    servers: str | Iterable[str],
+    timeout: float = 0.5,
+    *,
+    tls: Tls = None,
+    user: str | None = None,
+    secret: str | None = None,
+) -> list[ServerView]:
     """`sockpq.survey` for asyncio."""
-    network = LoopNetwork()
+    network = LoopNetwork(access(tls, user, secret))
     views = await view_all(network, parse_servers(servers), span(timeout, "timeout"))
     await network.drain(FAREWELL_S)
     return views

@@ -11,9 +11,10 @@ from functools import partial
 from time import monotonic
 from typing import Any, Generic, TypeVar
 
+from sockpq.access import Access
 from sockpq.addresses import Address
 from sockpq.aio.stream import TransportStream
-from sockpq.network import KEEPALIVE
+from sockpq.network import KEEPALIVE, Stream, secured
 
 T = TypeVar("T")
 
@@ -23,7 +24,9 @@ CONNECTING_MAX = 64     # connections a client opens at once: more would overflo
 class LoopNetwork:
     """The way out for one asyncio client, in the event loop of its first call."""
 
-    def __init__(self) -> None:
+    def __init__(self, access: Access) -> None:
+        """`access`: what every connection begins with."""
+        self.access = access
         self._closed = asyncio.Event()
         self._connecting = asyncio.Semaphore(CONNECTING_MAX)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -56,11 +59,15 @@ class LoopNetwork:
             async with asyncio.timeout(seconds):
                 await self._closed.wait()
 
-    async def connect(self, address: Address, timeout: float) -> TransportStream:
+    async def connect(self, address: Address, timeout: float) -> Stream:
         """Open a connection within `timeout` seconds, from the moment it is its turn."""
-        loop = asyncio.get_running_loop()
         async with self._connecting, asyncio.timeout(timeout):
-            transport, stream = await loop.create_connection(TransportStream, address.host, address.port)
+            until = monotonic() + timeout
+            return await secured(await self._connect(address), self, address, until)
+
+    async def _connect(self, address: Address) -> TransportStream:
+        loop = asyncio.get_running_loop()
+        transport, stream = await loop.create_connection(TransportStream, address.host, address.port)
         connected = transport.get_extra_info("socket")
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for option, value in KEEPALIVE:

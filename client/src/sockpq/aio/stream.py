@@ -78,6 +78,8 @@ class TransportStream(asyncio.Protocol):
         if self._at_end:
             return 0
         self._transport.write(buffers[0] if len(buffers) == 1 else b"".join(buffers))
+        if self._transport.is_closing():        # the system refused it, and the transport has dropped it
+            return size - 1
         left = self._left()
         while self._full and not self._at_end:
             try:
@@ -86,12 +88,22 @@ class TransportStream(asyncio.Protocol):
                 if self._left() == left:
                     break
             left = self._left()
-        return size if not self._full else size - 1
+        if not self._full:
+            return size
+        self._transport.abort()     # close() would send the rest some time later, and a command would be executed
+        return size - 1
 
     async def receive(self, timeout: float) -> bytes:
         """What comes next."""
         if not self._received and not self._at_end:
             await self._wait(timeout)
+        data = self.arrived()
+        if data is None:
+            raise TimeoutError
+        return data
+
+    def arrived(self) -> bytes | None:
+        """What has come."""
         if self._received:
             data = self._received[0] if len(self._received) == 1 else b"".join(self._received)
             self._received.clear()
@@ -101,7 +113,7 @@ class TransportStream(asyncio.Protocol):
                 self._transport.resume_reading()
             return data
         if not self._at_end:
-            raise TimeoutError
+            return None
         if self._error:
             raise OSError(str(self._error)) from self._error
         return b""
@@ -117,10 +129,15 @@ class TransportStream(asyncio.Protocol):
             raise OSError("the server closed the connection at once")
         return Address(*name[:2])
 
-    def finish(self) -> None:
+    def expires_at(self) -> None:
+        """There is no certificate."""
+
+    def finish(self, farewell: bytes = b"") -> None:
         """Send no more."""
         if not self._at_end and self._transport.can_write_eof():
             with suppress(OSError):         # the other side was faster
+                if farewell:
+                    self._transport.write(farewell)
                 self._transport.write_eof()
 
     def abort(self) -> None:

@@ -1,0 +1,47 @@
+"""`pqctl user ..`: who may do what."""
+
+from __future__ import annotations
+
+import click
+
+from pqctl import exits
+from pqctl.call import Call, command, files, group
+
+
+@group("user")
+def user() -> None:
+    """The users and their rights."""
+
+
+@command(user, "list", epilog=exits.READING)
+def list_(call: Call) -> int:
+    """Show all users, those of the servers' users file first."""
+    from pqctl import users
+
+    return users.show_list(call)
+
+
+@command(user, "set")
+@click.argument("name")
+@click.option("--rights", required=True, metavar="RIGHT,...",
+              help="put, get, queue, admin, each for all queues or for those whose names begin with a prefix: "
+                   "put:mail*,get. `-` for none.")
+@click.option("--secret-file", metavar="FILE", shell_complete=files,
+              help="His secret, 16 to 64 visible characters. Without it one is made and shown once.")
+def set_(call: Call, name: str, rights: str, secret_file: str | None) -> int:
+    """Make user NAME, or give him other rights and another secret, on all nodes.
+
+    Users of the servers' users file are changed there.
+    """
+    from pqctl import users
+
+    return users.change(call, name, rights, secret_file)
+
+
+@command(user)
+@click.argument("name")
+def delete(call: Call, name: str) -> int:
+    """Take user NAME away; his connections may do nothing from now on."""
+    from pqctl import users
+
+    return users.delete(call, name)

@@ -1,23 +1,30 @@
 """The machine replicated and durable: Raft, journal, snapshots, and the connections between nodes."""
 
 from cluster.api import Cluster, Listener, NodeStatus, Pending
+from cluster.complaints import Complaints
 from cluster.errors import ApplyFailed, ClusterError, FailStop, LibraryMismatch, RaftViolated
+from cluster.handshakes import Handshakes
 from cluster.node import ClusterNode
-from cluster.settings import Member, Settings
+from cluster.settings import Member, PeerTls, Settings
 from cluster.storage_errors import StorageError
+from cluster.tls import Tls
 
 __all__ = [
     "ApplyFailed",
     "Cluster",
     "ClusterError",
     "ClusterNode",
+    "Complaints",
     "FailStop",
+    "Handshakes",
     "LibraryMismatch",
     "Listener",
     "Member",
     "NodeStatus",
+    "PeerTls",
     "Pending",
     "RaftViolated",
     "Settings",
     "StorageError",
+    "Tls",
 ]

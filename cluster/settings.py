@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from pathlib import Path
 
 from msgspec import Struct
@@ -15,6 +16,13 @@ class Member(Struct, frozen=True):
     name: str
     client: str
     peer: str
+
+
+class PeerTls(Struct):
+    """TLS between nodes. Both are replaced when certificates are read again; new connections use what is here then."""
+
+    listening: ssl.SSLContext
+    dialing: ssl.SSLContext
 
 
 class Settings(Struct, frozen=True):
@@ -32,6 +40,7 @@ class Settings(Struct, frozen=True):
     failover_grace_ms: int = 10_000
     expire_default: Then = Then.LATER
     bootstrap: bool = False
+    tls: PeerTls | None = None
 
     def member(self, name: str) -> Member:
         """The member of this name; raises KeyError."""

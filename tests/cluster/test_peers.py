@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from cluster.messages import WIRE_FORMAT, Ack, Append, Heartbeat, Hello, Message, PreVote, encode
-from cluster.peers import MESSAGE_BYTES_MAX, PeerNetwork
+from cluster.peer_connection import MESSAGE_BYTES_MAX
+from cluster.peers import PeerNetwork
 from cluster.settings import Member, Settings
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 SLICE_S = 0.004
+SILENT_S = 1.0                  # who says nothing for so long gives way when there is no place left
 SWEEP_S = 0.5
 
 
@@ -48,14 +49,15 @@ class Handshakes:
         self._sweeping: asyncio.TimerHandle | None = None
 
     def begin(self, handshake: Handshake) -> bool:
-        """Somebody connected; may it stay? When all places are taken the one that has been silent longest goes."""
+        """Somebody connected; may it stay? When there is no place left the longest silent one gives way."""
+        now = self._loop.time()
         if len(self._begun) >= self._limit:
             silent = next((other for other in self._begun if not other.waits_for_us), None)
-            if silent is None:
+            if silent is None or now - self._begun[silent] < SILENT_S:
                 return False
             self.end(silent)
             silent.abort()
-        self._begun[handshake] = self._loop.time()
+        self._begun[handshake] = now
         if self._sweeping is None:
             self._sweeping = self._loop.call_later(SWEEP_S, self._sweep)
         return True

@@ -13,13 +13,17 @@ from pathlib import Path
 
 from cluster import ClusterError, ClusterNode, Member, Settings, StorageError
 from core import Then
-from gateway.config import Config, split_address
+from gateway.certificates import Certificates
+from gateway.config import Config, ConfigError, split_address
 from gateway.hub import Hub
+from gateway.limits import HANDSHAKES_MAX
+from gateway.port import legacy_port
 from gateway.server import Server
 
 log = logging.getLogger("sockpqd")
 
 EXPORTS = "exports"             # below data_dir: snapshots on their way to clients
+DAY_S = 86_400                  # between two warnings of certificates that expire
 OTHER_FILES = 200               # descriptors that are not clients: journal, snapshots, peers
 
 
@@ -35,18 +39,22 @@ async def run(config: Config, *, bootstrap: bool, announce: Callable[[Config], N
         shut_down=lambda reason: _stop(stopping, reason),
     )
     server = Server(hub)
-    _raise_file_limit(config.limits.connections_max)
+    _raise_file_limit(config.limits.connections_max + (HANDSHAKES_MAX if config.tls else 0))
+    loop = asyncio.get_running_loop()
     try:
-        node = ClusterNode(settings(config, bootstrap=bootstrap), hub)
+        certificates = None if config.tls is None else Certificates(config.tls, config.node.name)
+        loop.add_signal_handler(signal.SIGHUP, _reload, certificates)
+        node = ClusterNode(settings(config, bootstrap=bootstrap, certificates=certificates), hub)
         hub.attach(node)
         hub.empty_export_dir()
         await node.start()
-        await server.start(*split_address(config.listen.client))
-    except (OSError, StorageError, ClusterError) as error:
+        await _listen(server, config, certificates)
+    except (OSError, ConfigError, StorageError, ClusterError) as error:
         raise NodeFailed(f"the node cannot start: {type(error).__name__}: {error}") from error
     log.info("node %s: clients on %s, peers on %s", config.node.name, config.listen.client, config.listen.peer)
     _spare_the_collector()
-    loop = asyncio.get_running_loop()
+    if certificates is not None:
+        _warn_daily(certificates)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop, stopping, signal.Signals(number).name)
     if announce is not None:
@@ -63,7 +71,26 @@ async def run(config: Config, *, bootstrap: bool, announce: Callable[[Config], N
     log.info("stopped")
 
 
-def settings(config: Config, *, bootstrap: bool) -> Settings:
+async def _listen(server: Server, config: Config, certificates: Certificates | None) -> None:
+    """Open all ports for clients; raises OSError."""
+    context = None if certificates is None else certificates.clients
+    await server.start(*split_address(config.listen.client), context=context)
+    for legacy in config.listen.legacy:
+        await server.start(*split_address(legacy.address), port=legacy_port(legacy.user, legacy.networks))
+
+
+def _reload(certificates: Certificates | None) -> None:
+    """SIGHUP: read again what may change while the node runs."""
+    if certificates is not None:
+        certificates.reload()
+
+
+def _warn_daily(certificates: Certificates) -> None:
+    certificates.warn()
+    asyncio.get_running_loop().call_later(DAY_S, _warn_daily, certificates)
+
+
+def settings(config: Config, *, bootstrap: bool, certificates: Certificates | None) -> Settings:
     """What the cluster node is told."""
     raft = config.raft
     return Settings(
@@ -79,6 +106,7 @@ def settings(config: Config, *, bootstrap: bool) -> Settings:
         failover_grace_ms=raft.failover_grace_ms,
         expire_default=Then[config.queue.expire_default.upper()],
         bootstrap=bootstrap,
+        tls=None if certificates is None else certificates.peers,
     )
 
 
@@ -92,13 +120,16 @@ async def _until(stopping: asyncio.Event) -> None:
     await stopping.wait()
 
 
-def _raise_file_limit(connections_max: int) -> None:
+def _raise_file_limit(connections: int) -> None:
     """Each client is a file descriptor, and the usual soft limit (1024) is a leftover of select()."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    if hard != resource.RLIM_INFINITY and hard < connections_max + OTHER_FILES:
-        log.warning("limits.connections_max is %d, but the process may open only %d files", connections_max, hard)
+    if hard != resource.RLIM_INFINITY and hard < connections + OTHER_FILES:
+        log.warning(
+            "limits.connections_max needs %d files, but the process may open only %d: raise that (LimitNOFILE), or "
+            "lower the key", connections + OTHER_FILES, hard,
+        )
 
 
 def _spare_the_collector() -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 from pathlib import Path
 
+from cluster import Complaints
 from gateway.connection import Connection
 from gateway.hub import Hub
 from gateway.limits import Limits
+from gateway.port import Port
 from tests.gateway.fake_cluster import FakeCluster
 
 
@@ -83,7 +86,7 @@ class MemoryClient:
     """One client of a MemoryGateway."""
 
     def __init__(self, hub: Hub, name: str) -> None:
-        self._connection = Connection(hub)
+        self._connection = Connection(hub, Port(), Complaints(logging.getLogger()))
         self.transport = MemoryTransport(self._connection, name)
         self._connection.connection_made(self.transport)
 

@@ -18,6 +18,7 @@ from gateway.certificates import Certificates
 from gateway.config import Tls
 from gateway.limits import MIB, Limits
 from gateway.port import legacy_port
+from tests.cluster.test_peers_tls import payloads
 from tests.gateway.test_server import PATIENCE_S, Client, Gateway
 
 
@@ -304,3 +305,24 @@ def test_names_with_two_addresses_and_ipv6_can_be_listened_on(authority: Authori
 
 def test_no_file_of_a_key_is_left_for_others_to_read(authority: Authority) -> None:
     assert Path(authority.node("n1")["key"]).stat().st_mode & 0o077 == 0
+
+
+def test_nothing_of_a_client_is_unpickled(authority: Authority, tmp_path: Path) -> None:
+    file = tmp_path / "effect"
+
+    async def test(gateway: TlsGateway) -> None:
+        legacy = await gateway.server.start("127.0.0.1", 0)
+        for payload in payloads(file):
+            put = b"PUT q 0 %d\r\n" % len(payload) + payload + b"GET q\r\n"
+            clone = b"CLONE %d\r\n" % len(payload) + payload
+            for data in (payload + b"\r\n", put, clone, b"\r\n" + payload):
+                client = await gateway.connect()
+                client.send(data)
+                await gateway.plain(data)
+                _, writer = await asyncio.open_connection(*legacy)
+                writer.write(data)
+                await writer.drain()
+                writer.close()
+        await gateway.until(lambda: gateway.cluster.machine.total(None).running > 0)
+    with_server(authority, test)
+    assert not file.exists()

@@ -58,9 +58,14 @@ class Certificates:
         log.info("certificates were read again; new connections use them")
         self.warn()
 
+    @property
+    def expiries(self) -> dict[str, float]:
+        """The key of each file with certificates, and when it is good no more, in seconds of Unix time."""
+        return self._now.expiries
+
     def warn(self) -> None:
         """A line in the log for each certificate that has not much time left."""
-        for key, expiry in self._now.expiries.items():
+        for key, expiry in self.expiries.items():
             days = (expiry - time.time()) / DAY_S
             if days < WARNING_DAYS:
                 log.warning(

@@ -18,6 +18,8 @@ class Port(Struct, frozen=True):
         if not self.networks:
             return True
         address = ipaddress.ip_address(host.partition("%")[0])
+        if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+            address = address.ipv4_mapped       # an IPv4 client of a port that listens on ::
         return any(address in network for network in self.networks)
 
 

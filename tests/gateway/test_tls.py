@@ -299,6 +299,14 @@ def test_a_port_for_old_clients_lets_in_only_its_networks(
     with_server(authority, test)
 
 
+@pytest.mark.parametrize(("host", "admitted"), [
+    ("10.0.0.5", True), ("::ffff:10.0.0.5", True), ("10.0.1.5", False), ("fd00::1%eth0", True), ("::1", False),
+])
+def test_networks_are_of_both_versions(host: str, admitted: bool) -> None:
+    assert legacy_port("old", ("10.0.0.0/24", "fd00::/8")).admits(host) is admitted
+    assert legacy_port("old", ()).admits(host)
+
+
 def test_names_with_two_addresses_and_ipv6_can_be_listened_on(authority: Authority) -> None:
     async def test(gateway: TlsGateway) -> None:
         for host in ("::1", "localhost"):

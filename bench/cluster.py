@@ -12,18 +12,23 @@ from __future__ import annotations
 import shutil
 import signal
 import socket
+import ssl
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from sockpq import ServerView, survey
 
 from bench.guardian import Guardian
 from bench.node import Node, NodeError, Settings, write_config
 from bench.ports import HOST, free_ports
+
+if TYPE_CHECKING:
+    from bench.authority import Authority
 
 START_ATTEMPTS = 5
 POLL_S = 0.01
@@ -36,17 +41,21 @@ class LocalCluster:
     """`nodes` real sockpqd processes named n1, n2, .. with data below a temporary directory."""
 
     def __init__(
-        self, nodes: int = 3, config: Settings | None = None, directory: Path | None = None, ready_s: float = 20.0
+        self, nodes: int = 3, config: Settings | None = None, directory: Path | None = None, ready_s: float = 20.0,
+        authority: Authority | None = None,
     ) -> None:
         """`config`: further configuration of every node, e.g. {"raft": {"failover_grace_ms": 0}}.
 
         `directory`: where the temporary directory is made (None: the system's place); `ready_s`: seconds a start may
-        take.
+        take; `authority`: signs certificates for all nodes, which speak TLS then. (Views of a whole cluster, which the
+        client library takes, are not to be had then.)
         """
         self.names = [f"n{number + 1}" for number in range(nodes)]
         self._config: Settings = config or {}
         self._directory = directory
         self._ready_s = ready_s
+        self._authority = authority
+        self._context = None if authority is None else ssl.create_default_context(cafile=authority.ca)
         self._nodes: dict[str, Node] = {}
         self._listens: dict[str, dict[str, str]] = {}       # name -> what each port's kind listens on
         self._guardian: Guardian | None = None
@@ -113,12 +122,8 @@ class LocalCluster:
 
     def leader(self) -> str | None:
         """The node that serves now; None when nobody does."""
-        asked = {node.client: node.name for node in self._nodes.values() if node.running and not node.paused}
-        views = [view for view in survey(asked, ASK_S) if view.error is None] if asked else []
-        for view in sorted(views, key=lambda view: view.id or 0):
-            if serves(view.server):
-                return asked[view.server]
-        return None
+        asked = (node for node in self._nodes.values() if node.running and not node.paused)
+        return next((node.name for node in asked if serves(node.client, self._context)), None)
 
     def wait_for_leader(self, timeout: float | None = None) -> str:
         """The node that serves, as soon as one does; raises NodeError when none does in time or a node has ended."""
@@ -173,7 +178,7 @@ class LocalCluster:
         node = self._nodes[name]
         until = time.monotonic() + self._ready_s
         node.start()
-        while wait and say(node.client, "PING", ASK_S) is None:
+        while wait and self.say(name, "PING", ASK_S) is None:
             if time.monotonic() > until:
                 raise node.complaint("does not answer")
             code = node.wait(POLL_S)
@@ -182,6 +187,14 @@ class LocalCluster:
                     raise node.complaint(f"ended with exit code {code}")
                 time.sleep(0.2)         # the port is still held by what the killed process left
                 node.start()
+
+    def say(self, name: str, line: str, timeout: float) -> str | None:
+        """Send one command to a node, past whatever stands between; the first line of the answer, or None."""
+        return say(self.direct(name), line, timeout, self._context)
+
+    def hang_up(self, name: str) -> None:
+        """SIGHUP: the node reads its certificates again."""
+        self._nodes[name].signal(signal.SIGHUP)
 
     def wipe(self, name: str) -> None:
         """Remove the data of a node that has ended."""
@@ -258,7 +271,8 @@ class LocalCluster:
              "peer": self.peer_address(name, other, listen["peer"]) if other != name else listen["peer"]}
             for other, listen in self._listens.items()
         ]
-        write_config(node, self._listens[name], members, self._config)
+        certificates = {} if self._authority is None else {"tls": self._authority.node(name)}
+        write_config(node, self._listens[name], members, {**self._config, **certificates})
 
     def _end_all(self) -> None:
         for node in self._nodes.values():
@@ -273,11 +287,14 @@ def _listens(count: int) -> list[dict[str, str]]:
     return [{kind: f"{HOST}:{ports.pop()}" for kind in ("client", "peer", "http")} for _ in range(count)]
 
 
-def say(server: str, line: str, timeout: float) -> str | None:
+def say(server: str, line: str, timeout: float, context: ssl.SSLContext | None = None) -> str | None:
     """Send one command on a connection of its own; the first line of the answer, None when there is none."""
     host, _, port = server.rpartition(":")
     try:
-        with socket.create_connection((host, int(port)), timeout) as connection:
+        with ExitStack() as stack:
+            connection = stack.enter_context(socket.create_connection((host, int(port)), timeout))
+            if context is not None:
+                connection = stack.enter_context(context.wrap_socket(connection, server_hostname=host))
             connection.sendall(f"{line}\r\n".encode())
             with connection.makefile("rb") as stream:
                 answer = stream.readline()
@@ -286,9 +303,9 @@ def say(server: str, line: str, timeout: float) -> str | None:
     return answer.decode("ascii", "replace").rstrip("\r\n") if answer.endswith(b"\n") else None
 
 
-def serves(server: str) -> bool:
+def serves(server: str, context: ssl.SSLContext | None = None) -> bool:
     """Does this server execute commands? Asked with a DONE of a job that cannot exist."""
-    return say(server, "DONE 0", ASK_S) == "404 Job Not Found"
+    return say(server, "DONE 0", ASK_S, context) == "404 Job Not Found"
 
 
 def _level(view: ServerView) -> bool:

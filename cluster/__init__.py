@@ -1,27 +1,34 @@
 """The machine replicated and durable: Raft, journal, snapshots, and the connections between nodes."""
 
 from cluster.api import Cluster, Figures, Listener, NodeStatus, PeerFigures, Pending
+from cluster.complaints import Complaints
 from cluster.errors import ApplyFailed, ClusterError, FailStop, LibraryMismatch, RaftViolated
+from cluster.handshakes import Handshakes
 from cluster.histogram import Histogram
 from cluster.node import ClusterNode
-from cluster.settings import Member, Settings
+from cluster.settings import Member, PeerTls, Settings
 from cluster.storage_errors import StorageError
+from cluster.tls import Tls
 
 __all__ = [
     "ApplyFailed",
     "Cluster",
     "ClusterError",
     "ClusterNode",
+    "Complaints",
     "FailStop",
     "Figures",
+    "Handshakes",
     "Histogram",
     "LibraryMismatch",
     "Listener",
     "Member",
     "NodeStatus",
     "PeerFigures",
+    "PeerTls",
     "Pending",
     "RaftViolated",
     "Settings",
     "StorageError",
+    "Tls",
 ]

@@ -5,8 +5,8 @@ receives on the one the peer dialed. A link is up while both stand, and when one
 that nothing of an old connection is ever taken for news. Whatever is not a message of a known peer ends the connection
 with one line in the log.
 
-Large messages leave piece by piece, as the operating system takes them, and small ones between the pieces: on a slow
-line a heartbeat must not wait for megabytes.
+With TLS both sides show certificates, and each must be for the name of the node that shows it. Who cannot do that is
+told nothing, not even why.
 """
 
 from __future__ import annotations
@@ -14,111 +14,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import socket
-from collections import deque
 from collections.abc import Callable
-from typing import cast
 
 import msgspec
 
-from cluster.framing import HEAD_BYTES, PIECE_BYTES, Unframer, pieces, whole
-from cluster.messages import WIRE_FORMAT, Append, Heartbeat, Hello, Message, SnapshotChunk, decode, decode_hello, encode
+from cluster.complaints import Complaints
+from cluster.handshakes import Handshakes
+from cluster.messages import WIRE_FORMAT, Hello, Message, encode
+from cluster.peer_connection import PeerConnection
+from cluster.peer_link import PeerLink
 from cluster.settings import Settings
+from cluster.tls import Tls, certificate_names
 
 log = logging.getLogger("sockpqd.peers")
 
-MESSAGE_BYTES_MAX = 32 << 20      # above the largest entry (16 MiB) with all that surrounds it
-HELLO_BYTES_MAX = 4096          # what a stranger may send before he has said who he is
-STRANGERS_MAX = 64              # connections that have not said it yet
-LARGE_BYTES = 64 << 10          # who is in the middle of a message of this size is alive
-WINDOW_BYTES = 256 << 10        # of large messages not more is given to the operating system at a time,
-UNSENT_BYTES = 128 << 10        # which is asked to keep not more than this before it reaches the network
+STRANGERS_MAX = 64              # connections that have not said who they are; as many may be in a TLS handshake
 HELLO_S, DIAL_S = 2.0, 1.0
 REDIAL_S = (0.03, 0.1)
 REDIAL_REFUSED_S = 1.0          # a peer that does not want to talk to us is asked less and less often, at last so
 SILENCE_S = 3.0                 # nodes tell of themselves four times a second; this much silence is a dead connection
-COMPLAINT_S = 5.0               # at most one complaint about strangers in so many seconds,
-COMPLAINT_AGAIN_S = 300.0       # and the same one again after so many
-
-
-
-class _Link:
-    """Both connections to one peer."""
-
-    def __init__(self, name: str, address: str) -> None:
-        self.name = name
-        self.address = address
-        self.task: asyncio.Task[None] | None = None     # dials
-        self.outgoing: _Connection | None = None        # dialed by us, greeted by the peer
-        self.incoming: _Connection | None = None        # dialed by the peer, greeted by us
-        self.up = False
-        self.early: list[bytes] = []                    # frames that may leave before the journal is synced
-        self.late: list[bytes] = []
-        self.large: deque[bytes] = deque()              # frames that give way to others; they may leave early, too
-        self.large_bytes = 0
-        self.waiting: list[Message] = []                # received before our own side was complete
-        self.closed = asyncio.Event()                   # wakes the dialer
-
-
-class _Connection(asyncio.Protocol):
-    """One TCP connection to or from a peer; all decisions are the network's."""
-
-    def __init__(self, network: PeerNetwork, link: _Link | None) -> None:
-        self._network = network
-        self._incoming = Unframer(HELLO_BYTES_MAX)
-        self.link = link                                # known from the start when we dialed
-        self.dialed = link is not None
-        self.greeting: Hello | None = None
-        self.transport: asyncio.Transport | None = None
-        self.heard_at = 0.0
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)     # uvloop's are not registered as such
-        if self.dialed:
-            self.transport.set_write_buffer_limits(WINDOW_BYTES)
-            self.transport.get_extra_info("socket").setsockopt(
-                socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES,
-            )
-        self._network.connected(self)
-
-    def resume_writing(self) -> None:
-        """The operating system takes more."""
-        self._network.writable(self)
-
-    def data_received(self, data: bytes) -> None:
-        self._incoming.feed(data)
-        if self.greeting is not None:
-            self.heard_at = self._network.now()
-        try:
-            while self.transport is not None and (message := self._incoming.next()) is not None:
-                if self.greeting is None:
-                    self._network.greeted(self, decode_hello(message))
-                    self._incoming.limit = MESSAGE_BYTES_MAX
-                else:
-                    self._network.received(self, decode(message))
-            if self._incoming.waiting_bytes > LARGE_BYTES:
-                self._network.receives_large(self)
-        except (ValueError, msgspec.MsgspecError) as error:
-            self._network.refuse(self, str(error))
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self.transport = None
-        self._network.disconnected(self)
-
-    def send(self, message: bytes) -> None:
-        """Write one message at once."""
-        if self.transport is not None:
-            self.transport.write(whole(message))
-
-    def close(self) -> None:
-        """Close when everything is sent."""
-        if self.transport is not None:
-            self.transport.close()
-
-    def abort(self) -> None:
-        """Close without waiting for what is unsent."""
-        if self.transport is not None:
-            self.transport.abort()
 
 
 class PeerNetwork:
@@ -139,22 +53,31 @@ class PeerNetwork:
         self._inbox = inbox
         self._receiving = receiving
         self._stranger = stranger
-        self._links: dict[str, _Link] = {}
-        self._strangers: set[_Connection] = set()
+        self._links: dict[str, PeerLink] = {}
+        self._strangers: set[PeerConnection] = set()
         self._server: asyncio.Server | None = None
         self._watching: asyncio.Task[None] | None = None    # set as long as this network is started
-        self._complaint = ("", float("-inf"))       # the last one, and when
         self._loop = asyncio.get_running_loop()
+        self._complaints = Complaints(log)
+        self._handshakes = Handshakes(STRANGERS_MAX, HELLO_S, self._complaints.tell)
 
     async def start(self) -> None:
         """Listen and begin to dial; raises OSError when the address cannot be used."""
         host, port = _address(self._settings.peer_listen)
-        self._server = await self._loop.create_server(lambda: _Connection(self, None), host, port)
+        self._server = await self._loop.create_server(lambda: self._protocol(PeerConnection(self, None)), host, port)
         self._watching = asyncio.create_task(self._watch())
         for link in self._links.values():
             self._begin(link)
 
-    def _begin(self, link: _Link) -> None:
+    def _protocol(self, connection: PeerConnection) -> asyncio.Protocol:
+        """What stands on a TCP connection: the connection itself, or TLS with it above."""
+        tls = self._settings.tls
+        if tls is None:
+            return connection
+        context = tls.dialing if connection.dialed else tls.listening
+        return Tls(context, connection, self._handshakes, server_side=not connection.dialed)
+
+    def _begin(self, link: PeerLink) -> None:
         if self._watching is not None and link.address:
             link.task = asyncio.create_task(self._dial(link))
 
@@ -169,6 +92,7 @@ class PeerNetwork:
             self._server.close()
         for link in self._links.values():
             self._close(link)
+        self._handshakes.close()
         for stranger in list(self._strangers):
             stranger.abort()
         await asyncio.sleep(0)
@@ -179,7 +103,7 @@ class PeerNetwork:
         """See Outbox."""
         if not address:
             log.error("nobody knows the address of %s: write it into the configuration of this node", name)
-        link = self._links[name] = _Link(name, address)
+        link = self._links[name] = PeerLink(name, address)
         self._begin(link)
 
     def drop_peer(self, name: str) -> None:
@@ -194,71 +118,49 @@ class PeerNetwork:
         link = self._links.get(name)
         if link is None or not link.up:
             return
-        data = encode(message)
-        if not isinstance(message, Append | SnapshotChunk):
-            (link.early if isinstance(message, Heartbeat) else link.late).append(whole(data))
-        elif len(data) > PIECE_BYTES or link.large:         # what is behind a large one must stay behind it
-            link.large.extend(pieces(data))
-            link.large_bytes += len(data)
-        else:
-            link.early.append(whole(data))
+        link.add(message)
 
     def buffered_bytes(self, name: str) -> int:
         """See Network."""
         link = self._links.get(name)
-        if link is None or link.outgoing is None or link.outgoing.transport is None:
-            return 0
-        return link.outgoing.transport.get_write_buffer_size() + link.large_bytes + sum(map(len, link.early))
+        return 0 if link is None else link.unsent_bytes()
 
     def flush_appends(self) -> None:
         """See Outbox."""
         for link in self._links.values():
-            if link.early:
-                self._write(link, link.early)
-                link.early = []
-            if link.large:
-                self._write_large(link)
+            link.flush_early()
 
     def flush(self) -> None:
         """See Outbox."""
         self.flush_appends()
         for link in self._links.values():
-            if link.late:
-                self._write(link, link.late)
-                link.late = []
-
-    def _write(self, link: _Link, frames: list[bytes]) -> None:
-        if link.outgoing is not None and link.outgoing.transport is not None:
-            link.outgoing.transport.write(b"".join(frames))
-
-    def _write_large(self, link: _Link) -> None:
-        """Write pieces until the connection has enough to do; writable() is called when it has done that."""
-        transport = link.outgoing.transport if link.outgoing is not None else None
-        while transport is not None and link.large and transport.get_write_buffer_size() <= WINDOW_BYTES:
-            piece = link.large.popleft()
-            link.large_bytes -= len(piece) - HEAD_BYTES
-            transport.write(piece)
+            link.flush_late()
 
     # The connections' side
 
-    def writable(self, connection: _Connection) -> None:
+    def writable(self, connection: PeerConnection) -> None:
         """What was written has left."""
         link = connection.link
         if link is not None and connection is link.outgoing:
-            self._write_large(link)
+            link.write_large()
 
-    def connected(self, connection: _Connection) -> None:
+    def connected(self, connection: PeerConnection) -> None:
         """A connection was made; who dialed speaks first."""
         connection.heard_at = self._loop.time()
         if connection.dialed and connection.link is not None:
-            connection.send(encode(self._hello(connection.link.name)))
+            if unproven := self._unproven(connection, connection.link.name):
+                self.refuse(connection, unproven)
+            else:
+                connection.send(encode(self._hello(connection.link.name)))
         elif len(self._strangers) >= STRANGERS_MAX:
             connection.abort()
         else:
             self._strangers.add(connection)
 
-    def greeted(self, connection: _Connection, hello: Hello) -> None:
+    def greeted(self, connection: PeerConnection, hello: Hello) -> None:
         """A Hello arrived; raises ValueError when we do not want to talk to its sender."""
+        if unproven := self._unproven(connection, hello.sender):
+            raise ValueError(unproven)
         if hello.refused:
             raise ValueError(f"{hello.sender} does not want to talk to us: {hello.refused}")
         mine = self._hello(hello.sender)
@@ -285,7 +187,16 @@ class PeerNetwork:
                 self._inbox(link.name, message)
             link.waiting = []
 
-    def _objection(self, connection: _Connection, hello: Hello, mine: Hello) -> str:
+    def _unproven(self, connection: PeerConnection, name: str) -> str:
+        """Why it is not certain that this is the node `name`, "" if it is."""
+        if self._settings.tls is None or connection.transport is None:
+            return ""
+        names = certificate_names(connection.transport)
+        if name.lower() in (proven.lower() for proven in names):
+            return ""
+        return f"its certificate is for {' '.join(names) or 'no name'}, not for {name}"
+
+    def _objection(self, connection: PeerConnection, hello: Hello, mine: Hello) -> str:
         """Why we do not want to talk to the sender of this greeting, "" if we do."""
         sender, name = hello.sender, self._settings.name
         if hello.format != WIRE_FORMAT:
@@ -306,13 +217,13 @@ class PeerNetwork:
         """The loop's time, seconds."""
         return self._loop.time()
 
-    def receives_large(self, connection: _Connection) -> None:
+    def receives_large(self, connection: PeerConnection) -> None:
         """The message is far from complete: its sender is busy with it, not silent."""
         link = connection.link
         if link is not None and link.up and connection is link.incoming:
             self._receiving(link.name)
 
-    def received(self, connection: _Connection, message: Message) -> None:
+    def received(self, connection: PeerConnection, message: Message) -> None:
         """A message of a greeted peer."""
         link = connection.link
         if link is None or connection is not link.incoming:
@@ -322,16 +233,13 @@ class PeerNetwork:
         else:
             link.waiting.append(message)
 
-    def refuse(self, connection: _Connection, why: str) -> None:
+    def refuse(self, connection: PeerConnection, why: str) -> None:
         """Close a connection that makes no sense; one line in the log now and then."""
-        now, (said, when) = self._loop.time(), self._complaint
-        if now - when > (COMPLAINT_AGAIN_S if why == said else COMPLAINT_S):
-            self._complaint = why, now
-            address = connection.transport.get_extra_info("peername") if connection.transport else None
-            log.warning("connection with %s closed: %s", address, why)
+        address = connection.transport.get_extra_info("peername") if connection.transport else None
+        self._complaints.tell(address, why)
         connection.close()
 
-    def disconnected(self, connection: _Connection) -> None:
+    def disconnected(self, connection: PeerConnection) -> None:
         """A connection ended: so does the link it belongs to."""
         self._strangers.discard(connection)
         link = connection.link
@@ -340,41 +248,36 @@ class PeerNetwork:
         elif link is not None:
             link.closed.set()
 
-    def _close(self, link: _Link) -> None:
-        incoming, outgoing, link.incoming, link.outgoing = link.incoming, link.outgoing, None, None
-        link.early, link.late, link.waiting = [], [], []
-        link.large.clear()
-        link.large_bytes = 0
-        for connection in (incoming, outgoing):
-            if connection is not None:
-                connection.abort()
-        link.closed.set()
+    def _close(self, link: PeerLink) -> None:
+        link.clear()
         if link.up:
             link.up = False
             self._inbox(link.name, None)
 
-    async def _dial(self, link: _Link) -> None:
+    async def _dial(self, link: PeerLink) -> None:
         host, port = _address(link.address)
         refused_s = 0.0
         while True:
             link.closed.clear()
+            connection = PeerConnection(self, link)
             try:
+                protocol = self._protocol(connection)
                 async with asyncio.timeout(DIAL_S):
-                    _, connection = await self._loop.create_connection(lambda: _Connection(self, link), host, port)
+                    transport, _ = await self._loop.create_connection(lambda: protocol, host, port)  # noqa: B023
             except (OSError, TimeoutError):
                 pass
             else:
                 try:
                     heard = await self._until_closed(link, connection)
                 finally:
-                    connection.abort()
+                    transport.abort()
                 refused_s = 0.0 if heard else min(REDIAL_REFUSED_S, refused_s + REDIAL_S[1])
             await asyncio.sleep(refused_s + random.uniform(*REDIAL_S))
 
-    async def _until_closed(self, link: _Link, connection: _Connection) -> bool:
+    async def _until_closed(self, link: PeerLink, connection: PeerConnection) -> bool:
         """Wait for the end of a connection; returns whether the peer wanted to talk to us."""
         deadline = self._loop.time() + HELLO_S
-        while connection.greeting is None and connection.transport is not None:
+        while connection.greeting is None and not connection.ended:
             if self._loop.time() > deadline:
                 return False
             await asyncio.sleep(0.005)

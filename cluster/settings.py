@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from pathlib import Path
 
 from msgspec import Struct
@@ -15,6 +16,13 @@ class Member(Struct, frozen=True):
     name: str
     client: str
     peer: str
+
+
+class PeerTls(Struct):
+    """TLS between nodes. Both are replaced when certificates are read again; new connections use what is here then."""
+
+    listening: ssl.SSLContext
+    dialing: ssl.SSLContext
 
 
 class Settings(Struct, frozen=True):
@@ -34,6 +42,7 @@ class Settings(Struct, frozen=True):
     bootstrap: bool = False
     memory_mark_bytes: int = 0          # more memory in use, or less free on disk: no further jobs (0: no mark)
     disk_free_bytes_min: int = 0
+    tls: PeerTls | None = None
 
     def member(self, name: str) -> Member:
         """The member of this name; raises KeyError."""

@@ -6,6 +6,7 @@ import asyncio
 import socket
 from typing import cast
 
+from cluster import Complaints
 from gateway.answers import BUSY
 from gateway.config import is_loopback
 from gateway.conversation import Conversation
@@ -14,23 +15,28 @@ from gateway.limits import (
     KEEPALIVE_IDLE_S,
     KEEPALIVE_INTERVAL_S,
     KEEPALIVE_PROBES,
-    LINGER_CUT_S,
     LINGER_S,
     OUTPUT_HIGH_WATER_BYTES,
 )
+from gateway.patience import Patience
+from gateway.port import Port
 
 
 class Connection(asyncio.Protocol):
-    """One client's TCP connection."""
+    """One client's TCP connection, with TLS below it or not."""
 
     _transport: asyncio.Transport
     _conversation: Conversation | None = None
+    _patience: Patience
     peer = ""
-    secure = False
-    user: str | None = None
+    secure = False              # nobody else can read it: TLS, or it does not leave this machine
 
-    def __init__(self, hub: Hub) -> None:
+    def __init__(self, hub: Hub, port: Port, complaints: Complaints) -> None:
+        self.user = port.user
         self._hub = hub
+        self._port = port
+        self._complaints = complaints
+        self._written_bytes = 0
         self._end_of_input = False
         self._lost = False
         self._finishing: asyncio.TimerHandle | None = None
@@ -40,6 +46,11 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client came."""
         self._transport = cast(asyncio.Transport, transport)
+        host, number = (transport.get_extra_info("peername") or ("", 0))[:2]    # nothing: it has gone already
+        if host and not self._port.admits(host):
+            self._complaints.tell((host, number), f"it is in none of the networks of the port of {self.user}")
+            self._transport.abort()
+            return
         if len(self._hub.connections) >= self._hub.limits.connections_max:
             self._hub.tally.refused_connections += 1
             self._transport.write(BUSY)
@@ -47,9 +58,9 @@ class Connection(asyncio.Protocol):
             return
         self._transport.set_write_buffer_limits(OUTPUT_HIGH_WATER_BYTES)
         _keep_alive(transport.get_extra_info("socket"))
-        address = transport.get_extra_info("peername")
-        self.peer = f"{address[0]}:{address[1]}" if address else "?"
-        self.secure = bool(address) and is_loopback(address[0])
+        self.peer = f"{host}:{number}" if host else "?"
+        self.secure = transport.get_extra_info("ssl_object") is not None or is_loopback(host)
+        self._patience = Patience(self._hub.limits, asyncio.get_running_loop().time())
         self._conversation = Conversation(self._hub, self)
         self._hub.connections.add(self)
         self._hub.tally.connections += 1
@@ -93,10 +104,20 @@ class Connection(asyncio.Protocol):
         if self._conversation is not None:
             self._conversation.finish()
 
+    def look(self, now: float) -> None:
+        """Cut the client off if it takes longer than it may."""
+        if self._conversation is not None:
+            unsent = self._transport.get_write_buffer_size()
+            why = self._patience.end(now, self._conversation.turn(), self._written_bytes - unsent, unsent)
+            if why is not None:
+                self._conversation.cut(why)
+                self._transport.abort()     # also when the conversation has ended, and only its answers are left
+
     # ---- Link
 
     def write(self, data: bytes) -> None:
         """Send bytes."""
+        self._written_bytes += len(data)
         self._transport.write(data)
 
     def unsent_bytes(self) -> int:
@@ -120,13 +141,13 @@ class Connection(asyncio.Protocol):
         else:
             self._transport.resume_reading()
             self._transport.write_eof()
-        self._finishing = asyncio.get_running_loop().call_later(LINGER_S, self._linger, LINGER_CUT_S)
+        self._finishing = asyncio.get_running_loop().call_later(LINGER_S, self._linger)
 
-    def _linger(self, left_s: float) -> None:
-        if left_s <= 0 or not self._transport.get_write_buffer_size():
+    def _linger(self) -> None:
+        if not self._transport.get_write_buffer_size():
             self._transport.abort()
         else:
-            self._finishing = asyncio.get_running_loop().call_later(LINGER_S, self._linger, left_s - LINGER_S)
+            self._finishing = asyncio.get_running_loop().call_later(LINGER_S, self._linger)
 
     def abort(self) -> None:
         """Close at once."""

@@ -17,8 +17,9 @@ from core import Handed, Requested, Return
 from gateway import answers
 from gateway.commands import ALONE, AT_ONCE
 from gateway.guard import Guard
-from gateway.limits import COMMANDS_IN_FLIGHT_MAX, OUTPUT_PIECE_BYTES, STREAM_STALL_S
+from gateway.limits import COMMANDS_IN_FLIGHT_MAX, OUTPUT_PIECE_BYTES
 from gateway.parser import Parser
+from gateway.patience import Turn
 from gateway.pending import NOBODY, Awaited, AwaitedRequest, Fate, Outcome, Said, Slot
 from gateway.requests import Command
 
@@ -117,6 +118,18 @@ class Conversation:
             self._room.set_result(None)
         self.wake()
 
+    def turn(self) -> tuple[Turn, int]:
+        """What is waited for, and a number that changes when the client gets on."""
+        parser = self._parser
+        held_up = self.waiter or self._task or self._held or not self._dry      # what stands behind it is not late
+        if self.closed or self._paused or held_up:
+            return Turn.OURS, 0
+        if parser.amid_command:         # the data of a CLONE may take as long as they get on
+            return Turn.REST, parser.complete if self.clone is None else -parser.missing_bytes
+        if self._slots:
+            return Turn.OURS, 0
+        return (Turn.NEXT, parser.complete) if parser.complete else (Turn.HELLO, 0)
+
     # ---- what commands do
 
     def propose(self, operation: Requested, numbering: Numbering | None = None) -> None:
@@ -167,11 +180,11 @@ class Conversation:
         self._task.add_done_callback(self._task_done)
 
     async def stream(self, piece: bytes) -> None:
-        """Send a piece of a long answer as soon as the client has taken most of those before; raises TimeoutError."""
+        """Send a piece of a long answer as soon as the client has taken most of those before."""
         self.link.write(piece)
         while self._output_full:
             self._room = asyncio.get_running_loop().create_future()
-            await asyncio.wait_for(self._room, STREAM_STALL_S)
+            await self._room
 
     def wake(self) -> None:
         """Go on when the turn has ended."""
@@ -287,9 +300,7 @@ class Conversation:
     def _task_done(self, task: asyncio.Task[None]) -> None:
         self._task = None
         error = None if task.cancelled() else task.exception()
-        if isinstance(error, TimeoutError):
-            self.cut("it took nothing of a long answer")
-        elif error is not None:
+        if error is not None:
             log.error("%s: a command failed: report it, with this line", self.link.peer, exc_info=error)
             self.cut("after an error of ours")
         self.wake()

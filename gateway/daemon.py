@@ -14,10 +14,13 @@ from pathlib import Path
 from cluster import ClusterError, ClusterNode, Member, Settings, StorageError
 from core import Then
 from gateway.access import Access
+from gateway.certificates import Certificates
 from gateway.config import Config, ConfigError, split_address
 from gateway.hub import Hub
+from gateway.limits import HANDSHAKES_MAX
 from gateway.logs import Logs
 from gateway.memory import memory_mark_bytes
+from gateway.port import legacy_port
 from gateway.server import Server
 from gateway.users_file import users_of
 from gateway.watching import HttpServer, LoopLag, Pages, Sources
@@ -26,6 +29,7 @@ from gateway.watching import start as start_http
 log = logging.getLogger("sockpqd")
 
 EXPORTS = "exports"             # below data_dir: snapshots on their way to clients
+DAY_S = 86_400                  # between two warnings of certificates that expire
 OTHER_FILES = 200               # descriptors that are not clients: journal, snapshots, peers
 
 
@@ -38,7 +42,8 @@ async def run(
 ) -> None:
     """Run the node until SIGTERM, SIGINT or SHUTDOWN. `announce` is called when it serves first. Raises NodeFailed."""
     stopping = asyncio.Event()
-    _raise_file_limit(config.limits.connections_max)
+    _raise_file_limit(config.limits.connections_max + (HANDSHAKES_MAX if config.tls else 0))
+    loop = asyncio.get_running_loop()
     try:
         hub = Hub(
             config.limits, Path(config.node.data_dir) / EXPORTS, config.gateway.offline_close,
@@ -46,20 +51,26 @@ async def run(
             access=Access(None if config.auth.users_file is None else lambda: users_of(config)),
         )
         server = Server(hub)
-        node = ClusterNode(settings(config, bootstrap=bootstrap), hub)
+        certificates = None if config.tls is None else Certificates(config.tls, config.node.name)
+        loop.add_signal_handler(signal.SIGHUP, _reload, certificates, hub.access)
+        node = ClusterNode(settings(config, bootstrap=bootstrap, certificates=certificates), hub)
         hub.attach(node)
         hub.empty_export_dir()
         await node.start()
-        await server.start(*split_address(config.listen.client))
+        await _listen(server, config, certificates)
         loop_lag = LoopLag()
-        http = await _listen_http(config, hub, logs, loop_lag)
-    except (OSError, StorageError, ClusterError, ConfigError) as error:
+        http = await _listen_http(config, Sources(
+            hub, version("sockpqd"), loop_lag, lambda: logs.lines_lost,
+            lambda: () if certificates is None else certificates.expiries.items(),
+        ), certificates)
+    except (OSError, ConfigError, StorageError, ClusterError) as error:
         raise NodeFailed(f"the node cannot start: {type(error).__name__}: {error}") from error
     log.info("node %s: clients on %s, peers on %s, HTTP on %s", config.node.name, config.listen.client,
              config.listen.peer, config.listen.http or "no port")
     _spare_the_collector()
     loop_lag.start()
-    loop = asyncio.get_running_loop()
+    if certificates is not None:
+        _warn_daily(certificates)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop, stopping, signal.Signals(number).name)
     if announce is not None:
@@ -79,15 +90,37 @@ async def run(
     log.info("stopped")
 
 
-async def _listen_http(config: Config, hub: Hub, logs: Logs, loop_lag: LoopLag) -> HttpServer | None:
+async def _listen(server: Server, config: Config, certificates: Certificates | None) -> None:
+    """Open all ports for clients; raises OSError."""
+    context = None if certificates is None else certificates.clients
+    await server.start(*split_address(config.listen.client), context=context)
+    for legacy in config.listen.legacy:
+        await server.start(*split_address(legacy.address), port=legacy_port(legacy.user, legacy.networks))
+
+
+async def _listen_http(config: Config, sources: Sources, certificates: Certificates | None) -> HttpServer | None:
     if config.listen.http is None:
         return None
-    sources = Sources(hub, version("sockpqd"), loop_lag, lambda: logs.lines_lost, lambda: ())
-    pages = Pages(sources, hub.access if hub.access.required else None)
-    return await start_http(*split_address(config.listen.http), None, pages)
+    access = sources.hub.access
+    context = None if certificates is None else certificates.clients
+    return await start_http(
+        *split_address(config.listen.http), context, Pages(sources, access if access.required else None)
+    )
 
 
-def settings(config: Config, *, bootstrap: bool) -> Settings:
+def _reload(certificates: Certificates | None, access: Access) -> None:
+    """SIGHUP: read again what may change while the node runs."""
+    if certificates is not None:
+        certificates.reload()
+    access.reload()
+
+
+def _warn_daily(certificates: Certificates) -> None:
+    certificates.warn()
+    asyncio.get_running_loop().call_later(DAY_S, _warn_daily, certificates)
+
+
+def settings(config: Config, *, bootstrap: bool, certificates: Certificates | None) -> Settings:
     """What the cluster node is told."""
     raft = config.raft
     return Settings(
@@ -105,6 +138,7 @@ def settings(config: Config, *, bootstrap: bool) -> Settings:
         bootstrap=bootstrap,
         memory_mark_bytes=memory_mark_bytes(config.limits.memory_mark_bytes),
         disk_free_bytes_min=config.limits.disk_free_bytes_min,
+        tls=None if certificates is None else certificates.peers,
     )
 
 
@@ -118,14 +152,16 @@ async def _until(stopping: asyncio.Event) -> None:
     await stopping.wait()
 
 
-def _raise_file_limit(connections_max: int) -> None:
+def _raise_file_limit(connections: int) -> None:
     """Each client is a file descriptor, and the usual soft limit (1024) is a leftover of select()."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    if hard != resource.RLIM_INFINITY and hard < connections_max + OTHER_FILES:
-        log.warning("limits.connections_max is %d, but the process may open only %d files: raise that "
-                    "(LimitNOFILE), or lower the limit", connections_max, hard)
+    if hard != resource.RLIM_INFINITY and hard < connections + OTHER_FILES:
+        log.warning(
+            "limits.connections_max needs %d files, but the process may open only %d: raise that (LimitNOFILE), or "
+            "lower the key", connections + OTHER_FILES, hard,
+        )
 
 
 def _spare_the_collector() -> None:

@@ -41,16 +41,12 @@ STREAM_PIECE_BYTES = 256 * KIB
 # Lines of a list that are formatted before other clients get their turn.
 LINES_PER_PIECE = 1000
 
-# A streamed answer of which the client takes nothing for so long is cut.
-STREAM_STALL_S = 60.0
-
 # Snapshots made for clients at the same time: each costs a copy of the state on disk.
 EXPORTS_MAX = 2
 
 # After an answer that closes, input is read and dropped for so long, so that a TCP reset does not destroy the answer
-# (DECISIONS 12); a client that has not taken its answers by the second limit is cut.
+# (DECISIONS 12), or longer as long as the client takes what it has not got yet.
 LINGER_S = 1.0
-LINGER_CUT_S = 60.0
 
 # How long a session lives without use: the original's 15 minutes when nothing is said (CLUSTER.md 8). Less than the
 # minimum would not survive an election, more than the maximum would keep memory for clients that are gone.
@@ -81,6 +77,16 @@ SCRYPT_BYTES_MAX = 256 * MIB
 
 # Refused attempts are one line of the log in so many seconds.
 REFUSALS_LOG_S = 10.0
+# Connections are looked at so often for the time limits, more often only when a limit is very short: 10,000 cost 15 ms.
+SWEEP_S, SWEEP_S_MIN = 5.0, 0.5
+
+# Connections looked at before others get their turn.
+SWEEP_PIECE = 500
+
+# TLS handshakes at the same time, beside the connections, and how long one may take: a fleet that comes back after a
+# failover finds room, and whoever only opens connections loses them soon.
+HANDSHAKES_MAX = 4096
+HANDSHAKE_S = 10.0
 
 # Connections the kernel completes before the gateway accepts them: a whole fleet reconnecting after a failover.
 ACCEPT_BACKLOG = 4096

@@ -16,6 +16,7 @@ import click
 import uvloop
 
 from gateway import dev, scrypt
+from gateway.certificates import Certificates
 from gateway.config import Config, ConfigError, load
 from gateway.daemon import NodeFailed, run
 from gateway.logs import Logs
@@ -68,7 +69,11 @@ def main(config_file: Path | None, check_file: Path | None, as_dev: bool, as_has
 
 
 def _config(file: Path | None) -> Config:
-    return dev.configuration(Path.cwd(), os.environ) if file is None else load(file, os.environ)
+    """The configuration, and the files it names tried out; raises ConfigError."""
+    config = dev.configuration(Path.cwd(), os.environ) if file is None else load(file, os.environ)
+    if config.tls is not None:
+        Certificates(config.tls, config.node.name)
+    return config
 
 
 def _secret() -> str:

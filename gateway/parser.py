@@ -34,12 +34,28 @@ class Parser:
         self._put: PutHead | NumberedPutHead | None = None      # the PUT whose block is collected
         self._data = bytearray()            # what is collected
         self._skip_answer = b""             # what is said when the block has been skipped
+        self._lines = 0                     # complete ones, so far
         self._closed = False
 
     @property
     def backlog_bytes(self) -> int:
         """Bytes received and not yet looked at."""
         return len(self._buffer) - self._start + len(self._later)
+
+    @property
+    def complete(self) -> int:
+        """Commands that are complete, so far (empty lines included)."""
+        return self._lines - (self._block is not None)
+
+    @property
+    def missing_bytes(self) -> int:
+        """Of the data block that is being received, 0 when there is none."""
+        return self._left - self.backlog_bytes if self._block is not None else 0
+
+    @property
+    def amid_command(self) -> bool:
+        """Is the next command here in part? (When next() has returned None.)"""
+        return self._block is not None or self.backlog_bytes > 0
 
     def feed(self, data: bytes) -> None:
         """Take what the client sent."""
@@ -68,6 +84,7 @@ class Parser:
                     self._buffer, self._start = b"", 0      # an idle client keeps no memory
                 return None
             self._start = end + 1
+            self._lines += 1
             if end > start and self._buffer[end - 1] == CR:
                 end -= 1
             line = self._buffer[start:end]

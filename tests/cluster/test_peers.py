@@ -13,19 +13,26 @@ from pathlib import Path
 import pytest
 
 from cluster.messages import WIRE_FORMAT, Ack, Append, Heartbeat, Hello, Message, PreVote, encode
-from cluster.peers import MESSAGE_BYTES_MAX, PeerNetwork
-from cluster.settings import Member, Settings
+from cluster.peer_connection import MESSAGE_BYTES_MAX
+from cluster.peers import PeerNetwork
+from cluster.settings import Member, PeerTls, Settings
 
 
 class End:
     """One node's network and what arrived."""
 
-    def __init__(self, name: str, members: tuple[Member, ...], cluster_id: bytes = b"") -> None:
+    def __init__(
+        self, name: str, members: tuple[Member, ...], cluster_id: bytes = b"", tls: PeerTls | None = None
+    ) -> None:
         self.name = name
+        self.tls = tls
         self.cluster_id = cluster_id
         self.events: list[tuple[str, Hello | Message | None]] = []
         listen = next(member.peer for member in members if member.name == name)
-        settings = Settings(name=name, data_dir=Path("/"), peer_listen=listen, members=members, version="1")
+        self.address = listen.split(":")
+        settings = Settings(
+            name=name, data_dir=Path("/"), peer_listen=listen, members=members, version="1", tls=tls,
+        )
         self.network = PeerNetwork(settings, self.hello, lambda who, event: self.events.append((who, event)),
                                    lambda who: None, lambda hello: None)
         for member in members:

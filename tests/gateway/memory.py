@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from cluster import Complaints
 from gateway.access import Access
 from gateway.connection import Connection
 from gateway.hub import Hub
 from gateway.limits import Limits
+from gateway.port import Port
 from gateway.users_file import Account
 from tests.gateway.fake_cluster import FakeCluster
 
@@ -108,8 +111,7 @@ class MemoryClient:
     """One client of a MemoryGateway."""
 
     def __init__(self, hub: Hub, name: str, user: str | None = None, *, secure: bool = True) -> None:
-        self._connection = Connection(hub)
-        self._connection.user = user
+        self._connection = Connection(hub, Port(user), Complaints(logging.getLogger()))
         self.transport = MemoryTransport(self._connection, name)
         self._connection.connection_made(self.transport)
         self._connection.secure = secure

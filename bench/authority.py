@@ -1,0 +1,74 @@
+"""A certificate authority for clusters that live as long as a test or a measurement.
+
+Needs the package cryptography, so only what is for developers imports this.
+"""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+from collections.abc import Sequence
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+SERVER, CLIENT = ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH
+
+
+class Authority:
+    """Signs certificates; its own lies in `folder`."""
+
+    def __init__(self, folder: Path, name: str = "ca", days: float = 100) -> None:
+        self.folder = folder
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = _name(f"{name} of a test")
+        self.ca = folder / f"{name}.crt"
+        builder = _builder(self._name, self._name, self._key, -10, days)
+        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        self.ca.write_bytes(builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+
+    def issue(
+        self, file: str, names: Sequence[str], *, days: tuple[float, float] = (-1, 90),
+        uses: Sequence[x509.ObjectIdentifier] = (SERVER, CLIENT),
+    ) -> tuple[Path, Path]:
+        """Write `file`.crt and `file`.key; `days`: from when until when, counted from now. Returns both paths."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        builder = _builder(_name(file), self._name, key, *days)
+        builder = builder.add_extension(x509.SubjectAlternativeName([_alternative(name) for name in names]), False)
+        builder = builder.add_extension(x509.ExtendedKeyUsage(uses), False)
+        cert, private = self.folder / f"{file}.crt", self.folder / f"{file}.key"
+        cert.write_bytes(builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+        private.touch(0o600)
+        private.write_bytes(key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption(),
+        ))
+        return cert, private
+
+    def node(self, name: str) -> dict[str, str]:
+        """The [tls] section of a node that is reached on loopback."""
+        cert, key = self.issue(name, [name, "localhost", "127.0.0.1", "::1"])
+        return {"cert": str(cert), "key": str(key), "ca": str(self.ca)}
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, begin: float, end: float
+) -> x509.CertificateBuilder:
+    now, day = datetime.datetime.now(datetime.UTC), datetime.timedelta(days=1)
+    return (
+        x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key.public_key())
+        .serial_number(x509.random_serial_number()).not_valid_before(now + begin * day).not_valid_after(now + end * day)
+    )
+
+
+def _name(text: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+
+
+def _alternative(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)

@@ -1,0 +1,204 @@
+"""The certificates of [tls]: read, tried out against each other, and read again on SIGHUP.
+
+What is wrong with them shows when two contexts of this node greet each other in memory: whether the key belongs to the
+certificate, the authority, the dates, what it may be used for. That is what the others would say later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import ssl
+import time
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from cluster import PeerTls
+from gateway.config import ConfigError, Tls
+
+log = logging.getLogger("sockpqd.certificates")
+
+DAY_S = 86_400
+WARNING_DAYS = 30
+OTHERS_MAY = 0o077              # of a file's mode: what others than its owner may do
+EXPIRED, NOT_YET, PURPOSE = 10, 9, 26   # X509_V_ERR_..
+
+
+class _Read(Struct):
+    """What one reading of all files gave. `expiries`: the key of each file -> when it is good no more, in Unix time."""
+
+    clients: ssl.SSLContext
+    peers: PeerTls
+    expiries: dict[str, float]
+
+
+class Certificates:
+    """The last ones that were good. `clients`, for ports that clients and browsers dial, stays the same object."""
+
+    def __init__(self, tls: Tls, name: str) -> None:
+        """`name`: of this node. Raises ConfigError."""
+        self._tls = tls
+        self._name = name
+        self._now = _read(tls, name)
+        self.peers = self._now.peers
+        self.clients = self._now.clients
+        self.clients.sni_callback = self._newest    # called for each handshake, also without SNI
+
+    def reload(self) -> None:
+        """Read the files again. When something is wrong with them the ones of before stay, and the log says why."""
+        try:
+            now = _read(self._tls, self._name)
+        except ConfigError as error:
+            log.error("the certificates of before stay in use: %s. Mend that and send SIGHUP again", error)
+            return
+        self._now = now
+        self.peers.listening, self.peers.dialing = now.peers.listening, now.peers.dialing
+        log.info("certificates were read again; new connections use them")
+        self.warn()
+
+    @property
+    def expiries(self) -> dict[str, float]:
+        """The key of each file with certificates, and when it is good no more, in seconds of Unix time."""
+        return self._now.expiries
+
+    def warn(self) -> None:
+        """A line in the log for each certificate that has not much time left."""
+        for key, expiry in self.expiries.items():
+            days = (expiry - time.time()) / DAY_S
+            if days < WARNING_DAYS:
+                log.warning(
+                    "tls.%s: %s expires in %.1f days: put a new one in its place and send SIGHUP to this process",
+                    key, getattr(self._tls, key), days,
+                )
+
+    def _newest(self, connection: ssl.SSLObject, _: str, __: ssl.SSLContext) -> None:
+        connection.context = self._now.clients
+
+
+def _read(tls: Tls, name: str) -> _Read:
+    """Raises ConfigError."""
+    _check_mode("key", tls.key)
+    authorities = _authorities(tls.ca)
+    listening = _context(ssl.PROTOCOL_TLS_SERVER, "cert", tls.cert, "key", tls.key, tls.ca)
+    dialing = _context(ssl.PROTOCOL_TLS_CLIENT, "cert", tls.cert, "key", tls.key, tls.ca)
+    certificate = _greet(listening, dialing, "cert", tls.cert)
+    names = [value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"]
+    if name.lower() not in (proven.lower() for proven in names):
+        raise ConfigError(f"tls.cert: {tls.cert} is for {' '.join(names) or 'no DNS name'}, not for this node, {name}")
+    expiries = {"cert": _expiry(certificate), "ca": _expiry_of_issuer(certificate, authorities)}
+    cert, key = tls.client_cert, tls.client_key
+    if cert is None or key is None:
+        clients = _context(ssl.PROTOCOL_TLS_SERVER, "cert", tls.cert, "key", tls.key)
+    else:
+        _check_mode("client_key", key)
+        clients = _context(ssl.PROTOCOL_TLS_SERVER, "client_cert", cert, "client_key", key)
+        expiries["client_cert"] = _expiry(_greet(clients, _trusting(cert), "client_cert", cert))
+    return _Read(clients, PeerTls(listening, dialing), expiries)
+
+
+def _context(
+    protocol: int, cert_key: str, cert: str, key_key: str, key: str, ca: str | None = None
+) -> ssl.SSLContext:
+    """With `ca`: between nodes, where all sides are of our making and show certificates."""
+    context = ssl.SSLContext(protocol)
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_TICKET
+    if ca is None:
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+    else:
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        context.check_hostname = False          # peers.py compares the name of the node, exactly
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(ca)
+    if protocol == ssl.PROTOCOL_TLS_SERVER:
+        context.num_tickets = 0                 # nobody comes back by an old handshake: certificates are always checked
+    _certificates_in(cert_key, cert)
+    try:
+        context.load_cert_chain(cert, key, password=lambda: _refuse_encrypted(key_key, key))
+    except OSError as error:                    # ssl.SSLError is one
+        if isinstance(error, ssl.SSLError) and error.reason == "KEY_VALUES_MISMATCH":
+            raise ConfigError(f"tls.{key_key}: {key} does not belong to {cert}") from None
+        raise ConfigError(f"tls.{key_key}: {key}: {_words(error, 'no private key in PEM')}") from None
+    return context
+
+
+def _refuse_encrypted(key_key: str, key: str) -> str:
+    raise ConfigError(f"tls.{key_key}: {key} is protected by a passphrase, which nobody could type at a start")
+
+
+def _check_mode(key_key: str, key: str) -> None:
+    with _told(f"tls.{key_key}", key):
+        mode = Path(key).stat().st_mode
+    if mode & OTHERS_MAY:
+        raise ConfigError(f"tls.{key_key}: {key} may be read or changed by others (mode {mode & 0o777:04o}); "
+                          "make it 0600 or 0400")
+
+
+def _certificates_in(key: str, path: str) -> ssl.SSLContext:
+    """A context that trusts what is in a file; raises ConfigError when that is not certificates."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    with _told(f"tls.{key}", path):
+        context.load_verify_locations(path)
+    return context
+
+
+@contextlib.contextmanager
+def _told(key: str, path: str) -> Any:
+    """What is raised while a file is read becomes a ConfigError."""
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(f"{key}: {path}: {_words(error, 'no certificate in PEM')}") from None
+
+
+def _words(error: OSError, otherwise: str) -> str:
+    return otherwise if isinstance(error, ssl.SSLError) else error.strerror or str(error)
+
+
+def _authorities(path: str) -> list[dict[str, Any]]:
+    """The certificates in `ca`, as the ssl module shows them; raises ConfigError when none of them is good today."""
+    found: list[dict[str, Any]] = list(_certificates_in("ca", path).get_ca_certs())
+    if not found:
+        raise ConfigError(f"tls.ca: {path}: there is no certificate of an authority in it")
+    if all(_expiry(authority) < time.time() for authority in found):
+        raise ConfigError(f"tls.ca: {path} has expired")
+    return found
+
+
+def _trusting(path: str) -> ssl.SSLContext:
+    """A client that trusts the certificate in this file, whoever signed it."""
+    context = _certificates_in("client_cert", path)
+    context.check_hostname = False
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    return context
+
+
+def _greet(server: ssl.SSLContext, client: ssl.SSLContext, key: str, path: str) -> dict[str, Any]:
+    """Both greet each other; returns the server's certificate as the client sees it. Raises ConfigError."""
+    upstream, downstream = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [client.wrap_bio(downstream, upstream), server.wrap_bio(upstream, downstream, server_side=True)]
+    try:
+        for end in ends * 2:
+            with contextlib.suppress(ssl.SSLWantReadError):
+                end.do_handshake()
+    except ssl.SSLCertVerificationError as error:
+        reasons = {
+            EXPIRED: "has expired", NOT_YET: "is not valid yet (compare the clock)",
+            PURPOSE: "must be for servers and for clients: a node is both (extended key usage)",
+        }
+        said = reasons.get(error.verify_code, f"is not accepted by those who trust tls.ca: {error.verify_message}")
+        raise ConfigError(f"tls.{key}: {path} {said}") from None
+    except ssl.SSLError as error:
+        raise ConfigError(f"tls.{key}: {path} does not work: {error.reason}") from None
+    return dict(ends[0].getpeercert() or {})
+
+
+def _expiry(certificate: dict[str, Any]) -> float:
+    return ssl.cert_time_to_seconds(certificate["notAfter"])
+
+
+def _expiry_of_issuer(certificate: dict[str, Any], authorities: list[dict[str, Any]]) -> float:
+    """When the last authority in the file goes that might have signed the certificate."""
+    issuers = [one for one in authorities if one["subject"] == certificate["issuer"]]
+    return max(_expiry(authority) for authority in issuers or authorities)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
+from cluster import Complaints
 from gateway import rights
 from gateway.connection import Connection
+from gateway.port import Port
 from gateway.users_file import Account
 from tests.gateway.memory import MemoryGateway, MemoryTransport
 
@@ -92,7 +95,7 @@ def test_a_user_whose_rights_change_in_the_file_has_the_new_ones(run: Run) -> No
 ])
 def test_a_client_of_this_machine_is_secure(run: Run, host: str, secure: bool) -> None:
     async def test(gateway: MemoryGateway) -> None:
-        connection = Connection(gateway.hub)
+        connection = Connection(gateway.hub, Port(), Complaints(logging.getLogger()))
         transport = MemoryTransport(connection, host)
         connection.connection_made(transport)
         assert connection.secure is secure

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import resource
 import signal
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from core import Then
 from gateway.config import Config, split_address
 from gateway.hub import Hub
 from gateway.server import Server
+from gateway.systemd import ServiceManager, describe
 
 log = logging.getLogger("sockpqd")
 
@@ -49,6 +51,8 @@ async def run(config: Config, *, bootstrap: bool, announce: Callable[[Config], N
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop, stopping, signal.Signals(number).name)
+    manager = ServiceManager(os.environ, lambda: describe(node))
+    manager.started()
     if announce is not None:
         hub.on_serving = lambda: announce(config)
     stopped = loop.create_task(_until(stopping))
@@ -57,6 +61,7 @@ async def run(config: Config, *, bootstrap: bool, announce: Callable[[Config], N
     if node.failed.done():
         failure = node.failed.exception()
         raise NodeFailed(f"the node stopped itself: {type(failure).__name__}: {failure}") from failure
+    manager.stopping()
     server.stop_accepting()
     await node.stop()           # what is in flight is decided and answered, leadership is given away
     await server.close()

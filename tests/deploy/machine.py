@@ -45,7 +45,7 @@ class Machine:
 
     def _set_up(self, public_key: str) -> None:
         (self._root / "etc/hostname").write_text(f"{self.name}\n")
-        (self._root / "etc/systemd/network/host0.network").write_text(
+        (self._root / "etc/systemd/network/10-host0.network").write_text(
             f"[Match]\nName=host0\n[Network]\nAddress={self.address}/24\n"
         )
         keys = self._root / "home" / LOGIN / ".ssh/authorized_keys"

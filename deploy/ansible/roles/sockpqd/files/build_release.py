@@ -75,7 +75,7 @@ def build(source: Path, wheels: Path) -> None:
     release = f"{own.name.split('-')[1]}-{digest(files, wheels)[:10]}"
     with tarfile.open(wheels.parent / f"{release}.tar", "w") as archive:
         for file in files:
-            archive.add(file, file.name)
+            archive.add(file, "pip.whl" if file.name.startswith("pip-") else file.name)     # run from the file
 
 
 if __name__ == "__main__":

@@ -5,19 +5,22 @@ The inventory is the example of deploy/ansible with other addresses, so the exam
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import yaml
-from bench.guardian import Guardian
 
+from bench.guardian import Guardian
 from tests.deploy.image import LOGIN, image
 from tests.deploy.leftovers import Leftovers
 from tests.deploy.machine import Machine
@@ -48,28 +51,33 @@ class Cluster:
 
     def __init__(self, variables: dict[str, Any]) -> None:
         self._variables = variables
+        self._stack = ExitStack()
         self.machines: dict[str, Machine] = {}
+        self.names: list[str] = []          # hosts of the inventory
 
     def __enter__(self) -> Self:
-        self.system = image()
-        self.folder = Path(tempfile.mkdtemp(prefix="sockpqd-deploy-"))
-        self._guardian = Guardian(self.folder)
-        self._leftovers = Leftovers()
-        self._network = Network(self._leftovers)
-        self._key = self.folder / "key"
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self._key], check=True)
-        self.inventory = self.folder / "inventory"
-        shutil.copytree(PLAYBOOKS / "inventory/example", self.inventory)
-        for name in ("n1", "n2", "n3"):
-            self.add(name)
-        self.write_inventory(["n1", "n2", "n3"])
+        with ExitStack() as stack:
+            self.system = image()
+            self.folder = Path(tempfile.mkdtemp(prefix="sockpqd-deploy-"))
+            self._leftovers = Leftovers()
+            stack.callback(self._leftovers.close)
+            self._guardian = Guardian(self.folder)
+            stack.callback(self._guardian.close)
+            self._network = Network(self._leftovers)
+            self._key = self.folder / "key"
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self._key], check=True)
+            self.inventory = self.folder / "inventory"
+            shutil.copytree(PLAYBOOKS / "inventory/example", self.inventory)
+            for name in ("n1", "n2", "n3"):
+                self.add(name)
+            self.write_inventory(["n1", "n2", "n3"])
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._guardian.close()
-        self._leftovers.close()
+        self._stack.close()
 
     def add(self, name: str) -> Machine:
         """One more host, switched on."""
@@ -81,17 +89,17 @@ class Cluster:
         machine.power_on()
         return machine
 
-    def write_inventory(self, names: list[str], **variables: Any) -> None:
-        """The hosts of the cluster from now on, and more variables for all of them."""
-        self._variables |= variables
-        hosts = {name: {"ansible_host": self.machines[name].address} for name in names}
-        more = {"ansible_ssh_private_key_file": str(self._key), "ansible_ssh_common_args": self._ssh_options()}
-        path = self.inventory / "hosts.yml"
+    def write_inventory(self, names: list[str]) -> None:
+        """The hosts of the cluster from now on."""
+        self.names = names
         example = yaml.safe_load((PLAYBOOKS / "inventory/example/hosts.yml").read_text())
         group = example["sockpqd"]
-        group["hosts"] = hosts
-        group["vars"] |= more | self._variables
-        path.write_text(yaml.safe_dump(example))
+        group["hosts"] = {name: {"ansible_host": self.machines[name].address} for name in names}
+        group["vars"] |= {
+            "ansible_ssh_private_key_file": str(self._key), "ansible_ssh_common_args": self._ssh_options(),
+            **self._variables,
+        }
+        (self.inventory / "hosts.yml").write_text(yaml.safe_dump(example))
 
     def _ssh_options(self) -> str:
         """The hosts' key is that of the image: strangers are noticed."""
@@ -121,12 +129,45 @@ class Cluster:
         """What the command prints on that host, run by root."""
         machine = self.machines[host]
         done = subprocess.run(
-            ["ssh", "-i", self._key, *self._ssh_options().split(), f"{LOGIN}@{machine.address}", f"sudo sh -c '{command}'"],
+            ["ssh", "-i", self._key, *self._ssh_options().split(), f"{LOGIN}@{machine.address}",
+             f"sudo sh -c '{command}'"],
             capture_output=True, text=True, check=False, timeout=120,
         )
         assert done.returncode == 0 or not check, done.stderr + done.stdout
         return done.stdout
 
-    def servers(self, names: list[str] | None = None) -> str:
+    def status(self, host: str) -> dict[str, Any]:
+        """What `pqctl cluster status --json` says on that host."""
+        return dict(json.loads(self.ssh(host, "pqctl cluster status --json --timeout 2", check=False)))
+
+    def wait_until_well(self, seconds: float = 60) -> dict[str, Any]:
+        """The status, when all nodes are up and one leads."""
+        deadline = time.monotonic() + seconds
+        while True:
+            status = self.status(self.names[0])
+            if status.get("serving") and all(node["lag"] == 0 for node in status["nodes"]):
+                return status
+            assert time.monotonic() < deadline, status
+            time.sleep(0.2)
+
+    def servers(self) -> str:
         """For sockpq.Client."""
-        return ",".join(f"{self.machines[name].address}:{CLIENT_PORT}" for name in names or self.machines)
+        return ",".join(f"{self.machines[name].address}:{CLIENT_PORT}" for name in self.names)
+
+    def reaches(self, host: str, port: int) -> bool:
+        """Can this machine open a connection to that port?"""
+        try:
+            socket.create_connection((self.machines[host].address, port), timeout=2).close()
+        except OSError:
+            return False
+        return True
+
+    @property
+    def bridge(self) -> str:
+        """The name of the bridge; the names of the containers begin with it."""
+        return self._network.bridge
+
+    @property
+    def secrets(self) -> Path:
+        """Where the playbooks keep what only the operator may know."""
+        return self.inventory / "secrets"

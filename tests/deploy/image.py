@@ -1,7 +1,7 @@
 """The system every container starts with: a small Debian, built once by debootstrap and kept outside the tree.
 
-It has what a host has that was just set up: systemd, sshd, sudo, Python. Nothing of sockpqd, no pip, no network beyond the
-bridge. It is never written to again: each container has an overlay of its own.
+It has what a host has that was just set up: systemd, sshd, sudo, Python. Nothing of sockpqd, no pip, no network beyond
+the bridge. It is never written to again: each container has an overlay of its own.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def _build(system: Path) -> None:
     try:
         with log.open("w") as output:
             for command in (
-                ["debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", SUITE, unfinished, MIRROR],
-                ["chroot", unfinished, "sh", "-c", PREPARE],
+                ["debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", SUITE, str(unfinished), MIRROR],
+                ["chroot", str(unfinished), "sh", "-c", PREPARE],
             ):
                 subprocess.run(command, stdout=output, stderr=output, check=True, timeout=BUILD_S)
         unfinished.rename(system)

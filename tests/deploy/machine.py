@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 from bench.guardian import Guardian
-
 from tests.deploy.image import LOGIN
 from tests.deploy.leftovers import Leftovers
 from tests.deploy.network import Network, ip
@@ -57,7 +56,8 @@ class Machine:
 
     def _own_groups(self) -> list[Path]:
         """Containers that share a control group would end each other's services."""
-        own = {line.split(":")[1]: line.strip().split(":", 2)[2] for line in Path("/proc/self/cgroup").open()}
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+        own = {controller: group for _, controller, group in (line.split(":", 2) for line in lines)}
         groups = []
         for hierarchy, controller in zip(HIERARCHIES, ("name=systemd", "", ""), strict=True):
             if Path(hierarchy, "cgroup.procs").exists():

@@ -40,13 +40,14 @@ class Authority:
             write(key, key_bytes(self.key), 0o600)
             write(certificate, self.certificate.public_bytes(serialization.Encoding.PEM), 0o644)
         elif not certificate.exists() or not key.exists():
-            sys.exit(f"{folder} has only one of ca.crt and ca.key: bring the other one, or bring a certificate and a key "
-                     "for each node and set sockpqd_private_ca to false")
+            sys.exit(f"{folder} has only one of ca.crt and ca.key: bring the other one, or bring a certificate and a "
+                     "key for each node and set sockpqd_private_ca to false")
         else:
             self.certificate = x509.load_pem_x509_certificate(certificate.read_bytes())
             loaded = serialization.load_pem_private_key(key.read_bytes(), None)
-            if not isinstance(loaded, ec.EllipticCurvePrivateKey) or loaded.public_key() != self.certificate.public_key():
+            if loaded.public_key() != self.certificate.public_key():
                 sys.exit(f"{key} is not the key of {certificate}")
+            assert isinstance(loaded, ec.EllipticCurvePrivateKey)
             self.key = loaded
 
     def _self_signed(self) -> x509.Certificate:

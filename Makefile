@@ -31,7 +31,8 @@ check: dev                           ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-test: check toxiproxy                ## everything
+# With SOCKPQD_TEST_DEPLOY=1 also the tests on containers; without it they are skipped, with one line.
+test: check toxiproxy $(if $(filter 1,$(SOCKPQD_TEST_DEPLOY)),$(VENV)/.installed-deploy)   ## everything
 	$(BIN)/python -m pytest
 
 test-deploy: $(VENV)/.installed-deploy   ## Ansible on three containers: root, systemd-nspawn, debootstrap; else skipped

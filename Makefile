@@ -11,7 +11,7 @@ TOOLS  := .tools
 TOXIPROXY         := github.com/Shopify/toxiproxy/v2/cmd/server
 TOXIPROXY_VERSION := v2.12.0
 
-.PHONY: install dev check test toxiproxy sim chaos chaos-long demo clean
+.PHONY: install dev check test test-deploy toxiproxy sim chaos chaos-long demo clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd and pqctl, nothing for developers
 dev: $(VENV)/.installed-dev          ## the same with the test tools
@@ -31,8 +31,16 @@ check: dev                           ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-test: check toxiproxy                ## everything
+# With SOCKPQD_TEST_DEPLOY=1 also the tests on containers; without it they are skipped, with one line.
+test: check toxiproxy $(if $(filter 1,$(SOCKPQD_TEST_DEPLOY)),$(VENV)/.installed-deploy)   ## everything
 	$(BIN)/python -m pytest
+
+test-deploy: $(VENV)/.installed-deploy   ## Ansible on three containers: root, systemd-nspawn, debootstrap; else skipped
+	SOCKPQD_TEST_DEPLOY=1 $(BIN)/python -m pytest --capture=tee-sys tests/deploy
+
+$(VENV)/.installed-deploy: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ./client -e '.[deploy]'
+	touch $@
 
 toxiproxy:                           ## the proxy of tests/chaos; it never fails: without it those tests are skipped
 	@command -v toxiproxy-server >/dev/null || test -e $(TOOLS)/.toxiproxy-$(TOXIPROXY_VERSION) \

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import resource
 import signal
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from gateway.logs import Logs
 from gateway.memory import memory_mark_bytes
 from gateway.port import legacy_port
 from gateway.server import Server
+from gateway.systemd import ServiceManager, describe
 from gateway.users_file import users_of
 from gateway.watching import HttpServer, LoopLag, Pages, Sources
 from gateway.watching import start as start_http
@@ -52,7 +54,8 @@ async def run(
         )
         server = Server(hub)
         certificates = None if config.tls is None else Certificates(config.tls, config.node.name)
-        loop.add_signal_handler(signal.SIGHUP, _reload, certificates, hub.access)
+        manager = ServiceManager(os.environ, lambda: describe(node))
+        loop.add_signal_handler(signal.SIGHUP, manager.reload, lambda: _reload(certificates, hub.access))
         node = ClusterNode(settings(config, bootstrap=bootstrap, certificates=certificates), hub)
         hub.attach(node)
         hub.empty_export_dir()
@@ -73,6 +76,7 @@ async def run(
         _warn_daily(certificates)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop, stopping, signal.Signals(number).name)
+    manager.started()
     if announce is not None:
         hub.on_serving = lambda: announce(config)
     stopped = loop.create_task(_until(stopping))
@@ -81,6 +85,7 @@ async def run(
     if node.failed.done():
         failure = node.failed.exception()
         raise NodeFailed(f"the node stopped itself: {type(failure).__name__}: {failure}") from failure
+    manager.stopping()
     server.stop_accepting()
     await node.stop()           # what is in flight is decided and answered, leadership is given away
     await server.close()

@@ -1,0 +1,101 @@
+"""What happens to a cluster that is there: upgrades while clients work, and what systemd does about a bad node."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.deploy.load import Load
+
+if TYPE_CHECKING:
+    from tests.deploy.cluster import Run
+    from tests.deploy.installed import Installed
+
+pytestmark = pytest.mark.timeout(1500)
+
+ROOT = Path(__file__).parents[2]
+JOBS_PER_S = 500
+PAUSE_S = 0.5           # per node
+AROUND_S = 2.0          # the load goes on so long before and after
+WATCHDOG_PATIENCE_S = 90
+
+
+def newer(folder: Path) -> str:
+    """The repository with another version, as a later release would be."""
+    source = folder / "newer"
+    for name in ("core", "cluster", "gateway", "pqctl", "client"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    shutil.copy(ROOT / "README.md", source)
+    text = (ROOT / "pyproject.toml").read_text()
+    (source / "pyproject.toml").write_text(text.replace('version = "0.1.0"', 'version = "0.1.1"'))
+    return str(source)
+
+
+def under_load(cluster: Installed, *arguments: str) -> Run:
+    """rolling.yml while clients put, take and finish jobs; none of their calls may fail or wait for long."""
+    with Load(cluster.servers(), JOBS_PER_S, **cluster.options) as load:
+        time.sleep(AROUND_S)
+        run = cluster.playbook("rolling.yml", *arguments)
+        time.sleep(AROUND_S)
+    print(f"{load.jobs_per_s:.0f} jobs/s, longest pause {load.pause_s() * 1000:.0f} ms, {run.seconds:.0f} s")
+    load.check()
+    assert load.pause_s() <= PAUSE_S
+    return run
+
+
+def test_a_rolling_upgrade_and_the_way_back_under_load(cluster: Installed, tmp_path: Path) -> None:
+    old = cluster.ssh("n1", "readlink /opt/sockpqd/current").strip()
+    leader = cluster.wait_until_well()["leader"]
+    run = under_load(cluster, "-e", f"sockpqd_source={newer(tmp_path)}", "-e", f"sockpqd_build_dir={tmp_path}/build")
+    versions = {node["version"] for node in cluster.wait_until_well()["nodes"]}
+    assert versions == {"0.1.1"}
+    restarts = [line for line in run.output.splitlines() if line.startswith("TASK [sockpqd : Hand leadership over]")]
+    assert restarts
+    assert run.output.rindex(f"changed: [{leader}]") > max(
+        run.output.rindex(f"changed: [{name}]") for name in cluster.names if name != leader
+    )
+    under_load(cluster, "-e", f"sockpqd_release={old}")
+    assert {node["version"] for node in cluster.wait_until_well()["nodes"]} == {"0.1.0"}
+    assert cluster.ssh("n1", "readlink /opt/sockpqd/current").strip() == old
+
+
+def test_an_upgrade_stops_at_the_first_node_that_does_not_come_back(cluster: Installed, tmp_path: Path) -> None:
+    source = newer(tmp_path)
+    daemon = Path(source, "gateway/daemon.py")
+    daemon.write_text(daemon.read_text().replace("    stopping = asyncio.Event()\n", "    raise SystemExit(70)\n", 1))
+    run = cluster.playbook(
+        "rolling.yml", "-e", f"sockpqd_source={source}", "-e", f"sockpqd_build_dir={tmp_path}/build", fails=True
+    )
+    active = {name: cluster.ssh(name, "systemctl is-active sockpqd", check=False).strip() for name in cluster.names}
+    down = [name for name in cluster.names if active[name] != "active"]
+    assert len(down) == 1, run.output
+    status = cluster.status(next(name for name in cluster.names if name not in down))
+    assert status["serving"]
+    assert cluster.ssh(down[0], "systemctl show sockpqd --property NRestarts --value") == "0\n"     # 70: not in a loop
+    cluster.playbook("site.yml")                # with the good release again
+    assert {node["version"] for node in cluster.wait_until_well()["nodes"]} == {"0.1.0"}
+
+
+def test_a_node_that_stands_still_is_restarted(cluster: Installed) -> None:
+    name = cluster.wait_until_well()["leader"]
+    process = cluster.ssh(name, "systemctl show sockpqd --property MainPID --value").strip()
+    cluster.ssh(name, f"kill -STOP {process}")
+    deadline = time.monotonic() + WATCHDOG_PATIENCE_S
+    while cluster.ssh(name, "systemctl show sockpqd --property NRestarts --value") == "0\n":
+        assert time.monotonic() < deadline, "the watchdog did not bite"
+        time.sleep(1)
+    cluster.wait_until_well()
+
+
+def test_a_node_with_a_bad_configuration_is_not_restarted_in_a_loop_and_is_mended(cluster: Installed) -> None:
+    name = cluster.names[-1]
+    cluster.ssh(name, "echo nonsense >> /etc/sockpqd/sockpqd.toml; systemctl reset-failed; systemctl restart sockpqd",
+                check=False)
+    told = cluster.ssh(name, "systemctl show sockpqd --property ActiveState,ExecMainStatus,NRestarts")
+    assert sorted(told.split()) == ["ActiveState=failed", "ExecMainStatus=2", "NRestarts=0"]
+    cluster.playbook("site.yml")
+    cluster.wait_until_well()

@@ -47,8 +47,7 @@ class LocalCluster:
         """`config`: further configuration of every node, e.g. {"raft": {"failover_grace_ms": 0}}.
 
         `directory`: where the temporary directory is made (None: the system's place); `ready_s`: seconds a start may
-        take; `authority`: signs certificates for all nodes, which speak TLS then. (Views of a whole cluster, which the
-        client library takes, are not to be had then.)
+        take; `authority`: signs certificates for all nodes, which speak TLS then.
         """
         self.names = [f"n{number + 1}" for number in range(nodes)]
         self._config: Settings = config or {}
@@ -122,8 +121,12 @@ class LocalCluster:
 
     def leader(self) -> str | None:
         """The node that serves now; None when nobody does."""
-        asked = (node for node in self._nodes.values() if node.running and not node.paused)
-        return next((node.name for node in asked if serves(node.client, self._context)), None)
+        asked = {node.client: node.name for node in self._nodes.values() if node.running and not node.paused}
+        views = [view for view in survey(asked, ASK_S, tls=self._context) if view.error is None] if asked else []
+        for view in sorted(views, key=lambda view: view.id or 0):
+            if serves(view.server, self._context):
+                return asked[view.server]
+        return None
 
     def wait_for_leader(self, timeout: float | None = None) -> str:
         """The node that serves, as soon as one does; raises NodeError when none does in time or a node has ended."""
@@ -142,7 +145,7 @@ class LocalCluster:
     def wait_until(self, condition: Callable[[list[ServerView]], bool], what: str, timeout: float = 20.0) -> None:
         """Wait until `condition` holds for the views of all nodes; raises NodeError after `timeout` seconds."""
         until = time.monotonic() + timeout
-        while not condition(survey([node.client for node in self._nodes.values()], ASK_S)):
+        while not condition(survey([node.client for node in self._nodes.values()], ASK_S, tls=self._context)):
             if time.monotonic() > until:
                 raise NodeError(f"after {timeout:g} s still not: {what}")
             time.sleep(POLL_S)

@@ -27,16 +27,21 @@ class ServiceManager:
         self._address = f"\0{address[1:]}" if address.startswith("@") else address      # @: no file, an abstract name
         self._watchdog_s = int(environment.get("WATCHDOG_USEC") or 0) / 1e6             # 0: nobody waits for a sign
         self._status = status
+        self._started = False
         self._told = ""
 
     def started(self) -> None:
         """Clients can connect. (Not: it serves. The first of three nodes cannot serve before the second is there.)"""
+        self._started = True
         self._tell("READY=1")
         if self._address:
             self._beat()
 
     def reload(self, do: Callable[[], None]) -> None:
         """Do what SIGHUP asks for; the manager is told when it begins and when it is done."""
+        if not self._started:       # READY=1 would come too early
+            do()
+            return
         self._tell(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
         do()
         self._tell("READY=1")

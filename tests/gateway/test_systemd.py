@@ -108,12 +108,20 @@ def test_the_first_of_three_nodes_is_ready_although_nobody_leads(tmp_path: Path,
 
 
 def test_reload_is_framed_by_words(tmp_path: Path, ear: Ear) -> None:
+    async def reload_twice() -> None:
+        node = manager(tmp_path)
+        node.reload(lambda: done.append("early"))       # nobody hears of it
+        node.started()
+        node.reload(lambda: done.append("read"))
+
     done: list[str] = []
-    manager(tmp_path).reload(lambda: done.append("read"))
+    asyncio.run(reload_twice())
+    assert ear.hear() == ["READY=1"]
+    assert ear.hear() == ["STATUS=leader"]
     reloading = ear.hear()
     assert reloading[0] == "RELOADING=1"
     assert 0 < int(reloading[1].removeprefix("MONOTONIC_USEC=")) <= time.monotonic_ns() // 1000
-    assert (ear.hear(), done) == (["READY=1"], ["read"])
+    assert (ear.hear(), done) == (["READY=1"], ["early", "read"])
 
 
 def test_an_abstract_address_is_understood() -> None:

@@ -27,8 +27,8 @@ class ServiceManager:
         self._address = f"\0{address[1:]}" if address.startswith("@") else address      # @: no file, an abstract name
         self._watchdog_s = int(environment.get("WATCHDOG_USEC") or 0) / 1e6             # 0: nobody waits for a sign
         self._status = status
-        self._told = ""
         self._started = False
+        self._told = ""
 
     def started(self) -> None:
         """Clients can connect. (Not: it serves. The first of three nodes cannot serve before the second is there.)"""
@@ -38,12 +38,13 @@ class ServiceManager:
             self._beat()
 
     def reload(self, do: Callable[[], None]) -> None:
-        """Do what SIGHUP asks for; a manager that knows the node as started is told when it begins and is done."""
-        if self._started:
-            self._tell(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
+        """Do what SIGHUP asks for; the manager is told when it begins and when it is done."""
+        if not self._started:       # READY=1 would come too early
+            do()
+            return
+        self._tell(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
         do()
-        if self._started:
-            self._tell("READY=1")
+        self._tell("READY=1")
 
     def stopping(self) -> None:
         """The node is on its way out; signs of life go on until it is gone."""

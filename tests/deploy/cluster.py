@@ -170,4 +170,4 @@ class Cluster:
     @property
     def secrets(self) -> Path:
         """Where the playbooks keep what only the operator may know."""
-        return self.inventory / "secrets"
+        return self.inventory / ".secrets"

@@ -31,6 +31,7 @@ class Machine:
         self.address = f"{network.prefix}{number}"
         self._network, self._guardian, self._leftovers = network, guardian, leftovers
         self._machine = f"{network.bridge}-{name}"
+        self._cable = f"vb-{self._machine}"         # the name systemd-nspawn gives it
         self._folder = folder / name
         self._root = self._folder / "root"
         self._process: subprocess.Popen[bytes] | None = None
@@ -41,6 +42,8 @@ class Machine:
         subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, self._root], check=True)
         self._set_up(public_key)
         self._groups = self._own_groups()
+        # The kernel keeps a network for minutes while a connection in it waits for an answer to its FIN.
+        leftovers.later("sh", "-c", f"! ip link show {self._cable} >/dev/null || ip link delete {self._cable}")
 
     def _set_up(self, public_key: str) -> None:
         (self._root / "etc/hostname").write_text(f"{self.name}\n")
@@ -107,7 +110,7 @@ class Machine:
     def power_off(self) -> None:
         """At once and without a word to anybody: the cable first, so that no FIN leaves."""
         assert self._process is not None
-        ip("link", "set", f"vb-{self._machine}", "down")
+        ip("link", "delete", self._cable)
         os.kill(self._init, 9)
         self._process.wait()
         self._guardian.forget(self._init)

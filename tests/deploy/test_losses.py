@@ -67,6 +67,8 @@ def test_a_destroyed_host_is_replaced(cluster: Installed) -> None:
 
 def test_a_host_without_a_valid_certificate_cannot_join(cluster: Installed) -> None:
     names, stranger = cluster.names, f"n{len(cluster.machines) + 1}"
+    with Client(cluster.servers(), **cluster.options) as client:
+        client.put("guarded", b"a job")
     machine = cluster.add(stranger)
     cluster.write_inventory([*names, stranger])
     try:
@@ -85,7 +87,7 @@ def test_a_host_without_a_valid_certificate_cannot_join(cluster: Installed) -> N
         assert nodes[stranger]["role"] in ("LEARNER", "DOWN")
         told = "".join(cluster.ssh(name, "journalctl -u sockpqd --no-pager") for name in [*names, stranger])
         assert "certificate" in told
-        has_jobs = "grep --recursive --text --files-with-matches --fixed-strings power /var/lib/sockpqd"
+        has_jobs = "grep --recursive --text --files-with-matches --fixed-strings guarded /var/lib/sockpqd"
         assert cluster.ssh(names[0], has_jobs) != ""
         assert cluster.ssh(stranger, has_jobs, check=False) == ""
     finally:

@@ -14,10 +14,10 @@ import secrets
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 
+from cluster import Complaints
 from core import Machine
 from gateway.config import ConfigError
 from gateway.limits import AUTH_FAILURE_S, KEY_BYTES_MIN, NONCE_BYTES, SCRYPTS_MAX
-from gateway.refusals import Refusals
 from gateway.rights import Rights
 from gateway.scrypt import HASH_BYTES, SALT_BYTES, N, P, R, Scrypt
 from gateway.users_file import Account
@@ -31,7 +31,7 @@ class Access:
     def __init__(self, read: Callable[[], dict[str, Account]] | None = None) -> None:
         self.required = read is not None
         self.file_users: Mapping[str, Account] = {} if read is None else read()     # another object after each change
-        self.refusals = Refusals()
+        self.complaints = Complaints(log)
         self.new_nonce: Callable[[], bytes] = lambda: secrets.token_bytes(NONCE_BYTES)
         self.failure_s = AUTH_FAILURE_S
         self.threads: Executor = ThreadPoolExecutor(SCRYPTS_MAX, "scrypt")
@@ -94,9 +94,19 @@ class Access:
         expected = hmac.digest(self._nobodys_key if key is None else key, nonce, "sha256")
         return hmac.compare_digest(expected, answer)
 
-    async def refuse(self, why: str, user: str | None, peer: str, began: float) -> None:
-        """Note a refused attempt that began then (time of the loop), and let the client wait for the answer."""
-        self.refusals.note(why, user, peer)
+    def complain(self, why: str, user: str | None, peer: str) -> None:
+        """Note in the log that this user was refused; None: nobody has proved who it is."""
+        self.complaints.tell(peer, f"{why}, {'no user' if user is None else f'user {user}'}")
+
+    async def refuse(self, why: str, user: str, peer: str, began: float) -> None:
+        """Note a refused AUTH that began then (time of the loop), and let the client wait for the answer.
+
+        Names of unknown users do not get into the log: people type their secrets there.
+        """
+        if self.account(user) is None:
+            self.complaints.tell(peer, f"{why}, unknown user")
+        else:
+            self.complain(why, user, peer)
         await asyncio.sleep(max(0.0, began + self.failure_s - asyncio.get_running_loop().time()))
 
     def _compare(self, user: str, account: Account | None, secret: str) -> bool:

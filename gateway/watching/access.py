@@ -11,7 +11,7 @@ class Access(Protocol):
     """The users of this node."""
 
     async def check(self, user: str, secret: str, peer: str) -> object | None:
-        """The rights of this user, None when there is no such user or this is not the secret. `peer` is for the log."""
+        """The rights of this user, None when there is none or this is not the secret. `peer`: who asks, HOST:PORT."""
 
 
 async def admitted(access: Access | None, header: str | None, peer: str) -> bool:

@@ -81,7 +81,7 @@ def test_the_same_reason_is_told_again_much_later_or_with_another_one(run: Run) 
 @pytest.mark.parametrize(("address", "why", "line"), [
     (("fe80::1", 7, 0, 2), "why", "refused: [fe80::1]:7: why"),
     (None, "why", "refused: somebody who has gone: why"),
-    ("HTTP from 10.0.0.9", "a\r\nb\x1b[1m", "refused: HTTP from 10.0.0.9: a??b?[1m"),
+    ("10.0.0.9:HTTP", "a\r\nb\x1b[1m", "refused: 10.0.0.9:HTTP: a??b?[1m"),
     (ADDRESS, "x" * 10_000, "refused: 10.0.0.9:5: " + "x" * LENGTH_MAX),
 ])
 def test_what_strangers_say_cannot_spoil_the_log(run: Run, address: Any, why: str, line: str) -> None:

@@ -34,7 +34,7 @@ class Secrets:
     """The users of a node, as the pages see them."""
 
     async def check(self, user: str, secret: str, peer: str) -> object | None:
-        assert peer.startswith("HTTP from 127.0.0.1")
+        assert peer == "127.0.0.1:HTTP"
         if user == "slow":
             await asyncio.sleep(1000)
         return "rights" if (user, secret) in (("eva", "pass:word"), ("bare", "")) else None

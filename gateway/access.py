@@ -2,7 +2,7 @@
 
 An attempt with a wrong secret, of an unknown user, or of one who cannot prove himself that way takes the same steps and
 the same time, and is answered the same. What takes long is done in threads, of which there are few: a flood of attempts
-costs no more than those, and whoever was right lately is not held up by it.
+costs no more than those, and holds up nobody who was right lately, who has a key, or who comes from another host.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import secrets
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 
+from cluster import Complaints
 from core import Machine
 from gateway.config import ConfigError
 from gateway.limits import AUTH_FAILURE_S, KEY_BYTES_MIN, NONCE_BYTES, SCRYPTS_MAX
-from gateway.refusals import Refusals
 from gateway.rights import Rights
 from gateway.scrypt import HASH_BYTES, SALT_BYTES, N, P, R, Scrypt
+from gateway.turns import Turns
 from gateway.users_file import Account
 
 log = logging.getLogger("sockpqd.gateway")
@@ -31,10 +32,11 @@ class Access:
     def __init__(self, read: Callable[[], dict[str, Account]] | None = None) -> None:
         self.required = read is not None
         self.file_users: Mapping[str, Account] = {} if read is None else read()     # another object after each change
-        self.refusals = Refusals()
+        self.complaints = Complaints(log)
         self.new_nonce: Callable[[], bytes] = lambda: secrets.token_bytes(NONCE_BYTES)
         self.failure_s = AUTH_FAILURE_S
         self.threads: Executor = ThreadPoolExecutor(SCRYPTS_MAX, "scrypt")
+        self._turns = Turns(SCRYPTS_MAX)
         self._read = read
         # What unknown users are compared with: nobody knows the secrets of these.
         self._nobodys_hash = Scrypt(N, R, P, secrets.token_bytes(SALT_BYTES), secrets.token_bytes(HASH_BYTES))
@@ -74,14 +76,15 @@ class Access:
         return [(name, *users[name]) for name in sorted(users)]
 
     async def check(self, user: str, secret: str, peer: str = "?") -> Rights | None:
-        """The rights of the user, if this is his secret; otherwise None, but not at once. `peer` is for the log."""
+        """The rights of the user, if this is his secret; else None, but not at once. `peer`: who asks, HOST:PORT."""
         began = asyncio.get_running_loop().time()
         account = self.account(user)
-        right = self._was_right(user, account, secret)
+        right = self._was_right(user, account, secret) or _is_key(account, secret)
         if not right:
-            right = await asyncio.get_running_loop().run_in_executor(
-                self.threads, self._compare, user, account, secret,
-            )
+            async with self._turns.turn(peer.rpartition(":")[0]):
+                right = await asyncio.get_running_loop().run_in_executor(
+                    self.threads, self._compare, user, account, secret,
+                )
         if right and account is not None:
             return account.rights
         await self.refuse("wrong user or secret", user, peer, began)
@@ -94,20 +97,28 @@ class Access:
         expected = hmac.digest(self._nobodys_key if key is None else key, nonce, "sha256")
         return hmac.compare_digest(expected, answer)
 
-    async def refuse(self, why: str, user: str | None, peer: str, began: float) -> None:
-        """Note a refused attempt that began then (time of the loop), and let the client wait for the answer."""
-        self.refusals.note(why, user, peer)
+    def complain(self, why: str, user: str | None, peer: str) -> None:
+        """Note in the log that this user was refused; None: nobody has proved who it is."""
+        self.complaints.tell(peer, f"{why}, {'no user' if user is None else f'user {user}'}")
+
+    async def refuse(self, why: str, user: str, peer: str, began: float) -> None:
+        """Note a refused AUTH that began then (time of the loop), and let the client wait for the answer.
+
+        Names of unknown users do not get into the log: people type their secrets there.
+        """
+        if self.account(user) is None:
+            self.complaints.tell(peer, f"{why}, unknown user")
+        else:
+            self.complain(why, user, peer)
         await asyncio.sleep(max(0.0, began + self.failure_s - asyncio.get_running_loop().time()))
 
     def _compare(self, user: str, account: Account | None, secret: str) -> bool:
-        """In a thread. A user with a key costs as much as all others."""
+        """In a thread. What cannot be right costs as much as all others."""
         if self._was_right(user, account, secret):      # while this waited for the thread
             return True
         known = self._nobodys_hash if account is None or account.scrypt is None else account.scrypt
         right = known.matches(secret)
-        if account is not None and account.key is not None:
-            right = hmac.compare_digest(secret.encode(), account.key)
-        if account is None or not right:
+        if account is None or account.scrypt is None or not right:
             return False
         self._proved[user] = account, self._peppered(secret)
         return True
@@ -120,3 +131,8 @@ class Access:
 
     def _peppered(self, secret: str) -> bytes:
         return hmac.digest(self._pepper, secret.encode(), "sha256")
+
+
+def _is_key(account: Account | None, secret: str) -> bool:
+    """Is this the key of the user, who has one? It cannot be guessed, so it is not worth a hash."""
+    return account is not None and account.key is not None and hmac.compare_digest(secret.encode(), account.key)

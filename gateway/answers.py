@@ -33,6 +33,8 @@ from core import (
     UserNotFound,
 )
 
+SUCCESS = ord("3")              # the first character of a success is not greater: 200, 206, 221, 334
+
 OK = b"200 OK\r\n"
 CAPS = b"200 OK 27\r\nsession\nbound\ncluster\nauth\n"       # a word of DECISIONS 39 is listed when all of it works
 SWITCHED_OFFLINE = b"200 OK Switched to Offline Mode\r\n"

@@ -80,7 +80,7 @@ async def set_user(conversation: Conversation, request: requests.UserSet) -> Non
     """USER SET: it carries a key, so it is only taken where nobody can listen."""
     hub = conversation.hub
     if not conversation.link.secure:
-        hub.access.refusals.note("USER SET without TLS", conversation.guard.user, conversation.link.peer)
+        hub.access.complain("USER SET without TLS", conversation.guard.user, conversation.link.peer)
         conversation.say(answers.FORBIDDEN)
     elif not _is_in_file(conversation, request.name):
         conversation.say(await propose(hub.cluster, SetUser(request.name, request.rights, request.key)))

@@ -46,7 +46,7 @@ class Guard:
         else:
             refusal = None if type(request) in OPEN else AUTH_REQUIRED
         if refusal is not None:
-            self._access.refusals.note("no AUTH" if rights is None else "not his right", self.user, self._link.peer)
+            self._access.complain("no AUTH" if rights is None else "not his right", self.user, self._link.peer)
         return refusal
 
     def visible(self, queues: Iterable[str]) -> list[str]:

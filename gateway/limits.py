@@ -75,8 +75,6 @@ AUTH_FAILURES_MAX = 3
 SCRYPTS_MAX = 2
 SCRYPT_BYTES_MAX = 256 * MIB
 
-# Refused attempts are one line of the log in so many seconds.
-REFUSALS_LOG_S = 10.0
 # Connections are looked at so often for the time limits, more often only when a limit is very short: 10,000 cost 15 ms.
 SWEEP_S, SWEEP_S_MIN = 5.0, 0.5
 

@@ -1,4 +1,4 @@
-"""HTTP Basic authentication (RFC 7617): who may read /metrics."""
+"""HTTP Basic authentication (RFC 7617): who may read /metrics, and which queues are named to him."""
 
 from __future__ import annotations
 
@@ -6,23 +6,30 @@ import base64
 import binascii
 from typing import Protocol
 
+from gateway.rights import Rights
+
+ALL_QUEUES = ("",)
+
 
 class Access(Protocol):
     """The users of this node."""
 
-    async def check(self, user: str, secret: str, peer: str) -> object | None:
-        """The rights of this user, None when there is no such user or this is not the secret. `peer` is for the log."""
+    async def check(self, user: str, secret: str, peer: str) -> Rights | None:
+        """The rights of this user, None when there is none or this is not the secret. `peer`: who asks, HOST:PORT."""
 
 
-async def admitted(access: Access | None, header: str | None, peer: str) -> bool:
-    """Does an Authorization header name a user, with the right secret? Everybody is admitted when `access` is None."""
+async def admitted(access: Access | None, header: str | None, peer: str) -> tuple[str, ...] | None:
+    """How the names of the queues begin that the user of an Authorization header may see; everybody sees all when
+    `access` is None. None: it names no user, or not with the right secret.
+    """
     if access is None:
-        return True
+        return ALL_QUEUES
     scheme, _, encoded = (header or "").partition(" ")
     if scheme.lower() != "basic":
-        return False
+        return None
     try:
         user, colon, secret = base64.b64decode(encoded.strip(), validate=True).decode().partition(":")
     except (binascii.Error, UnicodeDecodeError):
-        return False
-    return bool(colon) and await access.check(user, secret, peer) is not None
+        return None
+    rights = await access.check(user, secret, peer) if colon else None
+    return None if rights is None else rights.seen

@@ -30,19 +30,23 @@ class Depths(Struct, frozen=True):
     queues: tuple[Depth, ...]
 
 
-async def depths(machine: Machine) -> Depths:
-    """Look at all queues, in pieces; the figures are those of one moment, at the end."""
+async def depths(machine: Machine, named: tuple[str, ...]) -> Depths:
+    """Look at all queues, in pieces; the figures are those of one moment, at the end.
+
+    Only queues whose names begin as one of `named` get a name.
+    """
     fullest: list[tuple[int, str]] = []
     names = iter(machine.queue_names(""))
     while piece := list(islice(names, NAMES_PER_PIECE)):
-        fullest = heapq.nlargest(QUEUES_NAMED_MAX, [*fullest, *((machine.ready(name), name) for name in piece)])
+        found = [(machine.ready(name), name) for name in piece if name.startswith(named)]
+        fullest = heapq.nlargest(QUEUES_NAMED_MAX, fullest + found)
         await asyncio.sleep(0)
     totals = machine.total(None)
-    named = []
+    shown = []
     for _, name in fullest:
         queue = machine.total(name)
         if queue.queues:            # it may have ended meanwhile
-            named.append(Depth(name, queue.jobs, queue.running))
-    waiting = totals.jobs - sum(depth.waiting for depth in named)
-    running = totals.running - sum(depth.running for depth in named)
-    return Depths(totals, (*named, Depth(OTHERS, waiting, running)))
+            shown.append(Depth(name, queue.jobs, queue.running))
+    waiting = totals.jobs - sum(depth.waiting for depth in shown)
+    running = totals.running - sum(depth.running for depth in shown)
+    return Depths(totals, (*shown, Depth(OTHERS, waiting, running)))

@@ -54,10 +54,11 @@ class Pages:
         return _line(200, "ready") if reason is None else _line(503, reason)
 
     async def _metrics(self, request: web.BaseRequest) -> web.Response:
-        if not await admitted(self._access, request.headers.get("Authorization"), f"HTTP from {request.remote}"):
+        named = await admitted(self._access, request.headers.get("Authorization"), f"{request.remote}:HTTP")
+        if named is None:
             return _line(401, "a user and a secret are needed", CHALLENGE)
         async with self._one_at_a_time:
-            page = metrics.text(self._sources, await depths(self._sources.hub.cluster.machine))
+            page = metrics.text(self._sources, await depths(self._sources.hub.cluster.machine, named))
         return closing(web.Response(body=page, headers={"Content-Type": METRICS_TYPE}))
 
 

@@ -114,5 +114,15 @@ def test_refused_commands_are_logged_with_the_user(run: Run, caplog: pytest.LogC
         assert client.take() == b"403 Forbidden\r\n" * 3
     run(test)
     assert [record.getMessage() for record in caplog.records] == [
-        "refused: not his right, user mail, from 10.0.0.9:1 (1 since the last such line)",
+        "refused: 10.0.0.9:1: not his right, user mail",
     ]
+
+
+def test_a_challenge_is_no_error_in_the_metrics(run: Run) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        client.send(b"GET q\r\nAUTH mail\r\n")
+        await gateway.settle()
+        assert client.take().startswith(b"401 Auth Required\r\n334 ")
+        assert gateway.hub.tally.errors == {b"401": 1}
+    run(test)

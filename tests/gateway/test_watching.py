@@ -16,9 +16,10 @@ import uvloop
 from prometheus_client.parser import text_string_to_metric_families
 
 from core import Put
-from gateway import requests
+from gateway import requests, rights
 from gateway.hub import Hub
 from gateway.limits import Limits
+from gateway.rights import Rights
 from gateway.tally import NOT_COUNTED, VERBS
 from gateway.watching import Access, HttpServer, LoopLag, Pages, Sources, start
 from gateway.watching import http as http_module
@@ -33,11 +34,14 @@ PATIENCE_S = 20.0       # far more than anything takes
 class Secrets:
     """The users of a node, as the pages see them."""
 
-    async def check(self, user: str, secret: str, peer: str) -> object | None:
-        assert peer.startswith("HTTP from 127.0.0.1")
+    async def check(self, user: str, secret: str, peer: str) -> Rights | None:
+        assert peer == "127.0.0.1:HTTP"
         if user == "slow":
             await asyncio.sleep(1000)
-        return "rights" if (user, secret) in (("eva", "pass:word"), ("bare", "")) else None
+        return {
+            ("eva", "pass:word"): rights.of_text("admin"), ("bare", ""): rights.of_text("-"),
+            ("max", "x"): rights.of_text("put:mail*"),
+        }.get((user, secret))
 
 
 class Watched:
@@ -258,7 +262,7 @@ def test_queues_are_looked_at_in_pieces() -> None:
         put = [Put(f"q{number}", 0, b"") for number in range(5000)]
         watched.cluster.machine.apply(1_000_000, watched.cluster.now_ms, 1, put)
         turns = 0
-        work = asyncio.ensure_future(depths(watched.cluster.machine))
+        work = asyncio.ensure_future(depths(watched.cluster.machine, ("",)))
         while not work.done():
             turns += 1
             await asyncio.sleep(0)
@@ -289,6 +293,21 @@ def test_metrics_need_a_user_when_there_are_users() -> None:
             assert await watched.get("/metrics", headers) == (401, "a user and a secret are needed\n")
         answer = await watched.ask(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
         assert b'WWW-Authenticate: Basic realm="sockpqd"' in answer
+
+    run(test, Secrets())
+
+
+def test_metrics_name_the_queues_that_the_user_may_see() -> None:
+    async def test(watched: Watched) -> None:
+        put = [Put(queue, 0, b"") for queue in ("mail1", "mail2", "print", "print")]
+        watched.cluster.machine.apply(1_000_000, watched.cluster.now_ms, 1, put)
+        for user, seen in (("eva:pass:word", {"mail1": 1, "mail2": 1, "print": 2, "": 0}),
+                           ("max:x", {"mail1": 1, "mail2": 1, "": 2}), ("bare:", {"": 4})):
+            status, body = await watched.get("/metrics", basic(user))
+            assert status == 200
+            jobs = [sample for family in text_string_to_metric_families(body) if family.name == "sockpqd_jobs"
+                    for sample in family.samples if sample.labels["state"] == "waiting"]
+            assert {sample.labels["queue"]: sample.value for sample in jobs} == seen
 
     run(test, Secrets())
 

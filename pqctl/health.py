@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sockpq import NodeStatus, ServerView
+from sockpq import AuthError, NodeStatus, ServerView
 
 from pqctl.access import Access
 
@@ -71,8 +71,16 @@ class Health:
 
 
 def look(servers: Iterable[str], timeout: float, access: Access) -> Health:
-    """The health of the cluster these servers belong to; takes as long as `ask`."""
-    return assess(*ask(servers, timeout, access))
+    """The health of the cluster these servers belong to; takes as long as `ask`.
+
+    Raises AuthError when no server tells anything and one refuses the user: that says nothing about the cluster.
+    """
+    views, given = ask(servers, timeout, access)
+    if all(view.error is not None for view in views):
+        for view in views:
+            if isinstance(view.error, AuthError):
+                raise view.error
+    return assess(views, given)
 
 
 def ask(servers: Iterable[str], timeout: float, access: Access) -> tuple[list[ServerView], int]:

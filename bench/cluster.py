@@ -154,6 +154,15 @@ class LocalCluster:
         """Wait until the leader has heard from every node and none lags; raises NodeError."""
         self.wait_until(lambda views: any(_level(view) for view in views), "all nodes up and none lags", timeout)
 
+    def wait_until_logged(self, name: str, text: str, start: int = 0, timeout: float = 20.0) -> None:
+        """Wait until the node's log has `text` behind the first `start` characters: it is written a little later than
+        things happen. Raises NodeError."""
+        until = time.monotonic() + timeout
+        while text not in self.logs(name)[start:]:
+            if time.monotonic() > until:
+                raise NodeError(f"{name} has not logged {text!r}: {self.logs(name)[-2000:]}")
+            time.sleep(POLL_S)
+
     # one node
 
     def kill(self, name: str) -> None:

@@ -33,7 +33,7 @@ from core import (
     UserNotFound,
 )
 
-SUCCESS = ord("3")              # the first character of a success is not greater: 200, 206, 221, 334
+REFUSAL = b"4"                  # no answer that is a success (200, 206, 221, 334) is greater, every other one is
 
 OK = b"200 OK\r\n"
 CAPS = b"200 OK 27\r\nsession\nbound\ncluster\nauth\n"       # a word of DECISIONS 39 is listed when all of it works

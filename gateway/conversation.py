@@ -165,7 +165,7 @@ class Conversation:
     def say_last(self, answer: bytes) -> None:
         """Answer and close."""
         self._out.append(answer)
-        if answer[0] > answers.SUCCESS:
+        if answer >= answers.REFUSAL:
             self.hub.tally.refused(answer)
         self.finish()
 
@@ -278,7 +278,7 @@ class Conversation:
             else:
                 answer = outcome if isinstance(outcome, bytes) else answers.answer(outcome)
                 out.append(answer)
-                if answer[0] > answers.SUCCESS:
+                if answer >= answers.REFUSAL:
                     self.hub.tally.refused(answer)
                 size += len(answer)
                 if size > OUTPUT_PIECE_BYTES:       # so that what does not fit any more can be given back

@@ -165,7 +165,7 @@ def test_a_refused_node_of_three_is_repaired_by_emptying_its_directory() -> None
             before = len(cluster.logs(victim))
             cluster.restart(victim)
             cluster.wait_until_level()
-            assert "this node votes from now on" in cluster.logs(victim)[before:]
+            cluster.wait_until_logged(victim, "this node votes from now on", before)
         for producer in producers:
             producer.finish()
         check(producers, drain(cluster))
@@ -185,6 +185,6 @@ def test_a_wiped_node_elects_nobody_before_it_has_caught_up() -> None:
             cluster.wait_for_leader(3.0)            # an election takes a second
         cluster.restart(third)
         cluster.wait_until_level()
-        assert "this node votes from now on" in cluster.logs(wiped)
+        cluster.wait_until_logged(wiped, "this node votes from now on")
         cluster.kill(third)
         assert drain(cluster, "kept") == [b"%d" % k for k in range(20)]

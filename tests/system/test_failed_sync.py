@@ -42,7 +42,7 @@ def wait_for_end(cluster: LocalCluster, name: str) -> None:
         assert time.monotonic() < until, cluster.logs(name)[-2000:]
         time.sleep(0.01)
     assert cluster.terminate(name) == 70
-    assert "the node stopped itself: OSError: [Errno 5] Input/output error" in cluster.logs(name)
+    cluster.wait_until_logged(name, "the node stopped itself: OSError: [Errno 5] Input/output error")
     assert "Traceback" not in cluster.logs(name)
 
 
@@ -92,7 +92,7 @@ def test_a_snapshot_that_cannot_be_synced_is_given_up_and_the_node_goes_on() -> 
         wait_for_progress([producer])
         fail_syncs(cluster, "n1", "snapshots")
         assert say(server, "CLUSTER SNAPSHOT", 20.0) == "503 Busy"
-        assert "could not be written: OSError: [Errno 5] Input/output error" in cluster.logs("n1")
+        cluster.wait_until_logged("n1", "could not be written: OSError: [Errno 5] Input/output error")
         assert [path.name for path in (cluster.data_dir("n1") / "snapshots").iterdir()] == [MARKER]
         wait_for_progress([producer])
         producer.finish()

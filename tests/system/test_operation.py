@@ -31,7 +31,7 @@ def test_an_orderly_stop_of_the_leader_hands_over_and_ends_with_0(cluster: Local
     producer.start()
     leader = cluster.wait_for_leader()
     assert cluster.terminate(leader) == 0
-    assert "handing leadership over" in cluster.logs(leader)
+    cluster.wait_until_logged(leader, "handing leadership over")
     assert cluster.wait_for_leader() != leader
     cluster.restart(leader)
     producer.finish()
@@ -69,7 +69,7 @@ def test_a_wiped_node_is_brought_up_to_date_before_it_votes(cluster: LocalCluste
     for name in cluster.names:
         if not cluster.running(name):
             cluster.restart(name)
-    assert "brought up to date" in cluster.logs(wiped)
+    cluster.wait_until_logged(wiped, "brought up to date")
 
 
 def test_a_damaged_journal_is_refused_with_a_sentence_and_exit_code_70(cluster: LocalCluster) -> None:

@@ -68,7 +68,7 @@ def test_a_follower_that_was_away_too_long_gets_a_snapshot_however_often_that_is
         wait_for_progress(producers)
         cluster.restart(leader)
         cluster.wait_until_level(PATIENCE_S)
-        assert "state taken over from" in cluster.logs(away)
+        cluster.wait_until_logged(away, "state taken over from")
         for producer in producers:
             producer.finish()
         check(producers, drain(cluster))

@@ -127,7 +127,7 @@ def test_a_mark_refuses_what_brings_jobs_only(limits: dict[str, int]) -> None:
         mark = "memory" if "memory_mark_bytes" in limits else "disk"
         assert found["sockpqd_mark_reached", (mark,)] == 1
         assert found["sockpqd_errors_total", ("503",)] == 4
-        assert f"limits.{next(iter(limits))}" in cluster.logs("n1")
+        cluster.wait_until_logged("n1", f"limits.{next(iter(limits))}")
 
 
 def test_the_others_marks_count(tmp_path: Path) -> None:

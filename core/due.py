@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.effects import Effects
 from core.job import RunningJob
-from core.operations import Then
+from core.job_operations import Then
 from core.sessions import Session
 from core.state import State
 

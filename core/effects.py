@@ -8,11 +8,13 @@ from msgspec import Struct, field
 class Effects(Struct):
     """Where something happened. Dicts without values: sets that keep the order of occurrence."""
 
-    # Queues in which a job became ready: put, requeued, returned or expired; and its item, when it has one.
+    # Queues in which a Get may find more than before: a job became ready, or one that was withheld (LIMIT, PAUSE) may
+    # be given now; and its item, when it has one.
     ready: dict[str, None] = field(default_factory=dict)
     ready_items: dict[tuple[str, str], None] = field(default_factory=dict)
-    # Queues in which a running job ended for good: DONE, or expiry THEN DONE.
+    # Queues that have no unfinished job any more, and pairs (queue, item) of which the same is true.
     ended: dict[str, None] = field(default_factory=dict)
+    ended_items: dict[tuple[str, str], None] = field(default_factory=dict)
     # A CLONE replaced everything.
     restored: bool = False
 

@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from core.frames import Chunk, Clone, Counter, End, Head, Running, Waiting
-from core.operations import Then
+from core.job_operations import Then
 
 
 class Head1(Struct, array_like=True, tag="head", forbid_unknown_fields=True):

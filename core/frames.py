@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from core.operations import Then
+from core.job_operations import Then
 
 COUNTER_MAX = (1 << 63) - 1
 

@@ -14,7 +14,8 @@ from core.clone import PendingClone
 from core.effects import Effects
 from core.frames import SnapshotError
 from core.member_handlers import ACCEPTED, follow
-from core.operations import CloneBegin, CloneChunk, CloneEnd, Done, Get, Later, Lead, Put, Return, Then, Tick
+from core.job_operations import Done, Get, Later, Put, Return, Then
+from core.operations import CloneBegin, CloneChunk, CloneEnd, Lead, Tick
 from core.replies import Empty, Finished, Handed, InvalidSnapshot, NotFound, Reply, SessionNotFound, Stored
 from core.state import EXPIRE_MS_MAX, State
 

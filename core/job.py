@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from core.operations import Then
+from core.job_operations import Then
 
 
 class Job(Struct, order=True, frozen=True, gc=False):

@@ -10,14 +10,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from core import clone, snapshot
+from core import clone, snapshot, view
 from core.dispatch import HANDLERS
 from core.due import end_due
 from core.effects import Effects
 from core.job import RunningJob
+from core.job_operations import Selector
 from core.membership import Membership
 from core.operations import Lead, Operation
+from core.queue_operations import JobState
 from core.replies import Reply
+from core.seen import Counts, Seen
+from core.settings import ClusterSettings, QueueSettings
 from core.state import State
 from core.users import User
 
@@ -140,9 +144,43 @@ class Machine:
         return Totals(1, len(one.ranks), one.ready.size, one.running)
 
     def queue_names(self, prefix: str) -> list[str]:
-        """The names of the queues that exist and begin like this, in the order in which they came to be."""
+        """The names of the queues that begin like this: with unfinished jobs, settings or dead jobs, each once."""
         names = self._state.queues.by_name
         return [name for name in names if name.startswith(prefix)] if prefix else list(names)
+
+    @property
+    def settings(self) -> ClusterSettings:
+        """The settings of the cluster; another object after each change."""
+        return self._state.settings
+
+    def queue_settings(self, queue: str) -> QueueSettings | None:
+        """The settings of `queue`, None when none were ever given; another object after each change."""
+        return self._state.queue_settings.get(queue)
+
+    def counts(self, queue: str) -> Counts | None:
+        """How many jobs of `queue` are in each state, None when there is no such queue."""
+        return view.counts(self._state, queue)
+
+    def stat(self, queue: str) -> list[tuple[str, int]] | None:
+        """QUEUE STAT's counters by name, in a fixed order; None when there is no such queue."""
+        return view.stat(self._state, queue)
+
+    def peek(self, selector: Selector) -> Seen | None:
+        """The job that is named, in whatever state."""
+        return view.peek(self._state, selector)
+
+    def peek_queue(self, queue: str, state: JobState, count: int) -> list[Seen]:
+        """The first `count` jobs of `queue` in this state; dead ones are those that come from it."""
+        return view.peek_queue(self._state, queue, state, count)
+
+    def unfinished(self, queue: str | None, item: str | None = None) -> bool:
+        """Has `queue` (None: any) an unfinished job, of this item when one is named?"""
+        return view.unfinished(self._state, None if queue is None else (queue,), item)
+
+    @property
+    def next_seq(self) -> int:
+        """The place the next job gets: see PurgeQueue."""
+        return self._state.next_seq
 
     @property
     def users(self) -> Mapping[str, User]:
@@ -174,12 +212,12 @@ class Machine:
         return [] if bound is None else [self._state.running[number] for number in bound.taken]
 
     def ready(self, queue: str) -> int:
-        """Number of waiting jobs of `queue`."""
+        """Number of jobs of `queue` that Gets would be given now."""
         one = self._state.queues.by_name.get(queue)
         return 0 if one is None else one.ready.size
 
     def ready_of_item(self, queue: str, item: str) -> int:
-        """Number of waiting jobs of `item` in `queue`."""
+        """Number of jobs of `item` in `queue` that Gets would be given now."""
         part = self._state.items.part(item, queue)
         return 0 if part is None else part.ready.size
 

@@ -7,65 +7,41 @@ does not know. The tag of an operation is its number on disk: numbers are never 
 
 from __future__ import annotations
 
-from enum import IntEnum
-
 import msgspec
 from msgspec import Struct
 
+from core.job_operations import (
+    Batch,
+    Bury,
+    Change,
+    Delete,
+    Done,
+    DoneAll,
+    DoneLast,
+    Get,
+    Kick,
+    Later,
+    LaterAll,
+    LaterWith,
+    Move,
+    Pick,
+    Put,
+    PutWith,
+    Return,
+    Then,
+    Touch,
+)
+from core.queue_operations import (
+    Configure,
+    ConfigureQueue,
+    CreateQueue,
+    DeleteQueue,
+    PauseQueue,
+    PurgeQueue,
+    ResumeQueue,
+)
+
 ENTRY_FORMAT = 1
-
-
-class Then(IntEnum):
-    """What happens to a running job when its lease ends (PROTOCOL.md, GET .. EXPIRE .. THEN)."""
-
-    DEFAULT = 0     # as the cluster's expire_default says at hand-out
-    LATER = 1       # back to the end of its queue
-    DONE = 2        # removed
-
-
-class Put(Struct, array_like=True, tag=1, gc=False, frozen=True):
-    """Add a job. `new_item` asks for an item name made by the machine (PUT .. NEW); `item` is then None."""
-
-    queue: str
-    priority: int
-    data: bytes
-    item: str | None = None
-    new_item: bool = False
-
-
-class Get(Struct, array_like=True, tag=2, gc=False, frozen=True):
-    """Hand out one job of the named queues, or of any queue when `queues` is None.
-
-    `expire_ms` None means no EXPIRE was given (a queue's default may apply), 0 means no limit. With `item` only jobs of
-    that item count; `item_of_put` means "the item of the Put that stands before this operation in the same entry": the
-    hand-out of a PUT .. NEW WAIT, whose item has no name yet when the entry is made. `session`: the hand-out is bound
-    to this session, so that the job goes LATER when the session ends (GET .. BOUND).
-    """
-
-    queues: tuple[str, ...] | None
-    expire_ms: int | None = None
-    then: Then = Then.DEFAULT
-    item: str | None = None
-    item_of_put: bool = False
-    session: int | None = None
-
-
-class Done(Struct, array_like=True, tag=3, gc=False, frozen=True):
-    """The running job `id` is finished: remove it."""
-
-    id: int
-
-
-class Later(Struct, array_like=True, tag=4, gc=False, frozen=True):
-    """The running job `id` goes back to the end of its queue."""
-
-    id: int
-
-
-class Return(Struct, array_like=True, tag=5, gc=False, frozen=True):
-    """Undo a hand-out that could not be delivered: the job goes back to its old place (PROTOCOL.md A28)."""
-
-    id: int
 
 
 class Tick(Struct, array_like=True, tag=6, gc=False, frozen=True):
@@ -186,7 +162,12 @@ class TouchSession(Struct, array_like=True, tag=18, gc=False, frozen=True):
     session: int
 
 
-Requested = Put | Get | Done | Later | CloneEnd
+OnQueues = CreateQueue | ConfigureQueue | DeleteQueue | PurgeQueue | PauseQueue | ResumeQueue | Configure
+
+Requested = (
+    Put | PutWith | Get | Pick | Done | DoneAll | DoneLast | Later | LaterAll | LaterWith | Touch | Change | Delete | Move
+    | Bury | Kick | Batch | CloneEnd | OnQueues
+)
 
 
 class Request(Struct, array_like=True, tag=19, gc=False, frozen=True):
@@ -246,6 +227,20 @@ Operation = (
     | Request
     | SetUser
     | DeleteUser
+    | PutWith
+    | Pick
+    | DoneAll
+    | LaterAll
+    | DoneLast
+    | LaterWith
+    | Touch
+    | Change
+    | Delete
+    | Move
+    | Bury
+    | Kick
+    | Batch
+    | OnQueues
 )
 
 

@@ -11,14 +11,30 @@ class Stored(Struct, gc=False, frozen=True):
     item: str | None = None
 
 
+class Meta(Struct, gc=False, frozen=True):
+    """What GET .. META tells of a job handed out."""
+
+    key: str | None
+    attempt: int                # this hand-out is the n-th
+    at_ms: int | None           # the time for which it was put, when it was put for one
+    deadline_ms: int | None
+
+
 class Handed(Struct, gc=False, frozen=True):
-    """Get: this job is now running under `id`."""
+    """Get: this job is now running under `id`. `meta`: only a Pick may ask for it."""
 
     id: int
     queue: str
     priority: int
     data: bytes
     item: str | None = None
+    meta: Meta | None = None
+
+
+class HandedMany(Struct, gc=False, frozen=True):
+    """Pick with `count`: these jobs are running now, at least one."""
+
+    jobs: tuple[Handed, ...]
 
 
 class Empty(Struct, gc=False, frozen=True):
@@ -32,6 +48,82 @@ class Finished(Struct, gc=False, frozen=True):
 
     queue_done: bool = False
     item_done: bool = False
+
+
+class Rearmed(Struct, gc=False, frozen=True):
+    """Done of a periodic job: it will be active again at `next_ms` (200 OK NEXT)."""
+
+    next_ms: int
+
+
+class Leased(Struct, gc=False, frozen=True):
+    """Touch: the lease ends at `deadline_ms` now; None: there is no limit."""
+
+    deadline_ms: int | None
+
+
+class JobExists(Struct, gc=False, frozen=True):
+    """PutWith, Move: the queue has an unfinished job with this key, or had one not long ago (KEEP)."""
+
+
+class JobIgnored(Struct, gc=False, frozen=True):
+    """PutWith with IGNORE: the same, and that is as wished (200 OK EXISTS)."""
+
+
+class JobReplaced(Struct, gc=False, frozen=True):
+    """PutWith with REPLACE: the job that has the key was changed (200 OK REPLACED)."""
+
+
+class JobRunning(Struct, gc=False, frozen=True):
+    """Change, Delete by key, PutWith with REPLACE: the job runs, and so belongs to its holder."""
+
+
+class QueueNotFound(Struct, gc=False, frozen=True):
+    """The queue does not exist, and is not made by a Put when AUTOCREATE is OFF."""
+
+
+class QueueExists(Struct, gc=False, frozen=True):
+    """CreateQueue: the queue exists already."""
+
+
+class QueueNotEmpty(Struct, gc=False, frozen=True):
+    """DeleteQueue, ConfigureQueue: the queue has (too many) jobs."""
+
+
+class QueueFull(Struct, gc=False, frozen=True):
+    """Put, Move: as many jobs wait as may (CAPACITY); 503 Queue Full."""
+
+
+class QueuePaused(Struct, gc=False, frozen=True):
+    """Put, Move: the queue takes no jobs (QUEUE PAUSE .. IN); 503 Queue Paused."""
+
+
+class DataTooLarge(Struct, gc=False, frozen=True):
+    """Put, Move, Change: more than the queue's MAXDATA; 413 Data Too Large."""
+
+
+class TooManyQueues(Struct, gc=False, frozen=True):
+    """CreateQueue, ConfigureQueue, PauseQueue: as many queues have settings as may; 503 Busy."""
+
+
+class Removed(Struct, gc=False, frozen=True):
+    """PurgeQueue, Kick: so many jobs were removed or moved; `more`: ask again for the rest."""
+
+    count: int
+    more: bool = False
+
+
+class Results(Struct, gc=False, frozen=True):
+    """DoneAll, LaterAll, Batch: the replies one by one."""
+
+    replies: tuple[Reply, ...]
+
+
+class Aborted(Struct, gc=False, frozen=True):
+    """Batch: nothing was executed, because the operation at `position` (from 1) gets this `reply`."""
+
+    position: int
+    reply: Reply
 
 
 class Accepted(Struct, gc=False, frozen=True):
@@ -127,4 +219,21 @@ Reply = (
     | RequestTooOld
     | UserNotFound
     | TooManyUsers
+    | HandedMany
+    | Rearmed
+    | Leased
+    | JobExists
+    | JobIgnored
+    | JobReplaced
+    | JobRunning
+    | QueueNotFound
+    | QueueExists
+    | QueueNotEmpty
+    | QueueFull
+    | QueuePaused
+    | DataTooLarge
+    | TooManyQueues
+    | Removed
+    | Results
+    | Aborted
 )

@@ -36,7 +36,8 @@ from core.frames import (
 )
 from core.job import RunningJob
 from core.membership import Membership
-from core.operations import Address, Then
+from core.job_operations import Then
+from core.operations import Address
 from core.session_frames import restored_session
 from core.snapshot import CHECKSUM_BYTES, FORMAT, MAGIC
 from core.state import State

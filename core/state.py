@@ -12,7 +12,7 @@ from core.items import Items
 from core.job import Job, RunningJob
 from core.leases import Leases
 from core.membership import Membership
-from core.operations import Then
+from core.job_operations import Then
 from core.queues import Queue, Queues
 from core.servers import Servers
 from core.sessions import Sessions

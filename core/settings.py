@@ -1,0 +1,42 @@
+"""The settings of a queue and of the cluster (EXTENSIONS.md 9), as they stand when nothing is set."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from core.job_operations import Policy, Then
+from core.queue_operations import Order
+
+PORTION_MAX = 1000          # jobs that one entry activates, purges or kicks: keeps it short
+RESORTED_JOBS_MAX = 10_000  # waiting jobs of a queue whose order may still be changed
+
+
+class QueueSettings(Struct, gc=False, frozen=True):
+    """Of one queue; 0 stands for no limit. QueueChange tells what each means."""
+
+    expire_ms: int = 0
+    then: Then = Then.LATER
+    order: Order = Order.FIFO
+    tries: int = 0
+    dead: str | None = None
+    weight: int = 1
+    limit: int = 0
+    item_limit: int = 0
+    capacity: int = 0
+    data_bytes_max: int = 0
+    batch: int = 0
+    portion: int = PORTION_MAX
+    keep_ms: int = 0
+    paused_in: bool = False
+    paused_out: bool = False
+
+
+class ClusterSettings(Struct, gc=False, frozen=True):
+    """Of the cluster; None: what each node's own configuration says."""
+
+    expire_default: Then = Then.LATER
+    autocreate: bool = True
+    policy: Policy = Policy.RANDOM
+    grace_ms: int | None = None
+    session_ttl_ms: int | None = None
+    fast_empty: bool = False

@@ -5,37 +5,95 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core import Done, Get, Later, Put
+from core import (
+    Batch,
+    Bury,
+    Change,
+    Configure,
+    ConfigureQueue,
+    CreateQueue,
+    Delete,
+    Done,
+    DoneAll,
+    DoneLast,
+    Get,
+    JobState,
+    Kick,
+    Later,
+    LaterAll,
+    LaterWith,
+    Move,
+    PauseQueue,
+    Pick,
+    Put,
+    PutWith,
+    ResumeQueue,
+    Selector,
+    Touch,
+)
 
 
 class BlockingGet(Struct, gc=False, frozen=True):
-    """GETB; with `until_finished` GETBE, which ends when its queues have no unfinished job (A24)."""
+    """GETB; with `until_finished` GETBE, which ends when its queues have no unfinished job (A24).
 
-    get: Get
+    `within_ms`: after that time the answer is that there is nothing (EXTENSIONS.md 2).
+    """
+
+    get: Get | Pick
     until_finished: bool
+    within_ms: int | None = None
 
 
 class PutWait(Struct, gc=False, frozen=True):
     """PUT .. WAIT: `put`, then `get` waits for a job of the same item."""
 
-    put: Put
+    put: Put | PutWith
     get: Get
+    within_ms: int | None = None
+
+
+class Puts(Struct, gc=False, frozen=True):
+    """PUTS (EXTENSIONS.md 1): jobs, or in the place of one why it is none; a line of answer for each."""
+
+    puts: tuple[Put | PutWith | Refused, ...]
+
+
+class PurgeRequest(Struct, gc=False, frozen=True):
+    """QUEUE PURGE (EXTENSIONS.md 9); `state` None: all but the running ones. Executed as several PurgeQueue."""
+
+    queue: str
+    state: JobState | None
+
+
+class DropQueue(Struct, gc=False, frozen=True):
+    """QUEUE DELETE (EXTENSIONS.md 9). With `force` executed as several PurgeQueue and a DeleteQueue."""
+
+    queue: str
+    force: bool
 
 
 class Bound(Struct, gc=False, frozen=True):
     """GET, GETB or GETBE with BOUND: what is handed out is bound to the session of the connection."""
 
-    command: Get | BlockingGet
+    command: Get | Pick | BlockingGet
 
-    def to(self, session: int) -> Get | BlockingGet:
+    def to(self, session: int) -> Get | Pick | BlockingGet:
         """The command with the session in it, which the parser does not know."""
         command = self.command
-        if isinstance(command, Get):
-            return replace(command, session=session)
-        return BlockingGet(replace(command.get, session=session), command.until_finished)
+        if isinstance(command, BlockingGet):
+            return replace(command, get=_bound(command.get, session))
+        return _bound(command, session)
 
 
-InLog = Put | Get | Done | Later | BlockingGet | PutWait | Bound
+def _bound(get: Get | Pick, session: int) -> Get | Pick:
+    return replace(get, get=replace(get.get, session=session)) if isinstance(get, Pick) else replace(get, session=session)
+
+
+InLog = (
+    Put | PutWith | Get | Pick | Done | DoneAll | DoneLast | Later | LaterAll | LaterWith | Touch | Change | Delete | Move
+    | Bury | Kick | Batch | CreateQueue | ConfigureQueue | PauseQueue | ResumeQueue | Configure
+    | BlockingGet | PutWait | Bound | Puts | PurgeRequest | DropQueue
+)
 
 
 class Numbered(Struct, gc=False, frozen=True):
@@ -43,7 +101,7 @@ class Numbered(Struct, gc=False, frozen=True):
 
     number: int
     digest: bytes
-    command: InLog
+    command: InLog | Commit
 
 
 class CloneStart(Struct, gc=False, frozen=True):
@@ -74,6 +132,48 @@ class QueueList(Struct, gc=False, frozen=True):
     """QUEUE LIST (EXTENSIONS.md 9): the queues whose names begin with `prefix`, which may be empty."""
 
     prefix: str
+
+
+class QueueStat(Struct, gc=False, frozen=True):
+    """QUEUE STAT (EXTENSIONS.md 9)."""
+
+    queue: str
+
+
+class QueueConfig(Struct, gc=False, frozen=True):
+    """QUEUE CONFIG without settings: show them."""
+
+    queue: str
+
+
+class Config(Struct, gc=False, frozen=True):
+    """CONFIG without a setting: show them all."""
+
+
+class Peek(Struct, gc=False, frozen=True):
+    """PEEK of one job (EXTENSIONS.md 7)."""
+
+    selector: Selector
+
+
+class PeekQueue(Struct, gc=False, frozen=True):
+    """PEEK of the first `count` jobs of a queue in this state."""
+
+    queue: str
+    state: JobState
+    count: int
+
+
+class Begin(Struct, gc=False, frozen=True):
+    """BEGIN (EXTENSIONS.md 8): the commands behind it are queued until COMMIT."""
+
+
+class Commit(Struct, gc=False, frozen=True):
+    """COMMIT; with REQ before it it is numbered as any other command, and its digest covers the queued commands."""
+
+
+class Rollback(Struct, gc=False, frozen=True):
+    """ROLLBACK: forget them."""
 
 
 class RunList(Struct, gc=False, frozen=True):
@@ -223,7 +323,7 @@ class Broken(Struct, gc=False, frozen=True):
 
 
 Command = (
-    InLog | Numbered | CloneStart | CloneData | Total | QueueList | RunList | Snapshot | Interconnect | Offline | Online
+    InLog | Numbered | Begin | Commit | Rollback | Peek | PeekQueue | QueueStat | QueueConfig | Config | CloneStart | CloneData | Total | QueueList | RunList | Snapshot | Interconnect | Offline | Online
     | Quit | Shutdown | Caps | Ping | SessionOpen | SessionAttach | SessionClose | Taken | ClusterStatus | ClusterLeader
     | ClusterHash | ClusterAdd | ClusterRemove | ClusterTransfer | ClusterSwitch | ClusterSnapshot | Auth | AuthWord
     | UserSet | UserDelete | UserList | Refused | Broken

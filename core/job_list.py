@@ -1,4 +1,4 @@
-"""The waiting jobs of one queue, or of one item in one queue, in the order in which they are handed out.
+"""Jobs in their order: the READY ones of a queue or of an item in it, the DELAYED ones of a queue, dead ones.
 
 Jobs are put at the tail of their priority and nearly always taken from the front, but RETURN brings one back to its old
 place and a hand-out by item takes one from the middle. So this is a sorted list: whatever happens costs O(log jobs),
@@ -12,26 +12,32 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct, field
 from sortedcontainers import SortedList
 
-from core.job import Job
+from core.job import DelayedJob, Job
 
 SHORT_MAX = 500
 
+_Job = TypeVar("_Job", Job, DelayedJob)
 
-class ReadyList(Struct, gc=False, eq=False):
-    """Waiting jobs, the next one first. Not collected as garbage for the reason given in job.py."""
+
+class JobList(Struct, Generic[_Job], gc=False, eq=False):
+    """Jobs, the next one first. Not collected as garbage for the reason given in job.py."""
 
     size: int = 0
-    _jobs: Any = field(default_factory=list)        # list[Job] or SortedList
+    _jobs: Any = field(default_factory=list)        # list[_Job] or SortedList
 
-    def __iter__(self) -> Iterator[Job]:
+    def __iter__(self) -> Iterator[_Job]:
         return iter(self._jobs)
 
-    def add(self, job: Job) -> None:
+    def __getitem__(self, position: int) -> _Job:
+        job: _Job = self._jobs[position]
+        return job
+
+    def add(self, job: _Job) -> None:
         """Put `job` at its place."""
         self.size += 1
         jobs = self._jobs
@@ -45,13 +51,19 @@ class ReadyList(Struct, gc=False, eq=False):
         if self.size > SHORT_MAX:
             self._jobs = SortedList(jobs)
 
-    def take_first(self) -> Job:
+    def take_first(self) -> _Job:
         """Remove and return the next job; there must be one."""
         self.size -= 1
-        job: Job = self._jobs.pop(0)
+        job: _Job = self._jobs.pop(0)
         return job
 
-    def remove(self, job: Job) -> None:
+    def position(self, job: _Job) -> int:
+        """How many jobs stand before the place of `job`."""
+        jobs = self._jobs
+        found: int = bisect_left(jobs, job) if type(jobs) is list else jobs.bisect_left(job)
+        return found
+
+    def remove(self, job: _Job) -> None:
         """Take `job` out, wherever it is; it must be here."""
         self.size -= 1
         jobs = self._jobs
@@ -59,3 +71,12 @@ class ReadyList(Struct, gc=False, eq=False):
             jobs.remove(job)
         else:
             del jobs[bisect_left(jobs, job)]
+
+    def discard(self, job: _Job) -> bool:
+        """Take `job` out if a job at its place is here; was there one?"""
+        at = self.position(job)
+        if at == self.size or self._jobs[at].seq != job.seq:
+            return False
+        del self._jobs[at]
+        self.size -= 1
+        return True

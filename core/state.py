@@ -271,8 +271,8 @@ class State:
             self.undo.stopped(job)
         if queue.settings is not None:
             self.queues.relist(queue)
-            if queue.settings.limit and queue.ready.size:       # what was withheld can be given
-                self.effects.ready[job.queue] = None
+            if queue.settings.limit and queue.ready.size:
+                self.effects.reopened[job.queue] = None
         if job.item is not None:
             part = self.items.stop(job.item, job.queue)
             if queue.settings is not None and queue.settings.item_limit:

@@ -9,8 +9,8 @@ The frames are, in this order: one Head; Settings, when any was given; QueueRows
 name order and the jobs of a queue in the order in which they will be handed out; Delayed, likewise in the order in
 which they become active; Running, in rising id; Released, in the order in which the items were finished; KeptRows, in
 the order in which they will be forgotten; SessionTable and SessionRows, in rising number, when there has been a
-session; UserRows, in name order; Clone and its Chunks, when a CLONE is under way; one End. Long lists are cut into several
-frames.
+session; UserRows, in name order; Clone and its Chunks, when a CLONE is under way; one End. Long lists are cut into
+several frames.
 
 To change the layout: raise FORMAT, keep reading the old numbers (format3.py shows how, restore.py has the table), add a
 snapshot of the old format to the tests.

@@ -242,7 +242,13 @@ class State:
             number, job.queue, -job.rank, job.data, job.item, deadline_ms, then, job.when, job.seq, job.attempts + 1,
             job.at_ms, job.more, lease_ms,
         )
-        self.start(queue, running)
+        if queue.settings is None and job.item is None and job.more is None:    # as in `start`, which has more to ask
+            queue.running += 1
+            self.running[number] = running
+            if deadline_ms is not None:
+                self.leases.add(running)
+        else:
+            self.start(queue, running)
         return running
 
     def start(self, queue: Queue, job: RunningJob) -> None:
@@ -337,8 +343,10 @@ class State:
         """A job of these has ended: is the queue finished (FINQ), is the item finished (FINI)?"""
         item_done = item_name is not None and self.close_item(item_name, queue_name)
         queue = self.queues.by_name.get(queue_name)
-        if queue is None or not self.queues.close(queue):
-            return queue is None, item_done
+        if queue is None:
+            return True, item_done
+        if queue.running or queue.ready.size or not self.queues.close(queue):
+            return False, item_done
         self.effects.ended[queue_name] = None
         return True, item_done
 

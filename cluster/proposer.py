@@ -10,11 +10,27 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from random import SystemRandom
+from typing import Any
 
 from cluster.api import Pending
 from cluster.histogram import Histogram
 from cluster.library import NOT_EXECUTED, SUCCESS, Callback
-from core import Applied, CloneChunk, Effects, Get, Operation, Put, Request, encode_entry
+from core import (
+    Applied,
+    Batch,
+    Change,
+    CloneChunk,
+    DoneAll,
+    Effects,
+    Get,
+    LaterAll,
+    Move,
+    Operation,
+    Put,
+    PutWith,
+    Request,
+    encode_entry,
+)
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -28,11 +44,14 @@ OUTCOME_AFTER_LOSS_S = 1.0      # the same once this node has lost leadership or
 _random = SystemRandom()
 
 
-def _belongs_to_put(operation: Operation) -> bool:
+def _belongs_to_put(operation: Operation, before: Operation) -> bool:
     """Is this the hand-out of a PUT .. WAIT? It stands in the same entry as its Put, always (DECISIONS 3)."""
     if type(operation) is Request:
-        return operation.part > 0
-    return type(operation) is Get and (operation.item_of_put or operation.item is not None)
+        return operation.part > 0 and type(before) is Request and type(before.operation) in _PUTS
+    return type(operation) is Get and (operation.item_of_put or operation.item is not None) and type(before) in _PUTS
+
+
+_PUTS = (Put, PutWith)
 
 
 def _size(operation: Operation) -> int:
@@ -41,7 +60,20 @@ def _size(operation: Operation) -> int:
         return OPERATION_BYTES + _size(operation.operation)
     if type(operation) is Put or type(operation) is CloneChunk:
         return OPERATION_BYTES + len(operation.data)
+    if type(operation) in _LARGE:
+        return OPERATION_BYTES + _LARGE[type(operation)](operation)
     return OPERATION_BYTES
+
+
+# How much there is to count in the other operations that can be large.
+_LARGE: dict[type, Callable[[Any], int]] = {
+    PutWith: lambda operation: len(operation.put.data),
+    Change: lambda operation: len(operation.data or b""),
+    Move: lambda operation: len(operation.data or b""),
+    Batch: lambda operation: sum(map(_size, operation.operations)),
+    DoneAll: lambda operation: 9 * len(operation.ids),
+    LaterAll: lambda operation: 9 * len(operation.ids),
+}
 
 
 class _Batch:
@@ -123,7 +155,7 @@ class Proposer:
             while self._queue:
                 operation, pending, size = self._queue[0]
                 full = len(operations) >= OPERATIONS_MAX or total + size > ENTRY_BYTES
-                if full and operations and not _belongs_to_put(operation):
+                if full and operations and not _belongs_to_put(operation, operations[-1]):
                     break
                 self._queue.popleft()
                 operations.append(operation)

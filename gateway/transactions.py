@@ -12,6 +12,8 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from msgspec import msgpack
+
 from core import (
     Atomic,
     Batch,
@@ -63,7 +65,7 @@ class Transaction:
         self._commands += 1
         if self.refusal is not None:
             return answers.QUEUED
-        self._bytes += _data_bytes(operation)
+        self._bytes += len(msgpack.encode(operation))
         if self._commands > TRANSACTION_COMMANDS_MAX or self._bytes > BATCH_BYTES_MAX:
             return self._refuse(answers.TOO_LARGE)
         self.operations.append(operation)
@@ -79,12 +81,6 @@ class Transaction:
         self.refusal = answers.aborted(self._commands, answer)
         self.operations.clear()
         return answer
-
-
-def _data_bytes(operation: Atomic) -> int:
-    if isinstance(operation, PutWith):
-        operation = operation.put
-    return len(operation.data or b"") if isinstance(operation, Put | Move | Change) else 0
 
 
 def open_table(at_once: Table, alone: Table) -> Table:

@@ -72,11 +72,15 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
         else:
             del jobs[bisect_left(jobs, job)]
 
-    def discard(self, job: _Job) -> bool:
-        """Take `job` out if a job at its place is here; was there one?"""
+    def __contains__(self, job: _Job) -> bool:
+        """Is a job with this place here?"""
         at = self.position(job)
-        if at == self.size or self._jobs[at].seq != job.seq:
+        return at < self.size and bool(self._jobs[at].seq == job.seq)
+
+    def discard(self, job: _Job) -> bool:
+        """Take `job` out if it is here; was it?"""
+        if job not in self:
             return False
-        del self._jobs[at]
+        del self._jobs[self.position(job)]
         self.size -= 1
         return True

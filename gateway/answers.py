@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from msgspec import UNSET
+
 from cluster.api import NodeStatus, NotPossible
 from core import (
     Aborted,
@@ -24,6 +26,7 @@ from core import (
     LastNode,
     Leased,
     Machine,
+    Meta,
     NodeExists,
     NotFound,
     QueueExists,
@@ -100,7 +103,7 @@ def _stored(reply: Stored) -> bytes:
 def _handed(reply: Handed) -> bytes:
     data = reply.data
     item = "" if reply.item is None else f" IS {reply.item}"
-    if reply.meta is not None:
+    if reply.meta is not UNSET:
         item = _meta_of(reply)
     return f"200 OK {reply.queue} {reply.id} {reply.priority} {len(data)}{item}\r\n".encode() + data
 
@@ -108,7 +111,7 @@ def _handed(reply: Handed) -> bytes:
 def _meta_of(reply: Handed) -> str:
     """What follows the length of a job handed out: its item, and everything when META was asked for."""
     given = reply.meta
-    if given is None:
+    if not isinstance(given, Meta):
         return "" if reply.item is None else f" IS {reply.item}"
     return meta(reply.item, given.key, given.attempt, given.at_ms, given.deadline_ms)
 

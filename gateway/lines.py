@@ -5,9 +5,6 @@ Lines hold the numbers of those who stand in them, in order of arrival.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 from sortedcontainers import SortedList
 
 from core import Get
@@ -19,13 +16,13 @@ class Lines:
     def __init__(self) -> None:
         self._any: SortedList = SortedList()                                # for a job of any queue
         self._queues: dict[str, SortedList] = {}                            # for a job of this queue, among others
-        self._items: dict[tuple[str | None, str], SortedList] = {}          # for a job of this queue and this item
+        self._items: dict[str | None, dict[str, SortedList]] = {}           # for a job of this queue and this item
 
     def stand(self, get: Get, number: int) -> None:
         """Who waits for `get` stands in its lines now, at the place of his number."""
         if get.item is not None:
             for queue in get.queues or (None,):
-                _line(self._items, (queue, get.item)).add(number)
+                _line(self._items.setdefault(queue, {}), get.item).add(number)
         elif get.queues is None:
             self._any.add(number)
         else:
@@ -36,7 +33,10 @@ class Lines:
         """He does not any more."""
         if get.item is not None:
             for queue in get.queues or (None,):
-                _leave(self._items, (queue, get.item), number)
+                items = self._items[queue]
+                _leave(items, get.item, number)
+                if not items:
+                    del self._items[queue]
         elif get.queues is None:
             self._any.remove(number)
         else:
@@ -54,28 +54,28 @@ class Lines:
         """Who has waited longest for a job of this queue and item."""
         if not self._items:
             return None
-        lines = [line[0] for key in ((queue, item), (None, item)) if (line := self._items.get(key))]
-        return min(lines) if lines else None
+        firsts = [items[item][0] for key in (queue, None) if (items := self._items.get(key)) and item in items]
+        return min(firsts) if firsts else None
 
     @property
     def of_items(self) -> bool:
         """Does anybody wait for an item?"""
         return bool(self._items)
 
-    def items(self) -> Iterator[tuple[str | None, str]]:
-        """Queues and items somebody waits for."""
-        return iter(list(self._items))
+    def items(self, queue: str) -> list[str]:
+        """The items somebody waits for in this queue."""
+        return [*self._items.get(queue, ()), *self._items.get(None, ())] if self._items else []
 
 
-def _line(lines: dict[Any, SortedList], key: Any) -> SortedList:
-    line = lines.get(key)
+def _line(lines: dict[str, SortedList], name: str) -> SortedList:
+    line = lines.get(name)
     if line is None:
-        line = lines[key] = SortedList()
+        line = lines[name] = SortedList()
     return line
 
 
-def _leave(lines: dict[Any, SortedList], key: Any, number: int) -> None:
-    line = lines[key]
+def _leave(lines: dict[str, SortedList], name: str, number: int) -> None:
+    line = lines[name]
     line.remove(number)
     if not line:
-        del lines[key]
+        del lines[name]

@@ -152,6 +152,8 @@ class Waiters:
                 self.item_ready(queue, item)
         for queue in effects.ready:
             self.job_ready(queue)
+        for queue in effects.reopened:
+            self._reopened(queue)
         for waiter in self._watchers.after(effects, self._cluster.machine):
             self._watch(waiter)
         if effects.restored:
@@ -173,14 +175,16 @@ class Waiters:
         while free > 0 and (number := self._lines.first_of_item(queue, item)) is not None:
             free -= self._send(self._standing[number], queue, free)
 
+    def _reopened(self, queue: str) -> None:
+        """Jobs of whatever item may be given now that could not before."""
+        for item in self._lines.items(queue):
+            self.item_ready(queue, item)
+        self.job_ready(queue)
+
     def _restored(self) -> None:
         """Another state took the place of this one (CLONE): everybody looks again."""
-        nonempty = list(self._cluster.machine.nonempty())
-        for wanted, item in self._lines.items():
-            for queue in nonempty if wanted is None else (wanted,):
-                self.item_ready(queue, item)
-        for queue in nonempty:
-            self.job_ready(queue)
+        for queue in list(self._cluster.machine.nonempty()):
+            self._reopened(queue)
         for waiter in self._watchers.restored(self._cluster.machine):
             self._watch(waiter)
 

@@ -234,9 +234,10 @@ class Ping(Struct, gc=False, frozen=True):
 
 
 class SessionOpen(Struct, gc=False, frozen=True):
-    """SESSION, with TTL or without (EXTENSIONS.md 11)."""
+    """SESSION (EXTENSIONS.md 11). `default`: the client named no TTL, so that a setting of the cluster goes before."""
 
     ttl_ms: int
+    default: bool = False
 
 
 class SessionAttach(Struct, gc=False, frozen=True):

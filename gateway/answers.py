@@ -56,7 +56,12 @@ from gateway.tokens import meta, seconds, unix
 REFUSAL = b"4"                  # no answer that is a success (200, 206, 221, 334) is greater, every other one is
 
 OK = b"200 OK\r\n"
-CAPS = b"200 OK 27\r\nsession\nbound\ncluster\nauth\n"       # a word of DECISIONS 39 is listed when all of it works
+# A word of DECISIONS 39 is listed when all of it works.
+FEATURES = (
+    b"batch", b"within", b"meta", b"itemfilter", b"delay", b"ttl", b"every", b"after", b"touch", b"keys", b"change",
+    b"move", b"transaction", b"queues", b"deadletter", b"session", b"bound", b"cluster", b"auth",
+)
+CAPS = b"200 OK %d\r\n" % sum(len(word) + 1 for word in FEATURES) + b"".join(word + b"\n" for word in FEATURES)
 EXISTS = b"200 OK EXISTS\r\n"
 REPLACED = b"200 OK REPLACED\r\n"
 QUEUED = b"202 Queued\r\n"

@@ -10,11 +10,13 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from random import SystemRandom
+from typing import Any
 
 from cluster.api import Pending
 from cluster.histogram import Histogram
 from cluster.library import NOT_EXECUTED, SUCCESS, Callback
 from core import (
+    PORTION_MAX,
     Applied,
     Batch,
     Change,
@@ -22,9 +24,12 @@ from core import (
     DoneAll,
     Effects,
     Get,
+    Kick,
     LaterAll,
     Move,
     Operation,
+    Pick,
+    PurgeQueue,
     Put,
     PutWith,
     Request,
@@ -37,18 +42,20 @@ OPERATIONS_MAX = 2000           # of one entry, so that a turn stays short and h
 ENTRY_BYTES = 1 << 20           # an entry is closed at this size; a larger operation travels alone
 IN_FLIGHT_MAX = 1               # entries proposed and not applied; 2 made entries smaller and a PUT a quarter dearer
 OPERATION_BYTES = 64            # what an operation is counted for beside its data
-ID_BYTES = 8                    # the same for each further id in it
 OUTCOME_S = 3.0                 # no answer for so long: unknown (propose_timeout of CLUSTER.md 5)
 OUTCOME_AFTER_LOSS_S = 1.0      # the same once this node has lost leadership or the lease
 
 _random = SystemRandom()
 
 
-def _belongs_to_put(operation: Operation) -> bool:
+def _belongs_to_put(operation: Operation, before: Operation) -> bool:
     """Is this the hand-out of a PUT .. WAIT? It stands in the same entry as its Put, always (DECISIONS 3)."""
     if type(operation) is Request:
-        return operation.part > 0
-    return type(operation) is Get and (operation.item_of_put or operation.item is not None)
+        return operation.part > 0 and type(before) is Request and type(before.operation) in _PUTS
+    return type(operation) is Get and (operation.item_of_put or operation.item is not None) and type(before) in _PUTS
+
+
+_PUTS = (Put, PutWith)
 
 
 def _size(operation: Operation) -> int:
@@ -57,15 +64,24 @@ def _size(operation: Operation) -> int:
         return OPERATION_BYTES + _size(operation.operation)
     if type(operation) is Put or type(operation) is CloneChunk:
         return OPERATION_BYTES + len(operation.data)
-    if type(operation) is PutWith:
-        return OPERATION_BYTES + len(operation.put.data)
-    if type(operation) is Batch:
-        return OPERATION_BYTES + sum(map(_size, operation.operations))
-    if type(operation) is Change or type(operation) is Move:
-        return OPERATION_BYTES + len(operation.data or b"")
-    if type(operation) is DoneAll or type(operation) is LaterAll:
-        return OPERATION_BYTES + ID_BYTES * len(operation.ids)
+    if type(operation) in _LARGE:
+        return OPERATION_BYTES + _LARGE[type(operation)](operation)
     return OPERATION_BYTES
+
+
+# What the other operations are counted for that are large, in bytes or in the work they make: an entry of too much work
+# is a turn that keeps everybody waiting.
+_LARGE: dict[type, Callable[[Any], int]] = {
+    PutWith: lambda operation: len(operation.put.data),
+    Change: lambda operation: len(operation.data or b""),
+    Move: lambda operation: len(operation.data or b""),
+    Batch: lambda operation: sum(map(_size, operation.operations)),
+    Pick: lambda operation: OPERATION_BYTES * (operation.count or 0),
+    DoneAll: lambda operation: OPERATION_BYTES * len(operation.ids),
+    LaterAll: lambda operation: OPERATION_BYTES * len(operation.ids),
+    Kick: lambda operation: OPERATION_BYTES * PORTION_MAX,
+    PurgeQueue: lambda operation: OPERATION_BYTES * PORTION_MAX,
+}
 
 
 class _Batch:
@@ -147,7 +163,7 @@ class Proposer:
             while self._queue:
                 operation, pending, size = self._queue[0]
                 full = len(operations) >= OPERATIONS_MAX or total + size > ENTRY_BYTES
-                if full and operations and not _belongs_to_put(operation):
+                if full and operations and not _belongs_to_put(operation, operations[-1]):
                     break
                 self._queue.popleft()
                 operations.append(operation)

@@ -109,10 +109,11 @@ from core.replies import (
     UserNotFound,
 )
 from core.seen import Counts, Seen
-from core.settings import ClusterSettings, QueueSettings
+from core.settings import PORTION_MAX, ClusterSettings, QueueSettings
 from core.users import User
 
 __all__ = [
+    "PORTION_MAX",
     "Aborted",
     "Accepted",
     "AddLearner",

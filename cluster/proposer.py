@@ -10,7 +10,6 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from random import SystemRandom
-from typing import Any
 
 from cluster.api import Pending
 from cluster.histogram import Histogram
@@ -38,6 +37,7 @@ OPERATIONS_MAX = 2000           # of one entry, so that a turn stays short and h
 ENTRY_BYTES = 1 << 20           # an entry is closed at this size; a larger operation travels alone
 IN_FLIGHT_MAX = 1               # entries proposed and not applied; 2 made entries smaller and a PUT a quarter dearer
 OPERATION_BYTES = 64            # what an operation is counted for beside its data
+ID_BYTES = 8                    # the same for each further id in it
 OUTCOME_S = 3.0                 # no answer for so long: unknown (propose_timeout of CLUSTER.md 5)
 OUTCOME_AFTER_LOSS_S = 1.0      # the same once this node has lost leadership or the lease
 
@@ -60,20 +60,15 @@ def _size(operation: Operation) -> int:
         return OPERATION_BYTES + _size(operation.operation)
     if type(operation) is Put or type(operation) is CloneChunk:
         return OPERATION_BYTES + len(operation.data)
-    if type(operation) in _LARGE:
-        return OPERATION_BYTES + _LARGE[type(operation)](operation)
+    if type(operation) is PutWith:
+        return OPERATION_BYTES + len(operation.put.data)
+    if type(operation) is Batch:
+        return OPERATION_BYTES + sum(map(_size, operation.operations))
+    if type(operation) is Change or type(operation) is Move:
+        return OPERATION_BYTES + len(operation.data or b"")
+    if type(operation) is DoneAll or type(operation) is LaterAll:
+        return OPERATION_BYTES + ID_BYTES * len(operation.ids)
     return OPERATION_BYTES
-
-
-# How much there is to count in the other operations that can be large.
-_LARGE: dict[type, Callable[[Any], int]] = {
-    PutWith: lambda operation: len(operation.put.data),
-    Change: lambda operation: len(operation.data or b""),
-    Move: lambda operation: len(operation.data or b""),
-    Batch: lambda operation: sum(map(_size, operation.operations)),
-    DoneAll: lambda operation: 9 * len(operation.ids),
-    LaterAll: lambda operation: 9 * len(operation.ids),
-}
 
 
 class _Batch:

@@ -14,7 +14,22 @@ from random import SystemRandom
 from cluster.api import Pending
 from cluster.histogram import Histogram
 from cluster.library import NOT_EXECUTED, SUCCESS, Callback
-from core import Applied, CloneChunk, Effects, Get, Operation, Put, Request, encode_entry
+from core import (
+    Applied,
+    Batch,
+    Change,
+    CloneChunk,
+    DoneAll,
+    Effects,
+    Get,
+    LaterAll,
+    Move,
+    Operation,
+    Put,
+    PutWith,
+    Request,
+    encode_entry,
+)
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -22,17 +37,21 @@ OPERATIONS_MAX = 2000           # of one entry, so that a turn stays short and h
 ENTRY_BYTES = 1 << 20           # an entry is closed at this size; a larger operation travels alone
 IN_FLIGHT_MAX = 1               # entries proposed and not applied; 2 made entries smaller and a PUT a quarter dearer
 OPERATION_BYTES = 64            # what an operation is counted for beside its data
+ID_BYTES = 8                    # the same for each further id in it
 OUTCOME_S = 3.0                 # no answer for so long: unknown (propose_timeout of CLUSTER.md 5)
 OUTCOME_AFTER_LOSS_S = 1.0      # the same once this node has lost leadership or the lease
 
 _random = SystemRandom()
 
 
-def _belongs_to_put(operation: Operation) -> bool:
+def _belongs_to_put(operation: Operation, before: Operation) -> bool:
     """Is this the hand-out of a PUT .. WAIT? It stands in the same entry as its Put, always (DECISIONS 3)."""
     if type(operation) is Request:
-        return operation.part > 0
-    return type(operation) is Get and (operation.item_of_put or operation.item is not None)
+        return operation.part > 0 and type(before) is Request and type(before.operation) in _PUTS
+    return type(operation) is Get and (operation.item_of_put or operation.item is not None) and type(before) in _PUTS
+
+
+_PUTS = (Put, PutWith)
 
 
 def _size(operation: Operation) -> int:
@@ -41,6 +60,14 @@ def _size(operation: Operation) -> int:
         return OPERATION_BYTES + _size(operation.operation)
     if type(operation) is Put or type(operation) is CloneChunk:
         return OPERATION_BYTES + len(operation.data)
+    if type(operation) is PutWith:
+        return OPERATION_BYTES + len(operation.put.data)
+    if type(operation) is Batch:
+        return OPERATION_BYTES + sum(map(_size, operation.operations))
+    if type(operation) is Change or type(operation) is Move:
+        return OPERATION_BYTES + len(operation.data or b"")
+    if type(operation) is DoneAll or type(operation) is LaterAll:
+        return OPERATION_BYTES + ID_BYTES * len(operation.ids)
     return OPERATION_BYTES
 
 
@@ -123,7 +150,7 @@ class Proposer:
             while self._queue:
                 operation, pending, size = self._queue[0]
                 full = len(operations) >= OPERATIONS_MAX or total + size > ENTRY_BYTES
-                if full and operations and not _belongs_to_put(operation):
+                if full and operations and not _belongs_to_put(operation, operations[-1]):
                     break
                 self._queue.popleft()
                 operations.append(operation)

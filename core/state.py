@@ -216,6 +216,7 @@ class State:
         if job.item is not None:
             self.items.defer(self.items.open(job.item), job.queue)
         self.delays.add(queue, job)
+        self.queues.count(queue, job.rank)
         if job.more is not None:
             self._note(queue, job, job.more)
         if self.undo is not None:
@@ -224,6 +225,7 @@ class State:
     def undefer(self, queue: Queue, job: DelayedJob) -> None:
         """It is no longer, or not with this content."""
         self.delays.remove(queue, job)
+        self.queues.uncount(queue, job.rank)
         if job.item is not None:
             self.items.undefer(job.item, job.queue)
         if job.more is not None:
@@ -242,7 +244,13 @@ class State:
             number, job.queue, -job.rank, job.data, job.item, deadline_ms, then, job.when, job.seq, job.attempts + 1,
             job.at_ms, job.more, lease_ms,
         )
-        self.start(queue, running)
+        if queue.settings is None and job.item is None and job.more is None:    # as in `start`, which has more to ask
+            queue.running += 1
+            self.running[number] = running
+            if deadline_ms is not None:
+                self.leases.add(running)
+        else:
+            self.start(queue, running)
         return running
 
     def start(self, queue: Queue, job: RunningJob) -> None:
@@ -337,8 +345,10 @@ class State:
         """A job of these has ended: is the queue finished (FINQ), is the item finished (FINI)?"""
         item_done = item_name is not None and self.close_item(item_name, queue_name)
         queue = self.queues.by_name.get(queue_name)
-        if queue is None or not self.queues.close(queue):
-            return queue is None, item_done
+        if queue is None:
+            return True, item_done
+        if queue.running or queue.ready.size or not self.queues.close(queue):
+            return False, item_done
         self.effects.ended[queue_name] = None
         return True, item_done
 

@@ -97,8 +97,8 @@ def test_an_entry_is_closed_by_size_and_a_larger_operation_travels_alone() -> No
     Move(1, "q", data=bytes(ENTRY_BYTES - 500)),
     Batch((Put("q", 0, bytes(ENTRY_BYTES // 2)), PutWith(Put("q", 0, bytes(ENTRY_BYTES // 2 - 500)))), False),
     Request(1, 1, bytes(16), 0, False, Batch((Put("q", 0, bytes(ENTRY_BYTES - 500)),), True)),
-    LaterAll(tuple(range(ENTRY_BYTES // 9 - 50))),
-    DoneAll(tuple(range(ENTRY_BYTES // 9 - 50))),
+    LaterAll(tuple(range(ENTRY_BYTES // 8 - 50))),
+    DoneAll(tuple(range(ENTRY_BYTES // 8 - 50))),
 ])
 def test_data_are_counted_in_whatever_operation_they_are(operation: Operation) -> None:
     log = Log()

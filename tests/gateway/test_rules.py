@@ -86,7 +86,8 @@ def test_without_a_right_nothing_is_free_but_this() -> None:
 # What each command needs, job 1 being of queue `mail`: these rights together, and no fewer.
 NEEDED = [
     ("GET mail", "get"), ("GET mail COUNT 5 META", "get"), ("GETB mail IS i WITHIN 5", "get"),
-    ("GET mail BOUND", "get"), ("GETBE mail BY PRIORITY BOUND", "get"), ("DONE 1", "get"), ("DONE 1 LAST", "get"), ("DONE 1 1", "get"),
+    ("GET mail BOUND", "get"), ("GETBE mail BY PRIORITY BOUND", "get"), ("DONE 1", "get"), ("DONE 1 LAST", "get"),
+    ("DONE 1 1", "get"),
     ("LATER 1", "get"), ("LATER 1 1", "get"), ("LATER 1 YIELD", "get"), ("TOUCH 1", "get"), ("BURY 1", "get"),
     ("BURY 1 REASON lost", "get"), ("PUT mail 0 1", "put"), ("PUT mail 0 1 KEY k", "put"),
     ("PUT mail 0 1 NEW WAIT mail_done", "put get"), ("PUT mail 0 1 NEW WAIT mail_done TTL 5", "put get"),

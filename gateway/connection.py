@@ -108,7 +108,10 @@ class Connection(asyncio.Protocol):
         """Cut the client off if it takes longer than it may."""
         if self._conversation is not None:
             unsent = self._transport.get_write_buffer_size()
-            why = self._patience.end(now, self._conversation.turn(), self._written_bytes - unsent, unsent)
+            why = self._patience.end(
+                now, self._conversation.turn(), self._written_bytes - unsent, unsent,
+                stranger=self._conversation.guard.stranger,
+            )
             if why is not None:
                 self._conversation.cut(why)
                 self._transport.abort()     # also when the conversation has ended, and only its answers are left

@@ -31,6 +31,11 @@ class Guard:
         self._rights: Rights | None = None
         self._look_up()
 
+    @property
+    def stranger(self) -> bool:
+        """Must the client say who it is, and has not yet, or is it not a user any more?"""
+        return self._access.required and self._rights is None
+
     def become(self, user: str | None) -> None:
         """This is the user of the connection from now on."""
         self.user = user

@@ -127,5 +127,6 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
     disk_free_bytes_min: int = 128 * MIB    # PUT is refused when the disk of data_dir has less free (A62)
     hello_timeout_s: int = 0                # until the first command (0: for ever, as for the others)
     idle_timeout_s: int = 0                 # between two commands; never while one is blocked (DECISIONS 19)
+    auth_timeout_s: int = 30                # where AUTH is required: from the connection to the AUTH that succeeds
     command_timeout_s: int = 300            # from the first byte of a command to its last
     answer_timeout_s: int = 60              # a client that takes nothing of its answers for so long is cut

@@ -23,18 +23,25 @@ class Turn(Enum):
 class Patience:
     """What is expected of one client, and since when. `now` is the loop's time in seconds."""
 
-    __slots__ = ("_limits", "_since", "_taken_bytes", "_took", "_turn")
+    __slots__ = ("_begun", "_limits", "_since", "_taken_bytes", "_took", "_turn")
 
     def __init__(self, limits: Limits, now: float) -> None:
         self._limits = limits
         self._turn = (Turn.HELLO, 0)
-        self._since = now
+        self._since = self._begun = now
         self._taken_bytes = 0           # of the answers, so far
         self._took = now                # when the client took something, or had nothing to take
 
-    def end(self, now: float, turn: tuple[Turn, int], taken_bytes: int, unsent_bytes: int) -> str | None:
-        """Why the client is to be cut off, None if it is not. `turn`: the number changes when the client gets on."""
+    def end(
+        self, now: float, turn: tuple[Turn, int], taken_bytes: int, unsent_bytes: int, *, stranger: bool = False
+    ) -> str | None:
+        """Why the client is to be cut off, None if it is not. `turn`: the number changes when the client gets on.
+
+        `stranger`: it has to say who it is, and has not yet.
+        """
         limits = self._limits
+        if stranger and _over(limits.auth_timeout_s, self._begun, now):
+            return "it does not say who it is"
         if not unsent_bytes or taken_bytes > self._taken_bytes:
             self._taken_bytes = taken_bytes
             self._took = now
@@ -57,7 +64,7 @@ class Patience:
 def sweep_s(limits: Limits) -> float | None:
     """Seconds between two looks at all connections; None when nothing is limited."""
     set_ones = [seconds for seconds in (limits.hello_timeout_s, limits.idle_timeout_s, limits.command_timeout_s,
-                                        limits.answer_timeout_s) if seconds]
+                                        limits.answer_timeout_s, limits.auth_timeout_s) if seconds]
     return min(SWEEP_S, max(SWEEP_S_MIN, min(set_ones) / 10)) if set_ones else None
 
 

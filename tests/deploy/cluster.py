@@ -61,6 +61,7 @@ class Cluster:
             self.folder = Path(tempfile.mkdtemp(prefix="sockpqd-deploy-"))
             self._leftovers = Leftovers()
             stack.callback(self._leftovers.close)
+            stack.callback(self._reap)
             self._guardian = Guardian(self.folder)
             stack.callback(self._guardian.close)
             self._network = Network(self._leftovers)
@@ -100,6 +101,10 @@ class Cluster:
             **self._variables,
         }
         (self.inventory / "hosts.yml").write_text(yaml.safe_dump(example))
+
+    def _reap(self) -> None:
+        for machine in self.machines.values():
+            machine.reap()
 
     def _ssh_options(self) -> str:
         """The hosts' key is that of the image: strangers are noticed."""

@@ -116,3 +116,8 @@ class Machine:
         self._guardian.forget(self._init)
         self._guardian.forget(self._process.pid)
         self._process = None
+
+    def reap(self) -> None:
+        """Take note of the end that the guardian has brought about."""
+        if self._process is not None:
+            self._process.wait()

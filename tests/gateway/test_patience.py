@@ -33,13 +33,21 @@ def test_our_turn_has_no_limit_and_zero_is_none() -> None:
     patience = Patience(LIMITS, 0.0)
     assert patience.end(1.0, (Turn.OURS, 0), 0, 0) is None
     assert patience.end(1e6, (Turn.OURS, 0), 0, 0) is None
-    none = Limits(command_timeout_s=0, answer_timeout_s=0)
+    none = Limits(command_timeout_s=0, answer_timeout_s=0, auth_timeout_s=0)
     patience = Patience(none, 0.0)
     for turn in Turn:
         assert patience.end(1.0, (turn, 0), 0, 5) is None
-        assert patience.end(1e6, (turn, 0), 0, 5) is None
+        assert patience.end(1e6, (turn, 0), 0, 5, stranger=True) is None
     assert sweep_s(none) is None
     assert sweep_s(LIMITS) == 1.0
+
+
+def test_who_does_not_say_who_it_is_is_cut_whatever_else_it_does() -> None:
+    patience = Patience(Limits(auth_timeout_s=30), 100.0)
+    for second in range(31):
+        assert patience.end(100.0 + second, (Turn.NEXT, second), 0, 0, stranger=True) is None
+    assert patience.end(131.0, (Turn.NEXT, 31), 0, 0) is None, "it has said it"
+    assert patience.end(131.0, (Turn.NEXT, 31), 0, 0, stranger=True) == "it does not say who it is"
 
 
 def test_who_takes_nothing_is_cut_and_who_takes_a_little_is_not() -> None:

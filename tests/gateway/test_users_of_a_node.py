@@ -113,11 +113,11 @@ def test_hash_secret_of_a_terminal_asks_twice_and_shows_nothing(tmp_path: Path) 
 class Node:
     """A node whose users are required, and which can be started again."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, more: str = "") -> None:
         self.folder = folder
         self.ports = free_ports()
         self.users = write_users(folder)
-        self.config = write_config(folder, f'[auth]\nusers_file = "{self.users}"\n', **self.ports)
+        self.config = write_config(folder, f'[auth]\nusers_file = "{self.users}"\n{more}', **self.ports)
         self.log = folder / "log"
         self.start()
 
@@ -187,3 +187,28 @@ def test_a_wrong_secret_is_answered_late_and_logged_without_it(node: Node) -> No
     assert re.search(r"refused: 127\.0\.0\.1:\d+: wrong user or secret, user op\b", log)
     for secret in ("not-this-one", "secret-of-op", KEY.decode(), KEY.hex()):
         assert secret not in log
+
+
+def pings(connection: socket.socket) -> bool:
+    """Is PING answered?"""
+    try:
+        connection.sendall(b"PING\r\n")
+        return bool(connection.recv(1000))
+    except ConnectionError:
+        return False
+
+
+def test_who_does_not_say_who_he_is_loses_the_connection_and_users_keep_it(tmp_path: Path) -> None:
+    node = Node(tmp_path, "[limits]\nauth_timeout_s = 1\n")
+    try:
+        with node.connect() as stranger, node.connect() as user:
+            user.sendall(b"AUTH op secret-of-op\r\n")
+            assert user.recv(1000) == b"200 OK\r\n"
+            deadline = time.monotonic() + PATIENCE_S
+            while pings(stranger):      # what he may say without a name does not help
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            user.sendall(b"TOTAL\r\n")
+            assert user.recv(1000) == b"200 OK 0 0 0 0\r\n"
+    finally:
+        node.stop(signal.SIGKILL)

@@ -20,7 +20,7 @@ from cluster.appending import Receiver, Sender
 from cluster.errors import FailStop, LibraryMismatch, RaftViolated
 from cluster.journal import Journal
 from cluster.messages import Ack, Append, Heartbeat, Info, Message, RequestVote, SnapshotChunk
-from core import Put, Stored
+from core import Batch, Put, PutWith, Results, Stored, When, encode_entry
 from tests.cluster.small_cluster import Outcome, SimNode, SmallCluster
 
 

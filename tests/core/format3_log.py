@@ -43,7 +43,11 @@ def log(cloned: bytes) -> list[list[Operation]]:
         [SetUser("mailer", "put:mail*", b"key one"), SetUser("admin", "admin", b"key two")],
         [OpenSession(5, 60_000), OpenSession(2**64 - 1, 1_000, "mailer"), OpenSession(7, 86_400_000)],
         [Put("mail", number % 3, b"mail %d" % number, "order" if number % 2 else None) for number in range(8)],
-        [Put("print", 2**63 - 1, b"", "order"), Put("print", -(2**63), b"x" * 300), Put("scan", 0, b"\0\xff", None, True)],
+        [
+            Put("print", 2**63 - 1, b"", "order"),
+            Put("print", -(2**63), b"x" * 300),
+            Put("scan", 0, b"\0\xff", None, True),
+        ],
         [
             asked(1, Put("scan", 0, b"asked", None, True)),
             asked(1, Get(("scan",), 60_000, item_of_put=True, session=1), part=1),

@@ -18,8 +18,10 @@ class Effects(Struct):
     # A CLONE replaced everything.
     restored: bool = False
 
-    def job_ready(self, queue: str, item: str | None) -> None:
-        """A job of `queue` became ready."""
-        self.ready[queue] = None
-        if item is not None:
-            self.ready_items[queue, item] = None
+    def add(self, other: Effects) -> None:
+        """What `other` says has happened too, after this."""
+        self.ready.update(other.ready)
+        self.ready_items.update(other.ready_items)
+        self.ended.update(other.ended)
+        self.ended_items.update(other.ended_items)
+        self.restored |= other.restored

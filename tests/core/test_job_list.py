@@ -7,12 +7,12 @@ from random import Random
 import pytest
 
 from core.job import Job
-from core.ready import SHORT_MAX, ReadyList
+from core.job_list import SHORT_MAX, JobList
 
 
 @pytest.mark.parametrize("order", [range(SHORT_MAX + 1), range(SHORT_MAX, -1, -1)])
 def test_long_list_is_not_a_plain_one_whatever_the_order_of_arrival(order: range) -> None:
-    ready = ReadyList()
+    ready = JobList()
     for seq in order:
         assert type(ready._jobs) is list
         ready.add(job(0, seq))
@@ -27,7 +27,7 @@ def job(rank: int, seq: int) -> Job:
 def test_jobs_come_in_order_however_they_were_added_and_removed(count: int) -> None:
     random = Random(count)
     jobs = [job(random.randrange(3), seq) for seq in range(count)]
-    ready = ReadyList()
+    ready = JobList()
     for one in random.sample(jobs, count):
         ready.add(one)
     gone = random.sample(jobs, count // 3)

@@ -73,7 +73,7 @@ from core import (
     UserNotFound,
 )
 from tests.core.model_end import ModelEnd
-from tests.core.model_jobs import ModelApplied, ModelJob, note
+from tests.core.model_jobs import ModelApplied, note
 from tests.core.model_members import ModelMembers
 from tests.core.model_sessions import ModelSession
 from tests.core.model_time import DUE_MAX
@@ -121,26 +121,23 @@ class Model(ModelView, ModelEnd, ModelMembers):
             self._tell(before, applied)
         return applied
 
-    def _there(self) -> tuple[list[ModelJob], list[tuple[ModelJob, str, str | None]], list[tuple[str, str | None]]]:
+    def _there(self) -> tuple[list[tuple[int, str, str | None]], list[tuple[str, str | None]]]:
         """Which jobs would be given, with their queues and items; what has unfinished jobs."""
         given = [job for queue in sorted({job.queue for job in self.jobs}) for job in self.givable(queue)]
-        return given, [(job, job.queue, job.item) for job in given], [(job.queue, job.item) for job in self.jobs]
+        return [(job.number, job.queue, job.item) for job in given], [(job.queue, job.item) for job in self.jobs]
 
     def _tell(
-        self,
-        before: tuple[list[ModelJob], list[tuple[ModelJob, str, str | None]], list[tuple[str, str | None]]],
-        applied: ModelApplied,
+        self, before: tuple[list[tuple[int, str, str | None]], list[tuple[str, str | None]]], applied: ModelApplied
     ) -> None:
         """The effects: what a Get would be given that it would not have been given, and what is empty now."""
-        _, given_before, had = before
-        _, given, has = self._there()
+        given, has = self._there()
         for one in given:
-            if one not in given_before:
+            if one not in before[0]:
                 _, queue, item = one
                 note(applied.ready, queue)
                 if item is not None:
                     note(applied.ready_items, (queue, item))
-        for queue, item in had:
+        for queue, item in before[1]:
             if queue not in [other for other, _ in has]:
                 note(applied.ended, queue)
             if item is not None and (queue, item) not in has:

@@ -19,6 +19,7 @@ class ModelJob:
     seq: int
     data: bytes
     item: str | None
+    number: int = 0                     # its own, for ever
     key: str | None = None
     at_ms: int | None = None            # the time it was put for
     place_ms: int = 0                   # when it became active, if its queue is in the order of time

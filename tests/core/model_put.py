@@ -58,7 +58,7 @@ class ModelPut(ModelGive):
         waits = [one for one in dict.fromkeys(wish.after) if self.unfinished(None, one)]
         if twin is not None and twin.item is not None:
             self.left.append(twin.item)
-        job = twin or ModelJob(put.queue, put.priority, self.new_seq(), put.data, item)
+        job = twin or ModelJob(put.queue, put.priority, self.new_seq(), put.data, item, self.next_seq)
         if twin is None:
             self.jobs.append(job)
         job.priority, job.data, job.item = put.priority, put.data, item

@@ -55,10 +55,8 @@ class ModelView(ModelEnd):
 
     def next_due_ms(self) -> int | None:
         """When the next lease or session is over, or another time has come."""
-        deadlines = [job.deadline_ms for job in self.jobs if job.deadline_ms is not None]
-        deadlines += [session.deadline_ms for session in self.sessions.all]
-        times = [(deadline_ms // BUCKET_MS + 1) * BUCKET_MS for deadline_ms in deadlines]
-        times += [job.due_ms for job in self.jobs if job.due_ms is not None]
-        times += [job.fade_ms for job in self.jobs if job.fade_ms is not None and job.ready]
-        times += [self.clock_ms for _ in self.releases]
-        return min(times, default=None)
+        ends = [job.deadline_ms for job in self.jobs] + [session.deadline_ms for session in self.sessions.all]
+        times = [(time_ms // BUCKET_MS + 1) * BUCKET_MS for time_ms in ends if time_ms is not None]
+        starts = [job.due_ms for job in self.jobs] + [job.fade_ms for job in self.jobs if job.ready]
+        times += [(time_ms + BUCKET_MS - 1) // BUCKET_MS * BUCKET_MS for time_ms in starts if time_ms is not None]
+        return min([*times, *(self.clock_ms for _ in self.releases)], default=None)

@@ -75,7 +75,7 @@ class Delays:
 
     def due(self, clock_ms: int, queues_max: int) -> list[str]:
         """Names of the queues that have a job due, those with the earliest first."""
-        names = []
+        names: list[str] = []
         for due_ms, name in self._firsts:
             if due_ms > clock_ms or len(names) == queues_max:
                 break

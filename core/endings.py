@@ -12,7 +12,7 @@ from core.job import Job, More, RunningJob
 from core.job_operations import LaterWith
 from core.queue_operations import Order
 from core.refusals import FINISHED
-from core.replies import Reply, Rearmed
+from core.replies import Rearmed, Reply
 from core.state import State, fading
 
 NAME_CHARS_MAX = 255

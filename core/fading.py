@@ -47,5 +47,6 @@ class Fading:
 
 
 def _end(job: Job) -> _End:
-    assert job.more is not None and job.more.fade_ms is not None
+    assert job.more is not None
+    assert job.more.fade_ms is not None
     return _End(job.more.fade_ms, job.seq, job)

@@ -79,11 +79,9 @@ def unfinished(state: State, queues: tuple[str, ...] | None, item_name: str | No
 
 def hand_out(state: State, queue: Queue, item: str | None, operation: Get) -> RunningJob:
     """The next job of the queue (of the item) runs from now on, for as long as the operation or the queue says."""
-    expire_ms = operation.expire_ms
+    expire_ms, then = operation.expire_ms, operation.then
     if expire_ms is None and queue.settings is not None and queue.settings.expire_ms:
         expire_ms, then = queue.settings.expire_ms, queue.settings.then
-    else:
-        then = operation.then
     job = state.take(queue, item)
     if expire_ms is None or expire_ms <= 0:
         return state.hand_out(queue, job, None, Then.LATER)

@@ -34,8 +34,8 @@
 
 An operation on a job in another state than its "from" is refused and changes nothing. A job that does not run has no
 id: only by its key can an operation name it. "One attempt too many": what would have made it READY again (but for
-Return and a yielded Later) makes it dead when its queue, or its Put, allows no more attempts. A dead job is READY as any
-other, in another queue; it remembers the one that it comes from.
+Return and a yielded Later) makes it dead when its queue, or its Put, allows no more attempts. A dead job is READY as
+any other, in another queue; it remembers the one that it comes from.
 
 The place of a READY job is (rank, when, seq). `rank` is the negated priority, so that the smallest place is the first
 to be handed out; `when` is the time at which it became active, in a queue in the order of time, otherwise 0; `seq` is a

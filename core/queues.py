@@ -154,7 +154,7 @@ class Queues:
 
     def close(self, queue: Queue) -> bool:
         """A job of the queue has ended or has left it; is the queue finished, and so gone?"""
-        if queue.running or queue.ready.size or not queue.finished:
+        if not queue.finished:
             return False
         del self.by_name[queue.name]
         return True

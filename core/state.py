@@ -242,7 +242,13 @@ class State:
             number, job.queue, -job.rank, job.data, job.item, deadline_ms, then, job.when, job.seq, job.attempts + 1,
             job.at_ms, job.more, lease_ms,
         )
-        self.start(queue, running)
+        if queue.settings is None and job.item is None and job.more is None:    # as in `start`, which has more to ask
+            queue.running += 1
+            self.running[number] = running
+            if deadline_ms is not None:
+                self.leases.add(running)
+        else:
+            self.start(queue, running)
         return running
 
     def start(self, queue: Queue, job: RunningJob) -> None:
@@ -271,8 +277,8 @@ class State:
             self.undo.stopped(job)
         if queue.settings is not None:
             self.queues.relist(queue)
-            if queue.settings.limit and queue.ready.size:       # what was withheld can be given
-                self.effects.ready[job.queue] = None
+            if queue.settings.limit and queue.ready.size:
+                self.effects.reopened[job.queue] = None
         if job.item is not None:
             part = self.items.stop(job.item, job.queue)
             if queue.settings is not None and queue.settings.item_limit:
@@ -337,8 +343,10 @@ class State:
         """A job of these has ended: is the queue finished (FINQ), is the item finished (FINI)?"""
         item_done = item_name is not None and self.close_item(item_name, queue_name)
         queue = self.queues.by_name.get(queue_name)
-        if queue is None or not self.queues.close(queue):
-            return queue is None, item_done
+        if queue is None:
+            return True, item_done
+        if queue.running or queue.ready.size or not self.queues.close(queue):
+            return False, item_done
         self.effects.ended[queue_name] = None
         return True, item_done
 

@@ -20,7 +20,7 @@ def test_long_list_is_not_a_plain_one_whatever_the_order_of_arrival(order: range
 
 
 def job(rank: int, seq: int) -> Job:
-    return Job(rank, seq, "q", b"", None)
+    return Job(rank, 0, seq, "q", b"", None, 0, None, None)
 
 
 @pytest.mark.parametrize("count", [1, 7, SHORT_MAX, SHORT_MAX + 1, 3 * SHORT_MAX])

@@ -221,7 +221,10 @@ def played(entries: list[LogEntry]) -> list[LogEntry]:
 
 
 _begin = st.builds(
-    lambda puts, count: [LogEntry(0, 0, [OpenSession(7, 60_000), *puts]), LogEntry(0, 0, [Pick(Get(None), count)])],
+    lambda changes, puts, count: [
+        LogEntry(0, 0, [OpenSession(7, 60_000), *changes, *puts]), LogEntry(0, 0, [Pick(Get(None), count)])
+    ],
+    st.lists(st.builds(ConfigureQueue, _queue, queue_change), max_size=2),
     st.lists(put_with | _put, max_size=6),
     st.integers(0, 4),
 )

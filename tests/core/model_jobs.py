@@ -5,29 +5,68 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from core import Reply, Then
+from core import Counts, JobState, Reply, Seen, Then
 
 Name = TypeVar("Name", str, tuple[str, str])
 
 
-@dataclass
+@dataclass(eq=False)
 class ModelJob:
-    """A job; it runs iff it has an id."""
+    """A job. It runs iff it has an id; it is deferred iff `delayed`; otherwise it can be handed out."""
 
     queue: str
     priority: int
     seq: int
     data: bytes
     item: str | None
+    number: int = 0                     # its own, for ever
+    key: str | None = None
+    at_ms: int | None = None            # the time it was put for
+    place_ms: int = 0                   # when it became active, if its queue is in the order of time
+    attempts: int = 0
+    tries: int | None = None
+    ttl_ms: int | None = None
+    fade_ms: int | None = None          # when it is removed, if it is still there then
+    every_ms: int | None = None
+    origin: str | None = None           # of a dead job: the queue it comes from
+    # while it is deferred
+    delayed: bool = False
+    due_ms: int | None = None           # None: nobody knows yet
+    waits: list[str] = field(default_factory=list)      # items that were not finished yet
+    told: list[str] = field(default_factory=list)       # items that were, but the job does not know yet
+    # while it runs
     id: int | None = None
     deadline_ms: int | None = None
+    lease_ms: int | None = None         # as it was given
     then: Then = Then.LATER
     graced: bool = False
-    session: int | None = None      # the session it is bound to
+    session: int | None = None          # the session it is bound to
+
+    def state(self) -> JobState:
+        """Where it is."""
+        if self.id is not None:
+            return JobState.RUNNING
+        return JobState.DELAYED if self.delayed else JobState.READY
+
+    @property
+    def ready(self) -> bool:
+        """Can it be handed out?"""
+        return self.state() is JobState.READY
+
+    def place(self) -> tuple[int, int, int]:
+        """Jobs that can be handed out sort by this."""
+        return (-self.priority, self.place_ms, self.seq)
 
     def facts(self) -> tuple[object, ...]:
         """What can be read of a running job."""
         return (self.id, self.queue, self.priority, self.data, self.item, self.deadline_ms, self.session)
+
+    def seen(self, state: JobState | None = None) -> Seen:
+        """What PEEK shows, for one who asked for jobs in this state."""
+        return Seen(
+            self.queue, self.id, self.priority, self.data, state or self.state(), self.item, self.key, self.attempts,
+            self.at_ms, self.deadline_ms,
+        )
 
 
 @dataclass
@@ -38,13 +77,8 @@ class ModelApplied:
     ready: list[str] = field(default_factory=list)
     ready_items: list[tuple[str, str]] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
+    ended_items: list[tuple[str, str]] = field(default_factory=list)
     restored: bool = False
-
-    def job_ready(self, queue: str, item: str | None) -> None:
-        """A job waits (again)."""
-        note(self.ready, queue)
-        if item is not None:
-            note(self.ready_items, (queue, item))
 
 
 def random_bits(number: int) -> int:
@@ -57,8 +91,17 @@ def random_bits(number: int) -> int:
 
 
 def first(jobs: list[ModelJob]) -> ModelJob:
-    """The job that is handed out first: the greatest priority, and in it the smallest seq."""
-    return sorted(jobs, key=lambda job: (-job.priority, job.seq))[0]
+    """The job that is handed out first: the greatest priority, and in it the first place."""
+    return min(jobs, key=ModelJob.place)
+
+
+def counted(jobs: list[ModelJob], queue: str) -> Counts:
+    """How many of them are in each state."""
+    states = [job.state() for job in jobs if job.queue == queue]
+    return Counts(
+        states.count(JobState.READY), states.count(JobState.DELAYED), states.count(JobState.RUNNING),
+        len([job for job in jobs if job.origin == queue and job.state() is JobState.READY]),
+    )
 
 
 def note(names: list[Name], name: Name) -> None:

@@ -14,8 +14,9 @@ import sys
 from core import Machine
 from tests.core.logs import play, random_log
 from tests.core.session_logs import random_session_log
+from tests.core.time_logs import random_time_log
 sys.stdout.buffer.write(hash("queue").to_bytes(8, "big", signed=True))
-for log in (random_log(11, 3000), random_session_log(11, 1500)):
+for log in (random_log(11, 3000), random_session_log(11, 1500), random_time_log(11, 1500)):
     machine = Machine()
     for _ in play(machine, log):
         pass
@@ -24,7 +25,7 @@ for log in (random_log(11, 3000), random_session_log(11, 1500)):
 
 
 def run(hash_seed: str) -> tuple[bytes, bytes]:
-    """The hash of a string, and the snapshots after two long logs."""
+    """The hash of a string, and the snapshots after three long logs."""
     environment = dict(os.environ, PYTHONHASHSEED=hash_seed, PYTHONPATH=str(ROOT))
     output = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, check=True).stdout
     return output[:8], output[8:]

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core import (
-    Address,
     CloneBegin,
     CloneChunk,
     CloneEnd,
@@ -28,60 +27,9 @@ from core import (
     Stored,
     Then,
 )
+from tests.core.agreement import assert_equal_to_model
 from tests.core.logs import LAW, MEMBERS, LogEntry, entries, lead, logs, play, random_log, restored, snapshot_of
 from tests.core.model import Model
-
-
-def assert_same(machine: Machine, model: Model) -> None:
-    """Everything that can be read is the same."""
-    assert machine.clock_ms == model.clock_ms
-    assert (machine.term, machine.leader, machine.cluster_id) == (model.term, model.leader, model.cluster_id)
-    assert (machine.server_ids, machine.max_id) == (model.server_ids, model.max_id)
-    membership = machine.membership
-    assert (membership.voters, membership.learner) == (tuple(model.voters), model.learner)
-    assert (membership.configuration, machine.online) == (model.configuration, model.online)
-    assert list(membership.addresses.items()) == [
-        (name, Address(name, *model.addresses[name])) for name in sorted(model.addresses)
-    ]
-    assert [
-        (job.id, job.queue, job.priority, job.data, job.item, job.deadline_ms, job.session) for job in machine.running()
-    ] == [job.facts() for job in model.running()]
-    for session in range(model.sessions.next_number + 1):
-        assert [job.id for job in machine.taken(session)] == [job.id for job in model.taken(session)]
-    assert {name: (user.rights, user.key) for name, user in machine.users.items()} == model.users
-    assert machine.next_id == model.next_id
-    assert [machine.queue_of(job.id) for job in machine.running()] == [job.queue for job in model.running()]
-    assert list(machine.nonempty()) == model.nonempty()
-    due_ms, right_ms = machine.next_due_ms(), model.next_due_ms()
-    assert (due_ms is None) == (right_ms is None)
-    assert (due_ms or 0) <= (right_ms or 0)
-    if not model.sessions.all:          # sessions may be looked at too early
-        assert due_ms == right_ms
-    queues = {job.queue for job in model.jobs} | {"unknown"}
-    items = {job.item for job in model.jobs if job.item is not None} | {"unknown"}
-    for queue in (None, *sorted(queues)):
-        total = machine.total(queue)
-        assert (total.queues, total.priorities, total.jobs, total.running) == model.total(queue)
-    for queue in queues:
-        assert machine.ready(queue) == model.ready(queue)
-        assert [machine.ready_of_item(queue, item) for item in items] == [
-            model.ready_of_item(queue, item) for item in items
-        ]
-
-
-def assert_equal_to_model(log: list[LogEntry], machine: Machine, model: Model) -> None:
-    """Machine and model answer the same and end in the same, entry by entry."""
-    for entry in log:
-        index = machine.index + 1
-        applied = machine.apply(index, *entry)
-        expected = model.apply(index, *entry)
-        assert applied.replies == expected.replies
-        assert list(applied.effects.ready) == expected.ready
-        assert list(applied.effects.ready_items) == expected.ready_items
-        assert list(applied.effects.ended) == expected.ended
-        assert applied.effects.restored == expected.restored
-        assert_same(machine, model)
-    assert restored(snapshot_of(machine)).next_due_ms() == model.next_due_ms()
 
 
 def places(replies: list[Reply]) -> list[tuple[str, bytes]]:
@@ -253,7 +201,7 @@ def test_clone_equals_reference_model(
     assert_equal_to_model(source, other, other_model)
     assert_equal_to_model(target, machine, model)
     snapshot = snapshot_of(other)
-    model.known[snapshot] = other_model
+    model.known_bytes[snapshot] = other_model
     chunks = [CloneChunk(1, snapshot[start : start + chunk_bytes]) for start in range(0, len(snapshot), chunk_bytes)]
     assert_equal_to_model([LogEntry(0, 0, [CloneBegin(1, len(snapshot)), *chunks])], machine, model)
     machine = restored(snapshot_of(machine))        # a snapshot in the middle of a clone loses nothing

@@ -33,10 +33,10 @@ from core import (
     Tick,
 )
 from core.sessions import WINDOW
+from tests.core.agreement import assert_equal_to_model
 from tests.core.logs import CLUSTER, LAW, MEMBERS, LogEntry, ask, lead, play, restored, run, snapshot_of
 from tests.core.model import Model
 from tests.core.session_logs import DIGESTS, random_session_log, session_entries, session_logs
-from tests.core.test_laws import assert_equal_to_model
 
 DIGEST = DIGESTS[0]
 
@@ -287,7 +287,7 @@ def test_clone_equals_reference_model(
     assert_equal_to_model(source, other, other_model)
     assert_equal_to_model(target, machine, model)
     snapshot = snapshot_of(other)
-    model.known[snapshot] = other_model
+    model.known_bytes[snapshot] = other_model
     chunks = [CloneChunk(1, snapshot[start : start + chunk_bytes]) for start in range(0, len(snapshot), chunk_bytes)]
     end = Request(1, 1000, DIGEST, 0, False, CloneEnd(1))
     clone = [LogEntry(0, 0, [CloneBegin(1, len(snapshot)), *chunks]), LogEntry(0, 0, [end]), LogEntry(0, 0, [end])]

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from cluster.driver import Driver
-from core import Entry, Lead, Operation, PromoteLearner, Put, Reply, Request, Stored, Tick, decode_entry
+from core import Entry, Lead, Operation, PromoteLearner, Put, PutWith, Reply, Request, Stored, Tick, decode_entry
 from tests.sim.configurations import Configurations
 from tests.sim.ledger import Ledger
 from tests.sim.outcomes import Outcome
@@ -149,6 +149,7 @@ class Checks:
     def cloned(self, data: bytes) -> None:
         """A client took this snapshot at the head of history, and will restore it."""
         self.model.known_bytes[data] = Remembered(self.model)
+        self.ledger.rules.cloned(data)
 
     def state(self, name: str, index: int, chunks: Iterable[bytes]) -> None:
         """States at equal index are equal."""
@@ -182,6 +183,8 @@ class Checks:
             operation = outcome.operation
             if isinstance(operation, Request):
                 operation = operation.operation
+            if isinstance(operation, PutWith):
+                operation = operation.put
             if isinstance(operation, Put) and isinstance(outcome.reply, Stored) and operation.data in left:
                 raise Violation(f"{operation} was acknowledged and is lost: it {left[operation.data]}")
         for body, place in left.items():

@@ -303,7 +303,7 @@ class Chunk(Struct, array_like=True, tag="chunk", forbid_unknown_fields=True):
 class End(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
     """Nothing follows but the checksum."""
 
-    waiting: Counter
+    waiting: Counter        # READY or DELAYED
     running: Counter
     delayed: Counter = 0
 

@@ -7,6 +7,8 @@ total: whatever a client can cause is a reply, never an exception. It looks firs
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from core.choice import choose
 from core.clone import PendingClone
 from core.clone import adopt as adopt_clone
@@ -28,7 +30,6 @@ from core.refusals import (
     shut,
 )
 from core.replies import Handed, Reply, Stored
-from core.settings import ClusterSettings
 from core.state import State
 
 
@@ -117,7 +118,7 @@ def lead(state: State, operation: Lead, seed: int) -> Reply:
     if state.cluster_id is None:
         state.cluster_id = operation.cluster_id
         then = Then.DONE if operation.expire_default is Then.DONE else Then.LATER
-        state.settings = ClusterSettings(expire_default=then)
+        state.settings = replace(state.settings, expire_default=then)
     state.term = operation.term
     state.leader = operation.node
     follow(state, operation)

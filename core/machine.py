@@ -40,7 +40,7 @@ class Totals(Struct, frozen=True):
 
     queues: int         # with an unfinished job
     priorities: int     # pairs (queue, priority) with a waiting job
-    jobs: int           # waiting
+    jobs: int           # waiting, READY or DELAYED
     running: int
 
 
@@ -147,7 +147,7 @@ class Machine:
         one = queues.by_name.get(queue)
         if one is None:
             return Totals(0, 0, 0, 0)
-        return Totals(1, len(one.ranks), one.waiting, one.running)
+        return Totals(1, len(one.ranks), one.ready_count + one.deferred, one.running)
 
     def queue_names(self, prefix: str) -> list[str]:
         """The names of the queues that begin like this: with unfinished jobs, settings or dead jobs, each once."""

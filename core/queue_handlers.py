@@ -88,7 +88,7 @@ def _configure(state: State, name: str, settings: QueueSettings) -> Reply:
     queue = queues.by_name.get(name)
     old = before or QueueSettings()
     if queue is not None and (old.order, old.item_limit) != (settings.order, settings.item_limit):
-        if queue.waiting > RESORTED_JOBS_MAX:
+        if queue.ready_count > RESORTED_JOBS_MAX:
             return QUEUE_NOT_EMPTY
         _resort(state, queue, old, settings)
     else:

@@ -25,7 +25,7 @@ class Queue(Struct, gc=False, eq=False):
     settings: QueueSettings | None = None
     ready: JobList[Job] = field(default_factory=JobList)
     running: int = 0
-    ranks: dict[int, int] = field(default_factory=dict)     # rank -> READY jobs of it, for TOTAL's priorities
+    ranks: dict[int, int] = field(default_factory=dict)     # rank -> waiting jobs of it, for TOTAL's priorities
     held: JobList[Job] | None = None                        # READY, but withheld by ITEMLIMIT (see items.py)
     delayed: JobList[DelayedJob] | None = None
     keys: dict[str, AnyJob] | None = None                   # the jobs that have a key
@@ -33,7 +33,7 @@ class Queue(Struct, gc=False, eq=False):
     listed: bool = False                                    # of one with settings: is it among those that can give?
 
     @property
-    def waiting(self) -> int:
+    def ready_count(self) -> int:
         """Number of READY jobs, withheld ones too."""
         return self.ready.size if self.held is None else self.ready.size + self.held.size
 
@@ -45,7 +45,7 @@ class Queue(Struct, gc=False, eq=False):
     @property
     def finished(self) -> bool:
         """Has it no unfinished job?"""
-        return not (self.running or self.waiting or self.deferred)
+        return not (self.running or self.ready_count or self.deferred)
 
     @property
     def closed(self) -> bool:
@@ -76,8 +76,8 @@ class Queues:
         self.by_name: dict[str, Queue] = {}
         self.settings: dict[str, QueueSettings] = {}
         self.nonempty: SortedList = SortedList()    # names of the queues that can give a job
-        self.priorities = 0                         # pairs (queue, priority) with a READY job
-        self.waiting = 0                            # READY jobs
+        self.priorities = 0                         # pairs (queue, priority) with a waiting job
+        self.waiting = 0                            # jobs that wait, READY or DELAYED (PROTOCOL.md A47)
 
     def open(self, name: str) -> Queue:
         """The queue of this name, made when it does not exist; the caller puts a job into it."""
@@ -100,14 +100,7 @@ class Queues:
                 if not queue.ready.size:
                     self.nonempty.add(queue.name)
                 queue.ready.add(job)
-        self.waiting += 1
-        ranks = queue.ranks
-        count = ranks.get(job.rank)
-        if count is None:
-            ranks[job.rank] = 1
-            self.priorities += 1
-        else:
-            ranks[job.rank] = count + 1
+        self.count(queue, job.rank)
 
     def remove(self, queue: Queue, job: Job, withheld: bool = False) -> None:
         """`job` is not READY in `queue` any more."""
@@ -120,17 +113,32 @@ class Queues:
 
     def removed(self, queue: Queue, job: Job) -> None:
         """The same when it was taken out of its list already."""
-        self.waiting -= 1
         if queue.settings is not None:
             self.relist(queue)
         elif not queue.ready.size:
             self.nonempty.remove(queue.name)
-        count = queue.ranks[job.rank]
+        self.uncount(queue, job.rank)
+
+    def count(self, queue: Queue, rank: int) -> None:
+        """One more job of this rank waits, READY or DELAYED."""
+        self.waiting += 1
+        ranks = queue.ranks
+        count = ranks.get(rank)
+        if count is None:
+            ranks[rank] = 1
+            self.priorities += 1
+        else:
+            ranks[rank] = count + 1
+
+    def uncount(self, queue: Queue, rank: int) -> None:
+        """One less."""
+        self.waiting -= 1
+        count = queue.ranks[rank]
         if count == 1:
-            del queue.ranks[job.rank]
+            del queue.ranks[rank]
             self.priorities -= 1
         else:
-            queue.ranks[job.rank] = count - 1
+            queue.ranks[rank] = count - 1
 
     def relist(self, queue: Queue) -> None:
         """Something has changed on which it depends whether this queue with settings can give a job."""

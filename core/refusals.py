@@ -68,7 +68,7 @@ def full(state: State, queue: str) -> Reply | None:
     one = state.queues.by_name.get(queue)
     if one is None or one.settings is None or not one.settings.capacity:
         return None
-    return QUEUE_FULL if one.waiting + one.deferred >= one.settings.capacity else None
+    return QUEUE_FULL if one.ready_count + one.deferred >= one.settings.capacity else None
 
 
 def key_taken(state: State, queue: str, key: str) -> bool:

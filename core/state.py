@@ -216,6 +216,7 @@ class State:
         if job.item is not None:
             self.items.defer(self.items.open(job.item), job.queue)
         self.delays.add(queue, job)
+        self.queues.count(queue, job.rank)
         if job.more is not None:
             self._note(queue, job, job.more)
         if self.undo is not None:
@@ -224,6 +225,7 @@ class State:
     def undefer(self, queue: Queue, job: DelayedJob) -> None:
         """It is no longer, or not with this content."""
         self.delays.remove(queue, job)
+        self.queues.uncount(queue, job.rank)
         if job.item is not None:
             self.items.undefer(job.item, job.queue)
         if job.more is not None:

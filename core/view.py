@@ -31,7 +31,7 @@ def counts(state: State, name: str) -> Counts | None:
         return None
     dead_jobs = 0 if dead is None else dead.size
     return Counts(0, 0, 0, dead_jobs) if queue is None else Counts(
-        queue.waiting, queue.deferred, queue.running, dead_jobs
+        queue.ready_count, queue.deferred, queue.running, dead_jobs
     )
 
 

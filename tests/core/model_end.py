@@ -23,6 +23,7 @@ from core import (
     Results,
     Return,
     Selector,
+    Then,
     Touch,
     When,
 )
@@ -75,10 +76,7 @@ class ModelEnd(ModelPut):
         elif self.exhausted(job):
             self.die(job)
             return
-        if later.first:
-            self.become_ready(job, None)
-        else:
-            self.come_back(job, later.when)
+        self.come_back(job, later.when, later.first)
 
     def undo(self, job: ModelJob) -> None:
         job.attempts -= 1
@@ -88,7 +86,8 @@ class ModelEnd(ModelPut):
 
     def _touch(self, job: ModelJob, touch: Touch) -> Reply:
         if touch.expire_ms is not None:
-            self.lease(job, touch.expire_ms, touch.then)
+            then = job.then if touch.then is Then.DEFAULT and job.deadline_ms is not None else touch.then
+            self.lease(job, touch.expire_ms, then)
         elif job.lease_ms is not None:
             job.deadline_ms = self.clock_ms + job.lease_ms
             job.graced = False
@@ -125,24 +124,22 @@ class ModelEnd(ModelPut):
             job.data = change.data
         if change.priority is not None:
             job.priority = change.priority
-        if (change.no_item or change.item is not None) and change.item != job.item:
+        item = None if change.no_item else job.item if change.item is None else change.item
+        if item != job.item:
             if job.item is not None:
                 self.left.append(job.item)
-            job.item = None if change.no_item else change.item
+            job.item = item
         if change.when is not None:
             self._reschedule(job, change.when)
         return Accepted()
 
     def _reschedule(self, job: ModelJob, when: When) -> None:
-        time_ms = self.time_of(when)
-        self.set_time(job, time_ms)
-        if job.id is not None:
-            job.changed = True
-        elif job.waits or job.told:
-            pass                        # its time counts when its items are finished
-        elif job.delayed:
-            job.due_ms = self.clock_ms if time_ms is None else time_ms
-        elif time_ms is not None and time_ms > self.clock_ms:
+        time_ms = job.at_ms = self.time_of(when)
+        if job.id is not None or job.waits or job.told:
+            return                      # its time counts when it waits again, or when its items are finished
+        if time_ms > self.clock_ms:
             self.become_delayed(job, time_ms)
+        elif job.delayed:
+            self.become_ready(job, self.new_seq(), time_ms)
         else:
-            self.place_at(job, self.clock_ms if time_ms is None else time_ms)
+            self.place_at(job, time_ms)

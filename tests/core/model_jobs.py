@@ -41,7 +41,6 @@ class ModelJob:
     then: Then = Then.LATER
     graced: bool = False
     session: int | None = None          # the session it is bound to
-    changed: bool = False               # it got another time meanwhile
 
     def state(self) -> JobState:
         """Where it is."""
@@ -62,12 +61,11 @@ class ModelJob:
         """What can be read of a running job."""
         return (self.id, self.queue, self.priority, self.data, self.item, self.deadline_ms, self.session)
 
-    def seen(self) -> Seen:
-        """What PEEK shows."""
-        state = JobState.DEAD if self.state() is JobState.READY and self.origin is not None else self.state()
+    def seen(self, state: JobState | None = None) -> Seen:
+        """What PEEK shows, for one who asked for jobs in this state."""
         return Seen(
-            self.queue, self.id, self.priority, self.data, state, self.item, self.key, self.attempts, self.at_ms,
-            self.deadline_ms,
+            self.queue, self.id, self.priority, self.data, state or self.state(), self.item, self.key, self.attempts,
+            self.at_ms, self.deadline_ms,
         )
 
 

@@ -70,7 +70,7 @@ class ModelPut(ModelGive):
         return Stored(item if put.new_item else None)
 
     def _start(self, job: ModelJob, when: When | None) -> None:
-        time_ms = self.time_of(when)
+        time_ms = None if when is None else self.time_of(when)
         self.set_time(job, time_ms)
         if job.waits:
             self.become_delayed(job, None)
@@ -109,7 +109,8 @@ class ModelPut(ModelGive):
         refusal = self._closed(move.queue, data)
         if refusal is not None:
             return refusal
-        if self.holder(move.queue, job.key) not in (None, job) or self.key_kept(move.queue, job.key):
+        taken = self.holder(move.queue, job.key) is not None or self.key_kept(move.queue, job.key)
+        if taken and move.queue != job.queue:
             return JobExists()
         if self._full(move.queue):
             return QueueFull()

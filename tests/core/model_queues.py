@@ -150,7 +150,7 @@ class ModelQueues:
         reply = self._give_settings(queue, new)
         if reply == Accepted() and new.order != old.order:
             for job in self.jobs:
-                if job.queue == queue:
+                if job.queue == queue and job.ready:
                     job.place_ms = (job.at_ms or 0) if new.order is Order.TIME else 0
         return reply
 

@@ -26,7 +26,9 @@ class ModelTime(ModelQueues):
     def become_ready(self, job: ModelJob, seq: int | None, time_ms: int | None = None) -> None:
         """It can be handed out, at this place, or at its old one without `seq`; `time_ms`: that of its activation."""
         self._stop(job)
-        if seq is not None:
+        if seq is None:
+            self.place_at(job, job.place_ms)
+        else:
             job.seq = seq
             self.place_at(job, self.clock_ms if time_ms is None else time_ms)
         job.delayed = False
@@ -45,24 +47,22 @@ class ModelTime(ModelQueues):
         """It became active then."""
         job.place_ms = time_ms if self.settings_of(job.queue).order is Order.TIME else 0
 
-    def time_of(self, when: When | None) -> int | None:
-        """The time that is meant, when one is."""
-        if when is None or (when.at_ms is None and when.delay_ms <= 0):
-            return None
+    def time_of(self, when: When) -> int:
+        """The time that is meant."""
         return self.clock_ms + when.delay_ms if when.at_ms is None else when.at_ms
 
-    def come_back(self, job: ModelJob, when: When | None = None) -> None:
-        """A hand-out has ended, and the job waits again, at the end or for its time."""
-        time_ms = job.at_ms if job.changed else None
+    def come_back(self, job: ModelJob, when: When | None = None, first: bool = False) -> None:
+        """A hand-out has ended, and the job waits again: for its time, at the end, or where it was (`first`)."""
         if when is not None:
-            time_ms = self.time_of(when)
-        if when is not None or job.changed:
-            self.set_time(job, time_ms)
-        if time_ms is not None and time_ms > self.clock_ms:
-            self.become_delayed(job, time_ms)
+            job.at_ms = self.time_of(when)
+        if not first:
             job.seq = self.new_seq()
+        if job.at_ms is not None and job.at_ms > self.clock_ms:     # a CHANGE may have said so too, while it ran
+            self.become_delayed(job, job.at_ms)
+        elif first:
+            self.become_ready(job, None)
         else:
-            self.become_ready(job, self.new_seq(), time_ms)
+            self.become_ready(job, job.seq, None if when is None else job.at_ms)
 
     def set_time(self, job: ModelJob, time_ms: int | None) -> None:
         """It is put for this time; a periodic one counts from now when there is none."""
@@ -118,7 +118,6 @@ class ModelTime(ModelQueues):
         job.then = Then.LATER
         job.graced = False
         job.session = None
-        job.changed = False
 
     # --- what is due
 

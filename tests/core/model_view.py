@@ -38,7 +38,7 @@ class ModelView(ModelEnd):
 
     def peek_queue(self, queue: str, state: JobState, count: int) -> list[Seen]:
         """The first jobs in this state."""
-        return [job.seen() for job in self.in_state(queue, state)[:count]]
+        return [job.seen(state) for job in self.in_state(queue, state)[:count]]
 
     def taken(self, session: int) -> list[ModelJob]:
         """Running jobs bound to a session, in rising id."""
@@ -46,8 +46,16 @@ class ModelView(ModelEnd):
         return [job for job in self.running() if found is not None and job.session == session]
 
     def ready(self, queue: str, item: str | None = None) -> int:
-        """Number of jobs of a queue that Gets would be given."""
-        return len(self.givable(queue, item))
+        """Number of jobs of a queue that Gets would be given, one after the other."""
+        settings = self.settings_of(queue)
+        running = self.in_state(queue, JobState.RUNNING)
+        items = [job.item for job in running]
+        number = 0
+        for job in self.givable(queue, item):
+            if job.item is None or not 0 < settings.item_limit <= items.count(job.item):
+                number += 1
+                items.append(job.item)
+        return number if settings.limit == 0 else max(0, min(number, settings.limit - len(running)))
 
     def nonempty(self) -> list[str]:
         """Names of the queues with a job that would be given."""

@@ -25,8 +25,8 @@ from core import (
     Totals,
 )
 from tests.core.forge import forged
+from tests.core.forged_frames import END, HEAD, RUNNING, WAITING, changed, running, waiting
 from tests.core.logs import ask, data_of, lead, restored, run, snapshot_of
-from tests.core.test_snapshot import END, HEAD, RUNNING, WAITING, changed, running, waiting
 
 OTHER = b"another cluster."
 

@@ -35,10 +35,11 @@ from core import (
     TouchSession,
 )
 from tests.core.forge import forged
+from tests.core.forged_frames import END, END_3, HEAD, RUNNING, RUNNING_3, WAITING, WAITING_3, changed
 from tests.core.logs import LAW, ask, play, restored, run, snapshot_of
 from tests.core.session_logs import random_session_log
 from tests.core.test_clone import clone_of
-from tests.core.test_snapshot import END, HEAD, RUNNING, WAITING, changed, refuse
+from tests.core.test_snapshot import refuse
 
 # The clock of HEAD is 1000, ids up to 9 are given, 1 and 2 are running.
 D1, D2 = b"digest 1", b"digest 2"
@@ -97,13 +98,13 @@ def of_requests(*requests: object) -> list[Any]:
 
 
 def test_snapshot_of_format_2_is_read_as_ever() -> None:
-    assert forged(HEAD, WAITING, RUNNING, TABLE, SESSIONS_2, END, number=2) == FORMAT_2
+    assert forged(HEAD, WAITING_3, RUNNING_3, TABLE, SESSIONS_2, END_3, number=2) == FORMAT_2
     nobodys = ["session", [[*row, ""] for row in SESSIONS_2[1]]]
     assert snapshot_of(restored(FORMAT_2)) == forged(HEAD, WAITING, RUNNING, TABLE, nobodys, END)
 
 
 def test_what_is_new_in_format_3_is_unknown_to_format_2(machine: Machine) -> None:
-    refuse(machine, forged(HEAD, WAITING, RUNNING, TABLE, SESSIONS, END, number=2))
+    refuse(machine, forged(HEAD, WAITING_3, RUNNING_3, TABLE, SESSIONS, END_3, number=2))
     refuse(machine, forged(HEAD, ["users", []], ["end", 0, 0], number=2))
 
 

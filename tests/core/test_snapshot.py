@@ -27,6 +27,21 @@ from core import (
 )
 from core.snapshot import CHUNK_BYTES_MAX, FORMAT, MAGIC
 from tests.core.forge import forged
+from tests.core.forged_frames import (
+    END,
+    END_3,
+    FORMAT_1,
+    FORMAT_2,
+    HEAD,
+    HEAD_1,
+    RUNNING,
+    RUNNING_3,
+    WAITING,
+    WAITING_3,
+    changed,
+    running,
+    waiting,
+)
 from tests.core.logs import LAW, ask, data_of, lead, play, random_log, restored, run, snapshot_of
 
 
@@ -165,47 +180,6 @@ def test_huge_length_of_a_frame_needs_no_memory(machine: Machine) -> None:
 
 # --- well-made bytes with a wrong meaning
 
-LATER = Then.LATER.value
-HEAD_1: list[Any] = ["head", 9, 1, "n1", 1000, b"id", LATER, [["n1", 1], ["n2", 2]], 2, 10, 20, 5]
-HEAD: list[Any] = [*HEAD_1, [["n1", "h:1", "h:2"], ["n2", "", ""]], None, 3, False]
-WAITING: list[Any] = ["waiting", "q", [[0, 3, None, b"a"], [0, 4, "x", b"b"]]]
-RUNNING: list[Any] = [
-    "running",
-    [[1, "q", 0, 1, None, b"c", 1500, LATER, False], [2, "r", 0, 2, "x", b"d", None, LATER, True]],
-]
-END: list[Any] = ["end", 2, 2]
-
-
-# The same as bytes on a disk. Never edited: a new format gets a new one beside it.
-FORMAT_1 = bytes.fromhex(
-    "505152414654310a00000001000000229ca4686561640901a26e31cd03e8c4026964019292a26e310192a26e3202020a1405"
-    "0000001b93a777616974696e67a17192940003c0c40161940004a178c401620000002792a772756e6e696e67929901a17100"
-    "01c0c40163cd05dc01c29902a1720002a178c40164c001c30000000793a3656e64020294df246f650ceba9ca54fef6e3ae6c"
-    "52a6511b6d2e5dae64b049246cdcd7a8d8"
-)
-FORMAT_2 = bytes.fromhex(
-    "505152414654310a000000020000003adc0010a4686561640901a26e31cd03e8c4026964019292a26e310192a26e3202020a"
-    "14059293a26e31a3683a31a3683a3293a26e32a0a0c003c20000001b93a777616974696e67a17192940003c0c40161940004"
-    "a178c401620000002792a772756e6e696e67929901a1710001c0c40163cd05dc01c29902a1720002a178c40164c001c30000"
-    "000793a3656e640202e73fd8f4af343ec7210d7bbb47e198cd48e28722c06a451ff4d624886b99151e"
-)
-
-
-def changed(frame: list[Any], at: int, value: object) -> list[Any]:
-    """The frame with another value at one place."""
-    return [*frame[:at], value, *frame[at + 1 :]]
-
-
-def waiting(*rows: list[object], queue: object = "q") -> list[object]:
-    """A frame of waiting jobs."""
-    return ["waiting", queue, list(rows)]
-
-
-def running(at: int, value: object) -> list[object]:
-    """A frame with one running job that has another value at one place."""
-    return ["running", [changed([1, "q", 0, 1, None, b"c", 1500, LATER, False], at, value)]]
-
-
 def test_forged_snapshot_is_right_as_it_stands() -> None:
     machine = restored(forged(HEAD, WAITING, RUNNING, END))
     assert machine.total(None) == Totals(2, 1, 2, 2)
@@ -213,13 +187,13 @@ def test_forged_snapshot_is_right_as_it_stands() -> None:
 
 
 def test_snapshot_of_format_2_is_read_as_ever() -> None:
-    assert forged(HEAD, WAITING, RUNNING, END, number=2) == FORMAT_2
+    assert forged(HEAD, WAITING_3, RUNNING_3, END_3, number=2) == FORMAT_2
     assert snapshot_of(restored(FORMAT_2)) == forged(HEAD, WAITING, RUNNING, END)
 
 
 def test_snapshot_of_format_1_is_read_as_ever() -> None:
     members = [["n1", "", ""], ["n2", "", ""]]
-    assert forged(HEAD_1, WAITING, RUNNING, END, number=1) == FORMAT_1
+    assert forged(HEAD_1, WAITING_3, RUNNING_3, END_3, number=1) == FORMAT_1
     assert snapshot_of(restored(FORMAT_1)) == forged([*HEAD_1, members, None, 0, True], WAITING, RUNNING, END)
 
 

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from core import Done, Get, SwitchService
+from core import (
+    Change,
+    Configure,
+    Done,
+    DoneLast,
+    Get,
+    Operation,
+    ResumeQueue,
+    RunningJob,
+    Selector,
+    SwitchService,
+    When,
+)
 from tests.sim.outcomes import Outcome
 from tests.sim.trace import Violation
 
@@ -15,6 +27,7 @@ if TYPE_CHECKING:
 
 LIVENESS_S = 30.0               # all must be well within so long
 LOOK_S = 0.05
+FAR_MS = 5000                   # what becomes active later than that is called forward
 SOON_MS = 400                   # the drain waits so long for the end of a session
 CALM_S = 1.5                    # removed nodes that run have so long to disturb the others
 STRANGERS_RUN = 0.5             # so often a removed node that is down is started all the same
@@ -103,11 +116,32 @@ class Ending:
         node = world.serving()
         if node is None or any(outcome.state == "open" for outcome in self._asked):
             return
-        operations = [Get(None) for _ in range(node.machine.total(None).jobs)]
-        operations += [Done(job.id) for job in node.machine.running() if not self._returns_soon(job.session)]
+        operations = [*self._open_queues(), *self._call_forward()]
+        operations += [Get(None) for job in world.checks.model.jobs if job.ready]
+        operations += [self._finish(job) for job in node.machine.running() if not self._returns_soon(job.session)]
         self._asked = [Outcome(operation, world.told) for operation in operations]
         world.outcomes += self._asked
         node.propose(list(self._asked))
+
+    def _open_queues(self) -> list[Operation]:
+        """Nothing may hold back what waits."""
+        model = self._world.checks.model
+        paused = [name for name, settings in model.queues.items() if settings.paused_in or settings.paused_out]
+        operations: list[Operation] = [ResumeQueue(name) for name in paused]
+        return operations if model.settings.autocreate else [Configure(autocreate=True), *operations]
+
+    def _call_forward(self) -> list[Operation]:
+        """Nobody waits for what is to be done tomorrow."""
+        model = self._world.checks.model
+        return [
+            Change(Selector(queue=job.queue, key=job.key), when=When())
+            for job in model.jobs if job.key is not None and (job.due_ms or 0) > model.clock_ms + FAR_MS
+        ]
+
+    def _finish(self, job: RunningJob) -> Operation:
+        """A periodic job would come again."""
+        more = job.more
+        return Done(job.id) if more is None or more.every_ms is None else DoneLast(job.id)
 
     def _returns_soon(self, session: int | None) -> bool:
         """Is the job bound to a session that ends soon? Then nobody needs to do anything."""

@@ -135,16 +135,19 @@ class Ledger:
                 if operation.online and not self._online:
                     self._grant(operation.grace_ms)
                 self._online = operation.online
-            case CreateQueue() | ConfigureQueue() | DeleteQueue() | Configure() | CloneBegin() | CloneChunk() | CloneEnd():
-                if isinstance(reply, Accepted):
-                    self._set(operation, reply)
+            case CloneBegin() | CloneChunk() | CloneEnd():
+                self._set(operation, reply)
+            case CreateQueue() | ConfigureQueue() | DeleteQueue() | Configure():
+                self._set(operation, reply)
             case OpenSession() | AttachSession() | TouchSession() | CloseSession():
                 self._session_command(operation, reply)
             case _:
                 self.jobs.executed(operation, reply)
 
     def _set(self, operation: Operation, reply: Reply) -> None:
-        """Something that was set, or came with a CLONE."""
+        """Something is set, or comes with a CLONE."""
+        if not isinstance(reply, Accepted):
+            return
         if isinstance(operation, DeleteQueue):
             self.jobs.executed(operation, reply)
         self.rules.executed(operation)

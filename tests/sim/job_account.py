@@ -128,7 +128,7 @@ class JobAccount(Whereabouts):
             case JobRunning():
                 self._twin(wish, reply)
             case JobExists() | JobIgnored():
-                if not self.rules.of(put.queue).keeps:
+                if put.queue not in self.rules.keepers:
                     self._twin(wish, reply)
 
     def _twin(self, wish: PutWith, reply: Reply) -> Life:

@@ -103,7 +103,7 @@ class Lives:
 
     def holder(self, queue: str, key: str | None) -> Life | None:
         """The job of the queue that has this key."""
-        if key is None or (queue, key) in self._loose:
+        if key is None or self.vague(queue, key):
             return None
         return next((life for life in self._living.values() if life.key == key and life.queue == queue), None)
 
@@ -114,7 +114,7 @@ class Lives:
     def claim(self, life: Life, queue: str, clock_ms: int) -> None:
         """The job comes into a queue in which its key must not be taken."""
         other = self.holder(queue, life.key)
-        if other is not None and other is not life and not self.blind:
+        if other is not None and other is not life:
             if not other.may_be_gone(clock_ms):
                 raise Violation(f"{life} and {other} both have key {life.key} of queue {queue}")
             self.end(other)

@@ -25,7 +25,6 @@ class Rule(NamedTuple):
     then: Then = Then.LATER
     tries: int = 0
     dead: str | None = None
-    keeps: bool = False         # were keys of finished jobs ever to be remembered?
 
 
 class Rules:
@@ -37,6 +36,7 @@ class Rules:
         self._queues: dict[str, Rule] = {}
         self._known: dict[bytes, dict[str, Rule]] = {}      # what the bytes used in CLONEs say
         self._clone = b""
+        self.keepers: set[str] = set()      # queues in which keys of finished jobs were ever to be remembered
 
     def executed(self, operation: Operation) -> None:
         """Settings come with an operation on queues, or with a CLONE."""
@@ -66,7 +66,9 @@ class Rules:
             rule = rule._replace(expire_ms=change.expire_ms, then=change.then)
         if change.tries is not None:
             rule = rule._replace(tries=change.tries, dead=change.dead)
-        self._queues[operation.queue] = rule._replace(keeps=rule.keeps or bool(change.keep_ms))
+        self._queues[operation.queue] = rule
+        if change.keep_ms:
+            self.keepers.add(operation.queue)
 
     def of(self, queue: str) -> Rule:
         """What holds for a queue."""

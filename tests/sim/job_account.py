@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from core import (
     Aborted,
+    Accepted,
     Batch,
     Bury,
     Change,
@@ -211,7 +212,6 @@ class JobAccount(Whereabouts):
                 run.then = self.rules.expire_default
         lease_ms = run.lease_ms if touch.expire_ms is None else touch.expire_ms or None
         run.lease = Deadline(None if lease_ms is None else self.clock_ms + lease_ms)
-        run.lease_ms = lease_ms
         if reply != Leased(run.lease.ends_ms):
             raise Violation(f"{touch} is answered {reply}, right is {run.lease.ends_ms}")
 
@@ -232,7 +232,7 @@ class JobAccount(Whereabouts):
             life = None if run is None else run.life
         else:
             life = self._selected(operation, selector, reply)
-        if life is None or isinstance(reply, NotFound | JobRunning):
+        if life is None or not isinstance(reply, Accepted | Finished):
             return
         if isinstance(operation, Delete):
             if life.run is not None:
@@ -245,7 +245,7 @@ class JobAccount(Whereabouts):
         """The job that has the key, which must be found if it is there."""
         life = self.lives.holder(selector.queue, selector.key)
         if self.lives.vague(selector.queue, selector.key):
-            if not isinstance(reply, NotFound | JobRunning):
+            if isinstance(reply, Accepted | Finished):
                 self.lives.doubt(selector.key)
                 if isinstance(operation, Change) and operation.data is not None:
                     self.lives.begin(Life(operation.data, None, loose=True, unsure=True))

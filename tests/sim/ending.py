@@ -12,9 +12,12 @@ from core import (
     DoneLast,
     Get,
     Operation,
+    Put,
+    PutWith,
     ResumeQueue,
     RunningJob,
     Selector,
+    Stored,
     SwitchService,
     When,
 )
@@ -29,6 +32,9 @@ LIVENESS_S = 30.0               # all must be well within so long
 LOOK_S = 0.05
 FAR_MS = 5000                   # what becomes active later than that is called forward
 SOON_MS = 400                   # the drain waits so long for the end of a session
+SLEEPERS = "sleepers"           # a queue that no client knows
+SLEEPS_MS = (30, 150, 400)
+LATE_S = 0.1
 CALM_S = 1.5                    # removed nodes that run have so long to disturb the others
 STRANGERS_RUN = 0.5             # so often a removed node that is down is started all the same
 
@@ -49,6 +55,8 @@ class Ending:
         self._end = world.events.now + LIVENESS_S
         self._until(self._well, "is not whole and serving", self._help)
         self._until(lambda: all(client.content for client in world.clients), "does not answer", self._help)
+        if world.plan.extended:
+            self._wake_in_time()
         self._until(lambda: self._drained() and self._well(), "does not drain", self._drain)
         if any(node not in world.members for node in world.present):
             self._stay_calm()
@@ -105,6 +113,25 @@ class Ending:
             return False
         drivers = [node.up for node in members]
         return len({d.replica.applied_index for d in drivers} | {d.journal.last_index for d in drivers}) == 1
+
+    def _wake_in_time(self) -> None:
+        """Nothing is wrong: a job that was put for later can be had at its time, or hardly later."""
+        world = self._world
+        before = self._leadership()
+        puts = [PutWith(Put(SLEEPERS, 0, b"%d ms" % delay_ms), When(delay_ms)) for delay_ms in SLEEPS_MS]
+        asked = [Outcome(operation, world.told) for operation in puts]
+        world.outcomes += asked
+        assert before[0] is not None
+        before[0].propose(list(asked))
+        self._until(lambda: all(outcome.state != "open" for outcome in asked), "does not answer", lambda: None)
+        told_at = world.events.now
+        for awake, delay_ms in enumerate(SLEEPS_MS, start=1):
+            slowly_s = delay_ms / 1000 * (1 + 2 * world.plan.drift)
+            world.steps += world.events.run_until(max(told_at + slowly_s + LATE_S, world.events.now))
+            if self._leadership() != before or any(outcome.reply != Stored() for outcome in asked):
+                return
+            if before[0].machine.ready(SLEEPERS) < awake:
+                raise Violation(f"{LATE_S} s after its time a job that was put {delay_ms} ms before cannot be had")
 
     def _drained(self) -> bool:
         return not self._world.checks.model.jobs

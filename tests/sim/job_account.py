@@ -208,7 +208,7 @@ class JobAccount(Whereabouts):
         if touch.expire_ms is not None:
             if touch.then is not Then.DEFAULT:
                 run.then = touch.then
-            elif run.lease_ms is None:
+            elif run.lease.ends_ms is None:
                 run.then = self.rules.expire_default
         lease_ms = run.lease_ms if touch.expire_ms is None else touch.expire_ms or None
         run.lease = Deadline(None if lease_ms is None else self.clock_ms + lease_ms)

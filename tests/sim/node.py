@@ -303,11 +303,19 @@ class SimNode:
             child = self._children[-1]
             until = child.ready_at if child.ready_at > now else now + SOON_S
         if driver.replica.is_leader:
-            return min(until, now + driver.settings.heartbeat_ms / 1000 + BEYOND_S)
+            return min(until, now + driver.settings.heartbeat_ms / 1000 + BEYOND_S, self._due_at(driver))
         deadline = driver.guard.elections._deadline
         if deadline is None:
             return now + SOON_S
         return min(until, self.clock.when(min(deadline, driver._info_at + INFO_S)) + BEYOND_S)
+
+    def _due_at(self, driver: Driver) -> float:
+        """When a leader that serves proposes a Tick, in one of its idle turns."""
+        due_ms = driver.machine.next_due_ms() if driver.leadership.serving else None
+        if due_ms is None:
+            return NEVER
+        seconds = (due_ms - driver.leadership._time.now_ms()) / 1000
+        return self.clock.when(self.clock.monotonic() + max(SOON_S, seconds)) + BEYOND_S
 
     @staticmethod
     def _sends(driver: Driver) -> bool:

@@ -30,6 +30,8 @@ from tests.sim import scenarios
 from tests.sim.scenarios import SCRIPTED
 from tests.sim.world import World
 
+TABLE: dict[Any, Any] = HANDLERS       # for patches: they put other handlers in
+
 
 def compare_nothing(patch: pytest.MonkeyPatch) -> None:
     """H1: a follower cuts its log wherever the leader sends something; H3: which it does again and again."""
@@ -148,7 +150,7 @@ def change_two_voters_at_once(patch: pytest.MonkeyPatch) -> None:
         if isinstance(operation, RemoveMember):
             operation = replace(operation, configuration=self.configuration)
         return model(self, operation)
-    patch.setitem(HANDLERS, RemoveMember, remove)
+    patch.setitem(TABLE, RemoveMember, remove)
     patch.setattr(Model, "change", change)
 
 

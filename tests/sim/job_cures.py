@@ -20,17 +20,17 @@ from core.undo import Undo
 from tests.core.model import Model
 from tests.core.model_jobs import ModelJob
 from tests.sim import reference
-from tests.sim.cures import Cure
+from tests.sim.cures import TABLE, Cure
 
 
 def hand_out_before_the_time(patch: pytest.MonkeyPatch) -> None:
     """A delay is half as long as was asked for."""
     real, model = times.moment, Model.time_of
 
-    def sooner(when: When | None) -> When | None:
-        return None if when is None else replace(when, delay_ms=when.delay_ms // 2)
-    patch.setattr(times, "moment", lambda state, when: real(state, sooner(when)))   # type: ignore[arg-type]
-    patch.setattr(Model, "time_of", lambda self, when: model(self, sooner(when)))
+    def sooner(when: When) -> When:
+        return replace(when, delay_ms=when.delay_ms // 2)
+    patch.setattr(times, "moment", lambda state, when: real(state, sooner(when)))
+    patch.setattr(Model, "time_of", lambda self, when: None if when is None else model(self, sooner(when)))
 
 
 def leave_half_a_transaction(patch: pytest.MonkeyPatch) -> None:
@@ -76,8 +76,9 @@ def end_only_the_first(patch: pytest.MonkeyPatch) -> None:
         if isinstance(operation, LaterAll):
             return model(self, operation)
         return _all(model(self, replace(operation, ids=operation.ids[:1])), len(operation.ids))
-    patch.setitem(HANDLERS, DoneAll, done_all)
-    patch.setitem(REQUESTED, DoneAll, done_all)
+    requested: dict[Any, Any] = REQUESTED
+    patch.setitem(TABLE, DoneAll, done_all)
+    patch.setitem(requested, DoneAll, done_all)
     patch.setattr(Model, "on_many", as_well)
 
 

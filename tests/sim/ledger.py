@@ -97,7 +97,7 @@ class Ledger:
             (account.deadline.ends_ms, "session", number) for number, account in self._sessions.items()
             if account.deadline.over(self._clock_ms)
         ]
-        for _, kind, number in sorted(due):     # type: ignore[type-var]
+        for _, kind, number in sorted(due):
             if kind == "lease":
                 self.jobs.end_lease(number)
             else:

@@ -20,7 +20,7 @@ from tests.core.model import Model
 from tests.core.model_jobs import ModelApplied
 from tests.core.model_sessions import ModelSession, ModelSessions
 from tests.sim import session_scenarios
-from tests.sim.cures import Cure
+from tests.sim.cures import TABLE, Cure
 from tests.sim.session_scenarios import SCRIPTED
 from tests.sim.world import World
 
@@ -66,7 +66,7 @@ def execute_for_sessions_that_ended(patch: pytest.MonkeyPatch) -> None:
         if self.sessions.find(operation.session) is None:
             self._execute(operation.operation, bits, applied)
         return model(self, operation, bits, applied)
-    patch.setitem(HANDLERS, Request, request)
+    patch.setitem(TABLE, Request, request)
     patch.setattr(Model, "_request", as_well)
 
 

@@ -91,7 +91,7 @@ class Wishes:
         if draw < 0.7:
             return When(rng.choice(DELAYS_MS))
         clock_ms = self._client.clock_ms
-        return When(at_ms=clock_ms + rng.choice((-5000, -1, 100, 900, *((FAR_MS,) if keyed else ()))))
+        return When(at_ms=max(0, clock_ms + rng.choice((-5000, -1, 100, 900, *((FAR_MS,) if keyed else ())))))
 
     def _put_with(self) -> PutWith:
         rng = self._rng

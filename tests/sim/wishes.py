@@ -145,7 +145,7 @@ class Wishes:
 
     def _touch(self) -> Touch:
         rng = self._rng
-        expire_ms = rng.choice((None, None, 0, 100, 1000))
+        expire_ms = rng.choice((None, None, 100, 1000))     # S4
         then = Then.DEFAULT if expire_ms is None else rng.choice(list(Then))
         return Touch(self._client.held(), expire_ms, then)
 

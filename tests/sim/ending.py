@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 LIVENESS_S = 30.0               # all must be well within so long
 LOOK_S = 0.05
-FAR_MS = 5000                   # what becomes active later than that is called forward
+FAR_MS = 300                    # what becomes active later than that is called forward, if it has a key
 SOON_MS = 400                   # the drain waits so long for the end of a session
 SLEEPERS = "sleepers"           # a queue that no client knows
-SLEEPS_MS = (30, 150, 400)
+SLEEPS_MS = (20, 90)
 LATE_S = 0.1
 CALM_S = 1.5                    # removed nodes that run have so long to disturb the others
 STRANGERS_RUN = 0.5             # so often a removed node that is down is started all the same

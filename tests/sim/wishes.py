@@ -48,9 +48,9 @@ if TYPE_CHECKING:
 
 QUEUES = ("a", "b", "c")
 KEYS = ("k1", "k2", "k3")
-DELAYS_MS = (0, 1, 20, 150, 700, 2000)
+DELAYS_MS = (0, 1, 20, 90, 400)
 FAR_MS = 86_400_000             # so late that somebody has to change the time: by its key
-PERIODS_MS = (40, 400, 3000)
+PERIODS_MS = (40, 300)
 TTLS_MS = (30, 300, 5000)
 EXPIRES_MS = (None, 0, 30, 200, 1000, 5000)
 FOREVER = QueueChange(      # no limit at all
@@ -91,7 +91,7 @@ class Wishes:
         if draw < 0.7:
             return When(rng.choice(DELAYS_MS))
         clock_ms = self._client.clock_ms
-        return When(at_ms=max(0, clock_ms + rng.choice((-5000, -1, 100, 900, *((FAR_MS,) if keyed else ())))))
+        return When(at_ms=max(0, clock_ms + rng.choice((-5000, -1, 60, 500, *((FAR_MS,) if keyed else ())))))
 
     def _put_with(self) -> PutWith:
         rng = self._rng

@@ -208,7 +208,8 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 return self.on_queue(operation)
 
     def _batch(self, batch: Batch, bits: int, applied: ModelApplied) -> Reply:
-        before = copy.deepcopy({name: value for name, value in vars(self).items() if name != "known_bytes"})
+        untouched = ("known_bytes", "sessions")
+        before = copy.deepcopy({name: value for name, value in vars(self).items() if name not in untouched})
         put_item = self.put_item
         replies: list[Reply] = []
         for position, operation in enumerate(batch.operations, start=1):
@@ -237,8 +238,10 @@ class Model(ModelView, ModelEnd, ModelMembers):
         if reply is not None or session is None:
             if isinstance(operation, Put | PutWith):
                 put = operation.put if isinstance(operation, PutWith) else operation
-                name = reply.item if isinstance(reply, Stored) else None
-                self.put_item = name if put.new_item else put.item
+                if not isinstance(reply, Stored):
+                    self.put_item = None
+                else:
+                    self.put_item = reply.item if put.new_item else put.item
             if isinstance(operation, CloneEnd) and self.clone is not None and self.clone[0] == operation.clone:
                 self.clone = None
             return reply or SessionNotFound()

@@ -25,7 +25,6 @@ from core import (
     Selector,
     Then,
     Touch,
-    When,
 )
 from tests.core.model_jobs import ModelJob
 from tests.core.model_put import ModelPut
@@ -69,13 +68,13 @@ class ModelEnd(ModelPut):
         return Finished(not self.unfinished(queue), item is not None and not self.unfinished(None, item))
 
     def _later(self, job: ModelJob, later: LaterWith) -> None:
-        if later.priority is not None:
-            job.priority = later.priority
         if later.yielded:
             job.attempts -= 1
         elif self.exhausted(job):
             self.die(job)
             return
+        if later.priority is not None:
+            job.priority = later.priority
         self.come_back(job, later.when, later.first)
 
     def undo(self, job: ModelJob) -> None:
@@ -88,8 +87,8 @@ class ModelEnd(ModelPut):
         if touch.expire_ms is not None:
             then = job.then if touch.then is Then.DEFAULT and job.deadline_ms is not None else touch.then
             self.lease(job, touch.expire_ms, then)
-        elif job.lease_ms is not None:
-            job.deadline_ms = self.clock_ms + job.lease_ms
+        else:
+            job.deadline_ms = None if job.lease_ms is None else self.clock_ms + job.lease_ms
             job.graced = False
         return Leased(job.deadline_ms)
 
@@ -130,16 +129,18 @@ class ModelEnd(ModelPut):
                 self.left.append(job.item)
             job.item = item
         if change.when is not None:
-            self._reschedule(job, change.when)
+            job.at_ms = self.time_of(change.when)
+        if job.id is None and (change.when is not None or job.delayed):
+            self._reschedule(job)
         return Accepted()
 
-    def _reschedule(self, job: ModelJob, when: When) -> None:
-        time_ms = job.at_ms = self.time_of(when)
-        if job.id is not None or job.waits or job.told:
-            return                      # its time counts when it waits again, or when its items are finished
-        if time_ms > self.clock_ms:
-            self.become_delayed(job, time_ms)
+    def _reschedule(self, job: ModelJob) -> None:
+        if job.waits:
+            return                      # its time counts when its items are finished
+        if job.at_ms is not None and job.at_ms > self.clock_ms:
+            self.become_delayed(job, job.at_ms)
+            job.told = []
         elif job.delayed:
-            self.become_ready(job, self.new_seq(), time_ms)
+            self.become_ready(job, self.new_seq(), job.at_ms)
         else:
-            self.place_at(job, time_ms)
+            self.place_at(job, job.at_ms or 0)

@@ -40,7 +40,7 @@ class ModelPut(ModelGive):
         """A new job, unless it is refused or its key is there."""
         wish = operation if isinstance(operation, PutWith) else PutWith(operation)
         put = wish.put
-        self.put_item = None if put.new_item else put.item
+        self.put_item = None
         refusal = self._closed(put.queue, put.data)
         if refusal is not None:
             return refusal
@@ -54,7 +54,7 @@ class ModelPut(ModelGive):
                 return JobRunning()
         elif self._full(put.queue):
             return QueueFull()
-        self.put_item = item = self._new_item() if put.new_item else put.item
+        item = self._new_item() if put.new_item else put.item
         waits = [one for one in dict.fromkeys(wish.after) if self.unfinished(None, one)]
         if twin is not None and twin.item is not None:
             self.left.append(twin.item)
@@ -67,6 +67,7 @@ class ModelPut(ModelGive):
         self._start(job, wish.when)
         if twin is not None:
             return JobReplaced()
+        self.put_item = item
         return Stored(item if put.new_item else None)
 
     def _start(self, job: ModelJob, when: When | None) -> None:

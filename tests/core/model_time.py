@@ -173,14 +173,14 @@ class ModelTime(ModelQueues):
                     job.waits.remove(item)
                     job.told.append(item)
                     self.releases.append((job, item))
+        self.releases = [(job, item) for job, item in self.releases if job in self.jobs and item in job.told]
         self.left = []
 
     def _release(self) -> None:
         for job, item in self.releases[:DUE_MAX]:
-            if job in self.jobs and item in job.told:
-                job.told.remove(item)
-                if not job.waits and not job.told:
-                    job.due_ms = self.clock_ms if job.at_ms is None else job.at_ms
+            job.told.remove(item)
+            if not job.waits and not job.told:
+                job.due_ms = self.clock_ms if job.at_ms is None else job.at_ms
         del self.releases[:DUE_MAX]
 
     def _activate(self) -> None:

@@ -20,7 +20,7 @@ def test_machine_equals_reference_model(log: list[LogEntry]) -> None:
 
 
 @settings(LAW, max_examples=400)
-@given(asked_time_logs())
+@given(asked_time_logs)
 def test_machine_equals_reference_model_when_requests_are_repeated(log: list[LogEntry]) -> None:
     assert_equal_to_model(log, Machine(), Model())
 
@@ -52,7 +52,7 @@ def test_snapshot_at_every_prefix_and_the_rest_is_the_whole_log(log: list[LogEnt
 
 
 @LAW
-@given(asked_time_logs())
+@given(asked_time_logs)
 def test_snapshot_at_every_prefix_of_repeated_requests_and_the_rest_is_the_whole_log(log: list[LogEntry]) -> None:
     assert_snapshots_continue(log)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 from hypothesis import strategies as st
+from msgspec import structs
 
 from core import (
     Atomic,
@@ -46,7 +48,6 @@ from core import (
     Return,
     Selector,
     Then,
-    Tick,
     Touch,
     When,
 )
@@ -58,6 +59,12 @@ ITEMS = ("x", "y", "i1")
 KEYS = ("k", "l")
 
 # --- for Hypothesis: little of everything, so that operations meet each other
+
+def often(*strategies: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """One of them, each as often as it is named: one_of would look into those that are made of others."""
+    return st.sampled_from(strategies).flatmap(lambda strategy: strategy)
+
+
 
 _queue = st.sampled_from(["a", "a", "b", "a_dead"])
 _item = st.sampled_from([None, None, *ITEMS])
@@ -83,11 +90,11 @@ put_with = st.builds(
 )
 _get = st.builds(
     Get,
-    st.none() | st.lists(_queue, max_size=3).map(tuple),
+    often(st.none(), st.none(), st.lists(_queue, max_size=3).map(tuple)),
     st.sampled_from([None, None, None, 0, 20, 60]),
     st.sampled_from(Then),
-    st.sampled_from([None, None, None, *ITEMS]),
-    st.sampled_from([False, False, False, True]),
+    st.sampled_from([None] * 6 + ["x", "y", "i1"]),
+    st.sampled_from([False] * 7 + [True]),
 )
 pick = st.builds(
     Pick, _get, st.sampled_from([None, 1, 2, 3, 10]), st.sampled_from([None, *Policy]), st.booleans()
@@ -105,7 +112,7 @@ change = st.builds(
     st.sampled_from([False, False, True]),
     st.none() | _data,
 )
-_on_running = st.one_of(
+_on_running: st.SearchStrategy[Atomic] = often(
     st.builds(Done, _id),
     st.builds(DoneLast, _id),
     st.builds(Later, _id),
@@ -115,13 +122,13 @@ _on_running = st.one_of(
     st.builds(Touch, _id, st.sampled_from([None, None, 0, 20, 10**30]), st.sampled_from(Then)),
     st.builds(Move, _id, _queue, st.none() | _priority, _maybe_when, st.none() | _data),
 )
-_atomic: st.SearchStrategy[Atomic] = st.one_of(
-    _put, put_with, put_with, _on_running, change, change, st.builds(Delete, selector)
+_atomic: st.SearchStrategy[Atomic] = often(
+    put_with, put_with, _on_running, _on_running, change, st.builds(Delete, selector)
 )
 batch = st.builds(Batch, st.lists(_atomic, max_size=5).map(tuple), st.booleans())
 _ids = st.lists(_id, max_size=4).map(tuple)
-_many = (
-    st.builds(DoneAll, _ids) | st.builds(LaterAll, _ids) | st.builds(Kick, _queue, st.sampled_from([0, 1, 2, 10]))
+_many = often(
+    st.builds(DoneAll, _ids), st.builds(LaterAll, _ids), st.builds(Kick, _queue, st.sampled_from([0, 1, 2, 10]))
 )
 _limit = st.sampled_from([None, None, None, 0, 1, 2])
 queue_change = st.builds(
@@ -140,10 +147,11 @@ queue_change = st.builds(
     st.sampled_from([None, None, 1, 2]),
     st.sampled_from([None, None, 0, 30, 100]),
 )
-on_queue = st.one_of(
+on_queue: st.SearchStrategy[Requested] = often(
+    st.builds(ConfigureQueue, _queue, queue_change),
+    st.builds(ConfigureQueue, _queue, queue_change),
+    st.builds(ConfigureQueue, _queue, queue_change),
     st.builds(CreateQueue, _queue, queue_change),
-    st.builds(ConfigureQueue, _queue, queue_change),
-    st.builds(ConfigureQueue, _queue, queue_change),
     st.builds(DeleteQueue, _queue, st.booleans()),
     st.builds(
         PurgeQueue,
@@ -151,7 +159,8 @@ on_queue = st.one_of(
         st.sampled_from([None, JobState.READY, JobState.DELAYED, JobState.DEAD]),
         st.sampled_from([None, None, 5]),
     ),
-    st.builds(PauseQueue, _queue, st.booleans(), st.booleans()),
+    st.builds(PauseQueue, _queue, st.sampled_from([False, False, True]), st.booleans()),
+    st.builds(ResumeQueue, _queue),
     st.builds(ResumeQueue, _queue),
     st.builds(
         Configure,
@@ -163,34 +172,67 @@ on_queue = st.one_of(
         st.sampled_from([None, True, False]),
     ),
 )
-requested: st.SearchStrategy[Requested] = st.one_of(
-    put_with, _get, pick, pick, _on_running, change, st.builds(Delete, selector), _many, batch, on_queue
+requested: st.SearchStrategy[Requested] = often(
+    put_with, put_with, _get, pick, pick, _on_running, change, st.builds(Delete, selector), _many, batch, on_queue
 )
-_now_ms = st.integers(0, 300)
-time_operations = st.one_of(
-    put_with, put_with, put_with, _put, pick, pick, _get, _on_running, _on_running, change, _many, batch,
-    st.builds(Delete, selector), on_queue, on_queue, st.builds(Return, _id), st.builds(Tick), operations,
+time_operations: st.SearchStrategy[Operation] = often(
+    put_with, put_with, put_with, _put, pick, pick, _get, _on_running, _on_running, _on_running, change, _many, batch,
+    st.builds(Delete, selector), on_queue, st.builds(Return, _id), operations,
 )
-time_entries = st.builds(
-    LogEntry, _now_ms, st.integers(0, 2**64 - 1), st.lists(time_operations, max_size=6)
-)
-time_logs = st.lists(time_entries, max_size=25)
-
+_step_ms = st.sampled_from([0, 0, 1, 7, 20, 50, 100])
+_bits = st.integers(0, 2**64 - 1)
+time_entries = st.builds(LogEntry, _step_ms, _bits, st.lists(time_operations, max_size=6))
 _asked = st.builds(
     lambda number, kind, operation: Request(1, number, b"%016d" % number, kind[0], kind[1], operation, kind[2]),
-    st.integers(1, 5),
+    st.integers(1, 8),
     st.sampled_from(KINDS),
     requested,
 )
-_asked_entries = st.builds(
-    LogEntry, _now_ms, st.integers(0, 2**64 - 1), st.lists(_asked | _asked | time_operations, max_size=6)
+_asked_entries = st.builds(LogEntry, _step_ms, _bits, st.lists(often(_asked, _asked, time_operations), max_size=6))
+
+
+def aimed(operation: Any, ids: list[int]) -> Any:
+    """The operation with the n-th of these ids for each n that it names as an id."""
+    changes: dict[str, Any] = {}
+    for field in structs.fields(operation):
+        value = getattr(operation, field.name)
+        if field.name == "id" and 0 < value < 8:
+            changes["id"] = ids[value % len(ids)]
+        elif field.name == "ids":
+            changes["ids"] = tuple(ids[number % len(ids)] for number in value)
+        elif field.name == "operations":
+            changes["operations"] = tuple(aimed(one, ids) for one in value)
+        elif field.name in ("selector", "operation"):
+            changes[field.name] = aimed(value, ids)
+    return structs.replace(operation, **changes)
+
+
+def played(entries: list[LogEntry]) -> list[LogEntry]:
+    """The log of these entries, whose clocks are the time between them, and whose ids mostly hit a running job."""
+    machine = Machine()
+    log: list[LogEntry] = []
+    now_ms = 0
+    for entry in entries:
+        now_ms += entry.now_ms
+        ids = [job.id for job in machine.running()] or [0]
+        log.append(LogEntry(now_ms, entry.seed, [aimed(operation, ids) for operation in entry.operations]))
+        machine.apply(len(log), *log[-1])
+    return log
+
+
+_begin = st.builds(
+    lambda changes, puts, count: [
+        LogEntry(0, 0, [OpenSession(7, 60_000), *changes, *puts]), LogEntry(0, 0, [Pick(Get(None), count)])
+    ],
+    st.lists(st.builds(ConfigureQueue, _queue, queue_change), max_size=2),
+    st.lists(put_with | _put, max_size=6),
+    st.integers(0, 4),
 )
-
-
-@st.composite
-def asked_time_logs(draw: st.DrawFn) -> list[LogEntry]:
-    """Logs with a session, in which the same requests come several times."""
-    return [LogEntry(0, 0, [OpenSession(7, 60_000)]), *draw(st.lists(_asked_entries, max_size=20))]
+time_logs = st.builds(lambda begin, entries: played([*begin, *entries]), _begin, st.lists(time_entries, max_size=25))
+# In which the same requests come several times.
+asked_time_logs = st.builds(
+    lambda begin, entries: played([*begin, *entries]), _begin, st.lists(_asked_entries, max_size=20)
+)
 
 
 # --- long ones

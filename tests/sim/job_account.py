@@ -87,7 +87,9 @@ class JobAccount(Whereabouts):
     def _several(self, operation: DoneAll | LaterAll | Batch, reply: Reply) -> None:
         """All of them, or none: what was aborted leaves no trace."""
         if isinstance(operation, Batch) and isinstance(reply, Aborted) and operation.atomic:
+            self.seen["transactions aborted"] += 1
             return
+        self.seen["transactions executed"] += isinstance(operation, Batch) and operation.atomic
         if isinstance(operation, Batch):
             parts: list[Operation] = list(operation.operations)
         else:
@@ -104,6 +106,7 @@ class JobAccount(Whereabouts):
         elif isinstance(reply, HandedMany):
             if not 1 <= len(reply.jobs) <= (pick.count or 0):
                 raise Violation(f"{pick} is answered {reply}")
+            self.seen["portions handed out"] += len(reply.jobs) > 1
             for handed in reply.jobs:
                 self.hand(pick, handed)
 
@@ -123,12 +126,14 @@ class JobAccount(Whereabouts):
                 self.lives.claim(life, put.queue, self.clock_ms)
                 self._take_wishes(life, wish)
             case JobReplaced():
+                self.seen["jobs replaced"] += 1
                 life = self._twin(wish, reply)
                 self.lives.rename(life, put.data)
                 self._take_wishes(life, wish)
             case JobRunning():
                 self._twin(wish, reply)
             case JobExists() | JobIgnored():
+                self.seen["keys taken"] += 1
                 if put.queue not in self.rules.keepers:
                     self._twin(wish, reply)
 
@@ -212,10 +217,12 @@ class JobAccount(Whereabouts):
                 run.then = self.rules.expire_default
         lease_ms = run.lease_ms if touch.expire_ms is None else touch.expire_ms or None
         run.lease = Deadline(None if lease_ms is None else self.clock_ms + lease_ms)
+        self.seen["leases touched"] += 1
         if reply != Leased(run.lease.ends_ms):
             raise Violation(f"{touch} is answered {reply}, right is {run.lease.ends_ms}")
 
     def _move(self, move: Move, life: Life) -> None:
+        self.seen["jobs moved"] += 1
         self.stop(move.id)
         self.lives.rename(life, move.data)
         life.attempts, life.ttl_ms, life.every_ms, life.origin = 0, None, None, None
@@ -260,6 +267,7 @@ class JobAccount(Whereabouts):
         return life
 
     def _change(self, change: Change, life: Life) -> None:
+        self.seen["jobs changed"] += 1
         self.lives.rename(life, change.data)
         if change.when is not None:
             self.put_off(life, self._moment(change.when))

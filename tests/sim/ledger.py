@@ -69,7 +69,7 @@ class Ledger:
 
     def __init__(self, seen: Counter[str]) -> None:
         self.rules = Rules()
-        self.jobs = JobAccount(self.rules)
+        self.jobs = JobAccount(self.rules, seen)
         self._seen = seen
         self._clock_ms = 0
         self._online = True

@@ -8,6 +8,7 @@ a periodic one, shows in the end.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from msgspec import UNSET
@@ -23,8 +24,9 @@ from tests.sim.trace import Violation
 class Whereabouts:
     """Of all jobs. The clock is the replicated one."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Rules, seen: Counter[str]) -> None:
         self.rules = rules
+        self.seen = seen
         self.lives = Lives()
         self.running: dict[int, Run] = {}
         self.clock_ms = 0
@@ -44,6 +46,7 @@ class Whereabouts:
             raise Violation(f"id {number} is handed out twice")
         self._issued.add(number)
         life = self._given(handed)
+        self.seen["jobs handed out that had to wait"] += life.not_before_ms > 0
         life.run, life.queue, life.unsure = number, handed.queue, False
         life.attempts += 1
         lease_ms, then = self.rules.lease(pick.get, handed.queue)
@@ -140,6 +143,7 @@ class Whereabouts:
             return None
         next_ms = life.at_ms or 0
         next_ms += max(0, (self.clock_ms - next_ms) // life.every_ms + 1) * life.every_ms
+        self.seen["jobs that come again"] += 1
         life.attempts = 0
         self.put_off(life, next_ms)
         self.wait(life)
@@ -166,6 +170,7 @@ class Whereabouts:
         life = self.stop(number)
         if life.queue is None:
             return
+        self.seen["jobs buried"] += 1
         life.origin, life.ttl_ms = life.queue, None
         self.put_off(life, None)
         self.wait(life)
@@ -176,6 +181,7 @@ class Whereabouts:
     def remove(self, which: Callable[[Life], bool], count: int | None, operation: Operation) -> None:
         """So many of the waiting jobs of a kind have ended, None: all of them."""
         found = [life for life in self.lives if life.run is None and which(life)]
+        self.seen["jobs purged"] += len(found) if count is None else count
         if count is not None and count > len(found) and not self._vague():
             raise Violation(f"{operation} has ended {count} jobs, and there were {len(found)}")
         for life in found if count is None or count else ():
@@ -189,6 +195,7 @@ class Whereabouts:
 
     def kick(self, queue: str, count: int) -> None:
         """So many dead jobs that come from this queue wait there again."""
+        self.seen["jobs kicked"] += count
         dead = [life for life in self.lives if life.run is None and life.origin == queue]
         if count > len(dead) and not self._vague():
             raise Violation(f"{count} dead jobs of {queue} are kicked, and there were {len(dead)}")

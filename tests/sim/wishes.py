@@ -139,13 +139,13 @@ class Wishes:
         rng = self._rng
         kind = rng.random()
         return LaterWith(
-            self._client.release(), self._when() if kind < 0.6 else None, None,  # S2
+            self._client.release(), self._when() if kind < 0.6 else None, rng.choice((None, 0, 2)),
             first=kind > 0.8, yielded=rng.random() < 0.3,
         )
 
     def _touch(self) -> Touch:
         rng = self._rng
-        expire_ms = rng.choice((None, None, 100, 1000))     # S4
+        expire_ms = rng.choice((None, None, 100, 1000))
         then = Then.DEFAULT if expire_ms is None else rng.choice(list(Then))
         return Touch(self._client.held(), expire_ms, then)
 
@@ -165,7 +165,7 @@ class Wishes:
             )
         item = rng.choice((None, None, "i", "j"))
         return Change(
-            Selector(id=self._client.held()), rng.choice((None, 1)), None, item,  # S1
+            Selector(id=self._client.held()), rng.choice((None, 1)), self._when() if rng.random() < 0.3 else None, item,
             item is None and rng.random() < 0.2, data,
         )
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cluster.driver import Driver
-from core import Entry, Lead, Operation, PromoteLearner, Put, Reply, Request, Stored, Tick, decode_entry
-from tests.core.model import Model, ModelJob
+from core import Entry, Lead, Operation, PromoteLearner, Put, PutWith, Reply, Request, Stored, Tick, decode_entry
 from tests.sim.configurations import Configurations
 from tests.sim.ledger import Ledger
 from tests.sim.outcomes import Outcome
+from tests.sim.reference import Reference, Remembered
 from tests.sim.trace import Trace, Violation
 
 LEADERS_OWN = (Lead, Tick, PromoteLearner)      # proposed by the leader itself, not by a client or an operator
@@ -38,7 +38,7 @@ class Checks:
 
     def __init__(self, trace: Trace, founders: tuple[str, ...] = ()) -> None:
         self._trace = trace
-        self.model = Model()
+        self.model = Reference()
         self.configurations = Configurations(founders)
         self.history: dict[int, _Past] = {}
         self.ledger = Ledger(trace.seen)
@@ -148,7 +148,8 @@ class Checks:
 
     def cloned(self, data: bytes) -> None:
         """A client took this snapshot at the head of history, and will restore it."""
-        self.model.known[data] = _Remembered(self.model)
+        self.model.known_bytes[data] = Remembered(self.model)
+        self.ledger.rules.cloned(data)
 
     def state(self, name: str, index: int, chunks: Iterable[bytes]) -> None:
         """States at equal index are equal."""
@@ -182,17 +183,9 @@ class Checks:
             operation = outcome.operation
             if isinstance(operation, Request):
                 operation = operation.operation
+            if isinstance(operation, PutWith):
+                operation = operation.put
             if isinstance(operation, Put) and isinstance(outcome.reply, Stored) and operation.data in left:
                 raise Violation(f"{operation} was acknowledged and is lost: it {left[operation.data]}")
         for body, place in left.items():
             raise Violation(f"{body!r} is lost: it {place}")
-
-
-class _Remembered(Model):
-    """What a CLONE needs of a model, copied much faster than deepcopy does it."""
-
-    def __init__(self, model: Model) -> None:
-        vars(self).update(vars(model), jobs=[ModelJob(**vars(job)) for job in model.jobs], known={})
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> _Remembered:
-        return _Remembered(self)

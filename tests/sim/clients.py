@@ -5,13 +5,27 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from core import CloneBegin, CloneChunk, CloneEnd, Done, Get, Handed, Later, Operation, Put, Return, Then
+from core import (
+    CloneBegin,
+    CloneChunk,
+    CloneEnd,
+    Done,
+    Get,
+    Handed,
+    HandedMany,
+    Later,
+    Operation,
+    Put,
+    Reply,
+    Return,
+    Then,
+)
 from tests.sim.outcomes import Outcome
+from tests.sim.wishes import QUEUES, Wishes
 
 if TYPE_CHECKING:
     from tests.sim.world import World
 
-QUEUES = ("a", "b", "c")
 ITEMS = (None, None, "i", "j")
 EXPIRES_MS = (None, 0, 30, 200, 1000, 5000)
 BODY_BYTES = (0, 0, 10, 300, 3000)
@@ -29,6 +43,7 @@ class Client:
         self._rng = random.Random(world.rng.random())
         self._sent = 0
         self._held: list[int] = []              # ids of jobs that this client works on
+        self._wishes = Wishes(self, self._rng)
         self._waiting: list[Outcome] = []
         self._again: list[Operation] = []
         self._asked_at = 0.0
@@ -76,8 +91,7 @@ class Client:
             return
         self._waiting.remove(outcome)
         if outcome.state == "applied":
-            if isinstance(outcome.reply, Handed):
-                self._held = [*self._held[-HELD_MAX:], outcome.reply.id]
+            self._hold(outcome.reply)
             return
         self._target = None
         if outcome.state == "refused":
@@ -85,25 +99,52 @@ class Client:
         elif isinstance(outcome.operation, Done | Later):
             self._again.append(outcome.operation)       # harmless when executed twice
 
+    def _hold(self, reply: Reply | None) -> None:
+        jobs = reply.jobs if isinstance(reply, HandedMany) else (reply,) if isinstance(reply, Handed) else ()
+        for job in jobs:
+            self._held = [*self._held[-HELD_MAX:], job.id]
+
+    # What it wants
+
     def _request(self) -> list[Operation]:
         rng = self._rng
+        if self._world.plan.extended and rng.random() < self._world.plan.extended:
+            return [self._wishes.draw()]
         draw = rng.random()
         if self._held and draw < 0.4:
             number = self._held.pop(rng.randrange(len(self._held)))
             return [rng.choice((Done, Done, Done, Later, Return))(number)]
         if draw < 0.65:
-            return [self._put(new_item=rng.random() < 0.1)]
+            return [self.put(new_item=rng.random() < 0.1)]
         if draw < 0.72:
-            return [self._put(new_item=True), Get((rng.choice(QUEUES),), 1000, item_of_put=True)]
+            return [self.put(new_item=True), Get((rng.choice(QUEUES),), 1000, item_of_put=True)]
         if draw < 0.72 + self._world.plan.clones:
-            return self._clone() or [self._put(new_item=False)]
+            return self._clone() or [self.put(new_item=False)]
         names = None if rng.random() < 0.2 else tuple(sorted(rng.sample(QUEUES, rng.randrange(1, 3))))
         return [Get(names, rng.choice(EXPIRES_MS), rng.choice(list(Then)), rng.choice((None, None, None, "i")))]
 
-    def _put(self, *, new_item: bool) -> Put:
-        rng = self._rng
+    @property
+    def clock_ms(self) -> int:
+        """About what the replicated clock shows."""
+        return self._world.checks.model.clock_ms
+
+    def held(self) -> int:
+        """A job that it works on, if there is one."""
+        return self._rng.choice(self._held) if self._held else 1
+
+    def release(self) -> int:
+        """The same, and it works on it no more."""
+        return self._held.pop(self._rng.randrange(len(self._held))) if self._held else 1
+
+    def body(self) -> bytes:
+        """Data that no other job has."""
         self._sent += 1
-        body = b"%s-%d" % (self._name.encode(), self._sent) + bytes(rng.choice(BODY_BYTES))
+        return b"%s-%d" % (self._name.encode(), self._sent) + bytes(self._rng.choice(BODY_BYTES))
+
+    def put(self, *, new_item: bool) -> Put:
+        """A job as the original protocol knows it."""
+        rng = self._rng
+        body = self.body()
         item = None if new_item else rng.choice(ITEMS)
         return Put(rng.choice(QUEUES), rng.randrange(3), body, item, new_item)
 

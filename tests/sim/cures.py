@@ -22,13 +22,15 @@ from cluster.membership import Members, Promotion
 from cluster.messages import Ack, Admit, Append, PreVote, RequestVote
 from cluster.quorum import Quorum
 from cluster.snapshots import SnapshotStore
-from core import Effects, Membership, PromoteLearner, RemoveMember, Reply
+from core import Membership, PromoteLearner, RemoveMember, Reply
 from core.dispatch import HANDLERS
 from core.state import State
 from tests.core.model import Model
 from tests.sim import scenarios
 from tests.sim.scenarios import SCRIPTED
 from tests.sim.world import World
+
+TABLE: dict[Any, Any] = HANDLERS       # for patches: they put other handlers in
 
 
 def compare_nothing(patch: pytest.MonkeyPatch) -> None:
@@ -141,14 +143,14 @@ def change_two_voters_at_once(patch: pytest.MonkeyPatch) -> None:
     """A change is made whatever configuration it was proposed for."""
     real, model = HANDLERS[RemoveMember], Model.change
 
-    def remove(state: State, operation: RemoveMember, seed: int, effects: Effects) -> Reply:
-        return real(state, replace(operation, configuration=state.membership.configuration), seed, effects)
+    def remove(state: State, operation: RemoveMember, seed: int) -> Reply:
+        return real(state, replace(operation, configuration=state.membership.configuration), seed)
 
     def change(self: Model, operation: Any) -> Reply:
         if isinstance(operation, RemoveMember):
             operation = replace(operation, configuration=self.configuration)
         return model(self, operation)
-    patch.setitem(HANDLERS, RemoveMember, remove)
+    patch.setitem(TABLE, RemoveMember, remove)
     patch.setattr(Model, "change", change)
 
 

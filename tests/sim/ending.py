@@ -5,7 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from core import Done, Get, SwitchService
+from core import (
+    Change,
+    Configure,
+    Done,
+    DoneLast,
+    Get,
+    Operation,
+    Put,
+    PutWith,
+    ResumeQueue,
+    RunningJob,
+    Selector,
+    Stored,
+    SwitchService,
+    When,
+)
 from tests.sim.outcomes import Outcome
 from tests.sim.trace import Violation
 
@@ -15,7 +30,11 @@ if TYPE_CHECKING:
 
 LIVENESS_S = 30.0               # all must be well within so long
 LOOK_S = 0.05
+FAR_MS = 300                    # what becomes active later than that is called forward, if it has a key
 SOON_MS = 400                   # the drain waits so long for the end of a session
+SLEEPERS = "sleepers"           # a queue that no client knows
+SLEEPS_MS = (20, 90)
+LATE_S = 0.1
 CALM_S = 1.5                    # removed nodes that run have so long to disturb the others
 STRANGERS_RUN = 0.5             # so often a removed node that is down is started all the same
 
@@ -36,6 +55,8 @@ class Ending:
         self._end = world.events.now + LIVENESS_S
         self._until(self._well, "is not whole and serving", self._help)
         self._until(lambda: all(client.content for client in world.clients), "does not answer", self._help)
+        if world.plan.extended:
+            self._wake_in_time()
         self._until(lambda: self._drained() and self._well(), "does not drain", self._drain)
         if any(node not in world.members for node in world.present):
             self._stay_calm()
@@ -93,6 +114,25 @@ class Ending:
         drivers = [node.up for node in members]
         return len({d.replica.applied_index for d in drivers} | {d.journal.last_index for d in drivers}) == 1
 
+    def _wake_in_time(self) -> None:
+        """Nothing is wrong: a job that was put for later can be had at its time, or hardly later."""
+        world = self._world
+        before = self._leadership()
+        puts = [PutWith(Put(SLEEPERS, 0, b"%d ms" % delay_ms), When(delay_ms)) for delay_ms in SLEEPS_MS]
+        asked = [Outcome(operation, world.told) for operation in puts]
+        world.outcomes += asked
+        assert before[0] is not None
+        before[0].propose(list(asked))
+        self._until(lambda: all(outcome.state != "open" for outcome in asked), "does not answer", lambda: None)
+        told_at = world.events.now
+        for awake, delay_ms in enumerate(SLEEPS_MS, start=1):
+            slowly_s = delay_ms / 1000 * (1 + 2 * world.plan.drift)
+            world.steps += world.events.run_until(max(told_at + slowly_s + LATE_S, world.events.now))
+            if self._leadership() != before or any(outcome.reply != Stored() for outcome in asked):
+                return
+            if before[0].machine.ready(SLEEPERS) < awake:
+                raise Violation(f"{LATE_S} s after its time a job that was put {delay_ms} ms before cannot be had")
+
     def _drained(self) -> bool:
         return not self._world.checks.model.jobs
 
@@ -103,11 +143,32 @@ class Ending:
         node = world.serving()
         if node is None or any(outcome.state == "open" for outcome in self._asked):
             return
-        operations = [Get(None) for _ in range(node.machine.total(None).jobs)]
-        operations += [Done(job.id) for job in node.machine.running() if not self._returns_soon(job.session)]
+        operations = [*self._open_queues(), *self._call_forward()]
+        operations += [Get(None) for job in world.checks.model.jobs if job.ready]
+        operations += [self._finish(job) for job in node.machine.running() if not self._returns_soon(job.session)]
         self._asked = [Outcome(operation, world.told) for operation in operations]
         world.outcomes += self._asked
         node.propose(list(self._asked))
+
+    def _open_queues(self) -> list[Operation]:
+        """Nothing may hold back what waits."""
+        model = self._world.checks.model
+        paused = [name for name, settings in model.queues.items() if settings.paused_in or settings.paused_out]
+        operations: list[Operation] = [ResumeQueue(name) for name in paused]
+        return operations if model.settings.autocreate else [Configure(autocreate=True), *operations]
+
+    def _call_forward(self) -> list[Operation]:
+        """Nobody waits for what is to be done tomorrow."""
+        model = self._world.checks.model
+        return [
+            Change(Selector(queue=job.queue, key=job.key), when=When())
+            for job in model.jobs if job.key is not None and (job.due_ms or 0) > model.clock_ms + FAR_MS
+        ]
+
+    def _finish(self, job: RunningJob) -> Operation:
+        """A periodic job would come again."""
+        more = job.more
+        return Done(job.id) if more is None or more.every_ms is None else DoneLast(job.id)
 
     def _returns_soon(self, session: int | None) -> bool:
         """Is the job bound to a session that ends soon? Then nobody needs to do anything."""

@@ -4,7 +4,10 @@ A request is executed once and answered the same ever after. A job that was hand
 runs. `404`, `409 Too Old` and `409 Mismatch` are said when they are true, and then nothing was executed. A session
 lives as long as it is used, and a grace longer when a leader was lost; jobs bound to it end with it, and not before.
 
-All this needs to know which jobs run. So leases are kept account of as well, also those of clients without a session.
+All this needs to know which jobs run. So it is kept account of what becomes of all jobs, also those of clients without
+a session (job_account.py): each acknowledged one is there until something ended it, none is handed out before its time
+or to two at once, no two of a queue have the same key, a transaction is executed as a whole or not at all, and DONE of
+a periodic job leaves one.
 """
 
 from __future__ import annotations
@@ -15,34 +18,38 @@ from dataclasses import dataclass, field
 from core import (
     Accepted,
     AttachSession,
+    CloneBegin,
+    CloneChunk,
     CloneEnd,
     CloseSession,
-    Done,
+    Configure,
+    ConfigureQueue,
+    CreateQueue,
+    DeleteQueue,
     Empty,
     Get,
     Handed,
-    Later,
+    HandedMany,
     Lead,
     OpenSession,
     Operation,
-    Put,
+    Pick,
     Reply,
     Request,
     RequestMismatch,
     RequestTooOld,
-    Return,
     SessionAttached,
     SessionNotFound,
     SessionOpened,
-    Stored,
     SwitchService,
     Then,
     TouchSession,
     sessions,
 )
 from tests.sim.deadlines import Deadline
+from tests.sim.job_account import JobAccount
+from tests.sim.rules import Rules
 from tests.sim.trace import Violation
-from tests.sim.whereabouts import WAITS, Whereabouts
 
 
 @dataclass
@@ -61,7 +68,8 @@ class Ledger:
     """Fed with each entry of the history; raises Violation at the first lie."""
 
     def __init__(self, seen: Counter[str]) -> None:
-        self.jobs = Whereabouts()
+        self.rules = Rules()
+        self.jobs = JobAccount(self.rules, seen)
         self._seen = seen
         self._clock_ms = 0
         self._online = True
@@ -71,7 +79,7 @@ class Ledger:
 
     def applied(self, now_ms: int, operations: list[Operation], replies: list[Reply]) -> None:
         """The next entry."""
-        self._clock_ms = max(self._clock_ms, now_ms)
+        self._clock_ms = self.jobs.clock_ms = max(self._clock_ms, now_ms)
         if self._online and not (operations and isinstance(operations[0], Lead)):
             self._end_due()
         for operation, reply in zip(operations, replies, strict=True):
@@ -89,7 +97,7 @@ class Ledger:
             (account.deadline.ends_ms, "session", number) for number, account in self._sessions.items()
             if account.deadline.over(self._clock_ms)
         ]
-        for _, kind, number in sorted(due):     # type: ignore[type-var]
+        for _, kind, number in sorted(due):
             if kind == "lease":
                 self.jobs.end_lease(number)
             else:
@@ -100,7 +108,7 @@ class Ledger:
         del self._sessions[number]
         for job in self.jobs.bound(number):
             self._seen["bound jobs returned"] += 1
-            self.jobs.leave(job, WAITS)
+            self.jobs.fail(job)
 
     def _grant(self, grace_ms: int) -> None:
         if grace_ms > 0:
@@ -113,30 +121,38 @@ class Ledger:
 
     def _executed(self, operation: Operation, reply: Reply) -> None:
         match operation:
-            case Put():
-                if isinstance(reply, Stored):
-                    self.jobs.put(operation.data)
-            case Get():
-                if operation.session is not None:
-                    self._use(operation.session, operation, reply)
-                if isinstance(reply, Handed):
-                    self.jobs.hand(operation, reply, self._clock_ms)
-            case Done() | Later() | Return():
-                self.jobs.stop(operation, reply)
+            case Get() | Pick():
+                get = operation.get if isinstance(operation, Pick) else operation
+                if get.session is not None:
+                    self._use(get.session, operation, reply)
+                self.jobs.executed(operation, reply)
             case Lead():
                 if not self._led:
                     self._led = True
-                    self.jobs.expire_default = Then.DONE if operation.expire_default is Then.DONE else Then.LATER
-                self._grant(operation.grace_ms)
+                    self.rules.expire_default = Then.DONE if operation.expire_default is Then.DONE else Then.LATER
+                self._grant(operation.grace_ms if self.rules.grace_ms is None else self.rules.grace_ms)
             case SwitchService():
                 if operation.online and not self._online:
                     self._grant(operation.grace_ms)
                 self._online = operation.online
-            case CloneEnd():
-                if isinstance(reply, Accepted):
-                    self.jobs.forget()
+            case CloneBegin() | CloneChunk() | CloneEnd():
+                self._set(operation, reply)
+            case CreateQueue() | ConfigureQueue() | DeleteQueue() | Configure():
+                self._set(operation, reply)
             case OpenSession() | AttachSession() | TouchSession() | CloseSession():
                 self._session_command(operation, reply)
+            case _:
+                self.jobs.executed(operation, reply)
+
+    def _set(self, operation: Operation, reply: Reply) -> None:
+        """Something is set, or comes with a CLONE."""
+        if not isinstance(reply, Accepted):
+            return
+        if isinstance(operation, DeleteQueue):
+            self.jobs.executed(operation, reply)
+        self.rules.executed(operation)
+        if isinstance(operation, CloneEnd):
+            self.jobs.forget()
 
     def _session_command(
         self, operation: OpenSession | AttachSession | TouchSession | CloseSession, reply: Reply,
@@ -215,13 +231,31 @@ class Ledger:
 
     def _repeated(self, request: Request, reply: Reply, first: Reply) -> bool:
         """Is this the first answer again? It must be, unless the job that was handed out runs no more."""
-        gone = isinstance(first, Handed) and first.id not in self.jobs.running
-        if gone and (not self.jobs.blind or reply != first):
-            return False
-        if reply != first:
+        handing = isinstance(first, Handed | HandedMany)
+        same = self._handed_again(request, reply, first) if isinstance(first, Handed | HandedMany) else reply == first
+        if same is False:
             raise Violation(f"{request} is answered {reply}, and was answered {first} before")
-        self._seen["jobs handed again" if isinstance(first, Handed) else "answers repeated"] += 1
-        return True
+        self._seen["jobs handed again" if handing else "answers repeated"] += same is True
+        return same is True
+
+    def _handed_again(self, request: Request, reply: Reply, first: Handed | HandedMany) -> bool | None:
+        """Are these the jobs that were given, as far as they run? None: none of them does."""
+        operation = request.operation
+        pick = operation if isinstance(operation, Pick) else Pick(operation)    # type: ignore[arg-type]
+        given, again = [job.id for job in _jobs(first)], _jobs(reply)
+        if self.jobs.blind and again and all(job.id in given for job in again):
+            return True
+        runs = [number for number in given if number in self.jobs.running]
+        if not runs:
+            return None
+        return (
+            type(reply) is type(first) and [job.id for job in again] == runs
+            and all(self.jobs.again(pick, job) for job in again)
+        )
+
+
+def _jobs(reply: Reply) -> tuple[Handed, ...]:
+    return (reply,) if isinstance(reply, Handed) else reply.jobs if isinstance(reply, HandedMany) else ()
 
 
 def waits(request: Request, reply: Reply | None) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pysyncobj import syncobj
 
-from cluster.driver import INFO_S, Driver
+from cluster.driver import Driver
 from cluster.library import Callback
 from cluster.messages import Hello, Message
 from cluster.settings import Member, Settings
@@ -18,6 +18,7 @@ from core import Effects, PromoteLearner
 from tests.cluster.faulty_disk import Crash
 from tests.sim.disk import JOURNAL, SNAPSHOTS, SimDisk
 from tests.sim.events import DriftingClock
+from tests.sim.idle import NEVER, idle_until
 from tests.sim.memory import Memory
 from tests.sim.outbox import SimOutbox
 from tests.sim.outcomes import Outcome
@@ -27,11 +28,8 @@ from tests.sim.watched import SlowChild, WatchedJournal, WatchedMachine, open_jo
 if TYPE_CHECKING:
     from tests.sim.world import World
 
-NEVER = float("inf")
 BUSY_TURNS_MAX = 3000
-SOON_S = 0.01                   # the idle turn of a real node
 CATCH_UP_S = 0.7                # a round of catching up takes no longer than the shortest election timeout
-BEYOND_S = 0.0005               # the library compares times with >, so a turn must come after the moment
 
 
 class SimNode:
@@ -164,8 +162,7 @@ class SimNode:
     def _gone(self) -> None:
         running, self.driver = self.driver, None
         self._next_turn = NEVER
-        if self.serving:
-            self.serving = False
+        self.serving = False
         if running is not None:
             self.world.network.died(self.name)
         for outcome in list(self._open):
@@ -264,7 +261,7 @@ class SimNode:
                 break
         else:
             raise Violation(f"{self.name} is always busy")
-        self.wake(self._events.now if driver.busy else self._idle_until(driver))
+        self.wake(self._events.now if driver.busy else idle_until(self, driver, self._children))
 
     def _after_turn(self, driver: Driver, errors: int) -> None:
         if driver.journal.unsynced:
@@ -292,26 +289,6 @@ class SimNode:
             ]
             if 2 * len(knowing) > len(voters):
                 raise Violation(f"{self.name} was removed at {left}, which {knowing} know, and leads")
-
-    def _idle_until(self, driver: Driver) -> float:
-        """Up to when nothing can happen by itself; a real node takes a turn every 10 ms all the same."""
-        now = self._events.now
-        if self.world.plan.fine_turns or self._sends(driver):
-            return now + SOON_S
-        until = NEVER
-        if driver.store._job is not None:
-            child = self._children[-1]
-            until = child.ready_at if child.ready_at > now else now + SOON_S
-        if driver.replica.is_leader:
-            return min(until, now + driver.settings.heartbeat_ms / 1000 + BEYOND_S)
-        deadline = driver.guard.elections._deadline
-        if deadline is None:
-            return now + SOON_S
-        return min(until, self.clock.when(min(deadline, driver._info_at + INFO_S)) + BEYOND_S)
-
-    @staticmethod
-    def _sends(driver: Driver) -> bool:
-        return any(peer.choked or peer.sending is not None for peer in driver.guard.context.peers.values())
 
     # What is on its disk
 

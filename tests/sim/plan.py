@@ -52,6 +52,7 @@ class Plan:
     weights: dict[str, float]
     constants: list[tuple[Any, str, Any]] = field(default_factory=list)
     sessions: float = 0.0       # so many clients work in a session
+    extended: float = 0.0       # so much of what clients ask for is beyond the original protocol
     script: Callable[[Any], Iterator[float]] | None = None      # of a world: what happens instead of drawn faults
 
 
@@ -84,6 +85,7 @@ def draw(seed: int, **fixed: Any) -> Plan:
         weights=weights,
         constants=_constants(rng),
         sessions=rng.choice((0.0, 0.4, 0.7, 1.0)),
+        extended=rng.choice((0.0, 0.3, 0.6, 0.9)),
     )
     for name, value in fixed.items():
         setattr(plan, name, value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from core import AddLearner, RemoveMember, SwitchService
+from core import AddLearner, Operation, RemoveMember, SwitchService
 from tests.sim.node import SimNode
 from tests.sim.trace import Violation
 from tests.sim.world import World
@@ -200,7 +200,9 @@ def a_removed_leader_is_asked_for_more(world: World) -> Iterator[float]:
     for node in rest:
         node.switch(online=False)
     yield 0.5
-    operations = RemoveMember(leader.name, 0), RemoveMember(rest[0].name, 1), SwitchService(True)
+    operations: tuple[Operation, ...] = (
+        RemoveMember(leader.name, 0), RemoveMember(rest[0].name, 1), SwitchService(True),
+    )
     for number, operation in enumerate(operations):
         if leader.leads():
             leader.ask(world.command(operation))

@@ -14,24 +14,23 @@ from msgspec.structs import replace
 
 from core import (
     AttachSession,
-    CloneEnd,
     CloseSession,
-    Done,
     Get,
-    Handed,
     Later,
     OpenSession,
     Operation,
+    Pick,
     Put,
     Reply,
     Request,
+    Requested,
     Return,
     SessionNotFound,
     SessionOpened,
     Stored,
     TouchSession,
 )
-from tests.sim.clients import BACKOFF_S, HELD_MAX, PATIENCE_S, Client
+from tests.sim.clients import BACKOFF_S, PATIENCE_S, Client
 from tests.sim.ledger import waits
 from tests.sim.outcomes import Outcome
 
@@ -178,17 +177,22 @@ class SessionClient(Client):
         for operation in self._request():
             if isinstance(operation, Return):
                 operation = Later(operation.id)
-            if isinstance(operation, Put | Get | Done | Later | CloneEnd):
+            if isinstance(operation, Requested):
                 behind = isinstance(operation, Get) and operation.item_of_put
-                if isinstance(operation, Get) and rng.random() < BOUND and not behind:
-                    operation = replace(operation, session=self._session)
-                waits = behind or (blocked and isinstance(operation, Get))
+                if isinstance(operation, Get | Pick) and rng.random() < BOUND and not behind:
+                    operation = self._bound(operation)
+                waits = behind or (blocked and isinstance(operation, Get | Pick))
                 operations.append(
                     Request(self._session, number, digest, int(behind), waits, operation, until_finished and not behind)
                 )
             else:
                 operations.append(operation)
         return Command(number, operations)
+
+    def _bound(self, operation: Get | Pick) -> Get | Pick:
+        if isinstance(operation, Pick):
+            return replace(operation, get=replace(operation.get, session=self._session))
+        return replace(operation, session=self._session)
 
     # What it hears
 
@@ -219,7 +223,9 @@ class SessionClient(Client):
 
     def _answer(self, command: Command, place: int, reply: Reply | None) -> None:
         """The answer to a part of a command."""
-        request = command.left[place]
+        request = command.left.get(place)
+        if request is None:             # nobody waits for the answer to a PUT .. WAIT that was refused
+            return
         if isinstance(reply, SessionNotFound):
             self._lose_session()        # what became of all these commands nobody will ever know
             return
@@ -227,13 +233,14 @@ class SessionClient(Client):
             command.waits += 1
             if command.waits < WAITS_MAX and not self._stopping:
                 return
-        if isinstance(reply, Handed):
-            self._held = [*self._held[-HELD_MAX:], reply.id]
+        self._hold(reply)
         del command.left[place]
         behind = command.left.get(place + 1)
         if isinstance(reply, Stored) and isinstance(behind, Request) and isinstance(behind.operation, Get):
             named = replace(behind.operation, item=reply.item, item_of_put=False)
             command.left[place + 1] = replace(behind, operation=named)
+        elif behind is not None and place == 0 and isinstance(request, Request) and isinstance(request.operation, Put):
+            del command.left[place + 1]
         if command.over:
             self._commands.remove(command)
             if not self._stopping:

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from core import Reply, Request, RequestMismatch, due, session_frames, session_handlers
 from core.dispatch import HANDLERS
-from core.effects import Effects
 from core.frames import RequestRow
 from core.sessions import Answered, Session, Sessions
 from core.state import State
@@ -21,7 +20,7 @@ from tests.core.model import Model
 from tests.core.model_jobs import ModelApplied
 from tests.core.model_sessions import ModelSession, ModelSessions
 from tests.sim import session_scenarios
-from tests.sim.cures import Cure
+from tests.sim.cures import TABLE, Cure
 from tests.sim.session_scenarios import SCRIPTED
 from tests.sim.world import World
 
@@ -58,16 +57,16 @@ def execute_for_sessions_that_ended(patch: pytest.MonkeyPatch) -> None:
     """What is answered 404 Session Not Found is executed all the same."""
     real, model = HANDLERS[Request], Model._request
 
-    def request(state: State, operation: Request, seed: int, effects: Effects) -> Reply:
+    def request(state: State, operation: Request, seed: int) -> Reply:
         if state.sessions.get(operation.session) is None:
-            HANDLERS[type(operation.operation)](state, operation.operation, seed, effects)
-        return real(state, operation, seed, effects)
+            HANDLERS[type(operation.operation)](state, operation.operation, seed)
+        return real(state, operation, seed)
 
     def as_well(self: Model, operation: Request, bits: int, applied: ModelApplied) -> Reply:
         if self.sessions.find(operation.session) is None:
             self._execute(operation.operation, bits, applied)
         return model(self, operation, bits, applied)
-    patch.setitem(HANDLERS, Request, request)
+    patch.setitem(TABLE, Request, request)
     patch.setattr(Model, "_request", as_well)
 
 
@@ -79,20 +78,20 @@ def count_from_the_beginning(patch: pytest.MonkeyPatch) -> None:
 
 def leave_bound_jobs(patch: pytest.MonkeyPatch) -> None:
     """Jobs run on when their session ends."""
-    real, model = due.end_session, Model._end_session
+    real, model = due.end_session, Model.end_session
 
-    def end(state: State, session: Session, ends_max: int, effects: Effects) -> int:
+    def end(state: State, session: Session, ends_max: int) -> int:
         for number in list(session.taken):
             state.sessions.unbind(state.running[number])
-        return real(state, session, ends_max, effects)
+        return real(state, session, ends_max)
 
-    def end_as_well(self: Model, number: int, ends_max: int, applied: ModelApplied) -> int:
+    def end_as_well(self: Model, number: int, ends_max: int) -> int:
         for job in self.taken(number):
             job.session = None
-        return model(self, number, ends_max, applied)
+        return model(self, number, ends_max)
     patch.setattr(due, "end_session", end)
     patch.setattr(session_handlers, "end_session", end)
-    patch.setattr(Model, "_end_session", end_as_well)
+    patch.setattr(Model, "end_session", end_as_well)
 
 
 def give_sessions_no_grace(patch: pytest.MonkeyPatch) -> None:

@@ -46,6 +46,17 @@ def test_sessions_are_worked_in(report: campaign.Report, what: str) -> None:
     assert report.seen[what] >= 5
 
 
+@pytest.mark.parametrize(
+    "what", [
+        "jobs handed out that had to wait", "jobs that come again", "jobs buried", "jobs kicked", "jobs purged",
+        "jobs moved", "jobs changed", "jobs replaced", "keys taken", "leases touched", "portions handed out",
+        "transactions executed", "transactions aborted",
+    ],
+)
+def test_time_keys_and_transactions_are_used(report: campaign.Report, what: str) -> None:
+    assert report.seen[what] >= 20
+
+
 def test_leaders_change_and_clients_are_served(report: campaign.Report) -> None:
     assert report.seen["leaderships"] > 1.5 * report.runs
     assert report.acknowledged > 50 * report.runs

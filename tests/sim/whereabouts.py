@@ -1,80 +1,95 @@
-"""Where each job is, told by the history: it waits, runs under an id, or has ended. Jobs are known by their data.
+"""Where each job is, told by the history: it waits, runs under an id, or has ended.
 
 No two jobs have the same data. So a PUT that was executed twice shows when its second job is handed out, which happens
-at the latest when the queues are drained: then the first one runs, or has ended.
+at the latest when the queues are drained: then the first one runs, or has ended. In the same way it shows when half of
+a transaction was executed, or when a periodic job has two next ones; and that a job was lost, or none follows a DONE of
+a periodic one, shows in the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 
-from core import Done, Get, Handed, Later, NotFound, Reply, Return, Then
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from core import Handed, NotFound, Operation, Pick, Reply, Then
 from tests.sim.deadlines import Deadline
+from tests.sim.lives import Life, Lives, Run, short
+from tests.sim.rules import Rules
 from tests.sim.trace import Violation
-
-WAITS, ENDED = "waits", "has ended"
-
-
-class Run:
-    """A hand-out. `session`: the one that it is bound to."""
-
-    __slots__ = ("body", "lease", "session", "then")
-
-    def __init__(self, body: bytes, lease: Deadline, then: Then, session: int | None) -> None:
-        self.body = body
-        self.lease = lease
-        self.then = then
-        self.session = session
 
 
 class Whereabouts:
-    """Of all jobs. `blind`: a CLONE has replaced them, and nothing is known of them any more."""
+    """Of all jobs. The clock is the replicated one."""
 
-    def __init__(self) -> None:
-        self.blind = False
-        self.expire_default = Then.LATER
+    def __init__(self, rules: Rules, seen: Counter[str]) -> None:
+        self.rules = rules
+        self.seen = seen
+        self.lives = Lives()
         self.running: dict[int, Run] = {}
-        self._place: dict[bytes, str] = {}
+        self.clock_ms = 0
         self._issued: set[int] = set()
 
-    def put(self, body: bytes) -> None:
-        """A job was stored."""
-        if body in self._place:
-            raise Violation(f"{_short(body)} is put twice")
-        self._place[body] = WAITS
+    @property
+    def blind(self) -> bool:
+        """Has a CLONE replaced all jobs?"""
+        return self.lives.blind
 
-    def hand(self, get: Get, handed: Handed, clock_ms: int) -> None:
+    # Hand-outs
+
+    def hand(self, pick: Pick, handed: Handed) -> None:
         """A job was handed out, not for the second time to a repeated request."""
-        if handed.id in self._issued:
-            raise Violation(f"id {handed.id} is handed out twice")
-        self._issued.add(handed.id)
-        place = self._place.get(handed.data, "was never put")
-        if place != WAITS and not self.blind:
-            raise Violation(f"{_short(handed.data)} is handed out as {handed.id}, and {place}")
-        self._place[handed.data] = f"runs as {handed.id}"
-        limited = get.expire_ms is not None and get.expire_ms > 0
-        lease = Deadline(clock_ms + (get.expire_ms or 0) if limited else None)
-        then = self.expire_default if get.then is Then.DEFAULT else get.then
-        self.running[handed.id] = Run(handed.data, lease, then, get.session)
+        number = handed.id
+        if number in self._issued:
+            raise Violation(f"id {number} is handed out twice")
+        self._issued.add(number)
+        life = self._given(handed)
+        self.seen["jobs handed out that had to wait"] += life.not_before_ms > 0
+        life.run, life.queue, life.unsure = number, handed.queue, False
+        life.attempts += 1
+        lease_ms, then = self.rules.lease(pick.get, handed.queue)
+        lease = Deadline(None if lease_ms is None else self.clock_ms + lease_ms)
+        told = replace(handed, meta=UNSET)
+        self.running[number] = run = Run(life, lease, lease_ms, then, pick.get.session, told)
+        self.check_meta(pick, handed, run)
 
-    def stop(self, operation: Done | Later | Return, reply: Reply) -> None:
-        """Somebody says that he will not work on a job any more."""
-        run = self.running.get(operation.id)
-        unsure = self.blind and run is None
-        if (run is None) != isinstance(reply, NotFound) and not unsure:
-            raise Violation(f"{operation} is answered {reply}, and the job {'does not run' if run is None else 'runs'}")
-        if run is not None and not isinstance(reply, NotFound):
-            self.leave(operation.id, ENDED if isinstance(operation, Done) else WAITS)
+    def _given(self, handed: Handed) -> Life:
+        life = self.lives.of(handed.data)
+        if life is None and not self.blind:
+            raise Violation(f"{short(handed.data)} is handed out as {handed.id}, and {self.lives.fate(handed.data)}")
+        if life is None:
+            life = Life(handed.data, handed.queue, loose=True)
+            self.lives.begin(life)
+            return life
+        if not self.blind:
+            if life.run is not None:
+                raise Violation(f"{life} is handed out as {handed.id}, and runs as {life.run}")
+            if self.clock_ms < life.not_before_ms:
+                raise Violation(f"{life} is handed out {life.not_before_ms - self.clock_ms} ms before its time")
+            if handed.queue != (life.queue or handed.queue):
+                raise Violation(f"{life} is handed out of {handed.queue}, and waits in {life.queue}")
+        return life
 
-    def leave(self, number: int, place: str) -> None:
-        """A hand-out is over."""
-        self._place[self.running.pop(number).body] = place
+    def check_meta(self, pick: Pick, handed: Handed, run: Run) -> None:
+        """What is told of attempts and lease must be so; nothing, if nobody asked."""
+        meta, life = handed.meta, run.life
+        if pick.meta != (meta is not UNSET):
+            raise Violation(f"{pick} is answered {handed}")
+        if meta is UNSET:
+            return
+        right = run.lease.ends_ms, meta.attempt if life.loose else life.attempts
+        if (meta.deadline_ms, meta.attempt) != right:
+            raise Violation(f"{handed} is told, right is (deadline, attempt) {right}")
 
-    def end_lease(self, number: int) -> None:
-        """The lease of a hand-out is over."""
-        run = self.running.get(number)
-        if run is not None:
-            self.leave(number, ENDED if run.then is Then.DONE else WAITS)
+    def again(self, pick: Pick, handed: Handed) -> bool:
+        """Is this what is told of a job that was handed out before, and runs?"""
+        run = self.running.get(handed.id)
+        if run is None:
+            return self.blind
+        self.check_meta(pick, handed, run)
+        return replace(handed, meta=UNSET) == run.handed
 
     def bound(self, session: int) -> list[int]:
         """Ids of the jobs bound to a session."""
@@ -84,15 +99,126 @@ class Whereabouts:
         """Of all leases."""
         return ((number, run.lease) for number, run in self.running.items())
 
+    def run_of(self, number: int, operation: Operation, reply: Reply) -> Run | None:
+        """The hand-out that an operation names, which must be found if it is there, and only then."""
+        run = self.running.get(number)
+        unsure = self.blind and run is None
+        if (run is None) != isinstance(reply, NotFound) and not unsure:
+            raise Violation(f"{operation} is answered {reply}, and the job {'does not run' if run is None else 'runs'}")
+        return run
+
+    # How they end
+
+    def end_lease(self, number: int) -> None:
+        """The lease of a hand-out is over."""
+        run = self.running.get(number)
+        if run is None:
+            return
+        if run.then is Then.DONE:
+            self.done(number, last=False)
+        elif run.then is Then.DEAD:
+            self.bury(number)
+        else:
+            self.fail(number)
+
+    def stop(self, number: int) -> Life:
+        """A hand-out is over; its job waits, until somebody says something else."""
+        life = self.running.pop(number).life
+        life.run = None
+        return life
+
+    def wait(self, life: Life) -> None:
+        """The job waits (again), from its time on: its TTL counts anew."""
+        life.fades_ms = None if life.ttl_ms is None else max(self.clock_ms, life.not_before_ms) + life.ttl_ms
+
+    def put_off(self, life: Life, at_ms: int | None) -> None:
+        """It waits for this time, or for none."""
+        life.at_ms, life.not_before_ms = at_ms, at_ms or 0
+
+    def done(self, number: int, *, last: bool) -> int | None:
+        """The job is done; when it is a periodic one, its next time."""
+        life = self.stop(number)
+        if life.every_ms is None or last or life.origin is not None:
+            self.lives.end(life)
+            return None
+        next_ms = life.at_ms or 0
+        next_ms += max(0, (self.clock_ms - next_ms) // life.every_ms + 1) * life.every_ms
+        self.seen["jobs that come again"] += 1
+        life.attempts = 0
+        self.put_off(life, next_ms)
+        self.wait(life)
+        return next_ms
+
+    def fail(self, number: int) -> None:
+        """Nobody has done the job: it waits again, or is dead."""
+        life = self.running[number].life
+        if self.worn_out(life):
+            self.bury(number)
+            return
+        self.wait(self.stop(number))
+        if life.loose:
+            life.queue = None
+
+    def worn_out(self, life: Life) -> bool:
+        """Has it had all its attempts, as far as one knows?"""
+        assert life.queue is not None
+        tries = self.rules.of(life.queue).tries if life.tries is None or life.origin is not None else life.tries
+        return not life.loose and 0 < tries <= life.attempts
+
+    def bury(self, number: int) -> None:
+        """The job is dead."""
+        life = self.stop(number)
+        if life.queue is None:
+            return
+        self.seen["jobs buried"] += 1
+        life.origin, life.ttl_ms = life.queue, None
+        self.put_off(life, None)
+        self.wait(life)
+        self.lives.give_up_key(life, self.rules.dead_queue(life.queue), self.clock_ms)
+
+    # Many at once
+
+    def remove(self, which: Callable[[Life], bool], count: int | None, operation: Operation) -> None:
+        """So many of the waiting jobs of a kind have ended, None: all of them."""
+        found = [life for life in self.lives if life.run is None and which(life)]
+        self.seen["jobs purged"] += len(found) if count is None else count
+        if count is not None and count > len(found) and not self._vague():
+            raise Violation(f"{operation} has ended {count} jobs, and there were {len(found)}")
+        for life in found if count is None or count else ():
+            if count is None or count == len(found):
+                self.lives.end(life)
+            else:
+                life.unsure = True
+        for life in self.lives:
+            if life.queue is None and (count is None or count):
+                life.unsure = True
+
+    def kick(self, queue: str, count: int) -> None:
+        """So many dead jobs that come from this queue wait there again."""
+        self.seen["jobs kicked"] += count
+        dead = [life for life in self.lives if life.run is None and life.origin == queue]
+        if count > len(dead) and not self._vague():
+            raise Violation(f"{count} dead jobs of {queue} are kicked, and there were {len(dead)}")
+        for life in dead:
+            if count == len(dead):
+                life.origin, life.attempts = None, 0
+                self.put_off(life, None if life.every_ms is None else self.clock_ms)
+                self.lives.give_up_key(life, queue, self.clock_ms)
+            elif count:
+                self.lives.loosen(life, queue)
+                life.queue = None
+
+    def _vague(self) -> bool:
+        return self.blind or any(life.loose for life in self.lives)
+
     def forget(self) -> None:
         """A CLONE has replaced all jobs; ids are not used again all the same."""
-        self.blind = True
+        self.lives.forget()
         self.running.clear()
 
     def left(self) -> dict[bytes, str]:
         """Where all jobs are that have not ended, as far as one knows."""
-        return {} if self.blind else {body: place for body, place in self._place.items() if place != ENDED}
-
-
-def _short(body: bytes) -> str:
-    return body.rstrip(b"\0").decode(errors="replace")
+        return {} if self.blind else {
+            life.body: "waits" if life.run is None else f"runs as {life.run}"
+            for life in self.lives if not life.may_be_gone(self.clock_ms)
+        }

@@ -1,0 +1,61 @@
+"""The plain model of the queue, as a simulated run needs it: without effects, and with copies that cost little."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from core import Aborted, Batch, Reply, Results
+from tests.core.model import Fine, Model
+from tests.core.model_jobs import ModelApplied, ModelJob
+
+_Seen = tuple[list[tuple[int, str, str | None]], list[tuple[str, str | None]]]
+
+
+class Reference(Model):
+    """Answers as the model does."""
+
+    def _there(self) -> _Seen:
+        """Effects wake those who wait on one node; no promise depends on them here."""
+        return [], []
+
+    def _batch(self, batch: Batch, bits: int, applied: ModelApplied) -> Reply:
+        before = jobs_of(self) if batch.atomic else {}
+        put_item = self.put_item
+        replies: list[Reply] = []
+        for position, operation in enumerate(batch.operations, start=1):
+            replies.append(self._requested(operation, bits, applied))
+            if batch.atomic and not isinstance(replies[-1], Fine):
+                vars(self).update(before)
+                return Aborted(position, replies[-1])
+        self.put_item = put_item
+        return Results(tuple(replies))
+
+
+class Remembered(Model):
+    """What a CLONE needs of a model. It is never changed, so that it can be used again and again."""
+
+    def __init__(self, model: Model) -> None:
+        vars(self).update(vars(model) | jobs_of(model), known_bytes={})
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Remembered:
+        return Remembered(self)
+
+
+def jobs_of(model: Model) -> dict[str, Any]:
+    """A copy of all that operations on jobs can change."""
+    copies = {id(job): _copy(job) for job in model.jobs}
+    for job, _ in model.releases:
+        copies.setdefault(id(job), job)         # it has ended meanwhile
+    return {
+        "jobs": [copies[id(job)] for job in model.jobs],
+        "releases": [(copies[id(job)], item) for job, item in model.releases],
+        "queues": dict(model.queues), "kept": dict(model.kept), "left": list(model.left),
+        "next_seq": model.next_seq, "next_item": model.next_item, "put_item": model.put_item,
+    }
+
+
+def _copy(job: ModelJob) -> ModelJob:
+    copied = copy.copy(job)
+    copied.waits, copied.told = list(job.waits), list(job.told)
+    return copied

@@ -12,12 +12,12 @@ import logging
 from collections import Counter, deque
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from cluster.errors import FailStop
-from core import Handed, Operation, Reply, Request
+from core import Handed, HandedMany, Operation, Reply, Request
 
 if TYPE_CHECKING:
     from cluster.quorum import Quorum
@@ -31,7 +31,7 @@ DIGEST_BYTES = 16
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def compared(operations: Sequence[Operation], replies: list[Reply]) -> list[Reply | int]:
+def compared(operations: Sequence[Operation], replies: list[Reply]) -> list[Any]:
     """What the chain has of the replies to an entry's operations: of a job handed out to a request the id only.
 
     A request may be repeated thousands of times in one entry, and each time the reply has the same data, of megabytes.
@@ -39,9 +39,15 @@ def compared(operations: Sequence[Operation], replies: list[Reply]) -> list[Repl
     if Request not in map(type, operations):
         return list(replies)
     return [
-        reply.id if type(reply) is Handed and type(operation) is Request else reply
+        _short(reply) if type(operation) is Request else reply
         for operation, reply in zip(operations, replies, strict=True)
     ]
+
+
+def _short(reply: Reply) -> Any:
+    if type(reply) is Handed:
+        return reply.id
+    return [job.id for job in reply.jobs] if type(reply) is HandedMany else reply
 
 
 class Diverged(FailStop):
@@ -61,7 +67,7 @@ class Chain:
         self.index, self.value = index, value
         self._checkpoints.clear()
 
-    def extend(self, index: int, entry: bytes, replies: list[Reply | int]) -> None:
+    def extend(self, index: int, entry: bytes, replies: list[Any]) -> None:
         """The entry was applied and these are its replies, as `compared` gives them."""
         digest = blake2b(self.value, digest_size=DIGEST_BYTES)
         digest.update(entry)

@@ -14,7 +14,22 @@ from random import SystemRandom
 from cluster.api import Pending
 from cluster.histogram import Histogram
 from cluster.library import NOT_EXECUTED, SUCCESS, Callback
-from core import Applied, CloneChunk, Effects, Get, Operation, Put, Request, encode_entry
+from core import (
+    Applied,
+    Batch,
+    Change,
+    CloneChunk,
+    DoneAll,
+    Effects,
+    Get,
+    LaterAll,
+    Move,
+    Operation,
+    Put,
+    PutWith,
+    Request,
+    encode_entry,
+)
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -22,6 +37,7 @@ OPERATIONS_MAX = 2000           # of one entry, so that a turn stays short and h
 ENTRY_BYTES = 1 << 20           # an entry is closed at this size; a larger operation travels alone
 IN_FLIGHT_MAX = 1               # entries proposed and not applied; 2 made entries smaller and a PUT a quarter dearer
 OPERATION_BYTES = 64            # what an operation is counted for beside its data
+ID_BYTES = 8                    # the same for each further id in it
 OUTCOME_S = 3.0                 # no answer for so long: unknown (propose_timeout of CLUSTER.md 5)
 OUTCOME_AFTER_LOSS_S = 1.0      # the same once this node has lost leadership or the lease
 
@@ -41,6 +57,14 @@ def _size(operation: Operation) -> int:
         return OPERATION_BYTES + _size(operation.operation)
     if type(operation) is Put or type(operation) is CloneChunk:
         return OPERATION_BYTES + len(operation.data)
+    if type(operation) is PutWith:
+        return OPERATION_BYTES + len(operation.put.data)
+    if type(operation) is Batch:
+        return OPERATION_BYTES + sum(map(_size, operation.operations))
+    if type(operation) is Change or type(operation) is Move:
+        return OPERATION_BYTES + len(operation.data or b"")
+    if type(operation) is DoneAll or type(operation) is LaterAll:
+        return OPERATION_BYTES + ID_BYTES * len(operation.ids)
     return OPERATION_BYTES
 
 

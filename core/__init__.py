@@ -3,8 +3,6 @@
 from core.effects import Effects
 from core.frames import SnapshotError
 from core.job import RunningJob
-from core.machine import Applied, Machine, Totals
-from core.membership import Membership
 from core.job_operations import (
     Atomic,
     Batch,
@@ -31,6 +29,8 @@ from core.job_operations import (
     Touch,
     When,
 )
+from core.machine import Applied, Machine, Totals
+from core.membership import Membership
 from core.operations import (
     AddLearner,
     Address,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from core.endings import undo_hand_out
 from core.frames import SnapshotError
 from core.restore import Reader
 from core.state import State
@@ -52,3 +53,33 @@ def restore(chunks: Iterable[bytes]) -> State:
         for chunk in received:
             state.clone.add(chunk)
     return state
+
+
+def adopt(state: State, other: State) -> None:
+    """Replace the jobs of `state` by those of a restored snapshot (CLONE, DECISIONS.md 4).
+
+    The settings of queues and the keys that are remembered come with the jobs. What belongs to this cluster stays: its
+    index, term, clock, members, server ids, cluster id, settings and whether it is online, its users, and its sessions,
+    to which those of their jobs stay bound that are still there. Counters only grow. A running job of another cluster
+    whose id may have been issued here gets no chance to be mistaken for that one: it waits again, at its old place.
+    """
+    if other.cluster_id is None or other.cluster_id != state.cluster_id:
+        issued = [number for number in other.running if number < state.next_id]
+        for number in issued:
+            job = other.stop(number)
+            assert job is not None
+            undo_hand_out(other, job)
+    state.sessions.rebind(other.running)
+    state.sessions.next_session = max(state.sessions.next_session, other.sessions.next_session)
+    state.queues = other.queues
+    state.running = other.running
+    state.leases = other.leases
+    state.delays = other.delays
+    state.fading = other.fading
+    state.dead = other.dead
+    state.kept = other.kept
+    other.items.next_item = max(state.items.next_item, other.items.next_item)
+    state.items = other.items
+    state.next_id = max(state.next_id, other.next_id)
+    state.next_seq = max(state.next_seq, other.next_seq)
+    state.clone = None

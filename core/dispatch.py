@@ -5,51 +5,40 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from core.effects import Effects
-from core.handlers import clone_begin, clone_chunk, clone_end, done, get, later, lead, put, return_, tick
+from core.handlers import clone_begin, clone_chunk, lead, return_, tick
+from core.job_operations import Return
 from core.member_handlers import add_learner, promote_learner, remove_member, switch_service
 from core.operations import (
     AddLearner,
     AttachSession,
     CloneBegin,
     CloneChunk,
-    CloneEnd,
     CloseSession,
     DeleteUser,
-    Done,
-    Get,
-    Later,
     Lead,
     OpenSession,
-    Operation,
     PromoteLearner,
-    Put,
     RemoveMember,
     Request,
-    Return,
     SetUser,
     SwitchService,
     Tick,
     TouchSession,
 )
 from core.replies import Reply
-from core.session_handlers import attach_session, close_session, open_session, request, touch_session
+from core.session_handlers import REQUESTED, attach_session, close_session, open_session, request, touch_session
 from core.state import State
 from core.user_handlers import delete_user, set_user
 
-Handler = Callable[[State, Any, int, Effects], Reply]
+Handler = Callable[[State, Any, int], Reply]
 
-HANDLERS: dict[type[Operation], Handler] = {
-    Put: put,
-    Get: get,
-    Done: done,
-    Later: later,
+HANDLERS: dict[type[Any], Handler] = {
+    **REQUESTED,
     Return: return_,
     Tick: tick,
     Lead: lead,
     CloneBegin: clone_begin,
     CloneChunk: clone_chunk,
-    CloneEnd: clone_end,
     AddLearner: add_learner,
     PromoteLearner: promote_learner,
     RemoveMember: remove_member,

@@ -1,8 +1,8 @@
-"""What time ends: leases and sessions, the earlier deadline first; of equal ones leases first, then by id or number."""
+"""Leases and sessions that are over, the earlier deadline first; of equal ones leases first, then by id or number."""
 
 from __future__ import annotations
 
-from core.effects import Effects
+from core.endings import bury, finish, put_back
 from core.job import RunningJob
 from core.job_operations import Then
 from core.sessions import Session
@@ -11,17 +11,17 @@ from core.state import State
 DUE_MAX = 1000      # jobs and sessions that end in one entry: keeps it short, the leader proposes Ticks for the rest
 
 
-def end_due(state: State, effects: Effects) -> None:
+def end_due(state: State) -> None:
     """End what is over at the replicated time, at most DUE_MAX jobs and sessions."""
     left = DUE_MAX
     while left > 0:
         job = state.leases.first_due(state.clock_ms)
         session = state.sessions.first_due(state.clock_ms)
         if job is not None and (session is None or _deadline_ms(job) <= session.deadline_ms):
-            _end_lease(state, job, effects)
+            _end_lease(state, job)
             left -= 1
         elif session is not None:
-            left -= end_session(state, session, left, effects)
+            left -= end_session(state, session, left)
         else:
             return
 
@@ -31,17 +31,17 @@ def _deadline_ms(job: RunningJob) -> int:
     return job.deadline_ms
 
 
-def _end_lease(state: State, job: RunningJob, effects: Effects) -> None:
+def _end_lease(state: State, job: RunningJob) -> None:
     state.stop(job.id)
     if job.then is Then.DONE:
-        state.end(job)
-        effects.ended[job.queue] = None
+        finish(state, job)
+    elif job.then is Then.DEAD:
+        bury(state, job)
     else:
-        state.requeue(job, state.new_seq())
-        effects.job_ready(job.queue, job.item)
+        put_back(state, job)
 
 
-def end_session(state: State, session: Session, ends_max: int, effects: Effects) -> int:
+def end_session(state: State, session: Session, ends_max: int) -> int:
     """Release the bound jobs and forget the session, at most `ends_max` jobs and sessions; returns how many it were.
 
     The session has ended in any case. When it has too many jobs it is due again at the next entry.
@@ -51,8 +51,7 @@ def end_session(state: State, session: Session, ends_max: int, effects: Effects)
     for number in released:
         job = state.stop(number)
         assert job is not None
-        state.requeue(job, state.new_seq())
-        effects.job_ready(job.queue, job.item)
+        put_back(state, job)
     if len(released) == ends_max:
         return ends_max
     state.sessions.remove(session)

@@ -8,18 +8,23 @@ from msgspec import Struct, field
 class Effects(Struct):
     """Where something happened. Dicts without values: sets that keep the order of occurrence."""
 
-    # Queues in which a Get may find more than before: a job became ready, or one that was withheld (LIMIT, PAUSE) may
-    # be given now; and its item, when it has one.
+    # Queues in which a job became ready, or one of an item that was withheld (ITEMLIMIT) may be given; and its item,
+    # when it has one.
     ready: dict[str, None] = field(default_factory=dict)
     ready_items: dict[tuple[str, str], None] = field(default_factory=dict)
+    # Queues that gave less than they had (LIMIT, PAUSE), or nothing, and may give more now.
+    reopened: dict[str, None] = field(default_factory=dict)
     # Queues that have no unfinished job any more, and pairs (queue, item) of which the same is true.
     ended: dict[str, None] = field(default_factory=dict)
     ended_items: dict[tuple[str, str], None] = field(default_factory=dict)
     # A CLONE replaced everything.
     restored: bool = False
 
-    def job_ready(self, queue: str, item: str | None) -> None:
-        """A job of `queue` became ready."""
-        self.ready[queue] = None
-        if item is not None:
-            self.ready_items[queue, item] = None
+    def add(self, other: Effects) -> None:
+        """What `other` says has happened too, after this."""
+        self.ready.update(other.ready)
+        self.ready_items.update(other.ready_items)
+        self.reopened.update(other.reopened)
+        self.ended.update(other.ended)
+        self.ended_items.update(other.ended_items)
+        self.restored |= other.restored

@@ -5,7 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from core.frames import Chunk, Clone, Counter, End, Head, Running, Waiting
+from core.format3 import Running3, Waiting3
+from core.frames import Chunk, Clone, Counter, End, Head
 from core.job_operations import Then
 
 
@@ -30,4 +31,4 @@ class Head1(Struct, array_like=True, tag="head", forbid_unknown_fields=True):
         return Head(**asdict(self), members=members, learner=None, configuration=0, online=True)
 
 
-Frame1 = Head1 | Waiting | Running | Clone | Chunk | End
+Frame1 = Head1 | Waiting3 | Running3 | Clone | Chunk | End

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from core.format3 import Running3, Waiting3
 from core.frames import (
     Chunk,
     Clone,
@@ -13,11 +14,9 @@ from core.frames import (
     Head,
     Number,
     RequestRow,
-    Running,
     SessionRow,
     SessionRows,
     SessionTable,
-    Waiting,
 )
 
 
@@ -44,4 +43,4 @@ class SessionRows2(Struct, array_like=True, tag="session", forbid_unknown_fields
         return SessionRows([SessionRow(**asdict(row), user="") for row in self.rows])
 
 
-Frame2 = Head | Waiting | Running | SessionTable | SessionRows2 | Clone | Chunk | End
+Frame2 = Head | Waiting3 | Running3 | SessionTable | SessionRows2 | Clone | Chunk | End

@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from core.job_operations import Then
+from core.job_operations import Policy, Then
+from core.queue_operations import Order
 
 COUNTER_MAX = (1 << 63) - 1
 
@@ -47,14 +48,38 @@ class Head(Struct, array_like=True, tag="head", forbid_unknown_fields=True):
     online: bool
 
 
-WaitingRow = tuple[int, Counter, str | None, bytes]     # priority, seq, item, data
+class MoreRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """What few jobs have."""
+
+    key: str | None
+    tries: Counter | None
+    ttl_ms: Counter | None
+    fade_ms: Counter | None
+    every_ms: Counter | None
+    origin: str | None
+    after: tuple[str, ...]
+
+
+# priority, when, seq, item, data, attempts, at_ms, more
+WaitingRow = tuple[int, Counter, Counter, str | None, bytes, Counter, Counter | None, MoreRow | None]
 
 
 class Waiting(Struct, array_like=True, tag="waiting", forbid_unknown_fields=True):
-    """Some waiting jobs of one queue."""
+    """Some READY jobs of one queue."""
 
     queue: str
     jobs: list[WaitingRow]
+
+
+# due_ms, seq, priority, item, data, attempts, at_ms, more
+DelayedRow = tuple[Counter, Counter, int, str | None, bytes, Counter, Counter | None, MoreRow | None]
+
+
+class Delayed(Struct, array_like=True, tag="delayed", forbid_unknown_fields=True):
+    """Some DELAYED jobs of one queue."""
+
+    queue: str
+    jobs: list[DelayedRow]
 
 
 class RunningRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -69,12 +94,68 @@ class RunningRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     deadline_ms: Counter | None
     then: Then
     graced: bool
+    when: Counter
+    attempts: Counter
+    at_ms: Counter | None
+    lease_ms: Counter | None
+    more: MoreRow | None
 
 
 class Running(Struct, array_like=True, tag="running", forbid_unknown_fields=True):
     """Some running jobs."""
 
     jobs: list[RunningRow]
+
+
+class Released(Struct, array_like=True, tag="released", forbid_unknown_fields=True):
+    """Some DELAYED jobs that waited for `item`, which is finished; with `more` the next frame has others of them."""
+
+    item: str
+    seqs: list[Counter]
+    more: bool
+
+
+class KeptRows(Struct, array_like=True, tag="kept", forbid_unknown_fields=True):
+    """Some keys of finished jobs: queue, key, until when they are remembered."""
+
+    rows: list[tuple[str, str, Counter]]
+
+
+class Settings(Struct, array_like=True, tag="settings", forbid_unknown_fields=True):
+    """The cluster's settings, but for the expire default, which the head has."""
+
+    autocreate: bool
+    policy: Policy
+    grace_ms: Counter | None
+    session_ttl_ms: Counter | None
+    fast_empty: bool
+
+
+class QueueRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """The settings of one queue."""
+
+    name: str
+    expire_ms: Counter
+    then: Then
+    order: Order
+    tries: Counter
+    dead: str | None
+    weight: Counter
+    limit: Counter
+    item_limit: Counter
+    capacity: Counter
+    data_bytes_max: Counter
+    batch: Counter
+    portion: Counter
+    keep_ms: Counter
+    paused_in: bool
+    paused_out: bool
+
+
+class QueueRows(Struct, array_like=True, tag="queues", forbid_unknown_fields=True):
+    """The settings of some queues."""
+
+    rows: list[QueueRow]
 
 
 class StoredAnswer(Struct, array_like=True, tag="stored", forbid_unknown_fields=True, gc=False, frozen=True):
@@ -102,13 +183,59 @@ class FinishedAnswer(Struct, array_like=True, tag="finished", forbid_unknown_fie
     item_done: bool
 
 
+class HandedManyAnswer(Struct, array_like=True, tag="handed many", forbid_unknown_fields=True, gc=False, frozen=True):
+    """The answer was HandedMany, with these ids."""
+
+    ids: tuple[Counter, ...]
+
+
+class RearmedAnswer(Struct, array_like=True, tag="rearmed", forbid_unknown_fields=True, gc=False, frozen=True):
+    """The answer was Rearmed."""
+
+    next_ms: Counter
+
+
+class LeasedAnswer(Struct, array_like=True, tag="leased", forbid_unknown_fields=True, gc=False, frozen=True):
+    """The answer was Leased."""
+
+    deadline_ms: Counter | None
+
+
+class RemovedAnswer(Struct, array_like=True, tag="removed", forbid_unknown_fields=True, gc=False, frozen=True):
+    """The answer was Removed."""
+
+    count: Counter
+    more: bool
+
+
 class PlainAnswer(Struct, array_like=True, tag="plain", forbid_unknown_fields=True, gc=False, frozen=True):
     """The answer was one that says nothing but its name."""
 
-    name: Literal["accepted", "not found", "invalid", "no session"]
+    name: Literal[
+        "accepted", "not found", "invalid", "no session", "job exists", "job ignored", "job replaced", "job running",
+        "queue not found", "queue exists", "queue not empty", "queue full", "queue paused", "too large",
+        "too many queues",
+    ]
 
 
-AnswerRow = StoredAnswer | HandedAnswer | EmptyAnswer | FinishedAnswer | PlainAnswer
+class AbortedAnswer(Struct, array_like=True, tag="aborted", forbid_unknown_fields=True, gc=False, frozen=True):
+    """The answer was Aborted."""
+
+    position: Counter
+    answer: SingleAnswer
+
+
+class ResultsAnswer(Struct, array_like=True, tag="results", forbid_unknown_fields=True, gc=False, frozen=True):
+    """The answer was Results."""
+
+    answers: tuple[SingleAnswer, ...]
+
+
+SingleAnswer = (
+    StoredAnswer | HandedAnswer | EmptyAnswer | FinishedAnswer | PlainAnswer | HandedManyAnswer | RearmedAnswer
+    | LeasedAnswer | RemovedAnswer
+)
+AnswerRow = SingleAnswer | AbortedAnswer | ResultsAnswer
 
 
 class RequestRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -176,8 +303,12 @@ class Chunk(Struct, array_like=True, tag="chunk", forbid_unknown_fields=True):
 class End(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
     """Nothing follows but the checksum."""
 
-    waiting: Counter
+    waiting: Counter        # READY or DELAYED
     running: Counter
+    delayed: Counter = 0
 
 
-Frame = Head | Waiting | Running | SessionTable | SessionRows | UserRows | Clone | Chunk | End
+Frame = (
+    Head | Settings | QueueRows | Waiting | Delayed | Running | Released | KeptRows | SessionTable | SessionRows
+    | UserRows | Clone | Chunk | End
+)

@@ -1,47 +1,59 @@
-"""What each operation on jobs does, and what a Lead does. One function per operation; dispatch.py has the table.
+"""What each operation of the original protocol does, and what a Lead does. One function per operation; dispatch.py has
+the table.
 
-A handler gets the state, the operation, the random bits of its place in the entry and the effects to add to; it returns
-the reply. It is total: whatever a client can cause is a reply, never an exception. It looks first and changes after.
+A handler gets the state, the operation and the random bits of its place in the entry; it returns the reply. It is
+total: whatever a client can cause is a reply, never an exception. It looks first and changes after.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from msgspec.structs import replace
 
 from core.choice import choose
 from core.clone import PendingClone
-from core.effects import Effects
+from core.clone import adopt as adopt_clone
+from core.endings import finish, put_back, undo_hand_out
 from core.frames import SnapshotError
-from core.member_handlers import ACCEPTED, follow
-from core.job_operations import Done, Get, Later, Put, Return, Then
+from core.giving import candidates, first_of, hand_out, unfinished
+from core.job_operations import Done, Get, Later, Policy, Put, Return, Then
+from core.member_handlers import follow
 from core.operations import CloneBegin, CloneChunk, CloneEnd, Lead, Tick
-from core.replies import Empty, Finished, Handed, InvalidSnapshot, NotFound, Reply, SessionNotFound, Stored
-from core.state import EXPIRE_MS_MAX, State
+from core.refusals import (
+    ACCEPTED,
+    EMPTY,
+    EMPTY_UNFINISHED,
+    INVALID_SNAPSHOT,
+    NOT_FOUND,
+    SESSION_NOT_FOUND,
+    STORED,
+    full,
+    shut,
+)
+from core.replies import Handed, Reply, Stored
+from core.state import State
 
-# Replies without a content of their own are made once.
-NOT_FOUND = NotFound()
-SESSION_NOT_FOUND = SessionNotFound()
-STORED = Stored()
-INVALID_SNAPSHOT = InvalidSnapshot()
-EMPTY = Empty(unfinished=False)
-EMPTY_UNFINISHED = Empty(unfinished=True)
-FINISHED = {(queue, item): Finished(queue, item) for queue in (False, True) for item in (False, True)}
 
-
-def put(state: State, operation: Put, seed: int, effects: Effects) -> Reply:
+def put(state: State, operation: Put, seed: int) -> Reply:
     """A new job at the tail of its priority."""
+    name = operation.queue
+    queue = state.queues.by_name.get(name)
+    if queue is None or queue.settings is not None:
+        refusal = shut(state, name, len(operation.data)) or full(state, name)
+        if refusal is not None:
+            state.put_item = None
+            return refusal
+        queue = state.queues.open(name)
     item = state.items.new_name() if operation.new_item else operation.item
     state.put_item = item
-    state.wait(operation.queue, -operation.priority, state.new_seq(), operation.data, item)
-    effects.ready[operation.queue] = None
-    if item is not None:        # not by job_ready, because this is the hottest path: a call would cost a PUT 4 %
-        effects.ready_items[operation.queue, item] = None
+    state.wait(queue, -operation.priority, state.new_seq(), operation.data, item)
     return Stored(item) if operation.new_item else STORED
 
 
-def get(state: State, operation: Get, seed: int, effects: Effects) -> Reply:
-    """Hand out the first job of one of the queues asked for that have one; each of these queues is equally likely."""
+def get(state: State, operation: Get, seed: int) -> Reply:
+    """Hand out the first job of one of the queues asked for that have one; each of these queues is equally likely.
+
+    With another policy of the cluster another one is chosen.
+    """
     session = None
     if operation.session is not None:
         session = state.sessions.use(operation.session, state.clock_ms)
@@ -57,105 +69,72 @@ def get(state: State, operation: Get, seed: int, effects: Effects) -> Reply:
         queue = state.queues.by_name.get(queues[0])
         if queue is None:
             return EMPTY
-        if not queue.ready.size:
+        if not queue.ready.size or queue.closed:
             return EMPTY_UNFINISHED
     else:
-        names = _candidates(state, queues, item)
+        names = candidates(state, queues, item)
         if not names:
-            return EMPTY_UNFINISHED if _unfinished(state, queues, item) else EMPTY
+            return EMPTY_UNFINISHED if unfinished(state, queues, item) else EMPTY
+        if state.settings.policy is Policy.PRIORITY:
+            names = first_of(state, names, queues, item)
         queue = state.queues.by_name[choose(names, seed)]
-    expire_ms = operation.expire_ms
-    if expire_ms is None or expire_ms <= 0:
-        job = state.hand_out(state.take(queue, item), None, Then.LATER)
-    else:
-        then = state.expire_default if operation.then is Then.DEFAULT else operation.then
-        job = state.hand_out(state.take(queue, item), min(expire_ms, EXPIRE_MS_MAX), then)
+    job = hand_out(state, queue, item, operation)
     if session is not None:
         session.bind(job)
     return Handed(job.id, job.queue, job.priority, job.data, job.item)
 
 
-def _candidates(state: State, queues: tuple[str, ...] | None, item_name: str | None) -> Sequence[str]:
-    """Sorted names of the queues asked for that have a job to give."""
-    if item_name is None:
-        if queues is None:
-            names: Sequence[str] = state.queues.nonempty
-            return names
-        by_name = state.queues.by_name
-        return sorted(name for name in dict.fromkeys(queues) if name in by_name and by_name[name].ready.size)
-    item = state.items.by_name.get(item_name)
-    if item is None:
-        return ()
-    if queues is None:
-        return item.nonempty
-    parts = item.parts
-    return sorted(name for name in dict.fromkeys(queues) if name in parts and parts[name].ready.size)
-
-
-def _unfinished(state: State, queues: tuple[str, ...] | None, item_name: str | None) -> bool:
-    """Have the queues asked for an unfinished job (of the item)? A queue or part that has none does not exist."""
-    if item_name is None:
-        existing: dict[str, Any] = state.queues.by_name
-    else:
-        item = state.items.by_name.get(item_name)
-        existing = {} if item is None else item.parts
-    return bool(existing) if queues is None else any(name in existing for name in queues)
-
-
-def done(state: State, operation: Done, seed: int, effects: Effects) -> Reply:
+def done(state: State, operation: Done, seed: int) -> Reply:
     """The job is finished."""
     job = state.stop(operation.id)
-    if job is None:
-        return NOT_FOUND
-    effects.ended[job.queue] = None
-    return FINISHED[state.end(job)]
+    return NOT_FOUND if job is None else finish(state, job)
 
 
-def later(state: State, operation: Later, seed: int, effects: Effects) -> Reply:
+def later(state: State, operation: Later, seed: int) -> Reply:
     """The job goes to the tail of its priority."""
     job = state.stop(operation.id)
     if job is None:
         return NOT_FOUND
-    state.requeue(job, state.new_seq())
-    effects.job_ready(job.queue, job.item)
+    put_back(state, job)
     return ACCEPTED
 
 
-def return_(state: State, operation: Return, seed: int, effects: Effects) -> Reply:
+def return_(state: State, operation: Return, seed: int) -> Reply:
     """The job goes back to where it was."""
     job = state.stop(operation.id)
     if job is None:
         return NOT_FOUND
-    state.requeue(job, job.seq)
-    effects.job_ready(job.queue, job.item)
+    undo_hand_out(state, job)
     return ACCEPTED
 
 
-def tick(state: State, operation: Tick, seed: int, effects: Effects) -> Reply:
+def tick(state: State, operation: Tick, seed: int) -> Reply:
     """The entry itself has carried the clock forward."""
     return ACCEPTED
 
 
-def lead(state: State, operation: Lead, seed: int, effects: Effects) -> Reply:
+def lead(state: State, operation: Lead, seed: int) -> Reply:
     """A new leadership: members and server ids, failover grace, the end of an unfinished CLONE."""
     if state.cluster_id is None:
         state.cluster_id = operation.cluster_id
-        state.expire_default = Then.DONE if operation.expire_default is Then.DONE else Then.LATER
+        then = Then.DONE if operation.expire_default is Then.DONE else Then.LATER
+        state.settings = replace(state.settings, expire_default=then)
     state.term = operation.term
     state.leader = operation.node
     follow(state, operation)
-    state.grant_grace(operation.grace_ms)
+    grace_ms = state.settings.grace_ms
+    state.grant_grace(operation.grace_ms if grace_ms is None else grace_ms)
     state.clone = None
     return ACCEPTED
 
 
-def clone_begin(state: State, operation: CloneBegin, seed: int, effects: Effects) -> Reply:
+def clone_begin(state: State, operation: CloneBegin, seed: int) -> Reply:
     """A snapshot follows; an unfinished one is dropped."""
     state.clone = PendingClone(operation.clone, operation.total_bytes)
     return ACCEPTED
 
 
-def clone_chunk(state: State, operation: CloneChunk, seed: int, effects: Effects) -> Reply:
+def clone_chunk(state: State, operation: CloneChunk, seed: int) -> Reply:
     """The next bytes of the snapshot."""
     clone = state.clone
     if clone is None or clone.clone != operation.clone:
@@ -168,15 +147,15 @@ def clone_chunk(state: State, operation: CloneChunk, seed: int, effects: Effects
     return ACCEPTED
 
 
-def clone_end(state: State, operation: CloneEnd, seed: int, effects: Effects) -> Reply:
+def clone_end(state: State, operation: CloneEnd, seed: int) -> Reply:
     """Replace the jobs by those of the snapshot."""
     clone = state.clone
     if clone is None or clone.clone != operation.clone:
         return INVALID_SNAPSHOT
     state.clone = None
     try:
-        state.adopt(clone.finish())
+        adopt_clone(state, clone.finish())
     except SnapshotError:
         return INVALID_SNAPSHOT
-    effects.restored = True
+    state.effects.restored = True
     return ACCEPTED

@@ -1,7 +1,11 @@
 """Items: named groups of jobs, over one or several queues.
 
-An item exists while it has an unfinished job. For each queue it has jobs in, it keeps a ready list of its own, so that
-a hand-out by item (PUT .. WAIT) finds its job without a search; a waiting job with an item is thus in two lists.
+An item exists while it has an unfinished job. For each queue it has jobs in, it keeps a list of its READY ones, so that
+a hand-out by item (PUT .. WAIT) finds its job without a search; a READY job with an item is thus in two lists.
+
+In a queue with an ITEMLIMIT only as many READY jobs of an item as may still run are in the queue's list of what can be
+given, always the first ones; the others are withheld. So whoever takes the first job of that list never has to look
+whether its item may run.
 
 There may be as many items as jobs, so they too are kept out of the garbage collector's sight (see job.py).
 """
@@ -13,14 +17,21 @@ from bisect import bisect_left, insort
 from msgspec import Struct, field
 
 from core.job import Job
-from core.ready import ReadyList
+from core.job_list import JobList
 
 
 class Part(Struct, gc=False, eq=False):
     """The unfinished jobs of one item in one queue."""
 
-    ready: ReadyList = field(default_factory=ReadyList)
+    ready: JobList[Job] = field(default_factory=JobList)
     running: int = 0
+    deferred: int = 0
+    given: int = 0              # with an ITEMLIMIT: so many of the first READY jobs can be given
+
+    @property
+    def finished(self) -> bool:
+        """Has it no unfinished job?"""
+        return not (self.running or self.ready.size or self.deferred)
 
 
 class Item(Struct, gc=False, eq=False):
@@ -29,7 +40,7 @@ class Item(Struct, gc=False, eq=False):
     name: str
     unfinished: int = 0
     parts: dict[str, Part] = field(default_factory=dict)    # by queue
-    nonempty: list[str] = field(default_factory=list)       # sorted names of the queues in which a job of it waits
+    nonempty: list[str] = field(default_factory=list)       # sorted names of the queues in which a job of it is READY
 
     def open(self, queue: str) -> Part:
         """The part in `queue`, made when it does not exist; the caller adds a job to it."""
@@ -68,36 +79,67 @@ class Items:
         item = self.by_name.get(name)
         return None if item is None else item.parts.get(queue)
 
-    def add(self, item: Item, job: Job) -> None:
-        """`job` of this item waits from now on."""
+    def add(self, item: Item, job: Job) -> Part:
+        """`job` of this item is READY from now on."""
         part = item.open(job.queue)
         if not part.ready.size:
             insort(item.nonempty, job.queue)
         part.ready.add(job)
         item.unfinished += 1
+        return part
 
-    def resume(self, item: Item, queue: str) -> None:
-        """A job of this item, restored from a snapshot, runs in `queue`."""
-        item.open(queue).running += 1
-        item.unfinished += 1
+    def remove(self, job: Job) -> Part:
+        """A job is not READY any more."""
+        assert job.item is not None
+        item = self.by_name[job.item]
+        part = item.parts[job.queue]
+        part.ready.remove(job)
+        self.removed(item, part, job.queue)
+        return part
 
-    def taken(self, name: str, queue: str) -> None:
-        """A job of the item was taken out of the ready list of its part and is running."""
-        item = self.by_name[name]
-        part = item.parts[queue]
-        part.running += 1
+    def removed(self, item: Item, part: Part, queue: str) -> None:
+        """The same when it was taken out of the list of its part already."""
+        item.unfinished -= 1
         if not part.ready.size:
             del item.nonempty[bisect_left(item.nonempty, queue)]
 
-    def ended(self, name: str, queue: str) -> bool:
-        """A running job of the item is no longer running; is the item finished, and so gone?"""
+    def defer(self, item: Item, queue: str) -> None:
+        """One more job of this item is DELAYED in `queue`."""
+        item.open(queue).deferred += 1
+        item.unfinished += 1
+
+    def undefer(self, name: str, queue: str) -> None:
+        """One less."""
+        item = self.by_name[name]
+        item.parts[queue].deferred -= 1
+        item.unfinished -= 1
+
+    def start(self, item: Item, queue: str) -> Part:
+        """One more job of this item runs in `queue`."""
+        part = item.open(queue)
+        part.running += 1
+        item.unfinished += 1
+        return part
+
+    def stop(self, name: str, queue: str) -> Part:
+        """One less."""
         item = self.by_name[name]
         part = item.parts[queue]
         part.running -= 1
-        if not part.running and not part.ready.size:
-            del item.parts[queue]
         item.unfinished -= 1
-        if item.unfinished:
+        return part
+
+    def close_part(self, name: str, queue: str) -> bool:
+        """A job of the item has ended in `queue` or has left it; is none of the item left there?"""
+        item = self.by_name[name]
+        if not item.parts[queue].finished:
+            return False
+        del item.parts[queue]
+        return True
+
+    def close(self, name: str) -> bool:
+        """A job of the item has ended; is the item finished, and so gone?"""
+        if self.by_name[name].unfinished:
             return False
         del self.by_name[name]
         return True

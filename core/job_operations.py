@@ -138,8 +138,10 @@ class DoneLast(Struct, array_like=True, tag=26, gc=False, frozen=True):
 
 
 class LaterWith(Struct, array_like=True, tag=27, gc=False, frozen=True):
-    """A Later with options: active at `when`, with another `priority`, to its old place (`first`), not an attempt
-    (`yielded`)."""
+    """A Later with options (EXTENSIONS.md 5): active at `when`, with another `priority`.
+
+    `first`: to its old place. `yielded`: the hand-out was no attempt.
+    """
 
     id: int
     when: When | None = None
@@ -220,7 +222,7 @@ Atomic = Put | PutWith | Done | DoneLast | Later | LaterWith | Move | Change | D
 
 
 class Batch(Struct, array_like=True, tag=34, gc=False, frozen=True):
-    """Several operations in a row (PUTS; BEGIN .. COMMIT). Reply: Results; or, when one is refused and `atomic`, Aborted.
+    """Several operations in a row (PUTS; BEGIN .. COMMIT). Replies: Results, Aborted.
 
     `atomic`: when one of them is refused, none is executed.
     """

@@ -3,8 +3,9 @@
 Deadlines are kept in buckets of 16 ms, and a bucket is due when all of it has passed: a lease never ends early and at
 most 16 ms late. A job that is done leaves its bucket at once, so that a long EXPIRE leaves nothing behind.
 
-A bucket that is due gets no new jobs (the clock never goes back, and a lease ends after the moment it was given), so
-sorting it once is enough however many entries it takes to work it off.
+A bucket that is due gets no new jobs (the clock never goes back, and a lease ends after the moment it was given), but
+for those that come back from a batch that was undone; so sorting it once is nearly always enough, however many entries
+it takes to work it off.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ class Leases:
         if bucket is None:
             bucket = self._buckets[number] = {}
             self._numbers.add(number)
+        elif number == self._sorted:
+            self._sorted = None
         bucket[job.id] = job
 
     def remove(self, job: RunningJob) -> None:

@@ -14,6 +14,7 @@ from core import clone, snapshot, view
 from core.dispatch import HANDLERS
 from core.due import end_due
 from core.effects import Effects
+from core.giving import available_of_item
 from core.job import RunningJob
 from core.job_operations import Selector
 from core.membership import Membership
@@ -23,6 +24,7 @@ from core.replies import Reply
 from core.seen import Counts, Seen
 from core.settings import ClusterSettings, QueueSettings
 from core.state import State
+from core.times import pass_time, release
 from core.users import User
 
 
@@ -38,7 +40,7 @@ class Totals(Struct, frozen=True):
 
     queues: int         # with an unfinished job
     priorities: int     # pairs (queue, priority) with a waiting job
-    jobs: int           # waiting
+    jobs: int           # waiting, READY or DELAYED
     running: int
 
 
@@ -52,8 +54,8 @@ class Machine:
         """Execute one log entry.
 
         `index`: its place in the log, which must be beyond that of the last one. `now_ms`: the leader's clock, Unix
-        time in milliseconds; replicated time follows it, but never goes back. `seed`: 64 random bits. Leases and
-        sessions that are over end first (while the service is online), then the operations are executed in order. An
+        time in milliseconds; replicated time follows it, but never goes back. `seed`: 64 random bits. What time ends
+        or begins comes first (while the service is online), then the operations are executed in order. An
         exception is a bug, never a client's mistake, and leaves the state undefined: the node must stop.
         """
         state = self._state
@@ -62,15 +64,19 @@ class Machine:
         state.put_item = None
         if now_ms > state.clock_ms:
             state.clock_ms = now_ms
-        effects = Effects()
+        effects = state.effects = Effects()
         # A new leader grants the failover grace before anything may end, and so does who switches the service online;
         # what has used up its grace ends with the next entry.
         if state.online and not (operations and type(operations[0]) is Lead):
-            end_due(state, effects)
+            end_due(state)
+            pass_time(state)
+        state.kept.forget(state.clock_ms)
         replies: list[Reply] = []
         for operation in operations:
-            replies.append(HANDLERS[type(operation)](state, operation, seed, effects))
+            replies.append(HANDLERS[type(operation)](state, operation, seed))
             seed += 1
+            if state.finished_items:
+                release(state)
         return Applied(replies, effects)
 
     def snapshot(self) -> Iterator[bytes]:
@@ -141,12 +147,11 @@ class Machine:
         one = queues.by_name.get(queue)
         if one is None:
             return Totals(0, 0, 0, 0)
-        return Totals(1, len(one.ranks), one.ready.size, one.running)
+        return Totals(1, len(one.ranks), one.ready_count + one.deferred, one.running)
 
     def queue_names(self, prefix: str) -> list[str]:
         """The names of the queues that begin like this: with unfinished jobs, settings or dead jobs, each once."""
-        names = self._state.queues.by_name
-        return [name for name in names if name.startswith(prefix)] if prefix else list(names)
+        return view.names(self._state, prefix)
 
     @property
     def settings(self) -> ClusterSettings:
@@ -155,7 +160,7 @@ class Machine:
 
     def queue_settings(self, queue: str) -> QueueSettings | None:
         """The settings of `queue`, None when none were ever given; another object after each change."""
-        return self._state.queue_settings.get(queue)
+        return self._state.queues.settings.get(queue)
 
     def counts(self, queue: str) -> Counts | None:
         """How many jobs of `queue` are in each state, None when there is no such queue."""
@@ -214,24 +219,28 @@ class Machine:
     def ready(self, queue: str) -> int:
         """Number of jobs of `queue` that Gets would be given now."""
         one = self._state.queues.by_name.get(queue)
-        return 0 if one is None else one.ready.size
+        return 0 if one is None else one.available()
 
     def ready_of_item(self, queue: str, item: str) -> int:
         """Number of jobs of `item` in `queue` that Gets would be given now."""
         part = self._state.items.part(item, queue)
-        return 0 if part is None else part.ready.size
+        return 0 if part is None else available_of_item(self._state.queues.by_name[queue], part)
 
     def nonempty(self) -> Sequence[str]:
-        """Sorted names of the queues with a waiting job: a view, valid until the next entry."""
+        """Sorted names of the queues with a job to give: a view, valid until the next entry."""
         names: Sequence[str] = self._state.queues.nonempty
         return names
 
     def next_due_ms(self) -> int | None:
-        """Replicated time at which a Tick should be applied because a lease is over then, or a session may be.
+        """Replicated time at which a Tick should be applied because something ends or begins then, or may.
 
-        None: there is neither. A session that was used in the meantime is not over, and then there is a later time.
+        None: there is nothing. A session that was used in the meantime is not over, and then there is a later time.
         """
-        lease_ms, session_ms = self._state.leases.next_due_ms(), self._state.sessions.next_due_ms()
-        if lease_ms is None or session_ms is None:
-            return session_ms if lease_ms is None else lease_ms
-        return min(lease_ms, session_ms)
+        state = self._state
+        times = (
+            state.leases.next_due_ms(),
+            state.sessions.next_due_ms(),
+            state.fading.next_due_ms(),
+            state.delays.next_due_ms(state.clock_ms),
+        )
+        return min((time_ms for time_ms in times if time_ms is not None), default=None)

@@ -6,13 +6,12 @@ before, it is refused: two administrators cannot take away one node too many.
 
 from __future__ import annotations
 
-from core.effects import Effects
 from core.membership import seeded
 from core.operations import AddLearner, Address, Lead, PromoteLearner, RemoveMember, SwitchService
-from core.replies import Accepted, ChangeInProgress, Joined, LastNode, NodeExists, Reply, UnknownNode
+from core.refusals import ACCEPTED
+from core.replies import ChangeInProgress, Joined, LastNode, NodeExists, Reply, UnknownNode
 from core.state import State
 
-ACCEPTED = Accepted()
 CHANGE_IN_PROGRESS = ChangeInProgress()
 
 
@@ -28,7 +27,7 @@ def follow(state: State, lead: Lead) -> None:
     state.servers.lead(lead.node, list(state.membership.addresses))
 
 
-def add_learner(state: State, operation: AddLearner, seed: int, effects: Effects) -> Reply:
+def add_learner(state: State, operation: AddLearner, seed: int) -> Reply:
     """A new node, with the next server id."""
     membership = state.membership
     if operation.node in membership.addresses:
@@ -39,7 +38,7 @@ def add_learner(state: State, operation: AddLearner, seed: int, effects: Effects
     return Joined(state.servers.renew(operation.node))
 
 
-def promote_learner(state: State, operation: PromoteLearner, seed: int, effects: Effects) -> Reply:
+def promote_learner(state: State, operation: PromoteLearner, seed: int) -> Reply:
     """The learner votes from now on."""
     membership = state.membership
     if operation.node != membership.learner or operation.configuration != membership.configuration:
@@ -48,7 +47,7 @@ def promote_learner(state: State, operation: PromoteLearner, seed: int, effects:
     return ACCEPTED
 
 
-def remove_member(state: State, operation: RemoveMember, seed: int, effects: Effects) -> Reply:
+def remove_member(state: State, operation: RemoveMember, seed: int) -> Reply:
     """The node is no member any more, and its server id is never given again."""
     membership = state.membership
     if operation.node not in membership.addresses:
@@ -63,7 +62,7 @@ def remove_member(state: State, operation: RemoveMember, seed: int, effects: Eff
     return ACCEPTED
 
 
-def switch_service(state: State, operation: SwitchService, seed: int, effects: Effects) -> Reply:
+def switch_service(state: State, operation: SwitchService, seed: int) -> Reply:
     """The whole service goes offline or online."""
     if operation.online and not state.online:
         state.grant_grace(operation.grace_ms)

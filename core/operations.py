@@ -165,8 +165,8 @@ class TouchSession(Struct, array_like=True, tag=18, gc=False, frozen=True):
 OnQueues = CreateQueue | ConfigureQueue | DeleteQueue | PurgeQueue | PauseQueue | ResumeQueue | Configure
 
 Requested = (
-    Put | PutWith | Get | Pick | Done | DoneAll | DoneLast | Later | LaterAll | LaterWith | Touch | Change | Delete | Move
-    | Bury | Kick | Batch | CloneEnd | OnQueues
+    Put | PutWith | Get | Pick | Done | DoneAll | DoneLast | Later | LaterAll | LaterWith | Touch | Change | Delete
+    | Move | Bury | Kick | Batch | CloneEnd | OnQueues
 )
 
 

@@ -1,77 +1,168 @@
-"""The queues that exist, and which of them have something to give.
+"""The queues that exist, what they are told to do, and which of them have something to give.
 
-A queue exists while it has an unfinished job, waiting or running (PROTOCOL.md A49). The sorted names of those with a
-waiting job are kept up to date, so that a choice among a hundred thousand queues costs no more than one among two.
+A queue exists while it has an unfinished job, DELAYED, READY or running (PROTOCOL.md A49); its settings outlive it. The
+sorted names of those that can give a job are kept up to date, so that a choice among a hundred thousand queues costs no
+more than one among two.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from heapq import merge
+
 from msgspec import Struct, field
 from sortedcontainers import SortedList
 
-from core.job import Job
-from core.ready import ReadyList
+from core.job import AnyJob, DelayedJob, Job
+from core.job_list import JobList
+from core.settings import QueueSettings
 
 
 class Queue(Struct, gc=False, eq=False):
     """The unfinished jobs of one queue."""
 
     name: str
-    ready: ReadyList = field(default_factory=ReadyList)
+    settings: QueueSettings | None = None
+    ready: JobList[Job] = field(default_factory=JobList)
     running: int = 0
     ranks: dict[int, int] = field(default_factory=dict)     # rank -> waiting jobs of it, for TOTAL's priorities
+    held: JobList[Job] | None = None                        # READY, but withheld by ITEMLIMIT (see items.py)
+    delayed: JobList[DelayedJob] | None = None
+    keys: dict[str, AnyJob] | None = None                   # the jobs that have a key
+    filed_ms: int | None = None                             # under which it stands in delays.py
+    listed: bool = False                                    # of one with settings: is it among those that can give?
+
+    @property
+    def ready_count(self) -> int:
+        """Number of READY jobs, withheld ones too."""
+        return self.ready.size if self.held is None else self.ready.size + self.held.size
+
+    @property
+    def deferred(self) -> int:
+        """Number of DELAYED jobs."""
+        return 0 if self.delayed is None else self.delayed.size
+
+    @property
+    def finished(self) -> bool:
+        """Has it no unfinished job?"""
+        return not (self.running or self.ready_count or self.deferred)
+
+    @property
+    def closed(self) -> bool:
+        """Does it give nothing, whatever it has (LIMIT, PAUSE)?"""
+        settings = self.settings
+        return settings is not None and (settings.paused_out or 0 < settings.limit <= self.running)
+
+    def available(self) -> int:
+        """How many jobs would be given now, one after the other."""
+        settings = self.settings
+        if settings is None:
+            return self.ready.size
+        if settings.paused_out:
+            return 0
+        return min(self.ready.size, max(0, settings.limit - self.running)) if settings.limit else self.ready.size
+
+    def all_ready(self) -> Iterator[Job]:
+        """The READY jobs in their order."""
+        return iter(self.ready) if self.held is None else merge(self.ready, self.held)
 
 
 class Queues:
-    """All queues by name, with the sums TOTAL tells."""
+    """All queues by name, their settings, and the sums TOTAL tells."""
 
-    __slots__ = ("by_name", "nonempty", "priorities", "waiting")
+    __slots__ = ("by_name", "nonempty", "priorities", "settings", "waiting")
 
     def __init__(self) -> None:
         self.by_name: dict[str, Queue] = {}
-        self.nonempty: SortedList = SortedList()    # names of the queues with a waiting job
+        self.settings: dict[str, QueueSettings] = {}
+        self.nonempty: SortedList = SortedList()    # names of the queues that can give a job
         self.priorities = 0                         # pairs (queue, priority) with a waiting job
-        self.waiting = 0
+        self.waiting = 0                            # jobs that wait, READY or DELAYED (PROTOCOL.md A47)
 
     def open(self, name: str) -> Queue:
         """The queue of this name, made when it does not exist; the caller puts a job into it."""
         queue = self.by_name.get(name)
         if queue is None:
-            queue = self.by_name[name] = Queue(name)
+            queue = self.by_name[name] = Queue(name, self.settings.get(name))
         return queue
 
-    def add(self, queue: Queue, job: Job) -> None:
-        """`job` waits in `queue` from now on."""
-        if not queue.ready.size:
-            self.nonempty.add(queue.name)
-        queue.ready.add(job)
+    def add(self, queue: Queue, job: Job, withheld: bool = False) -> None:
+        """`job` is READY in `queue` from now on."""
+        if withheld:
+            if queue.held is None:
+                queue.held = JobList()
+            queue.held.add(job)
+        else:
+            if queue.settings is not None:
+                queue.ready.add(job)
+                self.relist(queue)
+            else:
+                if not queue.ready.size:
+                    self.nonempty.add(queue.name)
+                queue.ready.add(job)
+        self.count(queue, job.rank)
+
+    def remove(self, queue: Queue, job: Job, withheld: bool = False) -> None:
+        """`job` is not READY in `queue` any more."""
+        if withheld:
+            assert queue.held is not None
+            queue.held.remove(job)
+        else:
+            queue.ready.remove(job)
+        self.removed(queue, job)
+
+    def removed(self, queue: Queue, job: Job) -> None:
+        """The same when it was taken out of its list already."""
+        if queue.settings is not None:
+            self.relist(queue)
+        elif not queue.ready.size:
+            self.nonempty.remove(queue.name)
+        self.uncount(queue, job.rank)
+
+    def count(self, queue: Queue, rank: int) -> None:
+        """One more job of this rank waits, READY or DELAYED."""
         self.waiting += 1
         ranks = queue.ranks
-        count = ranks.get(job.rank)
+        count = ranks.get(rank)
         if count is None:
-            ranks[job.rank] = 1
+            ranks[rank] = 1
             self.priorities += 1
         else:
-            ranks[job.rank] = count + 1
+            ranks[rank] = count + 1
 
-    def taken(self, queue: Queue, job: Job) -> None:
-        """`job` was taken out of the ready list of `queue` and is running."""
-        queue.running += 1
+    def uncount(self, queue: Queue, rank: int) -> None:
+        """One less."""
         self.waiting -= 1
-        if not queue.ready.size:
-            self.nonempty.remove(queue.name)
-        count = queue.ranks[job.rank]
+        count = queue.ranks[rank]
         if count == 1:
-            del queue.ranks[job.rank]
+            del queue.ranks[rank]
             self.priorities -= 1
         else:
-            queue.ranks[job.rank] = count - 1
+            queue.ranks[rank] = count - 1
 
-    def ended(self, name: str) -> bool:
-        """A running job of the queue `name` is no longer running; is the queue finished, and so gone?"""
-        queue = self.by_name[name]
-        queue.running -= 1
-        if queue.running or queue.ready.size:
+    def relist(self, queue: Queue) -> None:
+        """Something has changed on which it depends whether this queue with settings can give a job."""
+        listed = queue.ready.size > 0 and not queue.closed
+        if listed != queue.listed:
+            queue.listed = listed
+            if listed:
+                self.nonempty.add(queue.name)
+            else:
+                self.nonempty.remove(queue.name)
+
+    def configure(self, name: str, settings: QueueSettings) -> None:
+        """These are the settings of the queue from now on."""
+        self.settings[name] = settings
+        queue = self.by_name.get(name)
+        if queue is not None:
+            if queue.settings is None:
+                queue.listed = queue.ready.size > 0
+            queue.settings = settings
+            self.relist(queue)
+
+    def close(self, queue: Queue) -> bool:
+        """A job of the queue has ended or has left it; is the queue finished, and so gone?"""
+        if not queue.finished:
             return False
-        del self.by_name[name]
+        del self.by_name[queue.name]
         return True

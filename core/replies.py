@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 
 class Stored(Struct, gc=False, frozen=True):
@@ -21,14 +21,18 @@ class Meta(Struct, gc=False, frozen=True):
 
 
 class Handed(Struct, gc=False, frozen=True):
-    """Get: this job is now running under `id`. `meta`: only a Pick may ask for it."""
+    """Get: this job is now running under `id`.
+
+    `meta`: only a Pick may ask for it. It is unset otherwise, and then no part of what the chain of hashes is made of:
+    nodes of older versions make the same.
+    """
 
     id: int
     queue: str
     priority: int
     data: bytes
     item: str | None = None
-    meta: Meta | None = None
+    meta: Meta | UnsetType = UNSET
 
 
 class HandedMany(Struct, gc=False, frozen=True):

@@ -13,32 +13,39 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from hashlib import blake2b
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
+from msgspec.structs import asdict
 
 from core.format1 import Frame1, Head1
 from core.format2 import Frame2, SessionRows2
+from core.format3 import Frame3, Running3, Waiting3
 from core.frames import (
     Chunk,
     Clone,
+    Delayed,
     End,
     Frame,
     Head,
+    KeptRows,
+    QueueRows,
+    Released,
     Running,
-    RunningRow,
     SessionRows,
     SessionTable,
+    Settings,
     SnapshotError,
     UserRows,
     Waiting,
     check,
 )
-from core.job import RunningJob
-from core.membership import Membership
+from core.job_frames import JobBuilder
 from core.job_operations import Then
+from core.membership import Membership
 from core.operations import Address
 from core.session_frames import restored_session
+from core.settings import ClusterSettings, QueueSettings
 from core.snapshot import CHECKSUM_BYTES, FORMAT, MAGIC
 from core.state import State
 from core.users import User
@@ -47,8 +54,10 @@ from core.users import User
 _DECODERS: dict[int, msgspec.msgpack.Decoder[Any]] = {
     1: msgspec.msgpack.Decoder(Frame1),
     2: msgspec.msgpack.Decoder(Frame2),
+    3: msgspec.msgpack.Decoder(Frame3),
     FORMAT: msgspec.msgpack.Decoder(Frame),
 }
+_UPGRADED = (Head1, SessionRows2, Waiting3, Running3)       # frames that have changed since
 
 # Counters of a foreign snapshot leave room to count on for ever.
 FOREIGN_COUNTER_MAX = 1 << 62
@@ -56,19 +65,13 @@ FOREIGN_COUNTER_MAX = 1 << 62
 # Names become tokens of the protocol's lines, so one with a space or a line end must not come in (PROTOCOL.md A12).
 _name = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")
 
-# A frame may be followed only by frames of these types.
-_FOLLOWERS: dict[type[Frame] | None, tuple[type[Frame], ...]] = {
-    None: (Head,),
-    Head: (Waiting, Running, SessionTable, UserRows, Clone, End),
-    Waiting: (Waiting, Running, SessionTable, UserRows, Clone, End),
-    Running: (Running, SessionTable, UserRows, Clone, End),
-    SessionTable: (SessionRows, UserRows, Clone, End),
-    SessionRows: (SessionRows, UserRows, Clone, End),
-    UserRows: (UserRows, Clone, End),
-    Clone: (Chunk, End),
-    Chunk: (Chunk, End),
-    End: (),
-}
+# The frames in their order; those of ONCE come once at most, Head and End always.
+_ORDER: list[type[Frame]] = [
+    Head, Settings, QueueRows, Waiting, Delayed, Running, Released, KeptRows, SessionTable, SessionRows, UserRows,
+    Clone, Chunk, End,
+]
+_ONCE = (Head, Settings, SessionTable, Clone, End)
+_NEEDED: dict[type[Frame], type[Frame]] = {SessionRows: SessionTable, Chunk: Clone}     # which must have come before
 
 
 class Reader:
@@ -127,7 +130,7 @@ class Reader:
             frame = self._decoder.decode(piece)
         except (msgspec.MsgspecError, ValueError) as error:
             raise SnapshotError(f"bad frame in snapshot: {error}") from None
-        self._builder.add(frame.upgraded() if type(frame) in (Head1, SessionRows2) else frame)
+        self._builder.add(frame.upgraded() if isinstance(frame, _UPGRADED) else frame)
         if isinstance(frame, End):
             self._step, self._size = Reader._checksum, CHECKSUM_BYTES
         else:
@@ -152,39 +155,24 @@ class _Builder:
         self.clone: Clone | None = None
         self.chunks: list[bytes] = []                   # of the clone
         self._last: type[Frame] | None = None           # type of the last frame
-        self._queue: str | None = None                  # of the last waiting job
-        self._place: tuple[int, int] | None = None      # rank and seq of the last waiting job
-        self._id = 0                                    # of the last running job
+        self._seen: set[type[Frame]] = set()            # types that have come
+        self._jobs = JobBuilder(self.state, self._check_name)
         self._session = 0                               # number of the last session
         self._sessions = 0                              # how many there are
         self._user = ""                                 # name of the last user
-        self._seqs: set[int] = set()
-        self._jobs = 0
+        self._settings = ""                             # name of the last queue with settings
 
     def add(self, frame: Frame) -> None:
         """The next frame."""
-        if type(frame) not in _FOLLOWERS[self._last]:
-            raise SnapshotError(f"{type(frame).__name__} frame out of order")
-        self._last = type(frame)
-        if isinstance(frame, Waiting):
-            self._add_waiting(frame)
-        elif isinstance(frame, Running):
-            for row in frame.jobs:
-                self._add_running(row)
-        elif isinstance(frame, Head):
-            self._add_head(frame)
-        elif isinstance(frame, SessionTable):
-            self._add_session_table(frame)
-        elif isinstance(frame, SessionRows):
-            self._add_sessions(frame)
-        elif isinstance(frame, UserRows):
-            self._add_users(frame)
-        elif isinstance(frame, Clone):
-            self.clone = frame
-        elif isinstance(frame, Chunk):
-            self.chunks.append(frame.data)
-        else:
-            self._check_sums(frame)
+        kind = type(frame)
+        first = _ORDER.index(self._last) if self._last is not None else -1
+        right = _ORDER.index(kind) >= first and (kind is not self._last or kind not in _ONCE)
+        needed = _NEEDED.get(kind)
+        if not right or (first < 0) != (kind is Head) or (needed is not None and needed not in self._seen):
+            raise SnapshotError(f"{kind.__name__} frame out of order")
+        self._last = kind
+        self._seen.add(kind)
+        self._add[kind](self, frame)
 
     def _add_head(self, head: Head) -> None:
         state = self.state
@@ -193,7 +181,7 @@ class _Builder:
         state.leader = head.leader
         state.clock_ms = head.clock_ms
         state.cluster_id = head.cluster_id
-        state.expire_default = head.expire_default
+        state.settings = ClusterSettings(expire_default=head.expire_default)
         state.next_id = head.next_id
         state.next_seq = head.next_seq
         state.items.next_item = head.next_item
@@ -219,38 +207,33 @@ class _Builder:
         self.state.membership = membership
         self.state.online = head.online
 
-    def _add_waiting(self, frame: Waiting) -> None:
-        if frame.queue != self._queue:
-            check(self._queue is None or self._queue < frame.queue, "queues are not in order")
-            self._check_name(frame.queue)
-            self._queue = frame.queue
-            self._place = None
-        for priority, seq, item, data in frame.jobs:
-            place = (-priority, seq)
-            check(self._place is None or self._place < place, "jobs are not in order")
-            self._place = place
-            self._check_job(seq, item)
-            self.state.wait(frame.queue, -priority, seq, data, item)
-
-    def _add_running(self, row: RunningRow) -> None:
-        check(self._id < row.id < self.state.next_id, "job id out of order")
-        check(row.then is not Then.DEFAULT, "end of lease is not given")
-        self._id = row.id
-        self._check_name(row.queue)
-        self._check_job(row.seq, row.item)
-        self.state.resume(
-            RunningJob(
-                id=row.id,
-                queue=row.queue,
-                priority=row.priority,
-                data=row.data,
-                item=row.item,
-                deadline_ms=row.deadline_ms,
-                then=row.then,
-                seq=row.seq,
-                graced=row.graced,
-            )
+    def _add_settings(self, frame: Settings) -> None:
+        self.state.settings = ClusterSettings(
+            self.state.settings.expire_default, frame.autocreate, frame.policy, frame.grace_ms, frame.session_ttl_ms,
+            frame.fast_empty,
         )
+
+    def _add_queues(self, frame: QueueRows) -> None:
+        for row in frame.rows:
+            check(self._settings < row.name, "settings of queues are not in order")
+            self._settings = row.name
+            self._check_name(row.name)
+            if row.dead is not None:
+                self._check_name(row.dead)
+            check(row.portion > 0 and row.weight > 0, "setting of a queue out of range")
+            values = asdict(row)
+            del values["name"]
+            self.state.queues.configure(row.name, QueueSettings(**values))
+
+    def _add_jobs(self, frame: Waiting | Delayed | Running | Released) -> None:
+        self._jobs.add(frame)
+
+    def _add_kept(self, frame: KeptRows) -> None:
+        for queue, key, until_ms in frame.rows:
+            check(until_ms > 0 and not self.state.kept.until_ms(queue, key), "a key is remembered twice")
+            self._check_name(queue)
+            self._check_name(key)
+            self.state.kept.keep(queue, key, until_ms)
 
     def _add_session_table(self, frame: SessionTable) -> None:
         check(frame.next_session > 1, "sessions where none has been")
@@ -270,18 +253,32 @@ class _Builder:
             self._user = row.name
             self.state.users[row.name] = User(row.rights, row.key)
 
-    def _check_job(self, seq: int, item: str | None) -> None:
-        check(seq < self.state.next_seq, "place of a job out of range")
-        self._seqs.add(seq)
-        self._jobs += 1
-        if item is not None and item not in self.state.items.by_name:
-            self._check_name(item)
-
     def _check_name(self, name: str) -> None:
         check(not self._foreign or _name.fullmatch(name) is not None, "a name the protocol does not allow")
 
     def _check_sums(self, end: End) -> None:
-        check(len(self._seqs) == self._jobs, "two jobs have one place")
-        check(end.waiting == self.state.queues.waiting, "waiting jobs are missing")
-        check(end.running == len(self.state.running), "running jobs are missing")
+        self._jobs.check_sums(end)
         check(self._sessions == len(self.state.sessions.by_number), "sessions are missing")
+
+    def _set_clone(self, frame: Clone) -> None:
+        self.clone = frame
+
+    def _add_chunk(self, frame: Chunk) -> None:
+        self.chunks.append(frame.data)
+
+    _add: ClassVar[dict[type[Frame], Callable[[_Builder, Any], None]]] = {
+        Head: _add_head,
+        Settings: _add_settings,
+        QueueRows: _add_queues,
+        Waiting: _add_jobs,
+        Delayed: _add_jobs,
+        Running: _add_jobs,
+        Released: _add_jobs,
+        KeptRows: _add_kept,
+        SessionTable: _add_session_table,
+        SessionRows: _add_sessions,
+        UserRows: _add_users,
+        Clone: _set_clone,
+        Chunk: _add_chunk,
+        End: _check_sums,
+    }

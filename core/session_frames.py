@@ -4,38 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from core.frames import (
-    AnswerRow,
-    EmptyAnswer,
-    FinishedAnswer,
-    HandedAnswer,
-    PlainAnswer,
-    RequestRow,
-    SessionRow,
-    SessionRows,
-    SessionTable,
-    StoredAnswer,
-    check,
-)
+from core.answer_frames import answer_of, answer_row, ids_of
+from core.frames import RequestRow, SessionRow, SessionRows, SessionTable, check
 from core.job import RunningJob
-from core.replies import Accepted, Empty, Finished, InvalidSnapshot, NotFound, SessionNotFound, Stored
-from core.sessions import WINDOW, Answer, Answered, HandedOut, Session, Sessions
+from core.sessions import WINDOW, Answered, Session, Sessions
 
 FRAME_ROWS_MAX = 1000       # sessions, requests and ids; a frame is closed when it has so many
-
-# Answers that are made once, because there may be millions of them.
-_COMMON: list[tuple[Answer, AnswerRow]] = [
-    (Stored(), StoredAnswer(None)),
-    (Empty(False), EmptyAnswer(False)),
-    (Empty(True), EmptyAnswer(True)),
-    *((Finished(queue, item), FinishedAnswer(queue, item)) for queue in (False, True) for item in (False, True)),
-    (Accepted(), PlainAnswer("accepted")),
-    (NotFound(), PlainAnswer("not found")),
-    (InvalidSnapshot(), PlainAnswer("invalid")),
-    (SessionNotFound(), PlainAnswer("no session")),
-]
-_ROWS = dict(_COMMON)
-_ANSWERS = {row: answer for answer, row in _COMMON}
 
 
 def session_frames(sessions: Sessions) -> Iterator[SessionTable | SessionRows]:
@@ -72,17 +46,7 @@ def _session_row(session: Session) -> SessionRow:
 
 def _request_row(number: int, answered: Answered) -> RequestRow:
     answers = answered.answers()
-    return RequestRow(number, answered.digest, [(part, _answer_row(answers[part])) for part in sorted(answers)])
-
-
-def _answer_row(answer: Answer) -> AnswerRow:
-    match answer:
-        case HandedOut(number):
-            return HandedAnswer(number)
-        case Stored(str(item)):
-            return StoredAnswer(item)
-        case _:
-            return _ROWS[answer]
+    return RequestRow(number, answered.digest, [(part, answer_row(answers[part])) for part in sorted(answers)])
 
 
 def restored_session(row: SessionRow, running: Mapping[int, RunningJob], next_id: int) -> Session:
@@ -99,8 +63,8 @@ def restored_session(row: SessionRow, running: Mapping[int, RunningJob], next_id
         answered = session.requests[request.number] = Answered(request.digest)
         check(_rise([part for part, _ in request.answers]), "answers are not in order")
         for part, answer in request.answers:
-            check(type(answer) is not HandedAnswer or answer.id < next_id, "answer with a job id not given yet")
-            answered.keep(part, _answer_of(answer))
+            check(max(ids_of(answer), default=0) < next_id, "answer with a job id not given yet")
+            answered.keep(part, answer_of(answer))
     check(_rise(row.taken), "bound jobs are not in order")
     for number in row.taken:
         job = running.get(number)
@@ -112,13 +76,3 @@ def restored_session(row: SessionRow, running: Mapping[int, RunningJob], next_id
 
 def _rise(numbers: list[int]) -> bool:
     return numbers == sorted(set(numbers))
-
-
-def _answer_of(row: AnswerRow) -> Answer:
-    match row:
-        case HandedAnswer(number):
-            return HandedOut(number)
-        case StoredAnswer(str(item)):
-            return Stored(item)
-        case _:
-            return _ANSWERS[row]

@@ -5,26 +5,43 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from core.batch_handler import ATOMIC, batch
 from core.due import DUE_MAX, end_session
-from core.effects import Effects
-from core.handlers import SESSION_NOT_FOUND, clone_end, done, get, later, put
-from core.member_handlers import ACCEPTED
+from core.handlers import clone_end, get
+from core.job_handlers import done_all, kick_, later_all
+from core.job_operations import Batch, DoneAll, Get, Kick, LaterAll, Pick, Put, PutWith
 from core.operations import (
     AttachSession,
     CloneEnd,
     CloseSession,
-    Done,
-    Get,
-    Later,
     OpenSession,
-    Put,
     Request,
-    Requested,
     TouchSession,
 )
+from core.pick_handler import handed, pick
+from core.queue_handlers import (
+    configure,
+    configure_queue,
+    create_queue,
+    delete_queue,
+    pause_queue,
+    purge_queue,
+    resume_queue,
+)
+from core.queue_operations import (
+    Configure,
+    ConfigureQueue,
+    CreateQueue,
+    DeleteQueue,
+    PauseQueue,
+    PurgeQueue,
+    ResumeQueue,
+)
+from core.refusals import ACCEPTED, SESSION_NOT_FOUND
 from core.replies import (
     Empty,
     Handed,
+    HandedMany,
     Reply,
     RequestMismatch,
     RequestTooOld,
@@ -33,7 +50,7 @@ from core.replies import (
     Stored,
     TooManySessions,
 )
-from core.sessions import SESSIONS_MAX, TTL_MS_MAX, TTL_MS_MIN, Answer, Answered, HandedOut
+from core.sessions import SESSIONS_MAX, TTL_MS_MAX, TTL_MS_MIN, Answer, Answered, HandedOut, HandedOutMany
 from core.state import State
 
 REQUEST_MISMATCH = RequestMismatch()
@@ -42,7 +59,7 @@ REQUEST_TOO_OLD = RequestTooOld()
 SECRET_MASK = (1 << 64) - 1
 
 
-def open_session(state: State, operation: OpenSession, seed: int, effects: Effects) -> Reply:
+def open_session(state: State, operation: OpenSession, seed: int) -> Reply:
     """A new session."""
     if len(state.sessions.by_number) >= SESSIONS_MAX:
         return TooManySessions()
@@ -51,7 +68,7 @@ def open_session(state: State, operation: OpenSession, seed: int, effects: Effec
     return SessionOpened(f"{session.number}_{session.secret:016x}", ttl_ms)
 
 
-def attach_session(state: State, operation: AttachSession, seed: int, effects: Effects) -> Reply:
+def attach_session(state: State, operation: AttachSession, seed: int) -> Reply:
     """The client is back. With a wrong secret it is another client, and does not keep the session alive.
 
     Another user than the one whose session it is gets nothing either, even if he has overheard the secret.
@@ -65,7 +82,7 @@ def attach_session(state: State, operation: AttachSession, seed: int, effects: E
     return SessionAttached(session.ttl_ms, session.newest)
 
 
-def close_session(state: State, operation: CloseSession, seed: int, effects: Effects) -> Reply:
+def close_session(state: State, operation: CloseSession, seed: int) -> Reply:
     """The session ends."""
     session = state.sessions.get(operation.session)
     if session is None:
@@ -73,25 +90,35 @@ def close_session(state: State, operation: CloseSession, seed: int, effects: Eff
     if not operation.release:
         for number in list(session.taken):
             state.sessions.unbind(state.running[number])
-    end_session(state, session, DUE_MAX, effects)
+    end_session(state, session, DUE_MAX)
     return ACCEPTED
 
 
-def touch_session(state: State, operation: TouchSession, seed: int, effects: Effects) -> Reply:
+def touch_session(state: State, operation: TouchSession, seed: int) -> Reply:
     """The session is used."""
     return SESSION_NOT_FOUND if state.sessions.use(operation.session, state.clock_ms) is None else ACCEPTED
 
 
-REQUESTED: dict[type[Requested], Callable[[State, Any, int, Effects], Reply]] = {
-    Put: put,
+REQUESTED: dict[type[Any], Callable[[State, Any, int], Reply]] = {
+    **ATOMIC,
     Get: get,
-    Done: done,
-    Later: later,
+    Pick: pick,
+    DoneAll: done_all,
+    LaterAll: later_all,
+    Kick: kick_,
+    Batch: batch,
     CloneEnd: clone_end,
+    CreateQueue: create_queue,
+    ConfigureQueue: configure_queue,
+    DeleteQueue: delete_queue,
+    PurgeQueue: purge_queue,
+    PauseQueue: pause_queue,
+    ResumeQueue: resume_queue,
+    Configure: configure,
 }
 
 
-def request(state: State, operation: Request, seed: int, effects: Effects) -> Reply:
+def request(state: State, operation: Request, seed: int) -> Reply:
     """Execute what is requested, once."""
     session = state.sessions.use(operation.session, state.clock_ms)
     if session is None:
@@ -108,8 +135,9 @@ def request(state: State, operation: Request, seed: int, effects: Effects) -> Re
         if again is not None:
             return _instead(state, operation, again)
     requested = operation.operation
-    reply = REQUESTED[type(requested)](state, requested, seed, effects)
-    answer: Answer | None = reply if type(requested) is not Get else _kept(operation, reply)
+    reply = REQUESTED[type(requested)](state, requested, seed)
+    handing = type(requested) is Get or type(requested) is Pick
+    answer: Answer | None = _kept(operation, reply) if handing else reply
     if answered is None and operation.part == 0:
         session.requests[number] = Answered(operation.digest, answer)
     else:
@@ -121,6 +149,8 @@ def _kept(operation: Request, reply: Reply) -> Answer | None:
     """What is kept of the reply to a Get; None: it is no answer yet."""
     if isinstance(reply, Handed):
         return HandedOut(reply.id)
+    if isinstance(reply, HandedMany):
+        return HandedOutMany(tuple([job.id for job in reply.jobs]))
     if isinstance(reply, Empty) and operation.keep_waiting and (reply.unfinished or not operation.until_finished):
         return None
     return reply
@@ -134,18 +164,23 @@ def _again(state: State, operation: Request, answered: Answered) -> Reply | None
     if answered.digest != operation.digest:
         return REQUEST_MISMATCH
     answer = answered.answer(operation.part)
-    if not isinstance(answer, HandedOut):
+    if not isinstance(answer, HandedOut | HandedOutMany):
         return answer
-    job = state.running.get(answer.id)
-    return None if job is None else Handed(job.id, job.queue, job.priority, job.data, job.item)
+    meta = type(operation.operation) is Pick and operation.operation.meta
+    numbers = (answer.id,) if isinstance(answer, HandedOut) else answer.ids
+    jobs = [handed(state.running[number], meta) for number in numbers if number in state.running]
+    if not jobs:
+        return None
+    return jobs[0] if isinstance(answer, HandedOut) else HandedMany(tuple(jobs))
 
 
 def _instead(state: State, operation: Request, reply: Reply) -> Reply:
     """This is the answer, and nothing is executed; but what comes in the same entry, or came for it, must be right."""
     requested = operation.operation
-    if type(requested) is Put:
+    if isinstance(requested, Put | PutWith):
+        put = requested.put if isinstance(requested, PutWith) else requested
         name = reply.item if type(reply) is Stored else None
-        state.put_item = name if requested.new_item else requested.item
+        state.put_item = name if put.new_item else put.item
     elif type(requested) is CloneEnd and state.clone is not None and state.clone.clone == requested.clone:
         state.clone = None
     return reply

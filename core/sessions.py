@@ -32,7 +32,13 @@ class HandedOut(Struct, gc=False, frozen=True):
     id: int
 
 
-Answer = Reply | HandedOut      # never a Handed
+class HandedOutMany(Struct, gc=False, frozen=True):
+    """What is kept of a HandedMany."""
+
+    ids: tuple[int, ...]
+
+
+Answer = Reply | HandedOut | HandedOutMany      # never a Handed or HandedMany
 
 
 class Answered(Struct, gc=False, eq=False):

@@ -8,6 +8,7 @@ from core.job_operations import Policy, Then
 from core.queue_operations import Order
 
 PORTION_MAX = 1000          # jobs that one entry activates, purges or kicks: keeps it short
+QUEUES_MAX = 100_000        # that have settings
 RESORTED_JOBS_MAX = 10_000  # waiting jobs of a queue whose order may still be changed
 
 

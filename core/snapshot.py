@@ -5,12 +5,14 @@
     frames                  each: length of its body (4 bytes, big endian), body (MessagePack)
     checksum    32 bytes    BLAKE2b of everything before
 
-The frames are, in this order: one Head; Waiting, queues in name order and the jobs of a queue in the order in which
-they will be handed out; Running, in rising id; SessionTable and SessionRows, in rising number, when there has been a
+The frames are, in this order: one Head; Settings, when any was given; QueueRows, in name order; Waiting, queues in
+name order and the jobs of a queue in the order in which they will be handed out; Delayed, likewise in the order in
+which they become active; Running, in rising id; Released, in the order in which the items were finished; KeptRows, in
+the order in which they will be forgotten; SessionTable and SessionRows, in rising number, when there has been a
 session; UserRows, in name order; Clone and its Chunks, when a CLONE is under way; one End. Long lists are cut into
 several frames.
 
-To change the layout: raise FORMAT, keep reading the old numbers (format2.py shows how, restore.py has the table), add a
+To change the layout: raise FORMAT, keep reading the old numbers (format3.py shows how, restore.py has the table), add a
 snapshot of the old format to the tests.
 """
 
@@ -18,25 +20,46 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
+from itertools import islice
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import asdict
 
-from core.frames import Chunk, Clone, End, Frame, Head, Running, RunningRow, UserRow, UserRows, Waiting
-from core.job import Job, RunningJob
+from core.frames import (
+    Chunk,
+    Clone,
+    Delayed,
+    End,
+    Frame,
+    Head,
+    KeptRows,
+    MoreRow,
+    QueueRow,
+    QueueRows,
+    Released,
+    Running,
+    RunningRow,
+    Settings,
+    UserRow,
+    UserRows,
+    Waiting,
+)
+from core.job import DelayedJob, Job, More, RunningJob
 from core.session_frames import session_frames
+from core.settings import ClusterSettings
 from core.state import State
 from core.users import User
 
 MAGIC = b"PQRAFT1\n"
-FORMAT = 3
+FORMAT = 4
 CHECKSUM_BYTES = 32
 
 CHUNK_BYTES = 256 << 10             # a chunk is yielded when it has this size
 CHUNK_BYTES_MAX = 1 << 20           # a larger one, caused by a large job, is cut
 FRAME_JOBS_MAX = 1000
 FRAME_DATA_BYTES = 128 << 10        # a frame is closed when the data in it have this size
-FRAME_USERS_MAX = 100
+FRAME_ROWS_MAX = 100
 
 _encoder = msgspec.msgpack.Encoder()
 
@@ -67,11 +90,23 @@ def _cut(chunk: bytearray) -> Iterator[bytes]:
 
 def _frames(state: State, users: bool) -> Iterator[Frame]:
     yield _head(state)
-    for name in state.queues.nonempty:
-        for jobs in _portions(state.queues.by_name[name].ready):
-            yield Waiting(name, [(-job.rank, job.seq, job.item, job.data) for job in jobs])
+    yield from _settings_frames(state)
+    names = sorted(state.queues.by_name)
+    for name in names:
+        for jobs in _portions(state.queues.by_name[name].all_ready()):
+            yield Waiting(name, [
+                (-job.rank, job.when, job.seq, job.item, job.data, job.attempts, job.at_ms, _more_row(job.more))
+                for job in jobs
+            ])
+    for name in names:
+        for delayed in _portions(state.queues.by_name[name].delayed or ()):
+            yield Delayed(name, [
+                (job.due_ms, job.seq, -job.rank, job.item, job.data, job.attempts, job.at_ms, _more_row(job.more))
+                for job in delayed
+            ])
     for running in _portions(state.running.values()):
         yield Running([_running_row(job) for job in running])
+    yield from _time_frames(state)
     yield from session_frames(state.sessions)
     if users:
         yield from _user_frames(state.users)
@@ -79,7 +114,7 @@ def _frames(state: State, users: bool) -> Iterator[Frame]:
         yield Clone(state.clone.clone, state.clone.total_bytes)
         for data in state.clone.chunks:
             yield Chunk(data)
-    yield End(state.queues.waiting, len(state.running))
+    yield End(state.queues.waiting, len(state.running), sum(queue.deferred for queue in state.queues.by_name.values()))
 
 
 def _head(state: State) -> Head:
@@ -89,7 +124,7 @@ def _head(state: State) -> Head:
         leader=state.leader,
         clock_ms=state.clock_ms,
         cluster_id=state.cluster_id,
-        expire_default=state.expire_default,
+        expire_default=state.settings.expire_default,
         servers=sorted(state.servers.ids.items(), key=lambda server: server[1]),
         max_id=state.servers.max_id,
         next_id=state.next_id,
@@ -104,17 +139,44 @@ def _head(state: State) -> Head:
 
 def _running_row(job: RunningJob) -> RunningRow:
     return RunningRow(
-        job.id, job.queue, job.priority, job.seq, job.item, job.data, job.deadline_ms, job.then, job.graced
+        job.id, job.queue, job.priority, job.seq, job.item, job.data, job.deadline_ms, job.then, job.graced, job.when,
+        job.attempts, job.at_ms, job.lease_ms, _more_row(job.more),
     )
+
+
+def _more_row(more: More | None) -> MoreRow | None:
+    if more is None:
+        return None
+    return MoreRow(more.key, more.tries, more.ttl_ms, more.fade_ms, more.every_ms, more.origin, more.after)
+
+
+def _settings_frames(state: State) -> Iterator[Settings | QueueRows]:
+    known = state.settings
+    if known != ClusterSettings(expire_default=known.expire_default):
+        yield Settings(known.autocreate, known.policy, known.grace_ms, known.session_ttl_ms, known.fast_empty)
+    rows = [QueueRow(name, **asdict(settings)) for name, settings in sorted(state.queues.settings.items())]
+    for start in range(0, len(rows), FRAME_ROWS_MAX):
+        yield QueueRows(rows[start : start + FRAME_ROWS_MAX])
+
+
+def _time_frames(state: State) -> Iterator[Released | KeptRows]:
+    for batch in state.delays.released:
+        seqs = [job.seq for job in batch.jobs]
+        for start in range(0, len(seqs), FRAME_JOBS_MAX):
+            end = start + FRAME_JOBS_MAX
+            yield Released(batch.item, seqs[start:end], end < len(seqs))
+    kept = iter(state.kept)
+    while rows := list(islice(kept, FRAME_JOBS_MAX)):
+        yield KeptRows(rows)
 
 
 def _user_frames(users: Mapping[str, User]) -> Iterator[UserRows]:
     rows = [UserRow(name, users[name].rights, users[name].key) for name in sorted(users)]
-    for start in range(0, len(rows), FRAME_USERS_MAX):
-        yield UserRows(rows[start : start + FRAME_USERS_MAX])
+    for start in range(0, len(rows), FRAME_ROWS_MAX):
+        yield UserRows(rows[start : start + FRAME_ROWS_MAX])
 
 
-_AnyJob = TypeVar("_AnyJob", Job, RunningJob)
+_AnyJob = TypeVar("_AnyJob", Job, DelayedJob, RunningJob)
 
 
 def _portions(jobs: Iterable[_AnyJob]) -> Iterator[list[_AnyJob]]:

@@ -1,25 +1,35 @@
 """The replicated state, and the transitions of a job in it (the table stands in job.py).
 
-All that alters the state of a job goes through the methods here: `wait`; `take` and `hand_out`; `stop` and then
-`requeue` or `end`. So the counters of queues and items cannot drift from the jobs.
+All that alters the state of a job goes through a few pairs of methods that undo each other: `add` and `remove` (READY),
+`defer` and `undefer` (DELAYED), `start` and `stop` (RUNNING), and `swap`. They keep all counters and lists right, so
+that none can drift from the jobs. Whoever has taken a job away without putting it back into the same queue and item
+closes these, which tells whether they are finished.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.items import Items
-from core.job import Job, RunningJob
+from core.delays import Delays
+from core.effects import Effects
+from core.fading import Fading
+from core.items import Items, Part
+from core.job import AnyJob, DelayedJob, Job, More, RunningJob
+from core.job_list import JobList
+from core.job_operations import Then
+from core.kept import Kept
 from core.leases import Leases
 from core.membership import Membership
-from core.job_operations import Then
+from core.queue_operations import Order
 from core.queues import Queue, Queues
 from core.servers import Servers
 from core.sessions import Sessions
+from core.settings import ClusterSettings
 from core.users import User
 
 if TYPE_CHECKING:
     from core.clone import PendingClone
+    from core.undo import Undo
 
 EXPIRE_MS_MAX = 100 * 366 * 86_400_000      # PROTOCOL.md A15: 100 years
 
@@ -31,9 +41,14 @@ class State:
         "clock_ms",
         "clone",
         "cluster_id",
-        "expire_default",
+        "dead",
+        "delays",
+        "effects",
+        "fading",
+        "finished_items",
         "index",
         "items",
+        "kept",
         "leader",
         "leases",
         "membership",
@@ -45,7 +60,9 @@ class State:
         "running",
         "servers",
         "sessions",
+        "settings",
         "term",
+        "undo",
         "users",
     )
 
@@ -55,7 +72,7 @@ class State:
         self.leader: str | None = None              # of the last Lead
         self.clock_ms = 0                           # replicated time, never goes back
         self.cluster_id: bytes | None = None        # of the first Lead
-        self.expire_default = Then.LATER            # of the first Lead
+        self.settings = ClusterSettings()           # never altered: a change makes a new one
         self.membership = Membership()              # none before the first Lead
         self.servers = Servers()                    # the same names as in the membership
         self.online = True                          # the service as a whole, see SwitchService
@@ -65,11 +82,19 @@ class State:
         self.items = Items()
         self.running: dict[int, RunningJob] = {}    # in rising id: ids only grow
         self.leases = Leases()
+        self.delays = Delays()
+        self.fading = Fading()
+        self.dead: dict[str, JobList[Job]] = {}     # the READY dead jobs, by the queue they come from
+        self.kept = Kept()
         self.sessions = Sessions()
         self.users: dict[str, User] = {}            # never altered: a change makes a new one
         self.clone: PendingClone | None = None
-        # Not part of the state between two entries: the item of the last Put of the entry being applied.
+        # No part of the state between two entries: the item of the last Put of the entry being applied; what the entry
+        # has brought about; items that were finished in the operation being executed; the way back to before it.
         self.put_item: str | None = None
+        self.effects = Effects()
+        self.finished_items: list[str] = []
+        self.undo: Undo | None = None
 
     def new_seq(self) -> int:
         """The place behind all others."""
@@ -77,74 +102,271 @@ class State:
         self.next_seq = seq + 1
         return seq
 
-    def wait(self, queue_name: str, rank: int, seq: int, data: bytes, item_name: str | None) -> None:
-        """A job waits at the place (rank, seq) of its queue from now on."""
-        queue = self.queues.open(queue_name)
-        if item_name is None:
-            self.queues.add(queue, Job(rank, seq, queue.name, data, None))
-        else:
-            item = self.items.open(item_name)
-            job = Job(rank, seq, queue.name, data, item.name)   # names of long-lived objects: one string for all jobs
+    # ---- READY
+
+    def wait(
+        self, queue: Queue, rank: int, seq: int, data: bytes, item_name: str | None,
+        attempts: int = 0, at_ms: int | None = None, more: More | None = None, active_ms: int | None = None,
+    ) -> None:
+        """A job is READY from now on, at `seq` of its priority.
+
+        `active_ms`: since when, for queues in the order of time; None: since now.
+        """
+        when = 0
+        if queue.settings is not None and queue.settings.order is Order.TIME:
+            when = self.clock_ms if active_ms is None else active_ms
+        if more is not None and more.ttl_ms is not None:
+            more = fading(more, self.clock_ms + more.ttl_ms)
+        if item_name is not None:
+            item_name = self.items.open(item_name).name     # names of long-lived objects: one string for all jobs
+        self.add(queue, Job(rank, when, seq, queue.name, data, item_name, attempts, at_ms, more))
+
+    def add(self, queue: Queue, job: Job) -> None:
+        """`job` is READY from now on."""
+        effects, name = self.effects, job.queue
+        effects.ready[name] = None
+        if job.item is None:
             self.queues.add(queue, job)
-            self.items.add(item, job)
+        else:
+            effects.ready_items[name, job.item] = None
+            part = self.items.add(self.items.open(job.item), job)
+            if queue.settings is None or not queue.settings.item_limit:
+                self.queues.add(queue, job)
+            else:
+                withheld = part.ready.position(job) >= part.given
+                part.given += not withheld
+                self.queues.add(queue, job, withheld)
+                self.balance(queue, part)
+        if job.more is not None:
+            self._note(queue, job, job.more)
+        if self.undo is not None:
+            self.undo.added(job)
+
+    def remove(self, queue: Queue, job: Job) -> None:
+        """`job` is not READY any more, or not with this content."""
+        self._take_out(queue, job)
+        if job.more is not None:
+            self._strike(queue, job, job.more)
+        if self.undo is not None:
+            self.undo.removed(job)
+
+    def _take_out(self, queue: Queue, job: Job) -> None:
+        if job.item is None:
+            self.queues.remove(queue, job)
+            return
+        part = self.items.part(job.item, job.queue)
+        assert part is not None
+        if queue.settings is None or not queue.settings.item_limit:
+            self.items.remove(job)
+            self.queues.remove(queue, job)
+            return
+        withheld = part.ready.position(job) >= part.given
+        part.given -= not withheld
+        self.items.remove(job)
+        self.queues.remove(queue, job, withheld)
+        self.balance(queue, part)
 
     def take(self, queue: Queue, item_name: str | None) -> Job:
-        """Take out the first waiting job of `queue`, of this item when one is named; there must be one."""
-        if item_name is None:
-            job = queue.ready.take_first()
-            if job.item is not None:
-                self.items.by_name[job.item].parts[job.queue].ready.remove(job)
+        """Take out the first job of `queue` that can be given, of this item when one is named; there must be one."""
+        if item_name is not None:
+            job = self.items.by_name[item_name].parts[queue.name].ready[0]
+            self._take_out(queue, job)
+        elif queue.settings is not None and queue.settings.item_limit:
+            job = queue.ready[0]
+            self._take_out(queue, job)
         else:
-            job = self.items.by_name[item_name].parts[queue.name].ready.take_first()
-            queue.ready.remove(job)
-        self.queues.taken(queue, job)
-        if job.item is not None:
-            self.items.taken(job.item, job.queue)
+            job = queue.ready.take_first()
+            self.queues.removed(queue, job)
+            if job.item is not None:
+                self.items.remove(job)
+        if job.more is not None:
+            self._strike(queue, job, job.more)
         return job
 
-    def hand_out(self, job: Job, lease_ms: int | None, then: Then) -> RunningJob:
+    def balance(self, queue: Queue, part: Part) -> None:
+        """Give or withhold READY jobs of an item, so that those can be given that its ITEMLIMIT lets run."""
+        limit = 0 if queue.settings is None else queue.settings.item_limit
+        given = max(0, min(limit - part.running, part.ready.size))
+        held = queue.held
+        if held is None and part.given > given:
+            held = queue.held = JobList()
+        while part.given < given:
+            assert held is not None
+            job = part.ready[part.given]
+            held.remove(job)
+            queue.ready.add(job)
+            part.given += 1
+            self.effects.ready[queue.name] = None
+            if job.item is not None:
+                self.effects.ready_items[queue.name, job.item] = None
+        while part.given > given:
+            assert held is not None
+            part.given -= 1
+            job = part.ready[part.given]
+            queue.ready.remove(job)
+            held.add(job)
+        if queue.held is not None and not queue.held.size:
+            queue.held = None
+        self.queues.relist(queue)
+
+    # ---- DELAYED
+
+    def defer(self, queue: Queue, job: DelayedJob) -> None:
+        """`job` is DELAYED from now on."""
+        if job.item is not None:
+            self.items.defer(self.items.open(job.item), job.queue)
+        self.delays.add(queue, job)
+        self.queues.count(queue, job.rank)
+        if job.more is not None:
+            self._note(queue, job, job.more)
+        if self.undo is not None:
+            self.undo.deferred(job)
+
+    def undefer(self, queue: Queue, job: DelayedJob) -> None:
+        """It is no longer, or not with this content."""
+        self.delays.remove(queue, job)
+        self.queues.uncount(queue, job.rank)
+        if job.item is not None:
+            self.items.undefer(job.item, job.queue)
+        if job.more is not None:
+            self._strike(queue, job, job.more)
+        if self.undo is not None:
+            self.undo.undeferred(job)
+
+    # ---- RUNNING
+
+    def hand_out(self, queue: Queue, job: Job, lease_ms: int | None, then: Then) -> RunningJob:
         """The job just taken runs under a new id, for `lease_ms` or without limit."""
         number = self.next_id
         self.next_id = number + 1
         deadline_ms = None if lease_ms is None else self.clock_ms + lease_ms
-        running = RunningJob(number, job.queue, -job.rank, job.data, job.item, deadline_ms, then, job.seq)
-        self.running[number] = running
-        if deadline_ms is not None:
-            self.leases.add(running)
+        running = RunningJob(
+            number, job.queue, -job.rank, job.data, job.item, deadline_ms, then, job.when, job.seq, job.attempts + 1,
+            job.at_ms, job.more, lease_ms,
+        )
+        if queue.settings is None and job.item is None and job.more is None:    # as in `start`, which has more to ask
+            queue.running += 1
+            self.running[number] = running
+            if deadline_ms is not None:
+                self.leases.add(running)
+        else:
+            self.start(queue, running)
         return running
 
-    def resume(self, job: RunningJob) -> None:
-        """A job of a restored snapshot runs on; ids must come in rising order."""
-        queue = self.queues.open(job.queue)
+    def start(self, queue: Queue, job: RunningJob) -> None:
+        """`job` runs from now on; of those that run its id is the greatest (but see undo.py)."""
         queue.running += 1
-        job.queue = queue.name
+        if queue.settings is not None:
+            self.queues.relist(queue)
         if job.item is not None:
-            item = self.items.open(job.item)
-            self.items.resume(item, job.queue)
-            job.item = item.name
+            part = self.items.start(self.items.open(job.item), job.queue)
+            if queue.settings is not None and queue.settings.item_limit:
+                self.balance(queue, part)
         self.running[job.id] = job
         if job.deadline_ms is not None:
             self.leases.add(job)
+        if job.more is not None and job.more.key is not None:
+            _keys(queue)[job.more.key] = job
 
     def stop(self, number: int) -> RunningJob | None:
-        """The hand-out `number` is over and its id void; None when there is no such. `requeue` or `end` must follow."""
-        running = self.running.pop(number, None)
-        if running is not None:
-            if running.deadline_ms is not None:
-                self.leases.remove(running)
-            if running.session is not None:
-                self.sessions.unbind(running)
-        return running
+        """The hand-out `number` is over and its id void; None when there is no such. Its job must go somewhere."""
+        job = self.running.pop(number, None)
+        if job is None:
+            return None
+        queue = self.queues.by_name[job.queue]
+        queue.running -= 1
+        if self.undo is not None:
+            self.undo.stopped(job)
+        if queue.settings is not None:
+            self.queues.relist(queue)
+            if queue.settings.limit and queue.ready.size:
+                self.effects.reopened[job.queue] = None
+        if job.item is not None:
+            part = self.items.stop(job.item, job.queue)
+            if queue.settings is not None and queue.settings.item_limit:
+                self.balance(queue, part)
+        if job.deadline_ms is not None:
+            self.leases.remove(job)
+        if job.session is not None:
+            self.sessions.unbind(job)
+        if job.more is not None and job.more.key is not None:
+            _drop_key(queue, job.more.key)
+        return job
 
-    def requeue(self, job: RunningJob, seq: int) -> None:
-        """The stopped job waits again, at `seq` of its priority."""
-        self.wait(job.queue, -job.priority, seq, job.data, job.item)
-        self.end(job)
+    def swap(self, old: RunningJob, new: RunningJob) -> None:
+        """The running job is `new` from now on: under the same id, in the same queue, with the same key."""
+        queue = self.queues.by_name[old.queue]
+        if self.undo is not None:
+            self.undo.swapped(old, new)
+        if old.item != new.item:
+            if new.item is not None:
+                part = self.items.start(self.items.open(new.item), new.queue)
+                self._balance_if_limited(queue, part)
+            if old.item is not None:
+                self._balance_if_limited(queue, self.items.stop(old.item, old.queue))
+        self.running[new.id] = new
+        if old.deadline_ms is not None:
+            self.leases.remove(old)
+        if new.deadline_ms is not None:
+            self.leases.add(new)
+        if new.more is not None and new.more.key is not None:
+            _keys(queue)[new.more.key] = new
 
-    def end(self, job: RunningJob) -> tuple[bool, bool]:
-        """The stopped job runs no more: is its queue finished (FINQ), is its item finished (FINI)?"""
-        item_done = job.item is not None and self.items.ended(job.item, job.queue)
-        return self.queues.ended(job.queue), item_done
+    def _balance_if_limited(self, queue: Queue, part: Part) -> None:
+        if queue.settings is not None and queue.settings.item_limit:
+            self.balance(queue, part)
+
+    # ---- what few jobs have
+
+    def _note(self, queue: Queue, job: Job | DelayedJob, more: More) -> None:
+        if more.key is not None:
+            _keys(queue)[more.key] = job
+        if isinstance(job, Job):
+            if more.fade_ms is not None:
+                self.fading.add(job)
+            if more.origin is not None:
+                self.dead.setdefault(more.origin, JobList()).add(job)
+
+    def _strike(self, queue: Queue, job: Job | DelayedJob, more: More) -> None:
+        if more.key is not None:
+            _drop_key(queue, more.key)
+        if isinstance(job, Job):
+            if more.fade_ms is not None:
+                self.fading.remove(job)
+            if more.origin is not None:
+                jobs = self.dead[more.origin]
+                jobs.remove(job)
+                if not jobs.size:
+                    del self.dead[more.origin]
+
+    # ---- the end
+
+    def close(self, queue_name: str, item_name: str | None) -> tuple[bool, bool]:
+        """A job of these has ended: is the queue finished (FINQ), is the item finished (FINI)?"""
+        item_done = item_name is not None and self.close_item(item_name, queue_name)
+        queue = self.queues.by_name.get(queue_name)
+        if queue is None:
+            return True, item_done
+        if queue.running or queue.ready.size or not self.queues.close(queue):
+            return False, item_done
+        self.effects.ended[queue_name] = None
+        return True, item_done
+
+    def close_item(self, item_name: str, queue_name: str) -> bool:
+        """A job of the item has ended in the queue, or has left it: is the item finished (FINI)?"""
+        item = self.items.by_name.get(item_name)
+        if item is None:
+            return True
+        part = item.parts.get(queue_name)
+        if part is not None and part.finished:
+            del item.parts[queue_name]
+            self.effects.ended_items[queue_name, item_name] = None
+        if item.unfinished:
+            return False
+        del self.items.by_name[item_name]
+        if self.delays.dependents:
+            self.finished_items.append(item_name)
+        return True
 
     def grant_grace(self, grace_ms: int) -> None:
         """Leases and sessions that would end sooner end in `grace_ms`: nobody could use them for a while."""
@@ -152,27 +374,22 @@ class State:
             self.leases.extend(self.clock_ms + grace_ms)
             self.sessions.extend(self.clock_ms + grace_ms)
 
-    def adopt(self, other: State) -> None:
-        """Replace the jobs by those of a restored snapshot (CLONE, DECISIONS.md 4).
 
-        What belongs to this cluster stays: its index, term, clock, members, server ids, cluster id, expire default and
-        whether it is online, its users, and its sessions, to which those of their jobs stay bound that are still there.
-        Counters only grow. A running job of another cluster whose id may have been issued here gets no chance to be
-        mistaken for that one: it waits again, at its old place.
-        """
-        if other.cluster_id is None or other.cluster_id != self.cluster_id:
-            issued = [number for number in other.running if number < self.next_id]
-            for number in issued:
-                job = other.stop(number)
-                assert job is not None
-                other.requeue(job, job.seq)
-        self.sessions.rebind(other.running)
-        self.sessions.next_session = max(self.sessions.next_session, other.sessions.next_session)
-        self.queues = other.queues
-        self.running = other.running
-        self.leases = other.leases
-        other.items.next_item = max(self.items.next_item, other.items.next_item)
-        self.items = other.items
-        self.next_id = max(self.next_id, other.next_id)
-        self.next_seq = max(self.next_seq, other.next_seq)
-        self.clone = None
+def fading(more: More, fade_ms: int | None) -> More:
+    """The same with another end of its TTL."""
+    if more.fade_ms == fade_ms:
+        return more
+    return More(more.key, more.tries, more.ttl_ms, fade_ms, more.every_ms, more.origin, more.after)
+
+
+def _keys(queue: Queue) -> dict[str, AnyJob]:
+    if queue.keys is None:
+        queue.keys = {}
+    return queue.keys
+
+
+def _drop_key(queue: Queue, key: str) -> None:
+    assert queue.keys is not None
+    del queue.keys[key]
+    if not queue.keys:
+        queue.keys = None

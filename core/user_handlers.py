@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from core.effects import Effects
-from core.member_handlers import ACCEPTED
 from core.operations import DeleteUser, SetUser
+from core.refusals import ACCEPTED
 from core.replies import Reply, TooManyUsers, UserNotFound
 from core.state import State
 from core.users import USERS_MAX, User
 
 
-def set_user(state: State, operation: SetUser, seed: int, effects: Effects) -> Reply:
+def set_user(state: State, operation: SetUser, seed: int) -> Reply:
     """A new user, or another key and other rights of one."""
     if operation.name not in state.users and len(state.users) >= USERS_MAX:
         return TooManyUsers()
@@ -18,7 +17,7 @@ def set_user(state: State, operation: SetUser, seed: int, effects: Effects) -> R
     return ACCEPTED
 
 
-def delete_user(state: State, operation: DeleteUser, seed: int, effects: Effects) -> Reply:
+def delete_user(state: State, operation: DeleteUser, seed: int) -> Reply:
     """The user is gone."""
     if operation.name not in state.users:
         return UserNotFound()

@@ -7,12 +7,12 @@ from random import Random
 import pytest
 
 from core.job import Job
-from core.ready import SHORT_MAX, ReadyList
+from core.job_list import SHORT_MAX, JobList
 
 
 @pytest.mark.parametrize("order", [range(SHORT_MAX + 1), range(SHORT_MAX, -1, -1)])
 def test_long_list_is_not_a_plain_one_whatever_the_order_of_arrival(order: range) -> None:
-    ready = ReadyList()
+    ready = JobList()
     for seq in order:
         assert type(ready._jobs) is list
         ready.add(job(0, seq))
@@ -20,14 +20,14 @@ def test_long_list_is_not_a_plain_one_whatever_the_order_of_arrival(order: range
 
 
 def job(rank: int, seq: int) -> Job:
-    return Job(rank, seq, "q", b"", None)
+    return Job(rank, 0, seq, "q", b"", None, 0, None, None)
 
 
 @pytest.mark.parametrize("count", [1, 7, SHORT_MAX, SHORT_MAX + 1, 3 * SHORT_MAX])
 def test_jobs_come_in_order_however_they_were_added_and_removed(count: int) -> None:
     random = Random(count)
     jobs = [job(random.randrange(3), seq) for seq in range(count)]
-    ready = ReadyList()
+    ready = JobList()
     for one in random.sample(jobs, count):
         ready.add(one)
     gone = random.sample(jobs, count // 3)

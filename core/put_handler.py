@@ -1,0 +1,74 @@
+"""A Put with options: for later, with a key, periodic, after items (EXTENSIONS.md 5, 7 and 10)."""
+
+from __future__ import annotations
+
+from core import times
+from core.job import DelayedJob, More, RunningJob
+from core.job_operations import OnDup, PutWith
+from core.queues import Queue
+from core.refusals import JOB_EXISTS, JOB_IGNORED, JOB_REPLACED, JOB_RUNNING, STORED, full, key_taken, shut
+from core.replies import Reply, Stored
+from core.state import State
+
+
+def put_with(state: State, operation: PutWith, seed: int) -> Reply:
+    """A new job; or, with a key that is taken, what ONDUP says."""
+    put = operation.put
+    name = put.queue
+    state.put_item = None
+    refusal = shut(state, name, len(put.data))
+    if refusal is not None:
+        return refusal
+    if operation.key is not None and key_taken(state, name, operation.key):
+        return _duplicate(state, operation, operation.key)
+    refusal = full(state, name)
+    if refusal is not None:
+        return refusal
+    queue = state.queues.open(name)
+    item = state.items.new_name() if put.new_item else put.item
+    state.put_item = item
+    _place(state, operation, queue, item, state.new_seq(), 0, None)
+    return Stored(item) if put.new_item else STORED
+
+
+def _duplicate(state: State, operation: PutWith, key: str) -> Reply:
+    """The key is taken."""
+    if operation.on_dup is OnDup.IGNORE:
+        return JOB_IGNORED
+    put = operation.put
+    queue = state.queues.by_name.get(put.queue)
+    job = None if queue is None or queue.keys is None else queue.keys.get(key)
+    if operation.on_dup is OnDup.FAIL or job is None or queue is None:
+        return JOB_EXISTS
+    if isinstance(job, RunningJob):
+        return JOB_RUNNING
+    if isinstance(job, DelayedJob):
+        state.undefer(queue, job)
+    else:
+        state.remove(queue, job)
+    item = state.items.new_name() if put.new_item else put.item
+    state.put_item = item
+    _place(state, operation, queue, item, job.seq, job.attempts, None if job.more is None else job.more.origin)
+    if job.item is not None:
+        state.close_item(job.item, job.queue)
+    return JOB_REPLACED
+
+
+def _place(
+    state: State, operation: PutWith, queue: Queue, item: str | None, seq: int, attempts: int, origin: str | None,
+) -> None:
+    put = operation.put
+    at_ms = None if operation.when is None else times.moment(state, operation.when)
+    every_ms = _positive(operation.every_ms)
+    if every_ms is not None and at_ms is None:
+        at_ms = state.clock_ms
+    ttl_ms = None if operation.ttl_ms is None else min(max(operation.ttl_ms, 0), times.CENTURY_MS)
+    more = More(
+        operation.key, _positive(operation.tries), ttl_ms, None, every_ms, origin, times.after(state, operation.after)
+    )
+    times.place(state, queue, -put.priority, seq, put.data, item, attempts, at_ms, None if more == More() else more,
+                at_ms)
+
+
+def _positive(value: int | None) -> int | None:
+    return value if value is not None and value > 0 else None

@@ -1,0 +1,98 @@
+"""The way back from a batch of which one operation is refused (EXTENSIONS.md 8): step by step, the last one first.
+
+What cannot be in a batch (hand-outs, settings, sessions) has no step here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from core.effects import Effects
+from core.job import DelayedJob, Job, RunningJob
+
+if TYPE_CHECKING:
+    from core.state import State
+
+
+class Undo:
+    """What has been done to `state` since this was made, and how to undo it."""
+
+    __slots__ = ("_effects", "_next_item", "_next_seq", "_places", "_sessions", "_state", "_steps")
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._steps: list[Callable[[], None]] = []
+        self._places: dict[tuple[str, str | None], None] = {}       # queues and items from which a job was taken away
+        self._sessions: dict[int, None] = {}                        # sessions that lost a job
+        self._next_seq = state.next_seq
+        self._next_item = state.items.next_item
+        self._effects = state.effects
+        state.effects = Effects()       # what is undone has had no effect
+        state.undo = self
+
+    def commit(self) -> None:
+        """What was done is right."""
+        self._state.undo = None
+        effects, self._state.effects = self._state.effects, self._effects
+        self._effects.add(effects)
+
+    def back(self) -> None:
+        """Make the state what it was."""
+        state = self._state
+        state.undo = None
+        for step in reversed(self._steps):
+            step()
+        for queue, item in self._places:
+            state.close(queue, item)
+        if self._sessions:      # ids came back behind greater ones
+            state.running = dict(sorted(state.running.items()))
+            for number in self._sessions:
+                if number:
+                    session = state.sessions.by_number[number]
+                    session.taken = dict.fromkeys(sorted(session.taken))
+        state.finished_items.clear()
+        state.next_seq = self._next_seq
+        state.items.next_item = self._next_item
+        state.effects = self._effects
+
+    # ---- the steps, told by the state
+
+    def added(self, job: Job) -> None:
+        """`job` became READY."""
+        self._places[job.queue, job.item] = None
+        self._steps.append(lambda: self._state.remove(self._state.queues.open(job.queue), job))
+
+    def removed(self, job: Job) -> None:
+        """`job` was READY."""
+        self._steps.append(lambda: self._state.add(self._state.queues.open(job.queue), job))
+
+    def deferred(self, job: DelayedJob) -> None:
+        """`job` became DELAYED."""
+        self._places[job.queue, job.item] = None
+        self._steps.append(lambda: self._state.undefer(self._state.queues.open(job.queue), job))
+
+    def undeferred(self, job: DelayedJob) -> None:
+        """`job` was DELAYED."""
+        self._steps.append(lambda: self._state.defer(self._state.queues.open(job.queue), job))
+
+    def stopped(self, job: RunningJob) -> None:
+        """`job` runs no more; it is still bound to its session."""
+        number = job.session
+        self._sessions[number or 0] = None
+
+        def step() -> None:
+            self._state.start(self._state.queues.open(job.queue), job)
+            if number is not None:
+                self._state.sessions.by_number[number].bind(job)
+
+        self._steps.append(step)
+
+    def swapped(self, old: RunningJob, new: RunningJob) -> None:
+        """`new` took the place of `old`."""
+        self._places[new.queue, new.item] = None
+        self._steps.append(lambda: self._state.swap(new, old))
+
+    def kept(self, queue: str, key: str, before_ms: int) -> None:
+        """The key was kept; it had been until `before_ms`."""
+        self._steps.append(lambda: self._state.kept.keep(queue, key, before_ms))

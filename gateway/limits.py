@@ -29,6 +29,27 @@ COMMANDS_PER_TURN_MAX = 4096
 # Two full log entries of the largest size keep the disk busy; more would only wait.
 BACKLOG_BYTES_MAX = 32 * MIB
 
+# Jobs of one GET .. COUNT, PUTS, DONE or LATER (EXTENSIONS.md 1): what one entry of the log can do without keeping
+# heartbeats waiting. With REQ it is fewer, so that the answer can be stored: 16 bytes of 64 KiB for each.
+BATCH_JOBS_MAX = 10_000
+NUMBERED_BATCH_JOBS_MAX = 4096
+
+# The lines and data of one PUTS, and of one transaction: they become one entry of the log, kept in memory until then.
+BATCH_BYTES_MAX = 16 * MIB
+
+# Commands of one transaction (EXTENSIONS.md 8).
+TRANSACTION_COMMANDS_MAX = 1000
+
+# Items that one job waits for (AFTER): 10,000 jobs of a PUTS may wait for so many each.
+AFTER_ITEMS_MAX = 100
+
+# Numbers of jobs and attempts in settings; a larger one is a mistake, 0 means no limit.
+SETTING_MAX = 2**31 - 1
+WEIGHT_MAX = 1_000_000
+
+# Jobs of a queue that one entry activates (PORTION): more would make entries long.
+PORTION_MAX = 1000
+
 # The kernel's and the transport's buffers of one connection before the gateway stops executing its commands.
 OUTPUT_HIGH_WATER_BYTES = 256 * KIB
 

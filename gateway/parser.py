@@ -7,14 +7,33 @@ A data block is cut out of the received bytes once; one that comes in many piece
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
 
 from gateway.answers import BAD_ARGUMENTS, BAD_COMMAND, TOO_LARGE
-from gateway.grammar import VERBS, CloneHead, Head, NumberedPutHead, PutHead, SkipHead, Words, block_length
+from gateway.grammar import (
+    VERBS,
+    CloneHead,
+    DataHead,
+    Head,
+    NumberedHead,
+    PutHead,
+    PutsHead,
+    SkipHead,
+    Words,
+    block_length,
+)
 from gateway.limits import CLONE_CHUNK_BYTES_MAX, SKIPPED_BYTES_MAX, Limits
-from gateway.requests import Broken, CloneData, CloneStart, Command, Refused
+from gateway.puts import PutsSoFar
+from gateway.requests import Broken, CloneData, Command, Refused
 from gateway.values import ArgumentError
 
 CR = 13
+
+
+class _LineError(Exception):
+    """The line is too long."""
 
 
 class Parser:
@@ -31,7 +50,8 @@ class Parser:
         self._later = bytearray()           # what came while _buffer was not used up
         self._block: Callable[[], Command | None] | None = None     # reads on in a data block, while one is due
         self._left = 0                      # bytes of that block still to come
-        self._put: PutHead | NumberedPutHead | None = None      # the PUT whose block is collected
+        self._head: PutHead | DataHead | NumberedHead | None = None     # the line whose block is collected
+        self._puts: PutsSoFar | None = None                             # the PUTS whose lines and blocks are collected
         self._data = bytearray()            # what is collected
         self._skip_answer = b""             # what is said when the block has been skipped
         self._lines = 0                     # complete ones, so far
@@ -45,7 +65,7 @@ class Parser:
     @property
     def complete(self) -> int:
         """Commands that are complete, so far (empty lines included)."""
-        return self._lines - (self._block is not None)
+        return self._lines - (self._block is not None)      # the lines inside of a PUTS are not counted
 
     @property
     def missing_bytes(self) -> int:
@@ -74,23 +94,40 @@ class Parser:
         while True:
             start = self._start
             end = self._buffer.find(b"\n", start)
-            if end < 0 and self._later:
-                self._merge()
-                continue
-            if (end if end >= 0 else len(self._buffer)) - start >= self._limits.line_bytes_max:
-                return self._broken(BAD_COMMAND)
-            if end < 0:
-                if start == len(self._buffer):
-                    self._buffer, self._start = b"", 0      # an idle client keeps no memory
-                return None
-            self._start = end + 1
+            if end < 0 or end - start >= self._limits.line_bytes_max:
+                try:
+                    line = self._line()                     # in two pieces, or not all here
+                except _LineError:
+                    return self._broken(BAD_COMMAND)
+                if line is None:
+                    return None
+            else:                                           # the same without a call, because all go through here
+                self._start = end + 1
+                if end > start and self._buffer[end - 1] == CR:
+                    end -= 1
+                line = self._buffer[start:end]
             self._lines += 1
-            if end > start and self._buffer[end - 1] == CR:
-                end -= 1
-            line = self._buffer[start:end]
             words = line.split()
             if words:                                       # an empty line is ignored (A1)
                 return self._request(words, line)
+
+    def _line(self) -> bytes | None:
+        """The next line without its end, None when it is not complete."""
+        start = self._start
+        end = self._buffer.find(b"\n", start)
+        if end < 0 and self._later:
+            self._merge()
+            start, end = 0, self._buffer.find(b"\n")
+        if (end if end >= 0 else len(self._buffer)) - start >= self._limits.line_bytes_max:
+            raise _LineError
+        if end < 0:
+            if start == len(self._buffer):
+                self._buffer, self._start = b"", 0          # an idle client keeps no memory
+            return None
+        self._start = end + 1
+        if end > start and self._buffer[end - 1] == CR:
+            end -= 1
+        return self._buffer[start:end]
 
     def _request(self, words: Words, line: bytes) -> Command | None:
         parse = VERBS.get(words[0]) or VERBS.get(words[0].upper())
@@ -104,19 +141,18 @@ class Parser:
             length = block_length(words)
             return self._broken(BAD_ARGUMENTS) if length is None else self._skip_block(length, BAD_ARGUMENTS)
         if self._guard is not None and (refusal := self._guard(request)) is not None:
+            if isinstance(request, PutsHead):
+                return self._puts_block(replace(request, answer=request.answer or refusal))
             return self._skip_block(_block_of(request), refusal)
-        if type(request) is PutHead or type(request) is NumberedPutHead:
-            return self._put_block(request)
-        if type(request) is CloneHead:
-            return self._clone_block(request.start)
-        if type(request) is SkipHead:
-            return self._skip_block(request.length, request.answer)
-        return request  # type: ignore[return-value]      # mypy does not narrow by `type(..) is`; isinstance is slower
+        if type(request) is PutHead:
+            return self._data_block(request)
+        read = _BLOCKS.get(type(request))
+        return request if read is None else read(self, request)     # type: ignore[return-value]   # heads are in _BLOCKS
 
     def close(self) -> None:
         """Forget what was received; nothing is taken any more."""
         self._closed = True
-        self._block = self._put = None
+        self._block = self._head = self._puts = None
         self._buffer, self._start = b"", 0
         self._later.clear()
         self._data.clear()
@@ -132,7 +168,7 @@ class Parser:
 
     # ---- data blocks
 
-    def _put_block(self, head: PutHead | NumberedPutHead) -> Command | None:
+    def _data_block(self, head: PutHead | DataHead | NumberedHead) -> Command | None:
         if head.length > self._limits.data_bytes_max:
             return self._skip_block(head.length, TOO_LARGE)
         start = self._start
@@ -140,7 +176,7 @@ class Parser:
         if end <= len(self._buffer):
             self._start = end
             return head.with_data(self._buffer[start:end])
-        self._put = head
+        self._head = head
         self._left = head.length
         self._block = self._collect
         return self._collect()
@@ -149,12 +185,46 @@ class Parser:
         while self._left and (piece := self._take(self._left)):
             self._data += piece
             self._left -= len(piece)
-        if self._left or self._put is None:
+        if self._left or self._head is None:
             return None
-        request = self._put.with_data(bytes(self._data))
-        self._block = self._put = None
+        request = self._head.with_data(bytes(self._data))
+        self._block = self._head = None
         self._data = bytearray()
         return request
+
+    def _puts_block(self, head: PutsHead) -> Command | None:
+        self._puts = PutsSoFar(head, self._guard, self._limits.data_bytes_max)
+        self._block = self._read_puts
+        return self._read_puts()
+
+    def _read_puts(self) -> Command | None:
+        """Line by line, each with its block."""
+        puts = self._puts
+        assert puts is not None
+        while True:
+            if not puts.amid_job:
+                try:
+                    line = self._line()
+                except _LineError:
+                    return self._broken(BAD_COMMAND)
+                if line is None:
+                    return None
+                words = line.split()
+                if not words:
+                    continue
+                length = puts.take_line(words, line)
+                if length is None:
+                    return self._broken(puts.answer or BAD_ARGUMENTS)
+                self._left = length
+            while self._left and (piece := self._take(self._left)):
+                puts.take_data(piece)
+                self._left -= len(piece)
+            if self._left:
+                return None
+            request = puts.end_job()
+            if request is not None:
+                self._block = self._puts = None
+                return request
 
     def _skip_block(self, length: int, answer: bytes) -> Command | None:
         """Read a block to its end and drop it, then say `answer`; too long a one is not waited for."""
@@ -165,6 +235,9 @@ class Parser:
         self._block = self._skip
         return self._skip()
 
+    def _skip_head(self, head: SkipHead) -> Command | None:
+        return self._skip_block(head.length, head.answer)
+
     def _skip(self) -> Command | None:
         while self._left and (piece := self._take(self._left)):
             self._left -= len(piece)
@@ -173,7 +246,8 @@ class Parser:
         self._block = None
         return Refused(self._skip_answer)
 
-    def _clone_block(self, start: CloneStart) -> Command | None:
+    def _clone_block(self, head: CloneHead) -> Command | None:
+        start = head.start
         if start.total_bytes > self._limits.snapshot_bytes_max:
             return self._skip_block(start.total_bytes, TOO_LARGE)
         self._left = start.total_bytes
@@ -204,8 +278,17 @@ class Parser:
         return piece
 
 
+_BLOCKS: dict[type, Callable[[Parser, Any], Command | None]] = {
+    DataHead: Parser._data_block,
+    NumberedHead: Parser._data_block,
+    PutsHead: Parser._puts_block,
+    CloneHead: Parser._clone_block,
+    SkipHead: Parser._skip_head,
+}
+
+
 def _block_of(request: Command | Head) -> int:
     """The length of the data behind a line."""
-    if isinstance(request, PutHead | NumberedPutHead | SkipHead):
+    if isinstance(request, PutHead | DataHead | NumberedHead | SkipHead):
         return request.length
     return request.start.total_bytes if isinstance(request, CloneHead) else 0

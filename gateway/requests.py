@@ -25,6 +25,7 @@ from core import (
     Move,
     PauseQueue,
     Pick,
+    Policy,
     Put,
     PutWith,
     ResumeQueue,
@@ -53,9 +54,19 @@ class PutWait(Struct, gc=False, frozen=True):
 
 
 class Puts(Struct, gc=False, frozen=True):
-    """PUTS (EXTENSIONS.md 1): jobs, or in the place of one why it is none; a line of answer for each."""
+    """PUTS (EXTENSIONS.md 1): jobs, or in the place of one why it is none; a line of answer for each.
+
+    There is at least one job or refusal, and all data together are no more than BATCH_BYTES_MAX.
+    """
 
     puts: tuple[Put | PutWith | Refused, ...]
+
+
+class BuryRequest(Struct, gc=False, frozen=True):
+    """BURY with a REASON (EXTENSIONS.md 10): a word for the log of the server, no more."""
+
+    bury: Bury
+    reason: str
 
 
 class PurgeRequest(Struct, gc=False, frozen=True):
@@ -86,13 +97,15 @@ class Bound(Struct, gc=False, frozen=True):
 
 
 def _bound(get: Get | Pick, session: int) -> Get | Pick:
-    return replace(get, get=replace(get.get, session=session)) if isinstance(get, Pick) else replace(get, session=session)
+    if isinstance(get, Pick):
+        return replace(get, get=replace(get.get, session=session))
+    return replace(get, session=session)
 
 
 InLog = (
-    Put | PutWith | Get | Pick | Done | DoneAll | DoneLast | Later | LaterAll | LaterWith | Touch | Change | Delete | Move
-    | Bury | Kick | Batch | CreateQueue | ConfigureQueue | PauseQueue | ResumeQueue | Configure
-    | BlockingGet | PutWait | Bound | Puts | PurgeRequest | DropQueue
+    Put | PutWith | Get | Pick | Done | DoneAll | DoneLast | Later | LaterAll | LaterWith | Touch | Change | Delete
+    | Move | Bury | Kick | Batch | CreateQueue | ConfigureQueue | PauseQueue | ResumeQueue | Configure
+    | BlockingGet | PutWait | Bound | Puts | BuryRequest | PurgeRequest | DropQueue
 )
 
 
@@ -176,6 +189,12 @@ class Rollback(Struct, gc=False, frozen=True):
     """ROLLBACK: forget them."""
 
 
+class PolicyDefault(Struct, gc=False, frozen=True):
+    """POLICY (EXTENSIONS.md 13): how the GETs of this connection choose a queue that do not say it themselves."""
+
+    policy: Policy
+
+
 class RunList(Struct, gc=False, frozen=True):
     """RUNLIST, with DATA when asked."""
 
@@ -215,9 +234,10 @@ class Ping(Struct, gc=False, frozen=True):
 
 
 class SessionOpen(Struct, gc=False, frozen=True):
-    """SESSION, with TTL or without (EXTENSIONS.md 11)."""
+    """SESSION (EXTENSIONS.md 11). `default`: the client named no TTL, so that a setting of the cluster goes before."""
 
     ttl_ms: int
+    default: bool = False
 
 
 class SessionAttach(Struct, gc=False, frozen=True):
@@ -323,8 +343,9 @@ class Broken(Struct, gc=False, frozen=True):
 
 
 Command = (
-    InLog | Numbered | Begin | Commit | Rollback | Peek | PeekQueue | QueueStat | QueueConfig | Config | CloneStart | CloneData | Total | QueueList | RunList | Snapshot | Interconnect | Offline | Online
-    | Quit | Shutdown | Caps | Ping | SessionOpen | SessionAttach | SessionClose | Taken | ClusterStatus | ClusterLeader
+    InLog | Numbered | Begin | Commit | Rollback | PolicyDefault | CloneStart | CloneData | Total | QueueList
+    | QueueStat | QueueConfig | Config | Peek | PeekQueue | RunList | Snapshot | Interconnect | Offline | Online | Quit
+    | Shutdown | Caps | Ping | SessionOpen | SessionAttach | SessionClose | Taken | ClusterStatus | ClusterLeader
     | ClusterHash | ClusterAdd | ClusterRemove | ClusterTransfer | ClusterSwitch | ClusterSnapshot | Auth | AuthWord
     | UserSet | UserDelete | UserList | Refused | Broken
 )

@@ -9,10 +9,32 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from core import Done, Get, Later
+from core import (
+    Bury,
+    Change,
+    Configure,
+    ConfigureQueue,
+    CreateQueue,
+    Delete,
+    Done,
+    DoneAll,
+    DoneLast,
+    Get,
+    Kick,
+    Later,
+    LaterAll,
+    LaterWith,
+    Move,
+    PauseQueue,
+    Pick,
+    Put,
+    PutWith,
+    ResumeQueue,
+    Touch,
+)
 from gateway import requests
 from gateway.answers import FORBIDDEN, JOB_NOT_FOUND
-from gateway.grammar import CloneHead, NumberedPutHead, PutHead, SkipHead
+from gateway.grammar import CloneHead, DataHead, NumberedHead, PutHead, PutsHead, SkipHead
 
 if TYPE_CHECKING:
     from cluster.api import Cluster
@@ -32,11 +54,28 @@ def _admin(rights: Rights, request: object, cluster: Cluster) -> bytes | None:
     return None if "" in rights.admin else FORBIDDEN
 
 
-def _put(rights: Rights, head: PutHead, cluster: Cluster) -> bytes | None:
+def _put_head(rights: Rights, head: PutHead, cluster: Cluster) -> bytes | None:
     """For the queue of the job, and to get its answer from the other one."""
     if not head.queue.startswith(rights.put):
         return FORBIDDEN
     return None if head.wait is None else _get(rights, head.wait, cluster)
+
+
+def _put(rights: Rights, put: Put, cluster: Cluster) -> bytes | None:
+    return None if put.queue.startswith(rights.put) else FORBIDDEN
+
+
+def _put_with(rights: Rights, request: PutWith, cluster: Cluster) -> bytes | None:
+    return _put(rights, request.put, cluster)
+
+
+def _put_wait(rights: Rights, request: requests.PutWait, cluster: Cluster) -> bytes | None:
+    return RULES[type(request.put)](rights, request.put, cluster) or _get(rights, request.get, cluster)
+
+
+def _puts(rights: Rights, head: PutsHead, cluster: Cluster) -> bytes | None:
+    """For some queue; each job is asked for when it comes."""
+    return None if rights.put else FORBIDDEN
 
 
 def _get(rights: Rights, get: Get, cluster: Cluster) -> bytes | None:
@@ -50,19 +89,63 @@ def _get(rights: Rights, get: Get, cluster: Cluster) -> bytes | None:
     return None
 
 
-def _running(rights: Rights, request: Done | Later, cluster: Cluster) -> bytes | None:
-    """For the queue of the running job. An id that was given and does not run any more is nobody's.
+def _running(
+    rights: Rights, request: Done | DoneLast | Later | LaterWith | Touch | Bury, cluster: Cluster,
+) -> bytes | None:
+    """`get` for the queue of the running job."""
+    return _of_job(rights.get, request.id, cluster)
+
+
+def _of_job(prefixes: tuple[str, ...], number: int, cluster: Cluster) -> bytes | None:
+    """A right for the queue of a running job. An id that was given and does not run any more is nobody's.
 
     One that was not given yet may be when the command is executed, and then it would be that of another user's job:
     nobody can know it, so it is answered here.
     """
-    if "" in rights.get:
+    if "" in prefixes:
         return None
     machine = cluster.machine
-    queue = machine.queue_of(request.id)
+    queue = machine.queue_of(number)
     if queue is not None:
-        return None if queue.startswith(rights.get) else FORBIDDEN
-    return JOB_NOT_FOUND if cluster.serving and request.id >= machine.next_id else None
+        return None if queue.startswith(prefixes) else FORBIDDEN
+    return JOB_NOT_FOUND if cluster.serving and number >= machine.next_id else None
+
+
+def _all_running(rights: Rights, request: DoneAll | LaterAll, cluster: Cluster) -> bytes | None:
+    """For the queue of each of the jobs."""
+    if "" in rights.get:
+        return None
+    refusals = [_of_job(rights.get, number, cluster) for number in request.ids]
+    return next((refusal for refusal in (FORBIDDEN, JOB_NOT_FOUND) if refusal in refusals), None)
+
+
+def _move(rights: Rights, move: Move, cluster: Cluster) -> bytes | None:
+    """`get` for the queue of the job, `put` for the one it goes to."""
+    return _of_job(rights.get, move.id, cluster) if move.queue.startswith(rights.put) else FORBIDDEN
+
+
+def _bury(rights: Rights, request: requests.BuryRequest, cluster: Cluster) -> bytes | None:
+    return _running(rights, request.bury, cluster)
+
+
+def _selected(rights: Rights, request: Change | Delete | requests.Peek, cluster: Cluster) -> bytes | None:
+    """`queue` for the queue of the job: it is not the one who has taken the job who asks for this."""
+    selector = request.selector
+    if selector.id:
+        return _of_job(rights.queue, selector.id, cluster)
+    return None if selector.queue.startswith(rights.queue) else FORBIDDEN
+
+
+def _queue(rights: Rights, request: Any, cluster: Cluster) -> bytes | None:
+    """For the one queue that is named."""
+    return None if request.queue.startswith(rights.queue) else FORBIDDEN
+
+
+def _settings(rights: Rights, request: CreateQueue | ConfigureQueue, cluster: Cluster) -> bytes | None:
+    """Also for the dead queue that is named: jobs will be put there in the name of nobody."""
+    dead = request.change.dead
+    allowed = request.queue.startswith(rights.queue) and (dead is None or dead.startswith(rights.queue))
+    return None if allowed else FORBIDDEN
 
 
 def _all_jobs(rights: Rights, request: object, cluster: Cluster) -> bytes | None:
@@ -83,21 +166,47 @@ def _inner(rights: Rights, request: requests.Numbered | requests.Bound, cluster:
     return RULES[type(request.command)](rights, request.command, cluster)
 
 
-def _numbered_put(rights: Rights, head: NumberedPutHead, cluster: Cluster) -> bytes | None:
-    return _put(rights, head.put, cluster)
+def _data(rights: Rights, head: DataHead, cluster: Cluster) -> bytes | None:
+    return RULES[type(head.request)](rights, head.request, cluster)
+
+
+def _numbered_data(rights: Rights, head: NumberedHead, cluster: Cluster) -> bytes | None:
+    return RULES[type(head.head)](rights, head.head, cluster)
 
 
 def _blocking_get(rights: Rights, request: requests.BlockingGet, cluster: Cluster) -> bytes | None:
-    return _get(rights, request.get, cluster)
+    return RULES[type(request.get)](rights, request.get, cluster)
+
+
+def _pick(rights: Rights, pick: Pick, cluster: Cluster) -> bytes | None:
+    return _get(rights, pick.get, cluster)
 
 
 RULES: dict[type, Rule] = {
     **dict.fromkeys(OPEN, _anybody),
-    PutHead: _put,
-    NumberedPutHead: _numbered_put,
+    PutHead: _put_head,
+    PutsHead: _puts,
+    DataHead: _data,
+    NumberedHead: _numbered_data,
+    Put: _put,
+    PutWith: _put_with,
+    requests.PutWait: _put_wait,
     Get: _get,
-    Done: _running,
-    Later: _running,
+    Pick: _pick,
+    **dict.fromkeys((Done, DoneLast, Later, LaterWith, Touch, Bury), _running),
+    **dict.fromkeys((DoneAll, LaterAll), _all_running),
+    Move: _move,
+    requests.BuryRequest: _bury,
+    **dict.fromkeys((Change, Delete, requests.Peek), _selected),
+    **dict.fromkeys((Kick, PauseQueue, ResumeQueue, requests.PurgeRequest, requests.DropQueue), _queue),
+    **dict.fromkeys((requests.PeekQueue, requests.QueueStat, requests.QueueConfig), _queue),
+    **dict.fromkeys((CreateQueue, ConfigureQueue), _settings),
+    Configure: _admin,
+    requests.Config: _anybody,
+    requests.Begin: _anybody,
+    requests.Commit: _anybody,          # each command was asked for when it came
+    requests.Rollback: _anybody,
+    requests.PolicyDefault: _anybody,
     requests.BlockingGet: _blocking_get,
     requests.Bound: _inner,
     requests.Numbered: _inner,

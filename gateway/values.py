@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Callable
 from functools import lru_cache
 
 from gateway.limits import KEY_BYTES_MAX, KEY_BYTES_MIN
@@ -11,8 +12,11 @@ from gateway.limits import KEY_BYTES_MAX, KEY_BYTES_MIN
 UNSIGNED_MAX = 2**64 - 1
 SIGNED_MIN, SIGNED_MAX = -(2**63), 2**63 - 1
 EXPIRE_MS_MAX = 100 * 366 * 86_400_000      # a hundred years; more is a mistake
+UNIX_MS_MAX = 2**62                         # any time there is; what is added to it still fits into 64 bits
 
 _NAME = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")
+_JOB_KEY = re.compile(rb"[A-Za-z0-9_.:-]{1,128}")
+_WORD = re.compile(rb"[A-Za-z0-9_.:-]{1,64}")
 _SECONDS = re.compile(rb"([0-9]+)(?:\.([0-9]+))?")
 
 NODE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -31,6 +35,20 @@ class ArgumentError(Exception):
 def name(word: bytes) -> str:
     """The queue or item name in `word`."""
     if _NAME.fullmatch(word) is None:
+        raise ArgumentError
+    return word.decode("ascii")
+
+
+def key(word: bytes) -> str:
+    """The key of a job in `word` (EXTENSIONS.md 0)."""
+    if _JOB_KEY.fullmatch(word) is None:
+        raise ArgumentError
+    return word.decode("ascii")
+
+
+def plain_word(word: bytes) -> str:
+    """A word that says something to people, such as a reason (EXTENSIONS.md 0)."""
+    if _WORD.fullmatch(word) is None:
         raise ArgumentError
     return word.decode("ascii")
 
@@ -63,6 +81,16 @@ def unsigned(word: bytes) -> int:
     return int(word)
 
 
+def between(lowest: int, highest: int) -> Callable[[bytes], int]:
+    """A reader of decimal numbers without sign in these limits, both included."""
+    def read(word: bytes) -> int:
+        number = unsigned(word)
+        if not lowest <= number <= highest:
+            raise ArgumentError
+        return number
+    return read
+
+
 def signed(word: bytes) -> int:
     """A decimal number of 64 bits with an optional sign."""
     if word.isdigit() and len(word) <= 18:
@@ -89,6 +117,23 @@ def milliseconds(word: bytes) -> int:
     """Seconds with an optional decimal fraction, as milliseconds rounded up (A15)."""
     if word.isdigit() and len(word) <= 9:
         return int(word) * 1000
+    return _decimal_ms(word, EXPIRE_MS_MAX)
+
+
+def positive_ms(word: bytes) -> int:
+    """The same, more than nothing."""
+    number_ms = milliseconds(word)
+    if number_ms == 0:
+        raise ArgumentError
+    return number_ms
+
+
+def unix_ms(word: bytes) -> int:
+    """Unix time in seconds with an optional decimal fraction, as milliseconds rounded up."""
+    return _decimal_ms(word, UNIX_MS_MAX)
+
+
+def _decimal_ms(word: bytes, highest_ms: int) -> int:
     match = _SECONDS.fullmatch(word)
     if match is None:
         raise ArgumentError
@@ -96,7 +141,7 @@ def milliseconds(word: bytes) -> int:
     number_ms = _within(whole, 0, UNSIGNED_MAX) * 1000 + int(fraction[:3].ljust(3, b"0"))
     if fraction[3:].strip(b"0"):
         number_ms += 1
-    if number_ms > EXPIRE_MS_MAX:
+    if number_ms > highest_ms:
         raise ArgumentError
     return number_ms
 

@@ -1,7 +1,22 @@
 """The grammar of the protocol: lines to requests."""
 
-from gateway.grammar.heads import CloneHead, Head, NumberedPutHead, PutHead, SkipHead, Words
+from gateway.grammar.heads import CloneHead, DataHead, Head, NumberedHead, PutHead, PutsHead, SkipHead, Words
+from gateway.grammar.puts import put
 from gateway.grammar.servers import CLUSTER
-from gateway.grammar.table import VERBS, block_length
+from gateway.grammar.table import VERBS, block_length, length_at
 
-__all__ = ["CLUSTER", "VERBS", "CloneHead", "Head", "NumberedPutHead", "PutHead", "SkipHead", "Words", "block_length"]
+__all__ = [
+    "CLUSTER",
+    "VERBS",
+    "CloneHead",
+    "DataHead",
+    "Head",
+    "NumberedHead",
+    "PutHead",
+    "PutsHead",
+    "SkipHead",
+    "Words",
+    "block_length",
+    "length_at",
+    "put",
+]

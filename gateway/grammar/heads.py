@@ -6,15 +6,16 @@ from collections.abc import Callable
 from hashlib import blake2b
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from core import Get, Put
+from core import Change, Get, Move, Put, PutWith
 from gateway import requests
 
 Words = list[bytes]
 
 
 class PutHead(Struct, gc=False, frozen=True):
-    """The line of a PUT, whose data follow."""
+    """The line of a PUT as the original has it, whose data follow."""
 
     length: int
     queue: str
@@ -29,18 +30,52 @@ class PutHead(Struct, gc=False, frozen=True):
         return put if self.wait is None else requests.PutWait(put, self.wait)
 
 
-class NumberedPutHead(Struct, gc=False, frozen=True):
-    """The line of a PUT with REQ before it. `digest` has the words in it, and gets the data."""
+class DataHead(Struct, gc=False, frozen=True):
+    """Any other line whose data follow: `request` is complete but for these."""
+
+    length: int
+    request: PutWith | requests.PutWait | Change | Move
+
+    def with_data(self, data: bytes) -> PutWith | requests.PutWait | Change | Move:
+        """The request, now that its data are here."""
+        request = self.request
+        if isinstance(request, PutWith):
+            return _filled(request, data)
+        if not isinstance(request, requests.PutWait):
+            return replace(request, data=data)
+        put = request.put
+        return replace(request, put=_filled(put, data) if isinstance(put, PutWith) else replace(put, data=data))
+
+
+def _filled(put: PutWith, data: bytes) -> PutWith:
+    return replace(put, put=replace(put.put, data=data))
+
+
+class NumberedHead(Struct, gc=False, frozen=True):
+    """A line with REQ before it whose data follow. `digest` has the words in it, and gets the data."""
 
     length: int
     number: int
     digest: blake2b
-    put: PutHead
+    head: PutHead | DataHead
 
     def with_data(self, data: bytes) -> requests.Numbered:
         """The request, now that its data are here."""
         self.digest.update(data)
-        return requests.Numbered(self.number, self.digest.digest(), self.put.with_data(data))
+        return requests.Numbered(self.number, self.digest.digest(), self.head.with_data(data))
+
+
+class PutsHead(Struct, gc=False, frozen=True):
+    """The line of a PUTS: `count` times the arguments of a PUT in a line and its data follow.
+
+    With REQ it has a `number`, and the `digest` of its line, to which all that follows comes. `answer`: nothing of it
+    is executed, and this is said when it has been read.
+    """
+
+    count: int
+    number: int = 0
+    digest: blake2b | None = None
+    answer: bytes | None = None
 
 
 class CloneHead(Struct, gc=False, frozen=True):
@@ -56,6 +91,6 @@ class SkipHead(Struct, gc=False, frozen=True):
     answer: bytes
 
 
-Head = PutHead | NumberedPutHead | CloneHead | SkipHead
+Head = PutHead | DataHead | NumberedHead | PutsHead | CloneHead | SkipHead
 
 Parse = Callable[[Words], requests.Command | Head]

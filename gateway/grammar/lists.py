@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gateway import requests
 from gateway.grammar.heads import Words
-from gateway.values import ArgumentError, name, prefix
+from gateway.values import ArgumentError, name
 
 
 def total(words: Words) -> requests.Total:
@@ -17,12 +17,3 @@ def runlist(words: Words) -> requests.RunList:
     if len(words) > 2 or (len(words) == 2 and words[1] != b"DATA"):
         raise ArgumentError
     return requests.RunList(len(words) == 2)
-
-
-def queue(words: Words) -> requests.Command:
-    match words[1:]:
-        case [b"LIST"]:
-            return requests.QueueList("")
-        case [b"LIST", word]:
-            return requests.QueueList(prefix(word))
-    raise ArgumentError

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from gateway import requests
 from gateway.answers import NOT_SUPPORTED
-from gateway.grammar.heads import Head, Parse, SkipHead, Words
-from gateway.grammar.jobs import done, put
+from gateway.grammar.alone import alone
+from gateway.grammar.heads import Head, Parse, PutHead, SkipHead, Words
+from gateway.grammar.puts import put
 from gateway.values import ArgumentError, address, name, node, signed, unsigned
-
-
-def alone(request: requests.Command) -> Parse:
-    """A verb that stands alone."""
-    def parse(words: Words) -> requests.Command:
-        if len(words) != 1:
-            raise ArgumentError
-        return request
-    return parse
 
 
 def between_servers(request: requests.Command) -> Parse:
@@ -34,6 +26,8 @@ def sync(words: Words) -> requests.Command | Head:
     form = words[1].upper() if len(words) > 1 else b""
     if form == b"PUT":
         head = put(words[1:])
+        if not isinstance(head, PutHead):
+            raise ArgumentError
         return SkipHead(head.length, NOT_SUPPORTED)
     if form == b"GET":
         at = 3 if len(words) == 6 and words[2] == b"LAST" else 2
@@ -42,8 +36,8 @@ def sync(words: Words) -> requests.Command | Head:
         name(words[at])
         unsigned(words[at + 1])
         signed(words[at + 2])
-    elif form in (b"DONE", b"LATER"):
-        done(words[1:])
+    elif form in (b"DONE", b"LATER") and len(words) == 3:
+        unsigned(words[2])
     else:
         raise ArgumentError
     return requests.Refused(NOT_SUPPORTED)

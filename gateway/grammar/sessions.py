@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+from core import DoneAll, LaterAll, Pick
 from gateway import requests
-from gateway.grammar.heads import CloneHead, Head, NumberedPutHead, PutHead, Words
-from gateway.grammar.jobs import clone, done, get, getb, getbe, later, put
-from gateway.limits import SESSION_TTL_MS_DEFAULT, SESSION_TTL_MS_MAX, SESSION_TTL_MS_MIN
+from gateway.answers import BAD_ARGUMENTS
+from gateway.grammar.alone import alone
+from gateway.grammar.hand_out import get, getb, getbe
+from gateway.grammar.heads import CloneHead, DataHead, Head, NumberedHead, PutHead, PutsHead, Words
+from gateway.grammar.jobs import bury, clone, done, kick, later, touch
+from gateway.grammar.puts import put, puts
+from gateway.grammar.queues import config, queue
+from gateway.grammar.selectors import change, delete, move
+from gateway.limits import (
+    NUMBERED_BATCH_JOBS_MAX,
+    SESSION_TTL_MS_DEFAULT,
+    SESSION_TTL_MS_MAX,
+    SESSION_TTL_MS_MIN,
+)
 from gateway.numbering import digest_of
 from gateway.values import ArgumentError, milliseconds, unsigned
 from gateway.values import session as sid_of
@@ -16,7 +29,7 @@ from gateway.values import session as sid_of
 def session(words: Words) -> requests.Command:
     match words[1:]:
         case []:
-            return requests.SessionOpen(SESSION_TTL_MS_DEFAULT)
+            return requests.SessionOpen(SESSION_TTL_MS_DEFAULT, default=True)
         case [b"TTL", seconds]:
             ttl_ms = milliseconds(seconds)
             if not SESSION_TTL_MS_MIN <= ttl_ms <= SESSION_TTL_MS_MAX:
@@ -32,7 +45,7 @@ def session(words: Words) -> requests.Command:
 
 
 def req(words: Words) -> requests.Command | Head:
-    """REQ <r> <command>, of those commands that go through the log."""
+    """REQ <r> <command>, of those commands that change something and whose answer can be stored (DECISIONS 28)."""
     if len(words) < 3:
         raise ArgumentError
     number, words = unsigned(words[1]), words[2:]
@@ -42,19 +55,47 @@ def req(words: Words) -> requests.Command | Head:
         raise ArgumentError
     command = parse(words)
     digest = digest_of(words)
-    if isinstance(command, PutHead):
-        return NumberedPutHead(command.length, number, digest, command)
+    if isinstance(command, PutHead | DataHead):
+        return NumberedHead(command.length, number, digest, command)
+    if isinstance(command, PutsHead):
+        refusal = BAD_ARGUMENTS if command.count > NUMBERED_BATCH_JOBS_MAX else None
+        return PutsHead(command.count, number, digest, refusal)
     if isinstance(command, CloneHead):
         return CloneHead(requests.CloneStart(command.start.total_bytes, number, digest.digest()))
+    if type(command) in _READING or _jobs(command) > NUMBERED_BATCH_JOBS_MAX:
+        raise ArgumentError
     return requests.Numbered(number, digest.digest(), command)
 
 
-NUMBERED: dict[bytes, Callable[[Words], requests.InLog | PutHead | CloneHead]] = {
+# What has a verb in common with commands that change something.
+_READING = (requests.QueueList, requests.QueueStat, requests.QueueConfig, requests.Config)
+
+
+def _jobs(command: object) -> int:
+    """How many jobs there can be in the answer."""
+    while isinstance(command, requests.Bound | requests.BlockingGet):
+        command = command.command if isinstance(command, requests.Bound) else command.get
+    if isinstance(command, Pick):
+        return command.count or 1
+    return len(command.ids) if isinstance(command, DoneAll | LaterAll) else 1
+
+
+NUMBERED: dict[bytes, Callable[[Words], Any]] = {
     b"PUT": put,
     b"GET": get,
     b"DONE": done,
     b"LATER": later,
     b"GETB": getb,
     b"GETBE": getbe,
+    b"PUTS": puts,
+    b"TOUCH": touch,
+    b"CHANGE": change,
+    b"DELETE": delete,
+    b"MOVE": move,
+    b"BURY": bury,
+    b"KICK": kick,
+    b"COMMIT": alone(requests.Commit()),
+    b"QUEUE": queue,
+    b"CONFIG": config,
     b"CLONE": clone,
 }

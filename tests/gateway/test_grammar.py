@@ -36,13 +36,25 @@ def accepted(line: tuple[bytes, ...]) -> bool:
     return True
 
 
+# Behind explicit queues there may be words of EXTENSIONS.md, in any order, each at most once. One of the original's
+# words is among them.
+ITEM: list[set[bytes]] = [{b"IS"}, NAME]
+GET_OF_ITEM = [[NAME, *ITEM]] + [
+    [NAME, *options] for lease in LEASES[1:] for options in ([*ITEM, *lease], [*lease, *ITEM])
+]
+
+
 def test_get_reads_exactly_what_the_original_grammar_forms() -> None:
     for count in range(6):
         for words in itertools.product(WORDS, repeat=count):
-            assert accepted((b"GET", *words)) == (readings(GET, words) == 1), words
+            original, of_item = readings(GET, words), readings(GET_OF_ITEM, words)
+            assert accepted((b"GET", *words)) == (original == 1 or of_item == 1), words
+            if accepted((b"GET", *words)):
+                asked = VERBS[b"GET"]([b"GET", *words])
+                assert isinstance(asked, Get)
+                assert (asked.item is None) == (original == 1), words
 
 
-# The same with the words of EXTENSIONS.md that exist: behind explicit queues, in any order, each at most once.
 NEW_WORDS = [b"EXPIRE", b"THEN", b"DONE", b"q", b"5", b"*", b"BOUND"]
 OPTIONS: list[list[set[bytes]]] = [
     *LEASES, [{b"BOUND"}],

@@ -15,7 +15,7 @@ from cluster.peer_link import WINDOW_BYTES, PeerLink
 if TYPE_CHECKING:
     from cluster.peers import PeerNetwork
 
-MESSAGE_BYTES_MAX = 32 << 20    # above the largest entry (16 MiB) with all that surrounds it
+MESSAGE_BYTES_MAX = 36 << 20    # a batch of the library's, which may be closed by one more of the largest entries
 HELLO_BYTES_MAX = 4096          # what a stranger may send before he has said who he is
 LARGE_BYTES = 64 << 10          # who is in the middle of a message of this size is alive
 UNSENT_BYTES = 128 << 10        # the operating system is asked to keep not more than this before it reaches the network

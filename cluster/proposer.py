@@ -44,11 +44,14 @@ OUTCOME_AFTER_LOSS_S = 1.0      # the same once this node has lost leadership or
 _random = SystemRandom()
 
 
-def _belongs_to_put(operation: Operation) -> bool:
+def _belongs_to_put(operation: Operation, before: Operation) -> bool:
     """Is this the hand-out of a PUT .. WAIT? It stands in the same entry as its Put, always (DECISIONS 3)."""
     if type(operation) is Request:
-        return operation.part > 0
-    return type(operation) is Get and (operation.item_of_put or operation.item is not None)
+        return operation.part > 0 and type(before) is Request and type(before.operation) in _PUTS
+    return type(operation) is Get and (operation.item_of_put or operation.item is not None) and type(before) in _PUTS
+
+
+_PUTS = (Put, PutWith)
 
 
 def _size(operation: Operation) -> int:
@@ -147,7 +150,7 @@ class Proposer:
             while self._queue:
                 operation, pending, size = self._queue[0]
                 full = len(operations) >= OPERATIONS_MAX or total + size > ENTRY_BYTES
-                if full and operations and not _belongs_to_put(operation):
+                if full and operations and not _belongs_to_put(operation, operations[-1]):
                     break
                 self._queue.popleft()
                 operations.append(operation)

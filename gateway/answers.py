@@ -1,42 +1,70 @@
-"""Replies to bytes: every line the gateway sends (PROTOCOL.md 1.4)."""
+"""Replies to bytes: the line that each of them is said with (PROTOCOL.md 1.4). Longer answers are made in lists.py."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from msgspec import UNSET
 
 from cluster.api import NodeStatus, NotPossible
 from core import (
+    Aborted,
     Accepted,
     ChangeInProgress,
+    DataTooLarge,
     Empty,
     Finished,
     Handed,
+    HandedMany,
     InvalidSnapshot,
+    JobExists,
+    JobIgnored,
+    JobReplaced,
+    JobRunning,
     Joined,
     LastNode,
+    Leased,
     Machine,
+    Meta,
     NodeExists,
     NotFound,
+    QueueExists,
+    QueueFull,
+    QueueNotEmpty,
+    QueueNotFound,
+    QueuePaused,
+    Rearmed,
+    Removed,
     Reply,
     RequestMismatch,
     RequestTooOld,
-    RunningJob,
+    Results,
     SessionAttached,
     SessionNotFound,
     SessionOpened,
     Stored,
+    TooManyQueues,
     TooManySessions,
     TooManyUsers,
     Totals,
     UnknownNode,
     UserNotFound,
 )
+from gateway.tokens import meta, seconds, unix
 
 REFUSAL = b"4"                  # no answer that is a success (200, 206, 221, 334) is greater, every other one is
 
 OK = b"200 OK\r\n"
-CAPS = b"200 OK 27\r\nsession\nbound\ncluster\nauth\n"       # a word of DECISIONS 39 is listed when all of it works
+# A word of DECISIONS 39 is listed when all of it works.
+FEATURES = (
+    b"batch", b"within", b"meta", b"itemfilter", b"delay", b"ttl", b"every", b"after", b"touch", b"keys", b"change",
+    b"move", b"transaction", b"queues", b"deadletter", b"session", b"bound", b"cluster", b"auth",
+)
+CAPS = b"200 OK %d\r\n" % sum(len(word) + 1 for word in FEATURES) + b"".join(word + b"\n" for word in FEATURES)
+EXISTS = b"200 OK EXISTS\r\n"
+REPLACED = b"200 OK REPLACED\r\n"
+QUEUED = b"202 Queued\r\n"
 SWITCHED_OFFLINE = b"200 OK Switched to Offline Mode\r\n"
 SWITCHED_ONLINE = b"200 OK Switched to Online Mode\r\n"
 GOODBYE = b"221 Goodbye\r\n"
@@ -46,14 +74,20 @@ BAD_ARGUMENTS = b"400 Bad Arguments\r\n"
 AUTH_REQUIRED = b"401 Auth Required\r\n"
 FORBIDDEN = b"403 Forbidden\r\n"
 QUEUE_EMPTY = b"404 Queue Empty\r\n"
+QUEUE_NOT_FOUND = b"404 Queue Not Found\r\n"
 JOB_NOT_FOUND = b"404 Job Not Found\r\n"
 NO_LEADER = b"404 No Leader\r\n"
 NODE_NOT_FOUND = b"404 Node Not Found\r\n"
 SESSION_NOT_FOUND = b"404 Session Not Found\r\n"
 USER_NOT_FOUND = b"404 User Not Found\r\n"
+WAIT_TIMEOUT = b"408 Wait Timeout\r\n"
 CHANGE_IN_PROGRESS = b"409 Change In Progress\r\n"
+JOB_EXISTS = b"409 Job Exists\r\n"
+JOB_RUNNING = b"409 Job Running\r\n"
 LAST_NODE = b"409 Last Node\r\n"
 NODE_EXISTS = b"409 Node Exists\r\n"
+QUEUE_EXISTS = b"409 Queue Exists\r\n"
+QUEUE_NOT_EMPTY = b"409 Queue Not Empty\r\n"
 USER_IN_FILE = b"409 User In File\r\n"
 REQUEST_MISMATCH = b"409 Request Mismatch\r\n"
 REQUEST_TOO_OLD = b"409 Request Too Old\r\n"
@@ -62,6 +96,8 @@ OFFLINE_MODE = b"500 Offline Mode\r\n"
 INVALID_SNAPSHOT = b"500 Invalid Snapshot\r\n"
 NOT_SUPPORTED = b"501 Not Supported\r\n"
 BUSY = b"503 Busy\r\n"
+QUEUE_FULL = b"503 Queue Full\r\n"
+QUEUE_PAUSED = b"503 Queue Paused\r\n"
 OUTCOME_UNKNOWN = b"504 Outcome Unknown\r\n"
 
 
@@ -72,7 +108,24 @@ def _stored(reply: Stored) -> bytes:
 def _handed(reply: Handed) -> bytes:
     data = reply.data
     item = "" if reply.item is None else f" IS {reply.item}"
+    if reply.meta is not UNSET:
+        item = _meta_of(reply)
     return f"200 OK {reply.queue} {reply.id} {reply.priority} {len(data)}{item}\r\n".encode() + data
+
+
+def _meta_of(reply: Handed) -> str:
+    """What follows the length of a job handed out: its item, and everything when META was asked for."""
+    given = reply.meta
+    if not isinstance(given, Meta):
+        return "" if reply.item is None else f" IS {reply.item}"
+    return meta(reply.item, given.key, given.attempt, given.at_ms, given.deadline_ms)
+
+
+def _handed_many(reply: HandedMany) -> bytes:
+    """A list also when it is one job: a client that asked with COUNT need not tell two forms apart."""
+    jobs = reply.jobs
+    lines = [f"{job.queue} {job.id} {job.priority} {len(job.data)}{_meta_of(job)}\r\n" for job in jobs]
+    return b"".join((number(len(jobs)), "".join(lines).encode(), *(job.data for job in jobs)))
 
 
 _FINISHED = {
@@ -87,12 +140,32 @@ def _finished(reply: Finished) -> bytes:
     return _FINISHED[reply.queue_done, reply.item_done]
 
 
+def _rearmed(reply: Rearmed) -> bytes:
+    return f"200 OK NEXT {unix(reply.next_ms)}\r\n".encode()
+
+
+def _leased(reply: Leased) -> bytes:
+    return OK if reply.deadline_ms is None else f"200 OK EXPIRE {unix(reply.deadline_ms)}\r\n".encode()
+
+
+def _removed(reply: Removed) -> bytes:
+    return number(reply.count)
+
+
+def _results(reply: Results) -> bytes:
+    return lines_of([answer(one) for one in reply.replies])
+
+
+def _aborted(reply: Aborted) -> bytes:
+    return aborted(reply.position, answer(reply.reply))
+
+
 def _joined(reply: Joined) -> bytes:
     return number(reply.id)
 
 
 def _session_opened(reply: SessionOpened) -> bytes:
-    return f"200 OK SESSION {reply.sid} TTL {_seconds(reply.ttl_ms)}\r\n".encode()
+    return f"200 OK SESSION {reply.sid} TTL {seconds(reply.ttl_ms)}\r\n".encode()
 
 
 def _always(line: bytes) -> Callable[[Reply], bytes]:
@@ -117,6 +190,23 @@ _ENCODERS: dict[type, Callable[[Any], bytes]] = {
     SessionNotFound: _always(SESSION_NOT_FOUND),
     RequestMismatch: _always(REQUEST_MISMATCH),
     RequestTooOld: _always(REQUEST_TOO_OLD),
+    HandedMany: _handed_many,
+    Rearmed: _rearmed,
+    Leased: _leased,
+    JobExists: _always(JOB_EXISTS),
+    JobIgnored: _always(EXISTS),
+    JobReplaced: _always(REPLACED),
+    JobRunning: _always(JOB_RUNNING),
+    QueueNotFound: _always(QUEUE_NOT_FOUND),
+    QueueExists: _always(QUEUE_EXISTS),
+    QueueNotEmpty: _always(QUEUE_NOT_EMPTY),
+    QueueFull: _always(QUEUE_FULL),
+    QueuePaused: _always(QUEUE_PAUSED),
+    DataTooLarge: _always(TOO_LARGE),
+    TooManyQueues: _always(BUSY),
+    Removed: _removed,
+    Results: _results,
+    Aborted: _aborted,
     UserNotFound: _always(USER_NOT_FOUND),
     TooManyUsers: _always(BUSY),
 }
@@ -127,15 +217,19 @@ def answer(reply: Reply) -> bytes:
     return _ENCODERS[type(reply)](reply)
 
 
+def lines_of(answers: Sequence[bytes]) -> bytes:
+    """The answer to several commands in one: how many, and the answer to each."""
+    return number(len(answers)) + b"".join(answers)
+
+
+def aborted(position: int, line: bytes) -> bytes:
+    """The answer to a COMMIT of which nothing was executed, as command `position` would be answered with `line`."""
+    return b"409 Aborted %d " % position + line
+
+
 def session_attached(number: int, secret: int, reply: SessionAttached) -> bytes:
     """The answer to SESSION <sid>."""
-    return f"200 OK SESSION {number}_{secret:016x} TTL {_seconds(reply.ttl_ms)} LAST {reply.last}\r\n".encode()
-
-
-def _seconds(duration_ms: int) -> str:
-    """Milliseconds as seconds, with a fraction only when there is one."""
-    whole, rest = divmod(duration_ms, 1000)
-    return f"{whole}.{rest:03d}".rstrip("0") if rest else str(whole)
+    return f"200 OK SESSION {number}_{secret:016x} TTL {seconds(reply.ttl_ms)} LAST {reply.last}\r\n".encode()
 
 
 def wait_for_output(reply: Stored) -> bytes:
@@ -153,11 +247,6 @@ def number(value: int) -> bytes:
     return b"200 OK %d\r\n" % value
 
 
-def queue_lines(queues: Iterable[tuple[str, Totals]]) -> bytes:
-    """Lines of QUEUE LIST: `<q> <ready> <delayed> <running> <dead>`; no job is delayed or dead in this version."""
-    return "".join(f"{name} {totals.jobs} 0 {totals.running} 0\r\n" for name, totals in queues).encode()
-
-
 def challenge(nonce: bytes) -> bytes:
     """The answer to AUTH <user>."""
     return f"334 {nonce.hex()}\r\n".encode()
@@ -166,16 +255,6 @@ def challenge(nonce: bytes) -> bytes:
 def user_list(users: Sequence[tuple[str, str, str]]) -> bytes:
     """The answer to USER LIST: name, rights, and where the user comes from."""
     return number(len(users)) + "".join(f"{name} {rights} {source}\r\n" for name, rights, source in users).encode()
-
-
-def run_lines(jobs: Sequence[RunningJob], with_data: bool) -> bytes:
-    """RUNLIST's lines for these jobs; the time of expiry is Unix time in whole seconds, rounded up (A52)."""
-    lines = []
-    for job in jobs:
-        length = f" {len(job.data)}" if with_data else ""
-        expire = "" if job.deadline_ms is None else f" EXPIRE {-(-job.deadline_ms // 1000)}"
-        lines.append(f"{job.id} {job.queue} {job.priority}{length}{expire}\r\n")
-    return "".join(lines).encode()
 
 
 def cluster_status(nodes: Sequence[NodeStatus], machine: Machine) -> bytes:

@@ -2,83 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
-from core import Done, Get, Later, Put, TouchSession
-from gateway import administration, answers, authentication, requests, sessions
+from core import TouchSession
+from gateway import administration, answers, authentication, requests, sessions, transactions
 from gateway.clone import Clone
+from gateway.logged import IN_LOG, no_room
 from gateway.numbering import Numbering
-from gateway.pending import Awaited, PutOfWait
-from gateway.streams import queue_list, run_list, snapshot
-from gateway.waiters import Waiter
+from gateway.pending import Awaited, Fate
+from gateway.seeing import SEEING
+from gateway.streams import snapshot
 
 if TYPE_CHECKING:
     from gateway.conversation import Conversation
 
 
-# ---- operations; with a numbering they are requests of a session
-
-def _put(conversation: Conversation, put: Put, numbering: Numbering | None = None) -> None:
-    if _no_room(conversation):
-        conversation.say(answers.BUSY)
-        return
-    conversation.propose(put, numbering)
-    waiters = conversation.hub.waiters
-    if len(waiters):
-        waiters.follow(put)
-
-
-def _no_room(conversation: Conversation) -> bool:
-    """Is there no room for further jobs, on disk or in memory (A62)? 500 comes before 503."""
-    cluster = conversation.hub.cluster
-    return cluster.full and cluster.serving
-
-
-def _operation(
-    conversation: Conversation, operation: Get | Done | Later, numbering: Numbering | None = None,
-) -> None:
-    conversation.propose(operation, numbering)
-
-
-def _blocking_get(
-    conversation: Conversation, request: requests.BlockingGet, numbering: Numbering | None = None,
-) -> None:
-    get, until_finished = request.get, request.until_finished
-    waiter = Waiter(conversation, get, until_finished)
-    if numbering is not None:
-        waiter.request = numbering.request(get, keep_waiting=True, until_finished=until_finished)
-    conversation.block(waiter)
-    conversation.hub.cluster.propose(waiter.operation, waiter)
-
-
-def _put_wait(conversation: Conversation, request: requests.PutWait, numbering: Numbering | None = None) -> None:
-    """Two operations, back to back: the hand-out always stands directly behind its PUT (DECISIONS 3)."""
-    if _no_room(conversation):
-        conversation.say(answers.BUSY)
-        return
-    waiter = Waiter(conversation, request.get)
-    if numbering is not None:
-        waiter.request = numbering.request(request.get, part=1, keep_waiting=True)
-    slot = PutOfWait(conversation, waiter=waiter)
-    conversation.await_slot(slot)
-    conversation.block(waiter)
-    hub = conversation.hub
-    hub.cluster.propose(request.put if numbering is None else numbering.request(request.put), slot)
-    hub.cluster.propose(waiter.operation, waiter)
-    if len(hub.waiters):
-        hub.waiters.follow(request.put)
-
-
-def _bound(conversation: Conversation, request: requests.Bound, numbering: Numbering | None = None) -> None:
-    attached = conversation.attached
-    if attached is None:
-        conversation.say(sessions.without_session(conversation))
-    else:
-        command = request.to(attached.number)
-        conversation.hub.tally.commands[type(command)] += 1
-        IN_LOG[type(command)](conversation, command, numbering)
-
+# ---- requests of a session
 
 def _numbered(conversation: Conversation, request: requests.Numbered) -> None:
     attached = conversation.attached
@@ -90,6 +29,29 @@ def _numbered(conversation: Conversation, request: requests.Numbered) -> None:
         IN_LOG[type(command)](conversation, command, Numbering(attached.number, request.number, request.digest))
 
 
+# ---- transactions
+
+def _begin(conversation: Conversation, request: requests.Begin) -> None:
+    if conversation.hub.cluster.serving:
+        conversation.enter_transaction(IN_TRANSACTION, transactions.Transaction())
+        conversation.say(answers.OK)
+    else:
+        conversation.enter_transaction(AFTER_REFUSED_BEGIN, None)
+        conversation.say(Fate.REFUSED)
+
+
+def _rollback(conversation: Conversation, request: requests.Rollback) -> None:
+    conversation.say(answers.BAD_ARGUMENTS if conversation.leave_transaction() is None else answers.OK)
+
+
+def _clone_in_transaction(conversation: Conversation, request: requests.CloneStart) -> None:
+    """It cannot stand there; its data still come."""
+    assert conversation.transaction is not None
+    conversation.clone = Clone(conversation)
+    conversation.clone.fail(conversation.transaction.refuse(answers.BAD_ARGUMENTS))
+    conversation.await_slot(conversation.clone)
+
+
 # ---- answers known at once
 
 def _refused(conversation: Conversation, request: requests.Refused) -> None:
@@ -98,6 +60,12 @@ def _refused(conversation: Conversation, request: requests.Refused) -> None:
 
 def _caps(conversation: Conversation, request: requests.Caps) -> None:
     conversation.say(answers.CAPS)
+
+
+def _policy(conversation: Conversation, request: requests.PolicyDefault) -> None:
+    """The connection's own, also on a node that does not serve (DECISIONS 39)."""
+    conversation.policy = request.policy
+    conversation.say(answers.OK)
 
 
 def _ping(conversation: Conversation, request: requests.Ping) -> None:
@@ -125,24 +93,6 @@ def _shutdown(conversation: Conversation, request: requests.Shutdown) -> None:
     conversation.hub.shut_down(f"SHUTDOWN from {conversation.link.peer}")
 
 
-def _total(conversation: Conversation, request: requests.Total) -> None:
-    conversation.say(answers.total(conversation.hub.cluster.machine.total(request.queue)))
-
-
-def _interconnect(conversation: Conversation, request: requests.Interconnect) -> None:
-    conversation.say(answers.number(conversation.hub.cluster.interconnect_id()))
-
-
-def _run_list(conversation: Conversation, request: requests.RunList) -> None:
-    jobs = conversation.hub.cluster.machine.running()
-    conversation.run(run_list(conversation, jobs, request.with_data))
-
-
-def _queue_list(conversation: Conversation, request: requests.QueueList) -> None:
-    names = conversation.hub.cluster.machine.queue_names(request.prefix)
-    conversation.run(queue_list(conversation, conversation.guard.visible(names)))
-
-
 def _snapshot(conversation: Conversation, request: requests.Snapshot) -> None:
     conversation.run(snapshot(conversation))
 
@@ -152,26 +102,11 @@ def _online(conversation: Conversation, request: requests.Online) -> None:
     conversation.say(answers.SWITCHED_ONLINE)
 
 
-def _cluster_status(conversation: Conversation, request: requests.ClusterStatus) -> None:
-    cluster = conversation.hub.cluster
-    conversation.say(answers.cluster_status(cluster.status(), cluster.machine))
-
-
-def _cluster_leader(conversation: Conversation, request: requests.ClusterLeader) -> None:
-    cluster = conversation.hub.cluster
-    name = cluster.leader()
-    conversation.say(answers.cluster_leader(next((node for node in cluster.status() if node.name == name), None)))
-
-
-def _cluster_hash(conversation: Conversation, request: requests.ClusterHash) -> None:
-    conversation.say(answers.cluster_hash(*conversation.hub.cluster.state_hash()))
-
-
 # ---- CLONE
 
 def _clone_start(conversation: Conversation, request: requests.CloneStart) -> None:
     attached = conversation.attached
-    if _no_room(conversation):
+    if no_room(conversation):
         clone = Clone(conversation)
         clone.fail(answers.BUSY)
     elif request.number == 0:
@@ -230,29 +165,11 @@ def _user_delete(conversation: Conversation, request: requests.UserDelete) -> No
     conversation.run(authentication.delete_user(conversation, request))
 
 
-def _user_list(conversation: Conversation, request: requests.UserList) -> None:
-    conversation.say(answers.user_list(conversation.hub.access.listed()))
-
-
-class InLog(Protocol):
-    """What a command does that goes through the log: itself, or as a request of a session."""
-
-    def __call__(self, conversation: Conversation, request: Any, numbering: Numbering | None = None, /) -> None:
-        """Execute it."""
-
-
-IN_LOG: dict[type, InLog] = {
-    Put: _put,
-    Get: _operation,
-    Done: _operation,
-    Later: _operation,
-    requests.BlockingGet: _blocking_get,
-    requests.PutWait: _put_wait,
-    requests.Bound: _bound,
-}
-
-AT_ONCE: dict[type, Callable[[Conversation, Any], None]] = {
+AT_ONCE: transactions.Table = {
     **IN_LOG,
+    requests.Begin: _begin,
+    requests.Rollback: _rollback,
+    requests.PolicyDefault: _policy,
     requests.Numbered: _numbered,
     requests.Refused: _refused,
     requests.Caps: _caps,
@@ -260,13 +177,11 @@ AT_ONCE: dict[type, Callable[[Conversation, Any], None]] = {
     requests.CloneData: _clone_data,
 }
 
-ALONE: dict[type, Callable[[Conversation, Any], None]] = {
+ALONE: transactions.Table = {
+    **SEEING,
     requests.Broken: _broken,
     requests.Quit: _quit,
     requests.Shutdown: _shutdown,
-    requests.Total: _total,
-    requests.QueueList: _queue_list,
-    requests.RunList: _run_list,
     requests.Snapshot: _snapshot,
     requests.CloneStart: _clone_start,
     requests.SessionOpen: _session_open,
@@ -277,11 +192,13 @@ ALONE: dict[type, Callable[[Conversation, Any], None]] = {
     requests.AuthWord: _auth_word,
     requests.UserSet: _user_set,
     requests.UserDelete: _user_delete,
-    requests.UserList: _user_list,
-    requests.Interconnect: _interconnect,
     requests.Online: _online,
-    requests.ClusterStatus: _cluster_status,
-    requests.ClusterLeader: _cluster_leader,
-    requests.ClusterHash: _cluster_hash,
     **dict.fromkeys(administration.WORK, administration.begin),
 }
+
+IN_TRANSACTION: transactions.Table = {
+    **transactions.open_table(AT_ONCE, ALONE),
+    requests.CloneStart: _clone_in_transaction,
+    requests.CloneData: _clone_data,
+}
+AFTER_REFUSED_BEGIN = transactions.refused_table(AT_ONCE)

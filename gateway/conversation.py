@@ -10,25 +10,27 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Protocol
 
-from core import Handed, Requested, Return
+from core import Handed, HandedMany, Policy, Reply, Requested, Return
 from gateway import answers
 from gateway.commands import ALONE, AT_ONCE
 from gateway.guard import Guard
 from gateway.limits import COMMANDS_IN_FLIGHT_MAX, OUTPUT_PIECE_BYTES
 from gateway.parser import Parser
 from gateway.patience import Turn
-from gateway.pending import NOBODY, Awaited, AwaitedRequest, Fate, Outcome, Said, Slot
+from gateway.pending import NOBODY, Awaited, AwaitedRequest, Fate, Outcome, Said, Slot, Told
 from gateway.requests import Command
 
 if TYPE_CHECKING:
+    from gateway.choices import Rotation
     from gateway.clone import Clone
     from gateway.hub import Hub
     from gateway.numbering import Numbering
     from gateway.sessions import Attached
-    from gateway.waiters import Waiter
+    from gateway.transactions import Table, Transaction
+    from gateway.waiter import Waiter
 
 log = logging.getLogger("sockpqd.gateway")
 
@@ -72,6 +74,10 @@ class Conversation:
         self.clone: Clone | None = None             # the CLONE whose data arrive
         self.attached: Attached | None = None       # the session of the connection
         self.waiter: Waiter | None = None           # the blocked command, the last slot
+        self.transaction: Transaction | None = None     # between BEGIN and COMMIT
+        self.commands = AT_ONCE                     # what is done with commands that need not wait; see transactions.py
+        self.policy: Policy | None = None           # of this connection (POLICY)
+        self.rotation: Rotation | None = None       # of queues among which it took turns
         self._parser = Parser(hub.limits, self.guard.refusal if hub.access.required else None)
         self._dry = True                            # all complete commands in the parser are executed
         self._slots: deque[Slot] = deque()
@@ -142,6 +148,29 @@ class Conversation:
             slot = AwaitedRequest(self)
             self._slots.append(slot)
             self.hub.cluster.propose(numbering.request(operation), slot)
+
+    def propose_told(
+        self, operation: Requested, tell: Callable[[Reply], Outcome], numbering: Numbering | None = None,
+    ) -> None:
+        """The same; what `tell` makes of the reply is the answer."""
+        slot = Told(self, tell, numbering is not None)
+        self._slots.append(slot)
+        self.hub.cluster.propose(operation if numbering is None else numbering.request(operation), slot)
+
+    def nothing_in_flight(self) -> bool:
+        """Are all commands before this one answered?"""
+        self._drain()
+        return not self._slots
+
+    def enter_transaction(self, commands: Table, transaction: Transaction | None) -> None:
+        """Until it is left this is done with commands."""
+        self.commands, self.transaction = commands, transaction
+
+    def leave_transaction(self) -> Transaction | None:
+        """The transaction is over; returns it."""
+        self.commands = AT_ONCE
+        transaction, self.transaction = self.transaction, None
+        return transaction
 
     def await_slot(self, slot: Slot) -> None:
         """The next answer is the outcome of `slot`."""
@@ -246,13 +275,14 @@ class Conversation:
             if request is None:
                 return True
             hub.budget -= 1
-            run = AT_ONCE.get(type(request))
+            run = self.commands.get(type(request))
             if run is None:
                 self._drain()
                 if self._slots or self.closed:
                     self._held = request
                     return False
                 self._held = None
+                self.commands = AT_ONCE         # it cannot stand in a transaction
                 run = ALONE[type(request)]
             hub.tally.commands[type(request)] += 1
             run(self, request)
@@ -333,7 +363,7 @@ class Conversation:
         self.closed = self.ended = True
         self._out.clear()
         self._parser.close()
-        self._held = None
+        self._held = self.transaction = None
         if self._task is not None:
             self._task.cancel()
         self.attach(None)
@@ -353,5 +383,6 @@ class Conversation:
         for slot in slots:
             if slot.outcome is None:
                 self._slots.append(slot)
-            elif isinstance(slot.outcome, Handed) and not slot.numbered:
-                self.hub.cluster.propose(Return(slot.outcome.id), NOBODY)
+            elif isinstance(slot.outcome, Handed | HandedMany) and not slot.numbered:
+                for job in (slot.outcome,) if isinstance(slot.outcome, Handed) else slot.outcome.jobs:
+                    self.hub.cluster.propose(Return(job.id), NOBODY)

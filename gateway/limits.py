@@ -40,6 +40,9 @@ BATCH_BYTES_MAX = 16 * MIB
 # Commands of one transaction (EXTENSIONS.md 8).
 TRANSACTION_COMMANDS_MAX = 1000
 
+# Queues among which a connection remembers whose turn it is (BY PRIORITY): with more it begins anew.
+ROTATION_QUEUES_MAX = 1000
+
 # Items that one job waits for (AFTER): 10,000 jobs of a PUTS may wait for so many each.
 AFTER_ITEMS_MAX = 100
 

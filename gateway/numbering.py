@@ -3,16 +3,19 @@
 A client that does not know whether its command was executed repeats it under the same number, and the machine answers
 what it answered before (CLUSTER.md 8). So that nobody takes one command for another, the digest of the command goes
 with its number. It is that of the words as they came, not of what this version makes of them: a command may be
-repeated on a node of another version.
+repeated on a node of another version. Only that of a COMMIT covers what the queued commands were made into: the
+operations as they would stand in the log, whose form does not change.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import blake2b
 
-from msgspec import Struct
+from msgspec import Struct, msgpack
+from msgspec.structs import replace
 
-from core import Request, Requested
+from core import Atomic, Request, Requested
 
 DIGEST_BYTES = 16
 
@@ -34,3 +37,10 @@ class Numbering(Struct, gc=False, frozen=True):
     ) -> Request:
         """`operation` as (a part of) this command; see core.Request."""
         return Request(self.session, self.number, self.digest, part, keep_waiting, operation, until_finished)
+
+    def covering(self, operations: Iterable[Atomic]) -> Numbering:
+        """The same command, when it stands for these operations as well."""
+        digest = blake2b(self.digest, digest_size=DIGEST_BYTES)
+        for operation in operations:
+            digest.update(msgpack.encode(operation))
+        return replace(self, digest=digest.digest())

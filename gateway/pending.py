@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
@@ -13,7 +14,7 @@ from gateway import answers
 
 if TYPE_CHECKING:
     from gateway.conversation import Conversation
-    from gateway.waiters import Waiter
+    from gateway.waiter import Waiter
 
 
 class Fate(Enum):
@@ -82,6 +83,30 @@ class AwaitedRequest(Awaited):
         self.conversation.wake()
 
 
+class Told(Struct, gc=False, eq=False):
+    """A command that is one operation, whose reply `tell` looks at: what it returns is the outcome."""
+
+    conversation: Conversation
+    tell: Callable[[Reply], Outcome]
+    numbered: bool = False
+    outcome: Outcome | None = None
+
+    def applied(self, reply: Reply) -> None:
+        """The operation was executed."""
+        self.outcome = self.tell(reply)
+        self.conversation.wake()
+
+    def refused(self) -> None:
+        """The operation was not executed."""
+        self.outcome = Fate.REFUSED
+        self.conversation.wake()
+
+    def unknown(self) -> None:
+        """Nobody knows."""
+        self.outcome = Fate.UNKNOWN_REQUEST if self.numbered else Fate.UNKNOWN
+        self.conversation.wake()
+
+
 class PutOfWait(Awaited):
     """The PUT of a PUT .. WAIT; the waiter's slot stands behind it."""
 
@@ -90,7 +115,7 @@ class PutOfWait(Awaited):
     def applied(self, reply: Reply) -> None:
         """The job is queued; from now on the waiter asks for its item by name."""
         assert self.waiter is not None
-        if type(reply) is not Stored:       # a numbered command that was not executed
+        if type(reply) is not Stored:       # there is no new job: this line is the only one
             self.waiter.silence()
             self.outcome = answers.answer(reply)
         else:

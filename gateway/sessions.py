@@ -68,7 +68,10 @@ async def open_session(conversation: Conversation, request: requests.SessionOpen
     """SESSION [TTL]: a new one."""
     conversation.attach(None)
     hub = conversation.hub
-    outcome = await propose(hub.cluster, OpenSession(hub.new_secret(), request.ttl_ms, conversation.guard.user or ""))
+    ttl_ms = request.ttl_ms
+    if request.default:
+        ttl_ms = hub.cluster.machine.settings.session_ttl_ms or ttl_ms
+    outcome = await propose(hub.cluster, OpenSession(hub.new_secret(), ttl_ms, conversation.guard.user or ""))
     if isinstance(outcome, SessionOpened):
         conversation.attach(Attached(conversation, int(outcome.sid.partition("_")[0]), outcome.ttl_ms))
     conversation.say(outcome)

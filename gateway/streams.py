@@ -1,4 +1,4 @@
-"""Long answers, sent piece by piece as the client takes them: SNAPSHOT, RUNLIST, TAKEN, QUEUE LIST."""
+"""Long answers, sent piece by piece as the client takes them: SNAPSHOT, RUNLIST, TAKEN, PEEK, QUEUE LIST."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
-from core import RunningJob
-from gateway import answers
+from core import RunningJob, Seen
+from gateway import answers, lists
 from gateway.limits import LINES_PER_PIECE, STREAM_PIECE_BYTES
 
 if TYPE_CHECKING:
@@ -23,10 +23,19 @@ async def run_list(conversation: Conversation, jobs: Sequence[RunningJob], with_
     """The answer to RUNLIST [DATA] and TAKEN."""
     await conversation.stream(answers.number(len(jobs)))
     for start in range(0, len(jobs), LINES_PER_PIECE):
-        await conversation.stream(answers.run_lines(jobs[start:start + LINES_PER_PIECE], with_data))
+        await conversation.stream(lists.run_lines(jobs[start:start + LINES_PER_PIECE], with_data))
         await asyncio.sleep(0)
     if with_data:
         await _stream_data(conversation, [job.data for job in jobs])
+
+
+async def peek_list(conversation: Conversation, jobs: Sequence[Seen]) -> None:
+    """The answer to PEEK of a queue: a list, then the data in a row."""
+    await conversation.stream(answers.number(len(jobs)))
+    for start in range(0, len(jobs), LINES_PER_PIECE):
+        await conversation.stream(lists.seen_lines(jobs[start:start + LINES_PER_PIECE]))
+        await asyncio.sleep(0)
+    await _stream_data(conversation, [job.data for job in jobs])
 
 
 async def queue_list(conversation: Conversation, names: Sequence[str]) -> None:
@@ -35,7 +44,7 @@ async def queue_list(conversation: Conversation, names: Sequence[str]) -> None:
     await conversation.stream(answers.number(len(names)))
     for start in range(0, len(names), LINES_PER_PIECE):
         piece = names[start:start + LINES_PER_PIECE]
-        await conversation.stream(answers.queue_lines((name, machine.total(name)) for name in piece))
+        await conversation.stream(lists.queue_lines((name, machine.counts(name)) for name in piece))
         await asyncio.sleep(0)
 
 

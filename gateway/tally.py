@@ -4,17 +4,70 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from core import Done, Get, Later, Put
+from core import (
+    Batch,
+    Bury,
+    Change,
+    Configure,
+    ConfigureQueue,
+    CreateQueue,
+    Delete,
+    Done,
+    DoneAll,
+    DoneLast,
+    Get,
+    Kick,
+    Later,
+    LaterAll,
+    LaterWith,
+    Move,
+    PauseQueue,
+    Pick,
+    Put,
+    PutWith,
+    ResumeQueue,
+    Touch,
+)
 from gateway import requests
 
 # The words of the protocol for each kind of request; GETBE counts as GETB.
 VERBS: dict[type, str] = {
     Put: "PUT",
+    PutWith: "PUT",
+    requests.Puts: "PUTS",
     Get: "GET",
+    Pick: "GET",
     Done: "DONE",
+    DoneAll: "DONE",
+    DoneLast: "DONE",
     Later: "LATER",
+    LaterAll: "LATER",
+    LaterWith: "LATER",
     requests.BlockingGet: "GETB",
     requests.PutWait: "PUT WAIT",
+    Touch: "TOUCH",
+    Change: "CHANGE",
+    Delete: "DELETE",
+    Move: "MOVE",
+    Bury: "BURY",
+    requests.BuryRequest: "BURY",
+    Kick: "KICK",
+    requests.Begin: "BEGIN",
+    requests.Commit: "COMMIT",
+    requests.Rollback: "ROLLBACK",
+    requests.PolicyDefault: "POLICY",
+    requests.Peek: "PEEK",
+    requests.PeekQueue: "PEEK",
+    CreateQueue: "QUEUE CREATE",
+    ConfigureQueue: "QUEUE CONFIG",
+    requests.QueueConfig: "QUEUE CONFIG",
+    requests.DropQueue: "QUEUE DELETE",
+    requests.PurgeRequest: "QUEUE PURGE",
+    PauseQueue: "QUEUE PAUSE",
+    ResumeQueue: "QUEUE RESUME",
+    requests.QueueStat: "QUEUE STAT",
+    Configure: "CONFIG",
+    requests.Config: "CONFIG",
     requests.CloneStart: "CLONE",
     requests.Total: "TOTAL",
     requests.QueueList: "QUEUE LIST",
@@ -46,7 +99,7 @@ VERBS: dict[type, str] = {
     requests.ClusterSnapshot: "CLUSTER SNAPSHOT",
 }
 # What is around a command (which is counted itself), a piece of one, or none: those are among the errors.
-NOT_COUNTED = (requests.Numbered, requests.Bound, requests.CloneData, requests.Refused, requests.Broken)
+NOT_COUNTED = (Batch, requests.Numbered, requests.Bound, requests.CloneData, requests.Refused, requests.Broken)
 
 
 class Tally:

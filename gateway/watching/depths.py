@@ -16,11 +16,13 @@ OTHERS = ""                     # no queue has this name
 
 
 class Depth(Struct, frozen=True):
-    """Jobs of one queue, or of OTHERS."""
+    """Jobs of one queue, or of OTHERS; the dead ones are those that come from it."""
 
     queue: str
-    waiting: int
+    waiting: int        # that could be given now, but for LIMIT, ITEMLIMIT and PAUSE
+    delayed: int
     running: int
+    dead: int
 
 
 class Depths(Struct, frozen=True):
@@ -31,22 +33,33 @@ class Depths(Struct, frozen=True):
 
 
 async def depths(machine: Machine, named: tuple[str, ...]) -> Depths:
-    """Look at all queues, in pieces; the figures are those of one moment, at the end.
+    """Look at all queues, in pieces; waiting and running jobs are those of one moment, at the end.
 
-    Only queues whose names begin as one of `named` get a name.
+    Only queues whose names begin as one of `named` get a name. A dead job waits in its dead queue, and is counted there
+    as well.
     """
     fullest: list[tuple[int, str]] = []
+    delayed = dead = 0
     names = iter(machine.queue_names(""))
     while piece := list(islice(names, NAMES_PER_PIECE)):
+        for name in piece:
+            counts = machine.counts(name)
+            if counts is not None:
+                delayed, dead = delayed + counts.delayed, dead + counts.dead
         found = [(machine.ready(name), name) for name in piece if name.startswith(named)]
         fullest = heapq.nlargest(QUEUES_NAMED_MAX, fullest + found)
         await asyncio.sleep(0)
     totals = machine.total(None)
     shown = []
     for _, name in fullest:
-        queue = machine.total(name)
-        if queue.queues:            # it may have ended meanwhile
-            shown.append(Depth(name, queue.jobs, queue.running))
-    waiting = totals.jobs - sum(depth.waiting for depth in shown)
-    running = totals.running - sum(depth.running for depth in shown)
-    return Depths(totals, (*shown, Depth(OTHERS, waiting, running)))
+        counts = machine.counts(name)
+        if counts is not None:          # it may have ended meanwhile
+            shown.append(Depth(name, counts.ready, counts.delayed, counts.running, counts.dead))
+    delayed = max(0, delayed - sum(depth.delayed for depth in shown))
+    others = Depth(
+        OTHERS, delayed=delayed,
+        waiting=max(0, totals.jobs - delayed - sum(depth.waiting + depth.delayed for depth in shown)),
+        running=totals.running - sum(depth.running for depth in shown),
+        dead=max(0, dead - sum(depth.dead for depth in shown)),
+    )
+    return Depths(totals, (*shown, others))

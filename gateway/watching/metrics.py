@@ -79,7 +79,9 @@ class _Gathered(Collector):
         )
         for depth in depths.queues:
             jobs.add_metric((depth.queue, "waiting"), depth.waiting)
+            jobs.add_metric((depth.queue, "delayed"), depth.delayed)
             jobs.add_metric((depth.queue, "running"), depth.running)
+            jobs.add_metric((depth.queue, "dead"), depth.dead)
         yield jobs
 
     def _clients(self, figures: Figures) -> Iterator[Metric]:

@@ -7,7 +7,25 @@ import pytest
 from cluster import proposer as proposer_module
 from cluster.library import FAIL_REASON, NOT_EXECUTED, SUCCESS, Callback
 from cluster.proposer import ENTRY_BYTES, IN_FLIGHT_MAX, OUTCOME_AFTER_LOSS_S, OUTCOME_S, Proposer
-from core import Applied, Done, Effects, Finished, Get, Put, Request, Stored, decode_entry
+from core import (
+    Applied,
+    Batch,
+    Change,
+    Done,
+    DoneAll,
+    Effects,
+    Finished,
+    Get,
+    LaterAll,
+    Move,
+    Operation,
+    Put,
+    PutWith,
+    Request,
+    Selector,
+    Stored,
+    decode_entry,
+)
 from tests.cluster.small_cluster import Outcome
 
 
@@ -73,11 +91,38 @@ def test_an_entry_is_closed_by_size_and_a_larger_operation_travels_alone() -> No
     assert sizes == [0, 0, 3]
 
 
+@pytest.mark.parametrize("operation", [
+    PutWith(Put("q", 0, bytes(ENTRY_BYTES - 500))),
+    Change(Selector(1), data=bytes(ENTRY_BYTES - 500)),
+    Move(1, "q", data=bytes(ENTRY_BYTES - 500)),
+    Batch((Put("q", 0, bytes(ENTRY_BYTES // 2)), PutWith(Put("q", 0, bytes(ENTRY_BYTES // 2 - 500)))), False),
+    Request(1, 1, bytes(16), 0, False, Batch((Put("q", 0, bytes(ENTRY_BYTES - 500)),), True)),
+    LaterAll(tuple(range(ENTRY_BYTES // 8 - 50))),
+    DoneAll(tuple(range(ENTRY_BYTES // 8 - 50))),
+])
+def test_data_are_counted_in_whatever_operation_they_are(operation: Operation) -> None:
+    log = Log()
+    log.proposer.propose(operation, Outcome())
+    log.put(1000)
+    log.proposer.flush(0.0)
+    assert len(decode_entry(log.entries[0][0]).operations) == 1
+    assert log.proposer.backlog_bytes > ENTRY_BYTES - 1000
+
+
+@pytest.mark.parametrize("get", [Get(("q",), item="i"), Request(1, 1, bytes(16), 1, True, Get(("q",), item="i"))])
+def test_gets_of_an_item_do_not_make_an_entry_longer(get: Operation) -> None:
+    log = Log()
+    for _ in range(proposer_module.OPERATIONS_MAX + 1):
+        log.proposer.propose(get, Outcome())
+    log.proposer.flush(0.0)
+    assert len(decode_entry(log.entries[0][0]).operations) == proposer_module.OPERATIONS_MAX
+
+
 @pytest.mark.parametrize("size", [10, ENTRY_BYTES - 100, 2 * ENTRY_BYTES])
 @pytest.mark.parametrize("hand_out", [
-    Get(("q",), item_of_put=True), Get(("q",), item="i"), Request(1, 1, bytes(16), 1, True, Get(("q",), item="i")),
+    Get(("q",), item_of_put=True), Get(("q",), item="i"),
 ])
-def test_the_hand_out_of_a_put_with_wait_is_in_the_entry_of_its_put(size: int, hand_out: Get | Request) -> None:
+def test_the_hand_out_of_a_put_with_wait_is_in_the_entry_of_its_put(size: int, hand_out: Get) -> None:
     log = Log()
     log.proposer.propose(Put("q", 0, bytes(size), None, True), Outcome())
     log.proposer.propose(hand_out, Outcome())
@@ -85,6 +130,16 @@ def test_the_hand_out_of_a_put_with_wait_is_in_the_entry_of_its_put(size: int, h
     put, behind = decode_entry(log.entries[0][0]).operations
     assert isinstance(put, Put)
     assert behind == hand_out
+
+
+@pytest.mark.parametrize("put", [Put("q", 0, bytes(2 * ENTRY_BYTES)), PutWith(Put("q", 0, bytes(2 * ENTRY_BYTES)))])
+def test_that_of_a_numbered_one_as_well(put: Put | PutWith) -> None:
+    log = Log()
+    log.proposer.propose(Request(1, 1, bytes(16), 0, False, put), Outcome())
+    hand_out = Request(1, 1, bytes(16), 1, True, Get(("q",), item="i"))
+    log.proposer.propose(hand_out, Outcome())
+    log.proposer.flush(0.0)
+    assert decode_entry(log.entries[0][0]).operations[1] == hand_out
 
 
 def test_it_is_there_also_when_the_put_is_the_last_that_fits() -> None:

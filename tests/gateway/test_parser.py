@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core import Done, Get, Put
+from core import Change, Done, Get, Move, Put, Selector
 from gateway.limits import CLONE_CHUNK_BYTES_MAX, MIB, Limits
 from gateway.parser import Parser
 from gateway.requests import Broken, CloneData, CloneStart, Command, Ping, Refused
@@ -18,13 +18,21 @@ SMALL = Limits(data_bytes_max=40, line_bytes_max=80, snapshot_bytes_max=200)
 
 NAMES = st.sampled_from([b"q", b"EXPIRE", b"IS", b"NEW", b"7", b"a.b", b"a|b", b"a||b", b"*", b""])
 NUMBERS = st.sampled_from([b"0", b"1", b"5", b"39", b"41", b"-1", b"x", b"300", b"99999999999999999999", b"300000000"])
-KEYWORDS = st.sampled_from([b"EXPIRE", b"EXPIRE=5", b"THEN", b"DONE", b"LATER", b"IS", b"NEW", b"WAIT", b"LAST"])
+KEYWORDS = st.sampled_from([
+    b"EXPIRE", b"EXPIRE=5", b"THEN", b"DONE", b"LATER", b"IS", b"NEW", b"WAIT", b"LAST", b"KEY", b"DATA", b"DELAY 1",
+    b"AT 5", b"PRI 1", b"COUNT 2", b"META", b"WITHIN 1", b"FIRST", b"YIELD", b"READY", b"TRIES 5 DEAD", b"AFTER",
+    b"EVERY",
+])
 VERBS = st.sampled_from([
     b"PUT", b"PUT", b"PUT", b"put", b"GET", b"GETB", b"GETBE", b"DONE", b"LATER", b"TOTAL", b"RUNLIST", b"SNAPSHOT",
     b"QUEUE LIST", b"QUEUE LIST a*", b"QUEUE",
     b"CLONE", b"SYNC PUT", b"SYNC", b"OFFLINE", b"QUIT", b"PING", b"CLUSTER STATUS", b"CLUSTER ADD a.b 7 5",
     b"CLUSTER ADD", b"CLUSTER REMOVE", b"CLUSTER TRANSFER", b"CLUSTER", b"NONSENSE", b"", b"SESSION", b"SESSION",
     b"SESSION 1_9f3c5a7e11d0c2b4", b"SESSION CLOSE", b"TAKEN", b"GET * BOUND", b"GETB q BOUND", b"REQ 1 GET q",
+    b"PUTS", b"PUTS 0", b"PUTS 2", b"REQ 1 PUTS 1", b"TOUCH 5", b"BURY 5", b"KICK q", b"CHANGE 5", b"CHANGE KEY q k",
+    b"CHANGE", b"DELETE", b"MOVE 5 q", b"MOVE", b"PEEK", b"PEEK KEY q", b"BEGIN", b"COMMIT", b"ROLLBACK",
+    b"QUEUE CREATE q", b"QUEUE CONFIG q", b"QUEUE PURGE q", b"CONFIG", b"CONFIG GRACE", b"POLICY", b"DONE 5 6",
+    b"LATER 5", b"GET q", b"REQ 6 CHANGE 5", b"REQ 7 MOVE 5", b"REQ 8 QUEUE", b"REQ 9 COMMIT",
     b"REQ 1 GETB", b"REQ 2 PUT", b"REQ 3 DONE", b"REQ 4 CLONE", b"REQ 5", b"REQ x",
 ])
 SPACES = st.sampled_from([b" ", b" ", b" ", b"  ", b"\t", b"\r", b"\x0b"])
@@ -45,7 +53,32 @@ def puts(draw: st.DrawFn) -> bytes:
     return b"%sPUT q 0 %d%s\r\n%s" % (before, len(data), tail, data)
 
 
-STREAMS = st.lists(st.one_of(lines(), puts(), puts(), st.binary(max_size=20)), max_size=12).map(b"".join)
+@st.composite
+def changes(draw: st.DrawFn) -> bytes:
+    """CHANGE and MOVE with data; some are malformed, and their data must be found all the same."""
+    data = draw(st.binary(max_size=60))
+    before = draw(st.sampled_from([b"", b"REQ 1 ", b"REQ x ", b"REQ 1 REQ 2 "]))
+    head = draw(st.sampled_from([b"CHANGE 5", b"CHANGE KEY q k PRI 1", b"CHANGE x", b"MOVE 5 q DELAY 1", b"MOVE 5"]))
+    return b"%s%s DATA %d\r\n%s" % (before, head, len(data), data)
+
+
+JOB_TAILS = st.sampled_from([b"", b" KEY k", b" DELAY 5 TTL 7", b" NEW", b" NEW WAIT o", b" BAD", b" IS i"])
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> bytes:
+    """PUTS as it should be; some of its jobs are malformed or too large."""
+    jobs = []
+    for data in draw(st.lists(st.binary(max_size=60), min_size=1, max_size=5)):
+        queue = draw(st.sampled_from([b"q", b"q", b"a/b"]))
+        data_end = draw(st.sampled_from([b"", b"", b"\r\n"]))
+        jobs.append(b"%s 0 %d%s%s%s%s" % (queue, len(data), draw(JOB_TAILS), draw(ENDS), data, data_end))
+    return b"%sPUTS %d\r\n%s" % (draw(st.sampled_from([b"", b"REQ 1 "])), len(jobs), b"".join(jobs))
+
+
+STREAMS = st.lists(
+    st.one_of(lines(), puts(), puts(), changes(), batches(), st.binary(max_size=20)), max_size=12,
+).map(b"".join)
 
 
 def read(pieces: list[bytes]) -> list[Command]:
@@ -92,6 +125,44 @@ def test_arbitrary_bytes_never_raise(pieces: list[bytes]) -> None:
 def test_data_blocks_come_out_as_they_went_in(blocks: list[bytes]) -> None:
     stream = b"".join(b"PUT q 0 %d\r\n%s" % (len(block), block) for block in blocks)
     assert read([stream]) == [Put("q", 0, block) for block in blocks]
+
+
+@given(st.lists(st.binary(max_size=40)))
+def test_data_of_changes_come_out_as_they_went_in(blocks: list[bytes]) -> None:
+    stream = b"".join(
+        b"CHANGE KEY q k PRI 1 DATA %d\r\n%sMOVE 5 q DATA %d\r\n%s" % (len(block), block, len(block), block)
+        for block in blocks
+    )
+    key = Selector(queue="q", key="k")
+    expected = [[Change(key, 1, data=block), Move(5, "q", data=block)] for block in blocks]
+    assert read([stream]) == [request for pair in expected for request in pair]
+
+
+@pytest.mark.parametrize("line", [
+    b"CHANGE x DATA 4", b"CHANGE 5 FOO DATA 4", b"CHANGE 5 PRI DATA 4", b"CHANGE DATA 4", b"MOVE 5 DATA DATA x DATA 4",
+    b"MOVE 5 q DELAY 1 AT 1 DATA 4", b"MOVE 5 q DATA 4 DATA 4", b"move DATA 4", b"REQ x CHANGE 5 DATA 4",
+    b"REQ CHANGE 5 DATA 4", b"REQ 1 REQ 2 MOVE 5 q DATA 4", b"REQ 0 change 5 DATA 4", b"CHANGE KEY q DATA 4",
+])
+def test_data_behind_a_malformed_change_or_move_are_skipped(line: bytes) -> None:
+    assert read([line + b"\r\nPINGPING\r\n"]) == [Refused(b"400 Bad Arguments\r\n"), Ping()]
+
+
+@pytest.mark.parametrize("line", [
+    b"CHANGE 5 DATA", b"CHANGE 5 DATA x", b"CHANGE 5 DATA -1", b"CHANGE 5 DATA 4 PRI 1", b"MOVE 5 q DATA",
+    b"MOVE 5 q DATA 4 5", b"MOVE 5 q DATA 18446744073709551616", b"REQ 1 CHANGE 5 DATA", b"REQ MOVE 5 q DATA x",
+])
+def test_nothing_is_read_behind_a_change_or_move_whose_length_is_unreadable(line: bytes) -> None:
+    assert read([line + b"\r\nPING\r\n"]) == [Broken(b"400 Bad Arguments\r\n")]
+
+
+def test_a_malformed_change_or_move_without_data_takes_none() -> None:
+    for line in (b"CHANGE 5 FOO", b"MOVE 5", b"CHANGE", b"REQ 1 MOVE"):
+        assert read([line + b"\r\nPING\r\n"]) == [Refused(b"400 Bad Arguments\r\n"), Ping()]
+
+
+def test_data_of_a_change_over_the_limit_are_skipped() -> None:
+    for line in (b"CHANGE 5 DATA 41", b"MOVE 5 q DATA 41", b"REQ 1 MOVE 5 q DATA 41", b"PUT q 0 41 KEY k"):
+        assert read([line + b"\r\n" + bytes(41) + b"PING\r\n"]) == [Refused(b"413 Data Too Large\r\n"), Ping()]
 
 
 def test_nothing_is_read_behind_what_cannot_be_followed() -> None:

@@ -5,7 +5,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.config import split_address
-from gateway.values import ArgumentError, address, milliseconds, name, node, queues, session, signed, unsigned
+from gateway.values import (
+    ArgumentError,
+    address,
+    between,
+    key,
+    milliseconds,
+    name,
+    node,
+    plain_word,
+    positive_ms,
+    queues,
+    session,
+    signed,
+    unix_ms,
+    unsigned,
+)
 
 
 @given(st.integers(0, 2**64 - 1), st.integers(0, 30))
@@ -52,6 +67,53 @@ def test_seconds_become_milliseconds_rounded_up(word: bytes, expected_ms: int) -
 def test_seconds_refuse(word: bytes) -> None:
     with pytest.raises(ArgumentError):
         milliseconds(word)
+
+
+@pytest.mark.parametrize(("word", "expected_ms"), [
+    (b"0", 0), (b"1795130000", 1_795_130_000_000), (b"1795130000.0001", 1_795_130_000_001), (b"0.5", 500),
+    (b"4611686018427387.904", 2**62), (b"00000000000000000000000000007", 7000),
+])
+def test_unix_time_becomes_milliseconds_rounded_up(word: bytes, expected_ms: int) -> None:
+    assert unix_ms(word) == expected_ms
+
+
+@pytest.mark.parametrize("word", [b"", b"-1", b"+1", b"1.", b"x", b"4611686018427387.905", b"9" * 5000])
+def test_unix_time_refuses(word: bytes) -> None:
+    with pytest.raises(ArgumentError):
+        unix_ms(word)
+
+
+def test_a_positive_time_is_more_than_nothing() -> None:
+    assert positive_ms(b"0.0001") == 1
+    for word in (b"0", b"0.0000", b"-1", b"x"):
+        with pytest.raises(ArgumentError):
+            positive_ms(word)
+
+
+@given(st.integers(0, 30))
+def test_a_number_lies_between_its_limits(number: int) -> None:
+    read = between(10, 20)
+    if 10 <= number <= 20:
+        assert read(b"%d" % number) == number
+    else:
+        with pytest.raises(ArgumentError):
+            read(b"%d" % number)
+
+
+@pytest.mark.parametrize("word", [b"a", b"_.:-", b".x", b"-", b"A9" * 32])
+def test_keys_and_words(word: bytes) -> None:
+    assert key(word) == plain_word(word) == word.decode()
+
+
+@pytest.mark.parametrize("word", [b"", b"a/b", b"a@b", b"a|b", b"\xe4", b"a\n", b"k" * 129])
+def test_keys_and_words_refuse(word: bytes) -> None:
+    for read in (key, plain_word):
+        with pytest.raises(ArgumentError):
+            read(word)
+    assert key(b"k" * 128)
+    assert plain_word(b"k" * 64)
+    with pytest.raises(ArgumentError):
+        plain_word(b"k" * 65)
 
 
 @given(st.integers(1, 2**64 - 1), st.integers(0, 2**64 - 1))

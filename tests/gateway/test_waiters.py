@@ -265,20 +265,18 @@ def assert_nobody_is_forgotten(gateway: MemoryGateway) -> None:
         get = waiter.get
         queues = list(machine.nonempty()) if get.queues is None else get.queues
         if get.item is not None:
-            assert not machine.ready_of_item(queues[0], get.item)
+            assert not any(machine.ready_of_item(queue, get.item) for queue in queues)
         else:
             assert not any(machine.ready(queue) for queue in queues)
         if waiter.until_finished:
-            totals = [machine.total(queue) for queue in get.queues or [None]]
-            assert any(total.jobs + total.running for total in totals)
+            assert any(machine.unfinished(queue, get.item) for queue in get.queues or [None])
     assert not waiters._claims
     assert not waiters._item_claims
     if not len(waiters):
-        assert not waiters._any
-        for lines in (
-            waiters._queues, waiters._items, waiters._requests, waiters._watchers, waiters._watchers_of_all,
-        ):
-            assert lines == {}
+        lines = waiters._lines
+        assert not lines._any
+        for kept in (lines._queues, lines._items, waiters._requests, waiters._watchers._by_watched):
+            assert kept == {}
 
 
 def test_a_hand_off_costs_one_commit() -> None:

@@ -1,0 +1,235 @@
+"""What the commands do that go through the log, as a table; with a numbering they are requests of a session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from core import (
+    Batch,
+    Bury,
+    Change,
+    Configure,
+    ConfigureQueue,
+    CreateQueue,
+    Delete,
+    DeleteQueue,
+    Done,
+    DoneAll,
+    DoneLast,
+    Finished,
+    Get,
+    Kick,
+    Later,
+    LaterAll,
+    LaterWith,
+    Move,
+    PauseQueue,
+    Pick,
+    Put,
+    PutWith,
+    Reply,
+    Requested,
+    Results,
+    ResumeQueue,
+    Touch,
+)
+from gateway import answers, portions, requests, sessions
+from gateway.choices import chosen, known_empty
+from gateway.limits import PORTION_MAX
+from gateway.numbering import Numbering
+from gateway.pending import Fate, Outcome, PutOfWait
+from gateway.transactions import commit, log_burial
+from gateway.waiter import Waiter
+
+if TYPE_CHECKING:
+    from gateway.conversation import Conversation
+
+# ---- putting
+
+def _put(conversation: Conversation, put: Put, numbering: Numbering | None = None) -> None:
+    if no_room(conversation):
+        conversation.say(answers.BUSY)
+        return
+    conversation.propose(put, numbering)
+    waiters = conversation.hub.waiters
+    if len(waiters):
+        waiters.follow(put)
+
+
+def _put_with(conversation: Conversation, put: PutWith, numbering: Numbering | None = None) -> None:
+    if no_room(conversation):
+        conversation.say(answers.BUSY)
+        return
+    conversation.propose(put, numbering)
+    _follow(conversation, put)
+
+
+def no_room(conversation: Conversation) -> bool:
+    """Is there no room for further jobs, on disk or in memory (A62)? 500 comes before 503."""
+    cluster = conversation.hub.cluster
+    return cluster.full and cluster.serving
+
+
+def _follow(conversation: Conversation, put: Put | PutWith) -> None:
+    """Send who waits for the job, if it will be ready at once."""
+    waiters = conversation.hub.waiters
+    if not len(waiters):
+        return
+    if isinstance(put, Put):
+        waiters.follow(put)
+    elif put.when is None and not put.after:
+        waiters.follow(put.put)
+
+
+def _puts(conversation: Conversation, request: requests.Puts, numbering: Numbering | None = None) -> None:
+    """One operation, and a line for each job. What holds for all of them, 500 and 503, is said once."""
+    if no_room(conversation):
+        conversation.say(answers.BUSY)
+        return
+    lines = [put.answer if isinstance(put, requests.Refused) else b"" for put in request.puts]
+    puts = tuple(put for put in request.puts if not isinstance(put, requests.Refused))
+    if not puts:
+        conversation.say(answers.lines_of(lines) if conversation.hub.cluster.serving else Fate.REFUSED)
+        return
+
+    def tell(reply: Reply) -> Outcome:
+        if not isinstance(reply, Results) or len(puts) == len(lines):
+            return reply
+        replies = iter(reply.replies)
+        return answers.lines_of([line or answers.answer(next(replies)) for line in lines])
+    conversation.propose_told(Batch(puts, atomic=False), tell, numbering)
+
+
+def _put_wait(conversation: Conversation, request: requests.PutWait, numbering: Numbering | None = None) -> None:
+    """Two operations, back to back: the hand-out always stands directly behind its PUT (DECISIONS 3)."""
+    if no_room(conversation):
+        conversation.say(answers.BUSY)
+        return
+    waiter = Waiter(conversation, request.get, too_late=answers.WAIT_TIMEOUT)
+    if numbering is not None:
+        waiter.request = numbering.request(request.get, part=1, keep_waiting=True)
+    slot = PutOfWait(conversation, waiter=waiter)
+    conversation.await_slot(slot)
+    conversation.block(waiter)
+    hub = conversation.hub
+    if request.within_ms is not None:
+        hub.waiters.limit(waiter, request.within_ms)
+    hub.cluster.propose(request.put if numbering is None else numbering.request(request.put), slot)
+    hub.cluster.propose(waiter.operation, waiter)
+    _follow(conversation, request.put)
+
+
+# ---- getting
+
+def _get(conversation: Conversation, command: Get | Pick, numbering: Numbering | None = None) -> None:
+    get = command.get if isinstance(command, Pick) else command
+    if numbering is None and conversation.hub.cluster.machine.settings.fast_empty and known_empty(conversation, get):
+        conversation.say(answers.QUEUE_EMPTY)
+        return
+    if get.queues is None or len(get.queues) > 1:
+        command = chosen(conversation, command)
+        if conversation.rotation is not None:
+            conversation.propose_told(command, conversation.rotation.note, numbering)
+            return
+    conversation.propose(command, numbering)
+
+
+def _blocking_get(
+    conversation: Conversation, request: requests.BlockingGet, numbering: Numbering | None = None,
+) -> None:
+    command, until_finished = request.get, request.until_finished
+    get = command.get if isinstance(command, Pick) else command
+    if get.queues is None or len(get.queues) > 1:
+        command = chosen(conversation, command)
+    if isinstance(command, Pick):
+        waiter = Waiter(conversation, command.get, until_finished, command)
+    else:
+        waiter = Waiter(conversation, command, until_finished)
+    if numbering is not None:
+        waiter.request = numbering.request(command, keep_waiting=True, until_finished=until_finished)
+    conversation.block(waiter)
+    hub = conversation.hub
+    if request.within_ms is not None:
+        hub.waiters.limit(waiter, request.within_ms)
+    hub.cluster.propose(waiter.operation, waiter)
+
+
+def _bound(conversation: Conversation, request: requests.Bound, numbering: Numbering | None = None) -> None:
+    attached = conversation.attached
+    if attached is None:
+        conversation.say(sessions.without_session(conversation))
+    else:
+        command = request.to(attached.number)
+        conversation.hub.tally.commands[type(command)] += 1
+        IN_LOG[type(command)](conversation, command, numbering)
+
+
+# ---- the others
+
+def _operation(conversation: Conversation, operation: Requested, numbering: Numbering | None = None) -> None:
+    conversation.propose(operation, numbering)
+
+
+def _bury(conversation: Conversation, request: requests.BuryRequest, numbering: Numbering | None = None) -> None:
+    def tell(reply: Reply) -> Reply:
+        if isinstance(reply, Finished):
+            log_burial(conversation, request)
+        return reply
+    conversation.propose_told(request.bury, tell, numbering)
+
+
+def _commit(conversation: Conversation, request: requests.Commit, numbering: Numbering | None = None) -> None:
+    """COMMIT, which ends the transaction in any case."""
+    transaction = conversation.leave_transaction()
+    if transaction is None:
+        conversation.say(answers.BAD_ARGUMENTS)
+    else:
+        commit(conversation, transaction, numbering)
+
+
+def _purge(conversation: Conversation, request: requests.PurgeRequest, numbering: Numbering | None = None) -> None:
+    conversation.run(portions.purge(conversation, request, numbering))
+
+
+def _drop(conversation: Conversation, request: requests.DropQueue, numbering: Numbering | None = None) -> None:
+    if request.force:
+        conversation.run(portions.drop(conversation, request, numbering))
+    else:
+        conversation.propose(DeleteQueue(request.queue, force=False), numbering)
+
+
+def _kick(conversation: Conversation, request: Kick, numbering: Numbering | None = None) -> None:
+    if request.count > PORTION_MAX:
+        conversation.run(portions.kick(conversation, request, numbering))
+    else:
+        conversation.propose(request, numbering)
+
+
+class InLog(Protocol):
+    """What a command does that goes through the log: itself, or as a request of a session."""
+
+    def __call__(self, conversation: Conversation, request: Any, numbering: Numbering | None = None, /) -> None:
+        """Execute it."""
+
+
+_OPERATIONS = (
+    Done, DoneAll, DoneLast, Later, LaterAll, LaterWith, Touch, Change, Delete, Move, Bury, Batch, CreateQueue,
+    ConfigureQueue, PauseQueue, ResumeQueue, Configure,
+)
+
+IN_LOG: dict[type, InLog] = {
+    **dict.fromkeys(_OPERATIONS, _operation),
+    Put: _put,
+    PutWith: _put_with,
+    requests.Puts: _puts,
+    requests.PutWait: _put_wait,
+    Get: _get,
+    Pick: _get,
+    requests.BlockingGet: _blocking_get,
+    requests.Bound: _bound,
+    requests.BuryRequest: _bury,
+    requests.Commit: _commit,
+    requests.PurgeRequest: _purge,
+    requests.DropQueue: _drop,
+    Kick: _kick,
+}

@@ -1,0 +1,91 @@
+"""One blocked command; waiters.py tells how it waits."""
+
+from __future__ import annotations
+
+from asyncio import TimerHandle
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core import Get, Operation, Pick, Reply, Request
+from gateway import answers
+from gateway.pending import Fate, Outcome
+
+if TYPE_CHECKING:
+    from gateway.conversation import Conversation
+
+
+class Waiter(Struct, gc=False, eq=False):
+    """A blocked command: the slot of its answer, and where the outcome of its Get goes."""
+
+    conversation: Conversation
+    get: Get
+    until_finished: bool = False        # GETBE
+    pick: Pick | None = None            # around `get`, when it is more than a Get
+    request: Request | None = None      # of a numbered command: the operation around those
+    outcome: Outcome | None = None
+    silent: bool = False                # the line of its PUT speaks for it too
+    number: int = 0                     # order of arrival; 0: it has not had to wait yet
+    sent_for: str | None = None         # the queue its Get in flight claims jobs of
+    claimed: int = 0                    # how many
+    watched: tuple[str | None, str | None] | None = None    # GETBE: what is unfinished: why it goes on waiting
+    timer: TimerHandle | None = None    # of WITHIN
+    late: bool = False                  # its time is over: its Get in flight is the last
+    too_late: bytes = answers.QUEUE_EMPTY       # what is said then
+
+    @property
+    def operation(self) -> Operation:
+        """What is proposed for it."""
+        return self.request or self.pick or self.get
+
+    @property
+    def count(self) -> int:
+        """How many jobs it takes at most."""
+        return 1 if self.pick is None or self.pick.count is None else self.pick.count
+
+    @property
+    def numbered(self) -> bool:
+        """See Slot."""
+        return self.request is not None
+
+    @property
+    def in_session(self) -> bool:
+        """Does it wait in the name of a session?"""
+        return self.request is not None or self.get.session is not None
+
+    @property
+    def unknown_fate(self) -> Fate:
+        """What becomes of the command when nobody knows the outcome of an operation."""
+        return Fate.UNKNOWN if self.request is None else Fate.UNKNOWN_REQUEST
+
+    def wait_for(self, get: Get) -> None:
+        """What it waits for is known more exactly now; only a PUT .. WAIT, which is no Pick."""
+        self.get = get
+        if self.request is not None:
+            self.request = replace(self.request, operation=get)
+
+    def end(self, outcome: Outcome) -> None:
+        """This is its answer."""
+        self.outcome = outcome
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+    def applied(self, reply: Reply) -> None:
+        """Its Get came back."""
+        self.conversation.hub.waiters.settle(self, reply)
+
+    def refused(self) -> None:
+        """Its Get was not executed, and this node serves no more."""
+        self.conversation.hub.waiters.give_up(self, b"" if self.silent else Fate.REFUSED)
+
+    def unknown(self) -> None:
+        """Nobody knows whether a job was handed out to it."""
+        self.conversation.hub.waiters.give_up(self, self.unknown_fate)
+
+    def silence(self) -> None:
+        """The PUT before it was not executed: that line speaks for the wait as well."""
+        self.silent = True
+        if self.outcome is Fate.REFUSED:
+            self.outcome = b""

@@ -1,0 +1,188 @@
+"""PUTS while it arrives: what becomes of each job, and what it costs until then."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from core import Put, PutWith, When
+from gateway.grammar import DataHead, PutHead, PutsHead
+from gateway.limits import BATCH_BYTES_MAX, BATCH_JOBS_MAX, KIB, MIB, SKIPPED_BYTES_MAX, Limits
+from gateway.parser import Parser
+from gateway.requests import Broken, Command, Numbered, Ping, Puts, Refused
+
+BAD = Refused(b"400 Bad Arguments\r\n")
+TOO_LARGE = Refused(b"413 Data Too Large\r\n")
+
+
+def read(stream: bytes, limits: Limits | None = None, guard: Callable[[Any],
+bytes | None] | None = None) -> list[Command]:
+    parser = Parser(limits or Limits(), guard)
+    parser.feed(stream)
+    requests = []
+    while (request := parser.next()) is not None:
+        requests.append(request)
+    return requests
+
+
+def test_the_jobs_come_as_one_request() -> None:
+    assert read(b"PUTS 2\r\nmail 0 3 KEY a1\r\nabcmail 5 4 DELAY 10\r\ndefgPING\r\n") == [
+        Puts((PutWith(Put("mail", 0, b"abc"), key="a1"), PutWith(Put("mail", 5, b"defg"), When(10_000)))), Ping(),
+    ]
+    assert read(b"puts 1\nq 0 0\n") == [Puts((Put("q", 0, b""),))]
+    assert read(b"PUTS 2\r\n\r\nq 0 1\r\na\r\n\r\nr 0 1 NEW\r\nb\r\n") == [
+        Puts((Put("q", 0, b"a"), Put("r", 0, b"b", None, True))),
+    ]
+
+
+def test_a_job_that_is_none_is_answered_in_its_place() -> None:
+    stream = (b"PUTS 6\r\nq 0 1\r\naq 0 1 FOO\r\nbq 0 4 NEW WAIT o\r\nPINGq 0 4 IS i WAIT o TTL 5\r\nPING"
+              b"q 0 12\r\nPING\r\nPING\r\nq\v 0 4\r\nPINGPING\r\n")
+    assert read(stream, Limits(data_bytes_max=10)) == [Puts((Put("q", 0, b"a"), BAD, BAD, BAD, TOO_LARGE, BAD)), Ping()]
+
+
+@pytest.mark.parametrize("stream", [
+    b"PUTS x\r\n", b"PUTS\r\n", b"PUTS 0\r\n", b"PUTS 10001\r\n", b"PUTS 2 q\r\n", b"REQ 1 PUTS x\r\n",
+    b"REQ PUTS 1\r\n",
+    b"REQ x PUTS 1\r\n", b"PUTS 1\r\nq 0 x\r\n", b"PUTS 1\r\nq 0\r\n", b"PUTS 2\r\nq 0 1\r\naq 0 -1\r\n",
+    b"PUTS 1\r\nq 0 99999999999999999999\r\n", b"REQ 1 PUTS 5000\r\nq 0 x\r\n",
+])
+def test_nothing_is_read_behind_what_cannot_be_followed(stream: bytes) -> None:
+    assert read(stream + b"PING\r\n") == [Broken(b"400 Bad Arguments\r\n")]
+
+
+def test_a_line_that_is_too_long_ends_it() -> None:
+    assert read(b"PUTS 1\r\n" + b"q" * 80, Limits(line_bytes_max=80)) == [Broken(b"400 Bad Command\r\n")]
+
+
+def test_a_numbered_one_has_a_digest_of_all_that_came() -> None:
+    def digest(stream: bytes) -> bytes:
+        (numbered,) = read(stream)
+        assert isinstance(numbered, Numbered)
+        assert isinstance(numbered.command, Puts)
+        assert numbered.number == 7
+        return numbered.digest
+    plain = b"PUTS 2\r\nq 0 1\r\naq 0 1\r\nb"
+    found = [digest(b"REQ 7 " + stream) for stream in (
+        plain, plain.replace(b"a", b"c"), plain.replace(b"b", b"c"), plain.replace(b"q 0 1\r\nb", b"q 1 1\r\nb"),
+        plain.replace(b"q 0 1\r\nb", b"q x 1\r\nb"), plain.replace(b"S 2", b"S 1").removesuffix(b"q 0 1\r\nb"),
+    )]
+    assert len(set(found)) == len(found)
+    assert digest(b"req 7 puts  2\nq 0  1\naq 0 1\r\nb") == found[0]
+
+
+def test_too_many_for_a_stored_answer_are_read_to_their_end() -> None:
+    assert read(b"REQ 1 PUTS 4097\r\n" + b"q 0 4\r\nPING" * 4097 + b"PING\r\n") == [BAD, Ping()]
+
+
+# ---- rights
+
+def asked(kind: type, answers: dict[str, bytes]) -> Callable[[Any], bytes | None]:
+    """A guard that refuses the PUTS, or jobs for some queues."""
+    def guard(request: Any) -> bytes | None:
+        if isinstance(request, PutsHead):
+            return b"401 Auth Required\r\n" if kind is PutsHead else None
+        if isinstance(request, PutHead | DataHead):
+            put: Any = request if isinstance(request, PutHead) else request.request
+            return answers.get(put.queue if isinstance(request, PutHead) else put.put.queue)
+        return None
+    return guard
+
+
+def test_a_refused_job_refuses_them_all() -> None:
+    stream = b"PUTS 3\r\nq 0 1\r\naqueue 0 4 KEY k\r\nPINGq 0 1\r\nbPING\r\n"
+    forbidden = asked(PutHead, {"queue": b"403 Forbidden\r\n"})
+    assert read(stream, guard=forbidden) == [Refused(b"403 Forbidden\r\n"), Ping()]
+    assert read(stream, Limits(data_bytes_max=3), forbidden) == [Refused(b"403 Forbidden\r\n"), Ping()]
+    nobody = asked(PutsHead, {})
+    assert read(stream, guard=nobody) == [Refused(b"401 Auth Required\r\n"), Ping()]
+    # 400 goes before both.
+    assert read(b"REQ 1 PUTS 4097\r\n" + b"queue 0 0\r\n" * 4097, guard=nobody) == [BAD]
+    assert read(b"PUTS 2\r\nqueue 0 0\r\nq 0 x\r\n", guard=forbidden) == [Broken(b"400 Bad Arguments\r\n")]
+
+
+# ---- sizes
+
+def test_all_together_have_a_limit_and_are_refused_together() -> None:
+    job = b"q 0 %d\r\n" % MIB + bytes(MIB)
+    (request,) = read(b"PUTS 15\r\n" + job * 15)
+    assert isinstance(request, Puts)
+    assert read(b"PUTS 16\r\n" + job * 16 + b"PING\r\n") == [TOO_LARGE, Ping()]
+    # A right that is missing goes before a size, also when it is found later.
+    forbidden = asked(PutHead, {"queue": b"403 Forbidden\r\n"})
+    assert read(b"PUTS 17\r\n" + job * 16 + b"queue 0 0\r\n", guard=forbidden) == [Refused(b"403 Forbidden\r\n")]
+
+
+def test_what_is_dropped_has_a_limit() -> None:
+    parser = Parser(Limits(data_bytes_max=10))
+    block = bytes(64 * MIB)
+    parser.feed(b"PUTS 9\r\n")
+    for _ in range(SKIPPED_BYTES_MAX // len(block)):
+        assert parser.next() is None
+        parser.feed(b"q 0 %d\r\n" % len(block) + block)
+    assert parser.next() is None
+    parser.feed(b"q 0 11\r\n")
+    assert parser.next() == Broken(TOO_LARGE.answer)
+
+
+def peak_bytes(head: bytes, piece: bytes, times: int) -> int:
+    """The most memory that the parser holds while this comes."""
+    parser = Parser(Limits())
+    tracemalloc.start()
+    try:
+        parser.feed(head)
+        for _ in range(times):
+            parser.next()
+            parser.feed(piece)
+        parser.next()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_is_bounded_while_it_arrives() -> None:
+    # Many long lines without data; too much data; what is refused.
+    after = b"|".join(b"i%d" % number for number in range(90))
+    assert peak_bytes(b"PUTS 10000\r\n", b"q 0 0 AFTER %s\r\n" % after, 1500) < 16 * MIB
+    assert peak_bytes(b"PUTS 10000\r\n", b"q 0 0 %s\r\n" % (b"x" * 60 * KIB), 1000) < 2 * MIB
+    assert peak_bytes(b"PUTS 400\r\n", b"q 0 65536\r\n" + bytes(65536), 399) < BATCH_BYTES_MAX + 2 * MIB
+    assert peak_bytes(b"REQ 1 PUTS 5000\r\n", b"q 0 65536\r\n" + bytes(65536), 1000) < MIB
+    # A block that comes by and by is collected in one piece.
+    assert peak_bytes(b"PUTS 2\r\nq 0 %d\r\n" % MIB, b"xy", MIB // 2) < 4 * MIB
+
+
+def test_a_slow_one_does_not_seem_to_get_on() -> None:
+    parser = Parser(Limits())
+    parser.feed(b"PING\r\nPUTS %d\r\n" % BATCH_JOBS_MAX)
+    assert parser.next() == Ping()
+    for _ in range(5):
+        for piece in (b"q 0", b" 3\r\n", b"ab", b"c", b"\r\n"):
+            assert parser.next() is None
+            assert (parser.complete, parser.amid_command) == (1, True)
+            parser.feed(piece)
+
+
+def test_how_it_is_cut_does_not_matter() -> None:
+    stream = b"PUTS 3\r\nq 0 3 KEY k\r\nabc\r\nq x 4\r\nPINGq 0 0\r\nPING\r\n"
+    whole = read(stream)
+    for first in range(1, len(stream)):
+        for second in range(first + 1, len(stream), 5):
+            parser, requests = Parser(Limits()), []
+            for start, end in pairwise((0, first, second, len(stream))):
+                parser.feed(stream[start:end])
+                while (request := parser.next()) is not None:
+                    requests.append(request)
+            assert requests == whole
+
+
+def test_nothing_is_kept_of_one_that_is_broken_off() -> None:
+    parser = Parser(Limits())
+    parser.feed(b"PUTS 3\r\nq 0 3\r\nabcq 0 5\r\na")
+    assert parser.next() is None
+    parser.close()
+    assert parser.next() is None
+    assert not parser.amid_command

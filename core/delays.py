@@ -27,6 +27,13 @@ class Release(Struct, gc=False, eq=False):
     item: str
     jobs: JobList[DelayedJob] = field(default_factory=JobList)
 
+    def copy(self) -> Release:
+        """Another one of the same jobs."""
+        other = Release(self.item)
+        for job in self.jobs:
+            other.jobs.add(job)
+        return other
+
 
 class Delays:
     """The queues that have DELAYED jobs, and the items that are waited for."""
@@ -63,6 +70,17 @@ class Delays:
         jobs = self.dependents.pop(item, None)
         if jobs is not None:
             self.released.append(Release(item, jobs))
+
+    def reinstate(self, released: list[Release]) -> None:
+        """These were released; some of their jobs may have come back as if they still waited (undo.py)."""
+        self.released = released
+        for release in released:
+            jobs = self.dependents.get(release.item)
+            if jobs is not None:
+                for job in release.jobs:
+                    jobs.discard(job)
+                if not jobs.size:
+                    del self.dependents[release.item]
 
     def next_due_ms(self, clock_ms: int) -> int | None:
         """When a job becomes active next, rounded up so that not every millisecond brings an entry; None: never."""

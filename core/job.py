@@ -59,7 +59,7 @@ class More(Struct, gc=False, frozen=True):
     """What few jobs have; most have none of it."""
 
     key: str | None = None
-    tries: int | None = None        # attempts it has, when its Put said so
+    tries: int | None = None        # attempts it has, when its Put said so; 0: any number
     ttl_ms: int | None = None       # it ends when it was READY for so long
     fade_ms: int | None = None      # while it is READY: when that will be
     every_ms: int | None = None     # of a periodic job

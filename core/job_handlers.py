@@ -84,10 +84,10 @@ def touch(state: State, operation: Touch, seed: int) -> Reply:
         lease_ms = min(operation.expire_ms, EXPIRE_MS_MAX) if operation.expire_ms > 0 else None
         if operation.then is not Then.DEFAULT:
             then = operation.then
-        elif job.lease_ms is None:
+        elif job.deadline_ms is None:
             then = state.settings.expire_default
     deadline_ms = None if lease_ms is None else state.clock_ms + lease_ms
-    state.swap(job, replace(job, lease_ms=lease_ms, deadline_ms=deadline_ms, then=then, graced=False))
+    state.swap(job, replace(job, deadline_ms=deadline_ms, then=then, graced=False))
     return Leased(deadline_ms)
 
 
@@ -170,10 +170,12 @@ def change(state: State, operation: Change, seed: int) -> Reply:
         if isinstance(job, Job):
             _change_ready(state, queue, job, operation, replace(job, rank=rank, data=data, item=item, at_ms=at_ms))
         else:
+            more = times.awaiting(state, job)
             state.undefer(queue, job)
             # A job that becomes active gets a place behind the others, as it does when its time has come.
-            seq = job.seq if at_ms is not None and at_ms > state.clock_ms else state.new_seq()
-            times.place(state, queue, rank, seq, data, item, job.attempts, at_ms, job.more, at_ms)
+            waits = (more is not None and bool(more.after)) or (at_ms is not None and at_ms > state.clock_ms)
+            seq = job.seq if waits else state.new_seq()
+            times.place(state, queue, rank, seq, data, item, job.attempts, at_ms, more, at_ms)
     if job.item is not None and job.item != item:
         state.close_item(job.item, job.queue)
     return ACCEPTED

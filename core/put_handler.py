@@ -47,7 +47,6 @@ def _duplicate(state: State, operation: PutWith, key: str) -> Reply:
     else:
         state.remove(queue, job)
     item = state.items.new_name() if put.new_item else put.item
-    state.put_item = item
     _place(state, operation, queue, item, job.seq, job.attempts, None if job.more is None else job.more.origin)
     if job.item is not None:
         state.close_item(job.item, job.queue)
@@ -64,7 +63,8 @@ def _place(
         at_ms = state.clock_ms
     ttl_ms = None if operation.ttl_ms is None else min(max(operation.ttl_ms, 0), times.CENTURY_MS)
     more = More(
-        operation.key, _positive(operation.tries), ttl_ms, None, every_ms, origin, times.after(state, operation.after)
+        operation.key, None if operation.tries is None else max(operation.tries, 0), ttl_ms, None, every_ms, origin,
+        times.after(state, operation.after),
     )
     times.place(state, queue, -put.priority, seq, put.data, item, attempts, at_ms, None if more == More() else more,
                 at_ms)

@@ -179,8 +179,8 @@ def _instead(state: State, operation: Request, reply: Reply) -> Reply:
     requested = operation.operation
     if isinstance(requested, Put | PutWith):
         put = requested.put if isinstance(requested, PutWith) else requested
-        name = reply.item if type(reply) is Stored else None
-        state.put_item = name if put.new_item else put.item
+        stored = isinstance(reply, Stored)
+        state.put_item = reply.item if isinstance(reply, Stored) and put.new_item else put.item if stored else None
     elif type(requested) is CloneEnd and state.clone is not None and state.clone.clone == requested.clone:
         state.clone = None
     return reply

@@ -86,17 +86,23 @@ def _work_off(state: State) -> None:
 def _free(state: State, batch: Release) -> None:
     """The first job of the batch does not wait for its item any more."""
     job = batch.jobs.take_first()
-    assert job.more is not None
-    more = job.more
-    dependents = state.delays.dependents        # an item whose batch has not had its turn is finished as well
-    items = tuple(item for item in more.after if item in dependents and job in dependents[item])
+    freed = awaiting(state, job)
     queue = state.queues.by_name[job.queue]
     state.undefer(queue, job)
     at_ms = state.clock_ms if job.at_ms is None else job.at_ms
-    freed = More(more.key, more.tries, more.ttl_ms, None, more.every_ms, more.origin, items)
-    due_ms = NEVER_MS if items else at_ms
+    due_ms = NEVER_MS if freed is not None and freed.after else at_ms
     state.defer(queue, DelayedJob(due_ms, job.seq, job.rank, job.queue, job.data, job.item, job.attempts, job.at_ms,
                                   freed))
+
+
+def awaiting(state: State, job: DelayedJob) -> More | None:
+    """What few jobs have, of this one, without the items that are finished but whose release has not had its turn."""
+    more = job.more
+    if more is None or not more.after:
+        return more
+    dependents = state.delays.dependents
+    items = tuple(item for item in more.after if item in dependents and job in dependents[item])
+    return More(more.key, more.tries, more.ttl_ms, None, more.every_ms, more.origin, items)
 
 
 def _activate(state: State) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Undo:
     """What has been done to `state` since this was made, and how to undo it."""
 
-    __slots__ = ("_effects", "_next_item", "_next_seq", "_places", "_sessions", "_state", "_steps")
+    __slots__ = ("_effects", "_next_item", "_next_seq", "_places", "_released", "_sessions", "_state", "_steps")
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -28,6 +28,7 @@ class Undo:
         self._next_seq = state.next_seq
         self._next_item = state.items.next_item
         self._effects = state.effects
+        self._released = [release.copy() for release in state.delays.released]
         state.effects = Effects()       # what is undone has had no effect
         state.undo = self
 
@@ -52,6 +53,7 @@ class Undo:
                     session = state.sessions.by_number[number]
                     session.taken = dict.fromkeys(sorted(session.taken))
         state.finished_items.clear()
+        state.delays.reinstate(self._released)
         state.next_seq = self._next_seq
         state.items.next_item = self._next_item
         state.effects = self._effects

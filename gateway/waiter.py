@@ -74,6 +74,8 @@ class Waiter(Struct, gc=False, eq=False):
 
     def applied(self, reply: Reply) -> None:
         """Its Get came back."""
+        if self.conversation.rotation is not None:
+            self.conversation.rotation.note(reply)
         self.conversation.hub.waiters.settle(self, reply)
 
     def refused(self) -> None:

@@ -329,6 +329,12 @@ def test_a_snapshot_whose_client_has_gone_leaves_nothing_behind(tmp_path: Path) 
     b"SESSION\r\nREQ 1 GETB q\r\n", b"SESSION\r\nREQ 1 PUT w 0 1 NEW WAIT o\r\nx", b"SESSION\r\nREQ 1 PUT q 0 9\r\nabc",
     b"SESSION\r\nREQ 1 CLONE 100000\r\n" + bytes(70_000), b"SESSION\r\nGETBE busy BOUND\r\n", b"SESSION CLOSE\r\n",
     b"SESSION\r\nPING\r\nREQ 1 GET busy\r\nSESSION CLOSE\r\n", b"SESSION\r\n" * 2,
+    b"GETB q WITHIN 1000\r\n", b"GETB q IS x WITHIN 1000\r\n", b"GETB q COUNT 5\r\n", b"GETBE busy IS x\r\n",
+    b"PUT w 0 1 NEW WAIT o WITHIN 1000\r\nx", b"PUTS 2\r\nq 0 1\r\nxq 0 1\r\n", b"PUTS 2\r\nq 0 1\r\nxq 0\r\n",
+    b"BEGIN\r\nPUT q 0 1\r\nx", b"BEGIN\r\nDONE 7\r\nCOMMIT\r\n", b"BEGIN\r\nCLONE 100000\r\n" + bytes(70_000),
+    b"QUEUE PURGE busy ALL\r\n", b"QUEUE DELETE busy FORCE\r\nPING\r\n", b"PEEK busy READY\r\n", b"BURY 1 REASON x\r\n",
+    b"SESSION\r\nBEGIN\r\nDONE 7\r\nREQ 1 COMMIT\r\n", b"SESSION\r\nREQ 1 QUEUE PURGE busy ALL\r\n",
+    b"POLICY PRIORITY\r\nGET a|b\r\nGETB a|b\r\n",
 ])
 def test_a_conversation_that_ended_is_freed_at_once(words: bytes, tmp_path: Path) -> None:
     async def test(gateway: MemoryGateway) -> None:

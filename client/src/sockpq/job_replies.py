@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from sockpq.errors import Aborted, JobNotFound, ProtocolError, SockpqError
@@ -26,7 +26,7 @@ from sockpq.replies import meta_tokens
 T = TypeVar("T")
 
 _STATES = {"READY", "DELAYED", "RUNNING", "DEAD"}
-_SETTING = re.compile(r"[A-Z]{1,32}")
+_SETTING = re.compile(r"[A-Z][A-Z_]{0,31}")
 _ABORTED = re.compile(r"409 Aborted ([0-9]{1,9}) (.*)")
 
 
@@ -90,19 +90,22 @@ def peeked_many(count: int) -> Reader[list[PeekedJob]]:
     return result
 
 
-def settings() -> Reader[dict[str, str]]:
-    """QUEUE CONFIG, CONFIG: each setting with its value, which may have several words."""
+def settings(names: Mapping[str, str]) -> Reader[dict[str, str]]:
+    """QUEUE CONFIG, CONFIG: each setting with its value, which may have several words.
+
+    `names`: what this library calls those that it does not call as the protocol does, but in small letters.
+    """
     pairs = {}
     for line in (yield from lines_of_list()):
         word, _, value = line.partition(" ")
         expect(_SETTING.fullmatch(word) is not None, f"not a setting: {line[:100]!r}")
-        pairs[word.lower()] = value
+        pairs[names.get(word, word.lower())] = value
     return pairs
 
 
 def counters() -> Reader[dict[str, int]]:
     """QUEUE STAT."""
-    return {word: as_number(value) for word, value in (yield from settings()).items()}
+    return {word: as_number(value) for word, value in (yield from settings({})).items()}
 
 
 def begun() -> Reader[None]:

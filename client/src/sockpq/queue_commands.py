@@ -68,6 +68,8 @@ _CLUSTER = {
     "session_ttl": "SESSIONTTL", "fast_empty": "FASTEMPTY",
 }
 
+_TOLD = {word: name for name, word in {**_NUMBERS, **_CLUSTER}.items()}
+
 
 def create(queue: str, settings: QueueSettings) -> Command[None]:
     """QUEUE CREATE."""
@@ -81,7 +83,8 @@ def configure(queue: str, settings: QueueSettings) -> Command[None]:
 
 def config(queue: str) -> Command[dict[str, str]]:
     """QUEUE CONFIG without settings."""
-    return Command(f"QUEUE CONFIG {_queue(queue)}\r\n".encode(), b"", job_replies.settings, Repeat.FREELY)
+    line = f"QUEUE CONFIG {_queue(queue)}\r\n"
+    return Command(line.encode(), b"", partial(job_replies.settings, _TOLD), Repeat.FREELY)
 
 
 def delete(queue: str, force: bool = False) -> Command[None]:
@@ -124,7 +127,9 @@ def cluster_configure(settings: ClusterSettings) -> list[Command[None]]:
     ]
 
 
-CONFIG: Command[dict[str, str]] = Command(b"CONFIG\r\n", b"", job_replies.settings, Repeat.FREELY)
+CONFIG: Command[dict[str, str]] = Command(
+    b"CONFIG\r\n", b"", partial(job_replies.settings, _TOLD), Repeat.FREELY
+)
 
 
 def _queue(name: str) -> str:
@@ -132,7 +137,7 @@ def _queue(name: str) -> str:
 
 
 def _command(line: str, repeat: Repeat, slow: bool = False) -> Command[None]:
-    return Command(f"QUEUE {line}\r\n".encode(), b"", partial(replies.done), repeat, slow=slow, logged=True)
+    return Command(f"QUEUE {line}\r\n".encode(), b"", replies.done, repeat, slow=slow, logged=True)
 
 
 def _settings(settings: QueueSettings) -> str:

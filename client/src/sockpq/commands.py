@@ -68,7 +68,9 @@ def put(
     **options: Unpack[PutOptions],
 ) -> Command[str | None]:
     """PUT without WAIT."""
-    return puts(queue, [data], priority, item, new_item, **options)[0]
+    start, end, read = _put_line(queue, priority, item, new_item, options)
+    body = arguments.body(data)
+    return Command(f"{start}{len(body)}{end}".encode(), body, read, Repeat.IF_ASKED, logged=True)
 
 
 def puts(
@@ -76,21 +78,25 @@ def puts(
     **options: Unpack[PutOptions],
 ) -> list[Command[str | None]]:
     """One PUT for each body."""
-    start, end = _put_line(queue, priority, item, new_item)
-    read = partial(job_replies.stored if options else replies.stored, item, new_item)
-    end += put_options(**options) + "\r\n" if options else "\r\n"
+    start, end, read = _put_line(queue, priority, item, new_item, options)
     bodies = map(arguments.body, datas)
     return [Command(f"{start}{len(body)}{end}".encode(), body, read, Repeat.IF_ASKED, logged=True) for body in bodies]
 
 
-def _put_line(queue: str, priority: int, item: str | None, new_item: bool) -> tuple[str, str]:
-    """What stands before the length, and what behind it."""
+def _put_line(
+    queue: str, priority: int, item: str | None, new_item: bool, options: PutOptions
+) -> tuple[str, str, Callable[[], Reader[str | None]]]:
+    """What stands before the length, what behind it, and how the answer is read."""
     if item is not None and new_item:
         raise BadArguments("item names the job's item, new_item asks the server for a name: not both")
     item = item if item is None else arguments.name(item, "item")
     priority = arguments.integer(priority, "priority", -INT64_MAX - 1, INT64_MAX)
     new_item = arguments.switch(new_item, "new_item")
-    return f"PUT {arguments.name(queue, 'queue')} {priority} ", " NEW" if new_item else f" IS {item}" if item else ""
+    start = f"PUT {arguments.name(queue, 'queue')} {priority} "
+    end = " NEW" if new_item else f" IS {item}" if item else ""
+    if options:
+        return start, f"{end}{put_options(**options)}\r\n", partial(job_replies.stored, item, new_item)
+    return start, f"{end}\r\n", partial(replies.stored, item, new_item)
 
 
 def call(

@@ -166,6 +166,11 @@ def _options(timeout: float) -> list[click.Parameter]:
     ]
 
 
+def given(**options: Any) -> Any:
+    """The options that were given, by name, for a call that has others as well."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
 def group(name: str, **more: Any) -> Callable[[Callable[[], None]], click.Group]:
     """A group of commands; without one of them it is wrong usage, not a request for help."""
     return click.group(name, no_args_is_help=False, **more)

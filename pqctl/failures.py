@@ -14,9 +14,14 @@ KINDS = {
 
 EXPLAINED = {                   # the servers' words, in docs/PROTOCOL.md
     "403 Forbidden": "the user has no right to do that: `pqctl user list`",
+    "404 Queue Not Found": "`pqctl queue list` shows them",
     "404 User Not Found": "`pqctl user list` shows them",
     "409 User In File": "he is in the servers' users file: change him there",
     "409 Change In Progress": "another change is not over: look for a LEARNER in `pqctl cluster status`",
+    "409 Job Exists": "an unfinished job of the queue has this key: `pqctl job peek QUEUE/KEY`",
+    "409 Job Running": "it belongs to whoever works on it: `pqctl job running`",
+    "409 Queue Exists": "change it by `pqctl queue config`",
+    "409 Queue Not Empty": "it has jobs: `pqctl queue stat`",
     "409 Last Node": "there is no other",
     "409 Not Possible alone": "no other node can lead now",
     "409 Not Possible behind": "it has not caught up",
@@ -30,6 +35,8 @@ EXPLAINED = {                   # the servers' words, in docs/PROTOCOL.md
     "409 Not Possible unknown": "there is no such node: `pqctl cluster status` shows them",
     "413 Data Too Large": "a job's data may have 8 MiB, or what limits.data_bytes_max says",
     "500 Invalid Snapshot": "the file is damaged, or was not made by `pqctl snapshot save`; nothing was changed",
+    "503 Queue Full": "as many jobs wait as its capacity allows: `pqctl queue config`",
+    "503 Queue Paused": "`pqctl queue resume` ends it",
     "503 Busy": "too many connections, or no room on the disks: `pqctl doctor --data-dir` on each node",
 }
 

@@ -6,11 +6,10 @@ import os
 import sys
 from base64 import b64encode
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Literal, cast
 
 import click
-from sockpq import Job, JobNotFound, RunningJob, SockpqError
+from sockpq import Job, JobNotFound, LaterOptions, PutOptions, RunningJob, SockpqError
 
 from pqctl.call import Call
 from pqctl.exits import DONE, REFUSED, UNKNOWN, Failure
@@ -19,6 +18,7 @@ from pqctl.signals import INTERRUPTIONS
 from pqctl.steering import cluster_of, reading
 from pqctl.streams import say
 from pqctl.text import counted
+from pqctl.words import local_time
 
 BODY_BYTES_MAX = 256 * 1024 * 1024      # above it a server closes the connection instead of answering
 
@@ -34,23 +34,27 @@ def body_from(argument: str | None, file: str | None) -> bytes:
     return read_stream(file or "-", BODY_BYTES_MAX)
 
 
-def put(call: Call, queue: str, body: bytes, priority: int, item: str | None, new_item: bool) -> int:
+def put(
+    call: Call, queue: str, body: bytes, priority: int, item: str | None, new_item: bool, options: PutOptions
+) -> int:
     """PUT."""
     with cluster_of(call, serving=True) as (client, _):
-        name = client.put(queue, body, priority, item, new_item)
+        name = client.put(queue, body, priority, item, new_item, **options)
     sentence = f"{counted(len(body), 'byte')} queued in {queue}" + (f", item {name}" if name else "")
     call.answer(sentence, {"queue": queue, "priority": priority, "item": name, "bytes": len(body)})
     return DONE
 
 
-def get(call: Call, queues: Sequence[str], expire: float, then: str | None, wait: float | None) -> int:
+def get(
+    call: Call, queues: Sequence[str], expire: float, then: str | None, wait: float | None, item: str | None
+) -> int:
     """GET, or GETB for a while; what cannot be printed is put back."""
     job = None
     with cluster_of(call, serving=True) as (client, _):
         try:
             job = client.get(
-                queues or None, expire=expire, then=cast(Literal["later", "done"] | None, then),
-                block=wait is not None, wait=wait,
+                queues or None, expire=expire, then=cast(Literal["later", "done", "dead"] | None, then),
+                block=wait is not None, wait=wait, item=item,
             )
             if job is not None:
                 _print(call, job)
@@ -104,13 +108,13 @@ def done(call: Call, ids: Sequence[int]) -> int:
     return REFUSED if None in answers else DONE
 
 
-def later(call: Call, ids: Sequence[int]) -> int:
+def later(call: Call, ids: Sequence[int], options: LaterOptions) -> int:
     """LATER of each."""
     found = []
     with cluster_of(call, serving=True) as (client, _):
         for number in ids:
             try:
-                client.later(number)
+                client.later(number, **options)
                 found.append(True)
             except JobNotFound:
                 found.append(False)
@@ -154,12 +158,5 @@ def _as_json(job: RunningJob) -> dict[str, object]:
 
 
 def _row(job: RunningJob) -> list[str]:
-    ends = "never" if job.expires_at is None else _local_time(job.expires_at)
+    ends = "never" if job.expires_at is None else local_time(job.expires_at)
     return [str(job.id), job.queue, str(job.priority), ends, *([] if job.data is None else [f"{len(job.data):,}"])]
-
-
-def _local_time(unix: int) -> str:
-    try:
-        return datetime.fromtimestamp(unix).isoformat(" ")
-    except (OverflowError, ValueError, OSError):
-        return str(unix)

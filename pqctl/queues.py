@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from sockpq import Totals
+from sockpq import BadArguments, Client, QueueNotFound, Totals
 
 from pqctl.call import Call
 from pqctl.exits import DONE
 from pqctl.steering import reading
 from pqctl.text import counted
 
+TOLD = {"ready", "running", "priorities"}       # in the sentence already
+
 
 def show_stat(call: Call, name: str | None) -> int:
     """The counts of one queue or of all."""
     with reading(call) as (client, server):
         totals = client.total(name, server=server)
+        counters = None if name is None else _counters(client, name, server)
     whose = "all queues" if name is None else name
     priorities = counted(totals.priorities, "priority", "priorities")
     sentence = f"{whose}: {counted(totals.jobs, 'job')} waiting in {priorities}, {totals.running:,} running"
     if name is None:
         sentence += f"; {counted(totals.queues, 'queue')}"
-    call.answer(sentence, {"queue": name, "queues": totals.queues, **_counts(totals)})
+    more = [f"{value:,} {word.replace('_', ' ')}" for word, value in (counters or {}).items()
+            if value and word not in TOLD]
+    sentence += f"; {', '.join(more)}" if more else ""
+    told = {"queue": name, "queues": totals.queues, **_counts(totals)}
+    call.answer(sentence, told if name is None else {**told, "counters": counters})
     return DONE
 
 
@@ -28,18 +35,33 @@ def show_list(call: Call, prefix: str) -> int:
     with reading(call) as (client, server):
         found = sorted(client.queues(prefix, server=server))
     if call.as_json:
-        queues = [{"name": queue.name, "waiting": queue.ready, "running": queue.running} for queue in found]
-        call.answer("", {"queues": queues})
+        call.answer("", {"queues": [
+            {"name": queue.name, "waiting": queue.ready + queue.delayed, "delayed": queue.delayed,
+             "running": queue.running, "dead": queue.dead}
+            for queue in found
+        ]})
         return DONE
 
     from pqctl.table import Column, print_rows
 
     if found:
-        columns = (Column("queue", folds=True), Column("waiting", figures=True), Column("running", figures=True))
-        print_rows(call, columns, [(queue.name, f"{queue.ready:,}", f"{queue.running:,}") for queue in found])
+        columns = [Column("queue", folds=True)]
+        columns += [Column(title, figures=True) for title in ("waiting", "delayed", "running", "dead")]
+        print_rows(call, columns, [
+            (queue.name, f"{queue.ready + queue.delayed:,}", f"{queue.delayed:,}", f"{queue.running:,}",
+             f"{queue.dead:,}") for queue in found
+        ])
     else:
         call.print(f"there is no queue whose name begins with {prefix}" if prefix else "there is no queue")
     return DONE
+
+
+def _counters(client: Client, queue: str, server: str) -> dict[str, int] | None:
+    """What the server counts beside that; None when there is no such queue, or the server is older."""
+    try:
+        return client.queue_stat(queue, server=server)
+    except (QueueNotFound, BadArguments):
+        return None
 
 
 def _counts(totals: Totals) -> dict[str, int]:

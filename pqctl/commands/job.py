@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from pqctl import exits
-from pqctl.call import Call, Seconds, command, files, group
+from pqctl.call import Call, Seconds, command, files, given, group
+from pqctl.words import moment, selector
+
+if TYPE_CHECKING:
+    from sockpq import Key
 
 ENDING = exits.epilog(refused="some were not running (any more), or refused")
+NO_JOB = exits.epilog(refused="there is no such job, or refused")
+THEN = click.Choice(["later", "done", "dead"])
+DELAY = click.option("--delay", type=Seconds(0), metavar="SECONDS", help="Not before so long from now.")
+AT = click.option("--at", type=moment, metavar="TIME", help="Not before this time: Unix seconds, or as 2026-12-24T18:00.")
+PRIORITY = click.option("--priority", type=int, metavar="N", help="Its new priority.")
 QUEUE_EMPTY = exits.epilog(refused="there is no job, or refused")
 
 
@@ -24,8 +35,19 @@ def job() -> None:
 @click.option("--priority", type=int, default=0, show_default=True, help="The greatest goes first.")
 @click.option("--item", metavar="NAME", help="The item (group of jobs) it belongs to.")
 @click.option("--new-item", is_flag=True, help="Let the server make an item for it.")
+@DELAY
+@AT
+@click.option("--ttl", type=Seconds(0, min_open=True), metavar="SECONDS", help="Remove it if nobody takes it so long.")
+@click.option("--every", type=Seconds(0, min_open=True), metavar="SECONDS", help="DONE makes it come again, so often.")
+@click.option("--after", multiple=True, metavar="ITEM", help="Not before this item has no unfinished job.")
+@click.option("--key", metavar="KEY", help="Its name in its queue.")
+@click.option("--on-duplicate", type=click.Choice(["fail", "ignore", "replace"]),
+              help="What to do if a job has the key. [default: fail]")
+@click.option("--tries", type=click.IntRange(1), metavar="N", help="Give it up after so many hand-outs.")
 def put(
-    call: Call, queue: str, body: str | None, file: str | None, priority: int, item: str | None, new_item: bool
+    call: Call, queue: str, body: str | None, file: str | None, priority: int, item: str | None, new_item: bool,
+    delay: float | None, at: float | None, ttl: float | None, every: float | None, after: tuple[str, ...],
+    key: str | None, on_duplicate: str | None, tries: int | None,
 ) -> int:
     """Put a job into QUEUE. Its body is BODY, or FILE's bytes, or else what comes from the standard input.
 
@@ -34,17 +56,23 @@ def put(
     """
     from pqctl import jobs
 
-    return jobs.put(call, queue, jobs.body_from(body, file), priority, item, new_item)
+    options = given(
+        delay=delay, at=at, ttl=ttl, every=every, after=after or None, key=key, on_duplicate=on_duplicate, tries=tries
+    )
+    return jobs.put(call, queue, jobs.body_from(body, file), priority, item, new_item, options)
 
 
 @command(job, timeout=10.0, epilog=QUEUE_EMPTY)
 @click.argument("queues", nargs=-1, metavar="[QUEUE]...")
 @click.option("--expire", type=float, default=60.0, show_default=True, metavar="SECONDS",
               help="The lease; 0 for none: it then runs until DONE or LATER, for ever if nobody says so.")
-@click.option("--then", type=click.Choice(["later", "done"]),
-              help="What becomes of it when the lease ends: back to its queue, or gone. [default: the cluster's]")
+@click.option("--then", type=THEN,
+              help="What becomes of it when the lease ends: back to its queue, gone, or dead. [default: the cluster's]")
 @click.option("--wait", type=Seconds(0, min_open=True), metavar="SECONDS", help="Wait so long for a job.")
-def get(call: Call, queues: tuple[str, ...], expire: float, then: str | None, wait: float | None) -> int:
+@click.option("--item", metavar="NAME", help="Only a job of this item.")
+def get(
+    call: Call, queues: tuple[str, ...], expire: float, then: str | None, wait: float | None, item: str | None
+) -> int:
     """Take a job from one of the QUEUEs, or from any.
 
     Its body goes to the standard output, byte by byte, and a line about it to the standard error. It is running then:
@@ -52,7 +80,7 @@ def get(call: Call, queues: tuple[str, ...], expire: float, then: str | None, wa
     """
     from pqctl import jobs
 
-    return jobs.get(call, queues, expire, then, wait)
+    return jobs.get(call, queues, expire, then, wait, item)
 
 
 @command(job, timeout=10.0, epilog=ENDING)
@@ -66,11 +94,16 @@ def done(call: Call, ids: tuple[int, ...]) -> int:
 
 @command(job, timeout=10.0, epilog=ENDING)
 @click.argument("ids", nargs=-1, required=True, type=int, metavar="ID...")
-def later(call: Call, ids: tuple[int, ...]) -> int:
+@DELAY
+@AT
+@PRIORITY
+def later(
+    call: Call, ids: tuple[int, ...], delay: float | None, at: float | None, priority: int | None
+) -> int:
     """Put running jobs back at the end of their queues."""
     from pqctl import jobs
 
-    return jobs.later(call, ids)
+    return jobs.later(call, ids, given(delay=delay, at=at, priority=priority))
 
 
 @command(job, timeout=10.0, epilog=exits.READING)
@@ -81,3 +114,76 @@ def running(call: Call, queue: str | None, data: bool) -> int:
     from pqctl import jobs
 
     return jobs.running(call, queue, data)
+
+
+@command(job, timeout=10.0, epilog=NO_JOB)
+@click.argument("job", type=selector, metavar="ID|QUEUE/KEY")
+def peek(call: Call, job: int | Key) -> int:
+    """Look at a running job by its ID, or at one in whatever state by its KEY.
+
+    Its body goes to the standard output, byte by byte, and a line about it to the standard error.
+    """
+    from pqctl import peeking
+
+    return peeking.show_job(call, job)
+
+
+@command(job, timeout=10.0)
+@click.argument("job", type=selector, metavar="ID|QUEUE/KEY")
+@PRIORITY
+@DELAY
+@AT
+@click.option("--item", metavar="NAME", help="Another item.")
+@click.option("--no-item", is_flag=True, help="No item any more.")
+@click.option("--body", metavar="BODY", help="Another body.")
+@click.option("--file", "file", metavar="FILE", shell_complete=files, help="Another body, from FILE or from -.")
+def change(
+    call: Call, job: int | Key, priority: int | None, delay: float | None, at: float | None, item: str | None,
+    no_item: bool, body: str | None, file: str | None,
+) -> int:
+    """Change a running job by its ID, or one that waits by its KEY. What is not named stays."""
+    from pqctl import changing, jobs
+
+    data = None if body is None and file is None else jobs.body_from(body, file)
+    changes = given(priority=priority, delay=delay, at=at, item=item, no_item=no_item or None, data=data)
+    return changing.change(call, job, changes)
+
+
+@command(job, timeout=10.0)
+@click.argument("job", type=selector, metavar="ID|QUEUE/KEY")
+def delete(call: Call, job: int | Key) -> int:
+    """Remove a running job by its ID, or one that waits by its KEY."""
+    from pqctl import changing
+
+    return changing.delete(call, job)
+
+
+@command(job, timeout=10.0)
+@click.argument("number", type=int, metavar="ID")
+@click.option("--expire", type=Seconds(0), metavar="SECONDS", help="Its length; 0 for none. [default: as before]")
+@click.option("--then", type=THEN, help="What becomes of the job when it ends; needs --expire.")
+def touch(call: Call, number: int, expire: float | None, then: str | None) -> int:
+    """Let the lease of a running job begin anew."""
+    from pqctl import changing
+
+    return changing.touch(call, number, expire, then)
+
+
+@command(job, timeout=10.0, epilog=ENDING)
+@click.argument("ids", nargs=-1, required=True, type=int, metavar="ID...")
+@click.option("--reason", metavar="WORD", help="For the servers' log.")
+def bury(call: Call, ids: tuple[int, ...], reason: str | None) -> int:
+    """Give running jobs up: they go to the dead queues of their queues."""
+    from pqctl import changing
+
+    return changing.bury(call, ids, reason)
+
+
+@command(job, timeout=60.0)
+@click.argument("queue")
+@click.argument("count", type=click.IntRange(1))
+def kick(call: Call, queue: str, count: int) -> int:
+    """Let up to COUNT jobs that were given up in QUEUE wait there again."""
+    from pqctl import changing
+
+    return changing.kick(call, queue, count)

@@ -58,6 +58,18 @@ class LoopJob:
     def later(self, **options: Any) -> Any:
         return self._loop.run(self.job.later(**options))
 
+    def touch(self, *arguments: Any, **options: Any) -> Any:
+        return self._loop.run(self.job.touch(*arguments, **options))
+
+    def change(self, **options: Any) -> Any:
+        return self._loop.run(self.job.change(**options))
+
+    def move(self, queue: str, **options: Any) -> Any:
+        return self._loop.run(self.job.move(queue, **options))
+
+    def bury(self, *arguments: Any, **options: Any) -> Any:
+        return self._loop.run(self.job.bury(*arguments, **options))
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.job, name)
 
@@ -69,6 +81,26 @@ class LoopJob:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._loop.run(self.job.__aexit__(kind, error, traceback))
+
+
+class LoopTransaction:
+    """An aio.Transaction for use by a thread."""
+
+    def __init__(self, loop: Loop, transaction: aio.Transaction) -> None:
+        self._loop = loop
+        self._transaction = transaction
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._transaction, name)
+        return (lambda *words, **options: found(*map(_plain, words), **options)) if callable(found) else found
+
+    def __enter__(self) -> LoopTransaction:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._loop.run(self._transaction.__aexit__(kind, error, traceback))
 
 
 class LoopClient:
@@ -84,6 +116,9 @@ class LoopClient:
 
     async def _make(self, servers: Any, settings: dict[str, Any]) -> aio.Client:
         return aio.Client(servers, **settings)
+
+    def transaction(self, **options: Any) -> LoopTransaction:
+        return LoopTransaction(self._loop, self.client.transaction(**options))
 
     def consume(self, *arguments: Any, **options: Any) -> Iterator[Any]:
         jobs: AsyncIterator[aio.Job] = self.client.consume(*arguments, **options)

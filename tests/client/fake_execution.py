@@ -64,7 +64,7 @@ class Execution:
         if verb == "PING":
             return b"200 OK\r\n"
         if verb == "CAPS":
-            words = ["batch", "delay", *(["session", "bound"] if self.cluster.sessions else [])]
+            words = [*self.cluster.features, *(["session", "bound"] if self.cluster.sessions else [])]
             body = "".join(f"{word}\n" for word in words).encode()
             return b"200 OK %d\r\n" % len(body) + body
         if verb == "CLUSTER":

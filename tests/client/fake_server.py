@@ -38,6 +38,7 @@ class FakeCluster:
         self.executed: list[str] = []       # command lines that changed something
         self.leader: FakeServer | None = None
         self.online = True                  # CLUSTER OFFLINE, CLUSTER ONLINE
+        self.features = ["delay"]           # in CAPS: a server of an older version than this client, see fake_batches
         self.finite = False                 # GETBE finds the queues finished when they are empty
         self.learners: list[str] = []       # their lines in CLUSTER STATUS
         self.servers = [FakeServer(self, number + 1) for number in range(size)]

@@ -17,13 +17,17 @@ JOB = b"200 OK q 7 0 10\r\n0123456789"
 
 
 class ScriptedServer:
-    """`answer` gets the connection, its input and each command's line without REQ; sessions are answered here.
+    """`answer` gets the connection, its input and each command's line without REQ; sessions and CAPS are answered here.
 
+    `features`: its CAPS; by default it is of a version before those this client looks for.
     Without `answer` each connection is reset as soon as it is open.
     """
 
-    def __init__(self, answer: Answering | None, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, answer: Answering | None, tls: ssl.SSLContext | None = None, features: tuple[str, ...] = ()
+    ) -> None:
         self._answer = answer
+        self._features = "".join(f"{word}\n" for word in features).encode()
         self._tls = tls
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
@@ -62,6 +66,8 @@ class ScriptedServer:
                 if verb == "SESSION":
                     last = b"" if words[0] == "TTL" else b" LAST 0"
                     connection.sendall(b"200 OK SESSION 1_ab TTL 900" + last + b"\r\n")
+                elif verb == "CAPS":
+                    connection.sendall(b"200 OK %d\r\n" % len(self._features) + self._features)
                 elif self._answer:
                     self._answer(connection, stream, " ".join(words[1:]) if verb == "REQ" else line)
 

@@ -127,7 +127,7 @@ def test_the_servers_can_be_asked(cluster: FakeCluster, client: Client) -> None:
     client.ping(follower)
     assert client.interconnect() == 1
     assert client.interconnect(follower) == 3
-    assert client.caps() == ("batch", "delay", "session", "bound")
+    assert client.caps() == ("delay", "session", "bound")
     assert [node.role for node in client.cluster_status()] == ["LEADER", "FOLLOWER", "FOLLOWER"]
     assert [node.name for node in client.cluster_status(follower)] == ["n1", "n2", "n3"]
     leader = client.cluster_leader()

@@ -1,4 +1,7 @@
-"""The end of a `wait`: the client takes its blocked command back, and the answer may be on its way all the same."""
+"""The end of a `wait` with a server that does not know WITHIN, or after a failover.
+
+The client takes its blocked command back, and the answer may be on its way all the same.
+"""
 
 from __future__ import annotations
 

@@ -169,19 +169,20 @@ def test_queues_are_listed_and_counted(servers: list[str], capsys: pytest.Captur
         run(capsys, "--servers", servers[0], "job", "put", queue, "x")
     run(capsys, "--servers", servers[0], "job", "get", "seen")
     assert ask(capsys, servers, "queue", "list") == (DONE, {"queues": [
-        {"name": "hidden", "waiting": 1, "running": 0},
-        {"name": "other", "waiting": 1, "running": 0},
-        {"name": "seen", "waiting": 1, "running": 1},
+        {"name": "hidden", "waiting": 1, "delayed": 0, "running": 0, "dead": 0},
+        {"name": "other", "waiting": 1, "delayed": 0, "running": 0, "dead": 0},
+        {"name": "seen", "waiting": 1, "delayed": 0, "running": 1, "dead": 0},
     ]})
     _, out, _ = run(capsys, "--servers", servers[0], "queue", "list", "se")
-    assert [line.split() for line in out.splitlines()] == [["queue", "waiting", "running"], ["seen", "1", "1"]]
+    assert [line.split() for line in out.splitlines()] == [
+        ["queue", "waiting", "delayed", "running", "dead"], ["seen", "1", "0", "1", "0"]]
     assert run(capsys, "--servers", servers[0], "queue", "list", "mail") == (
         DONE, "there is no queue whose name begins with mail\n", "")
     assert ask(capsys, servers, "queue", "list", "mail") == (DONE, {"queues": []})
     assert ask(capsys, servers, "queue", "stat") == (DONE, {
         "queue": None, "queues": 3, "waiting": 3, "running": 1, "priorities": 3})
     assert ask(capsys, servers, "queue", "stat", "none") == (DONE, {
-        "queue": "none", "queues": 0, "waiting": 0, "running": 0, "priorities": 0})
+        "queue": "none", "queues": 0, "waiting": 0, "running": 0, "priorities": 0, "counters": None})
     assert run(capsys, "--servers", servers[0], "queue", "stat")[1] == (
         "all queues: 3 jobs waiting in 3 priorities, 1 running; 3 queues\n")
     assert run(capsys, "--servers", servers[0], "queue", "stat", "seen")[1] == (

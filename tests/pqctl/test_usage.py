@@ -20,10 +20,11 @@ from tests.pqctl.running import PROGRAM, run
 NAMES = {
     "cluster": ["add", "hash", "leader", "offline", "online", "remove", "snapshot", "status", "transfer"],
     "node": ["offline", "online", "shutdown", "snapshot"],
-    "queue": ["list", "stat"],
-    "job": ["done", "get", "later", "put", "running"],
+    "queue": ["config", "create", "delete", "list", "pause", "peek", "purge", "resume", "stat"],
+    "job": ["bury", "change", "delete", "done", "get", "kick", "later", "peek", "put", "running", "touch"],
     "snapshot": ["restore", "save"],
     "user": ["delete", "list", "set"],
+    "config": None,
     "bench": None,
     "doctor": None,
 }
@@ -47,6 +48,11 @@ NEEDED = {                      # arguments with which each command is complete
     ("cluster", "remove"): ["n1"],
     ("node", "offline"): ["n1"], ("node", "online"): ["n1"], ("node", "snapshot"): ["n1"],
     ("node", "shutdown"): ["n1", "--yes"],
+    ("queue", "create"): ["q"], ("queue", "config"): ["q"], ("queue", "delete"): ["q", "--yes"],
+    ("queue", "purge"): ["q", "all", "--yes"], ("queue", "pause"): ["q"], ("queue", "resume"): ["q"],
+    ("queue", "peek"): ["q"],
+    ("job", "bury"): ["1"], ("job", "change"): ["1", "--no-item"], ("job", "delete"): ["1"], ("job", "kick"): ["q", "1"],
+    ("job", "peek"): ["1"], ("job", "touch"): ["1"],
     ("job", "put"): ["q", "body"], ("job", "done"): ["1"], ("job", "later"): ["1"],
     ("snapshot", "save"): ["/dev/null/x"], ("snapshot", "restore"): [__file__, "--yes"],
     ("user", "set"): ["ann", "--rights", "put"], ("user", "delete"): ["ann"],
@@ -55,7 +61,7 @@ NEEDED = {                      # arguments with which each command is complete
 
 def test_the_commands() -> None:
     expected = [(group, name) for group, names in NAMES.items() for name in names or []]
-    assert sorted(LEAVES) == sorted([*expected, ("bench",), ("doctor",)])
+    assert sorted(LEAVES) == sorted([*expected, ("bench",), ("config",), ("doctor",)])
 
 
 @pytest.mark.parametrize("path", LEAVES, ids=" ".join)
@@ -120,6 +126,20 @@ BAD = [
     ("job", "get", "q", "--wait", "inf"),
     ("job", "done"), ("job", "done", "x"), ("job", "done", "--", "-1"), ("job", "done", str(2**64)),
     ("job", "later"), ("job", "later", "1.5"), ("job", "later", str(2**64)), ("job", "running", "q"),
+    ("queue", "create"), ("queue", "create", "q", "--order", "lifo"), ("queue", "create", "q", "--dead", "d"),
+    ("queue", "create", "q", "--limit", "-1"), ("queue", "config", "no such"), ("queue", "config", "q", "--then", "done"),
+    ("queue", "delete", "q", "--force"), ("queue", "purge", "q"), ("queue", "purge", "q", "all"),
+    ("queue", "purge", "q", "running", "--yes"), ("queue", "pause", "q", "both"), ("queue", "resume"),
+    ("queue", "peek", "q", "--count", "0"), ("queue", "peek", "q", "--state", "all"),
+    ("job", "put", "q", "x", "--delay", "1", "--at", "1"), ("job", "put", "q", "x", "--at", "soon"),
+    ("job", "put", "q", "x", "--delay", "nan"), ("job", "put", "q", "x", "--key", "a b"),
+    ("job", "put", "q", "x", "--on-duplicate", "ignore"), ("job", "put", "q", "x", "--tries", "0"),
+    ("job", "put", "q", "x", "--every", "0"), ("job", "put", "q", "x", "--after", "a b"),
+    ("job", "later", "1", "--delay", "-1"), ("job", "peek", "x"), ("job", "peek", "q/a b"), ("job", "peek", "q/"),
+    ("job", "change", "1"), ("job", "change", "1", "--item", "a", "--no-item"), ("job", "change", "/k", "--priority", "1"),
+    ("job", "delete"), ("job", "delete", "\udcff"), ("job", "touch", "q/k"), ("job", "touch", "1", "--then", "done"),
+    ("job", "bury"), ("job", "bury", "1", "--reason", "two words"), ("job", "kick", "q"), ("job", "kick", "q", "0"),
+    ("config", "x"), ("config", "--autocreate", "maybe"), ("config", "--policy", "fair"), ("config", "--grace", "-1"),
     ("snapshot", "save"), ("snapshot", "save", "/"), ("snapshot", "save", "/nonexistent/x"), ("snapshot", "save", ""),
     ("snapshot", "save", "a\0b"), ("snapshot", "save", __file__),
     ("snapshot", "restore"), ("snapshot", "restore", "/nonexistent", "--yes"), ("snapshot", "restore", "/", "--yes"),
@@ -236,10 +256,10 @@ def test_output_that_cannot_be_written_is_told(cluster: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize(("words", "expected"), [
-    ("pqctl ", {"cluster", "node", "queue", "job", "snapshot", "user", "bench", "doctor"}),
+    ("pqctl ", {"cluster", "node", "queue", "job", "snapshot", "user", "config", "bench", "doctor"}),
     ("pqctl cluster ", set(NAMES["cluster"] or [])),
     ("pqctl job get --th", {"--then"}),
-    ("pqctl job get --then ", {"later", "done"}),
+    ("pqctl job get --then ", {"later", "done", "dead"}),
     ("pqctl --ca x", {"file,x"}), ("pqctl --secret-file x", {"file,x"}),
     ("pqctl user set ann --secret-file x", {"file,x"}),
     ("pqctl snapshot restore x", {"file,x"}), ("pqctl snapshot save x", {"file,x"}),

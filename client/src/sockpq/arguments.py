@@ -11,7 +11,7 @@ from typing import Literal
 from sockpq.addresses import parse_server
 from sockpq.errors import BadArguments, DataTooLarge
 
-Then = Literal["later", "done"]
+Then = Literal["later", "done", "dead"]
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")   # PROTOCOL.md A12
 NODE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -128,29 +128,29 @@ def body(value: bytes | bytearray | memoryview, bytes_max: int = DATA_BYTES_MAX)
 
 def lease(expire: float | None, then: Then | None) -> str:
     """The end of a GET or WAIT line: " EXPIRE <sec> THEN <what>". `expire` in seconds, 0 for no limit."""
-    if then is not None and then not in ("later", "done"):
-        raise BadArguments(f"then is 'later' or 'done', not {then!r}")
+    if then is not None and then not in ("later", "done", "dead"):
+        raise BadArguments(f"then is 'later', 'done' or 'dead', not {then!r}")
     if expire is None:
         if then is not None:
             raise BadArguments("then needs expire: it says what happens when the lease ends")
         return ""
-    return f" EXPIRE {_seconds(expire, 'expire', 0, EXPIRE_S_MAX)}" + (f" THEN {then.upper()}" if then else "")
+    return f" EXPIRE {seconds(expire, 'expire', 0, EXPIRE_S_MAX)}" + (f" THEN {then.upper()}" if then else "")
 
 
 def session_ttl(value: float) -> str:
     """How long a session stays without being used, in seconds."""
-    return _seconds(value, "session_ttl", SESSION_S_MIN, SESSION_S_MAX)
+    return seconds(value, "session_ttl", SESSION_S_MIN, SESSION_S_MAX)
 
 
-def _seconds(value: float, what: str, low: int, high: int) -> str:
+def seconds(value: float, what: str, low: float, high: float) -> str:
     """Seconds as the protocol writes them: decimal, milliseconds, rounded up (0 would mean no limit)."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise TypeError(f"{what} must be a number of seconds, not {type(value).__name__}")
     if not low <= value <= high:            # also false for NaN
         raise BadArguments(f"{what} {value} is not between {low} and {high} seconds")
     milliseconds = math.ceil(round(value * 1000, 3)) or (1 if value > 0 else 0)
-    seconds, rest = divmod(milliseconds, 1000)
-    return f"{seconds}.{rest:03d}" if rest else str(seconds)
+    whole, rest = divmod(milliseconds, 1000)
+    return f"{whole}.{rest:03d}" if rest else str(whole)
 
 
 def switch(value: bool, what: str) -> bool:

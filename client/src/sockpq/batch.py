@@ -45,6 +45,11 @@ class Batch:
         self._doubtful: set[int] = set()                    # the same without a session
 
     @property
+    def needs(self) -> tuple[str, ...]:
+        """What the server must know."""
+        return self._commands[0].needs
+
+    @property
     def exact(self) -> bool:
         """Are the commands numbered requests?"""
         return self._session is not None

@@ -38,6 +38,8 @@ from sockpq.survey import hopeless
 
 T = TypeVar("T")
 
+LATE_S = 1.0            # so late may the server end a wait that it knows the end of
+
 # Failures after which another server may be the one to ask, or a new connection to the same one.
 LEAVE = Lost, ProtocolError, NotServing, OutcomeUnknown, AuthError
 
@@ -84,11 +86,16 @@ class Caller:
                 number = 0
                 try:
                     link = await self._link(slot, retry, command.logged)
+                    exchange = self._exchange(link)
+                    if command.needs and not await exchange.knows(command.needs, retry.deadline):
+                        if command.older is None or retry.in_doubt:     # in doubt: it could be done twice
+                            raise _unknown_words(link, command.needs)
+                        command, request = command.older, Request()
                     if command.logged and link.session:
                         number = request.number(link.session)
                     wait_until = wait_until or self.network.now() + wait
-                    exchange = self._exchange(link)
-                    answer = await exchange.one(command, number, retry.deadline, wait_until)
+                    until = wait_until + LATE_S if "within" in command.needs and not retry.attempts else wait_until
+                    answer = await exchange.one(command, number, retry.deadline, until)
                     value: T = _value(answer)
                     return value
                 except (Lost, SockpqError) as failure:
@@ -147,8 +154,11 @@ class Caller:
         """One attempt for all that has no answer yet; returns why it must be followed by another."""
         try:
             link = await self._link(slot, retry, numbered=True)
+            exchange = self._exchange(link)
+            if batch.needs and not await exchange.knows(batch.needs, retry.deadline):
+                raise _unknown_words(link, batch.needs)
             batch.begin(link.session)
-            await self._exchange(link).batch(batch, retry, timeout)
+            await exchange.batch(batch, retry, timeout)
         except (Lost, SockpqError) as error:
             return error if batch.lost() or not is_unknown(error) else Lost(str(error), sent=False)
         return batch.refusal
@@ -292,6 +302,10 @@ class Caller:
 
     def _timeout(self, timeout: float | None) -> float:
         return self.limits.timeout if timeout is None else span(timeout, "timeout")
+
+
+def _unknown_words(link: Link, words: tuple[str, ...]) -> NotSupported:
+    return NotSupported(f"{link.address}: this server does not know all of: {', '.join(words)}")
 
 
 def _value(answer: Answer) -> Any:

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
+from typing import Any, Generic, TypeVar, Unpack
 
-from sockpq import commands
-from sockpq.addresses import parse_server, parse_servers
-from sockpq.arguments import Then, integer, span, switch
+from sockpq import commands, job_commands
+from sockpq.addresses import parse_servers
+from sockpq.arguments import Then, integer, switch
 from sockpq.caller import Caller
-from sockpq.commands import Block, Command, Data, Repeat
+from sockpq.commands import Block, Command, Repeat
 from sockpq.errors import (
     AuthError,
     BadArguments,
     BatchFailed,
     ForbiddenError,
     JobNotFound,
+    NoOutput,
+    NotSupported,
     OutcomeUnknown,
-    Unavailable,
+    SockpqError,
 )
 from sockpq.job import TakenJob
+from sockpq.job_commands import BATCH_JOBS_MAX, Part
 from sockpq.limits import Limits
-from sockpq.model import Finished, Handed, Leader, NodeStatus, QueueTotals, RunningJob, StateHash, Totals, User
+from sockpq.model import Finished, Handed, Key, Waiting
 from sockpq.network import Network
-from sockpq.survey import hopeless, view_all
+from sockpq.options import ChangeOptions, Data, GetOptions, LaterOptions, MoveOptions, PutOptions
+from sockpq.queue_calls import QueueCalls
+from sockpq.transaction import id_of
 
-T = TypeVar("T")
 J = TypeVar("J", bound=TakenJob)
 
 
-class Calls(Generic[J]):
+class Calls(QueueCalls, Generic[J]):
     """Every call of a client, over whatever network. `J` is the kind of job it hands out."""
 
     def __init__(
@@ -42,8 +47,6 @@ class Calls(Generic[J]):
         """End all connections and sessions, and all calls under way with an error."""
         self._caller.close()
 
-    # jobs
-
     async def put(
         self,
         queue: str,
@@ -54,9 +57,10 @@ class Calls(Generic[J]):
         *,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
+        **options: Unpack[PutOptions],
     ) -> str | None:
         """Queue a job; returns the item's name, or None."""
-        command = commands.put(queue, data, priority, item, new_item)
+        command = commands.put(queue, data, priority, item, new_item, **options)
         return await self._caller.run(command, timeout=timeout, retry_unknown=retry_unknown)
 
     async def put_many(
@@ -66,18 +70,60 @@ class Calls(Generic[J]):
         priority: int = 0,
         item: str | None = None,
         *,
+        keys: Iterable[str] | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
+        **options: Unpack[PutOptions],
     ) -> int:
-        """Queue a job for each of `datas`, pipelined; returns their number."""
-        puts = commands.puts(queue, datas, priority, item)
-        answers = await self._caller.run_batch(puts, timeout=timeout, retry_unknown=retry_unknown)
-        refused = {position: answer.error for position, answer in enumerate(answers) if answer and answer.error}
+        """Queue a job for each of `datas`; returns how many are queued because of it."""
+        if keys is None:
+            puts = commands.puts(queue, datas, priority, item, **options)
+        else:
+            puts = []
+            for data, options["key"] in zip(datas, keys, strict=True):
+                puts += commands.puts(queue, [data], priority, item, **options)
+        results = await self._put_parts(puts, timeout, retry_unknown)
+        refused = {position: found for position, found in enumerate(results) if isinstance(found, SockpqError)}
         for error in refused.values():
             if len(refused) == len(puts) and isinstance(error, AuthError | ForbiddenError):
                 raise error
             raise BatchFailed(f"{len(refused)} of {len(puts)} refused: {error}", (), tuple(refused)) from error
-        return len(puts)
+        return sum(found is not False for found in results)
+
+    async def _put_parts(
+        self, puts: Sequence[Command[str | None]], timeout: float | None, retry_unknown: bool | None
+    ) -> list[object]:
+        """What became of each job: False when it exists, its error when it was refused. Raises BatchFailed."""
+        parts = job_commands.puts_batch(puts)
+        try:
+            return await self._run_parts(parts, timeout, retry_unknown)
+        except NotSupported:
+            return await self._run_parts([Part(put, 1) for put in puts], timeout, retry_unknown)
+
+    async def _run_parts(
+        self, parts: Sequence[Part], timeout: float | None, retry_unknown: bool | None = None
+    ) -> list[object]:
+        """Run a batch in parts; returns for each of its members what came for it. Raises BatchFailed, of members."""
+        starts = list(accumulate((part.members for part in parts), initial=0))
+
+        def members(positions: Iterable[int]) -> tuple[int, ...]:
+            return tuple(member for at in positions for member in range(starts[at], starts[at + 1]))
+
+        try:
+            answers = await self._caller.run_batch(
+                [part.command for part in parts], timeout=timeout, retry_unknown=retry_unknown
+            )
+        except BatchFailed as error:
+            whole = BatchFailed(str(error), members(error.unknown), members(error.not_executed))
+            raise whole from error.__cause__
+        results: list[object] = []
+        for part, answer in zip(parts, answers, strict=True):
+            assert answer is not None
+            if answer.error:
+                results += [answer.error] * part.members
+            else:
+                results += answer.value if isinstance(answer.value, list) else [answer.value]
+        return results
 
     async def get(
         self,
@@ -89,21 +135,19 @@ class Calls(Generic[J]):
         wait: float | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
+        **options: Unpack[GetOptions],
     ) -> J | None:
         """Take a job, the greatest priority first; None when there is none."""
-        if wait is not None and block is False:
-            raise BadArguments("wait limits a blocking get: it needs block")
-        command = commands.get(queues, block, expire, then)
+        command = commands.get(queues, block, expire, then, wait, **options)
         return await self._take(command, wait, timeout, retry_unknown)
 
     def _consuming(
-        self, queues: str | Iterable[str] | None, expire: float, then: Then | None, until_done: bool, wait: float | None
+        self, queues: str | Iterable[str] | None, expire: float, then: Then | None, until_done: bool,
+        wait: float | None, options: GetOptions,
     ) -> Command[Handed | None]:
         """What consume() says to get each of its jobs; checks its arguments."""
         block: Block = "until_done" if switch(until_done, "until_done") else True
-        if wait is not None:
-            span(wait, "wait")
-        return _leased(commands.get(queues, block, expire, then), "consume")
+        return _leased(commands.get(queues, block, expire, then, wait, **options), "consume")
 
     async def _take(
         self, command: Command[Handed | None], wait: float | None, timeout: float | None, retry_unknown: bool | None
@@ -119,22 +163,43 @@ class Calls(Generic[J]):
         *,
         expire: float,
         then: Then | None = None,
+        block: Block = False,
+        wait: float | None = None,
         timeout: float | None = None,
+        **options: Unpack[GetOptions],
     ) -> list[J]:
-        """Take up to `count` jobs at once, pipelined; [] when there is none."""
-        command = _leased(commands.get(queues, False, expire, then), "get_many")
-        gets = [command] * integer(count, "count", 1, 10_000)
-        answers = await self._caller.run_batch(gets, timeout=timeout, partly=True)
+        """Take up to `count` jobs at once; [] when there is none."""
+        count = integer(count, "count", 1, 10_000)
+        single = _leased(commands.get(queues, False, expire, then, **options), "get_many")
+        jobs: list[J] = []
+        names = queues if queues is None or isinstance(queues, str) else tuple(queues)
+        while True:
+            asked = min(count - len(jobs), BATCH_JOBS_MAX)
+            command = job_commands.get_batch(asked, names, block, expire, then, wait, **options)
+            try:
+                handed = await self._caller.run(command, timeout=timeout, wait=wait)
+            except NotSupported:
+                if block or jobs:
+                    raise
+                return await self._get_singly(single, count, timeout)
+            jobs += [self._job(self, one) for one in handed]
+            if len(handed) < asked or len(jobs) == count:
+                return jobs
+            block, wait = False, None
+
+    async def _get_singly(self, command: Command[Handed | None], count: int, timeout: float | None) -> list[J]:
+        """The same with a server that knows no COUNT."""
+        answers = await self._caller.run_batch([command] * count, timeout=timeout, partly=True)
         for answer in answers:
             if answer and answer.error:
                 raise answer.error
         return [self._job(self, answer.value) for answer in answers if answer and answer.value]
 
     async def done(
-        self, job: J | int, *, timeout: float | None = None, retry_unknown: bool | None = None
+        self, job: J | int, *, last: bool = False, timeout: float | None = None, retry_unknown: bool | None = None
     ) -> Finished:
         """Remove a running job; tells whether its queue or its item has come to an end with it."""
-        command = commands.done(job.id if isinstance(job, TakenJob) else job)
+        command = job_commands.done_last(id_of(job)) if switch(last, "last") else commands.done(id_of(job))
         at_least_once = self._caller.limits.retry_unknown if retry_unknown is None else retry_unknown
         try:
             return await self._caller.run(command, timeout=timeout, retry_unknown=retry_unknown)
@@ -144,22 +209,71 @@ class Calls(Generic[J]):
             raise
 
     async def done_many(self, jobs: Iterable[J | int], *, timeout: float | None = None) -> list[Finished | None]:
-        """Remove many running jobs, pipelined; None in the place of a job that is not running (any more)."""
-        dones = [commands.done(job.id if isinstance(job, TakenJob) else job) for job in jobs]
-        answers = await self._caller.run_batch(dones, timeout=timeout)
-        for answer in answers:
-            if answer and answer.error and not isinstance(answer.error, JobNotFound):
-                raise answer.error
-        return [answer.value if answer else None for answer in answers]
+        """Remove many running jobs; None in the place of a job that is not running (any more)."""
+        ids = [id_of(job) for job in jobs]
+        singles = [commands.done(number) for number in ids]
+        found = await self._end_parts(job_commands.ends("DONE", ids), singles, timeout)
+        return [one if isinstance(one, Finished) else None for one in found]
 
-    async def later(self, job: J | int, *, timeout: float | None = None) -> None:
-        """Put a running job back at the end of its queue."""
-        command = commands.later(job.id if isinstance(job, TakenJob) else job)
+    async def later_many(self, jobs: Iterable[J | int], *, timeout: float | None = None) -> list[bool]:
+        """Put many running jobs back; False in the place of a job that is not running (any more)."""
+        ids = [id_of(job) for job in jobs]
+        singles = [commands.later(number) for number in ids]
+        found = await self._end_parts(job_commands.ends("LATER", ids), singles, timeout)
+        return [not isinstance(one, SockpqError) for one in found]
+
+    async def _end_parts(
+        self, parts: Sequence[Part], singles: Sequence[Command[Any]], timeout: float | None
+    ) -> list[object]:
+        """What came for each job: its value or JobNotFound; raises any other error."""
+        try:
+            found = await self._run_parts(parts, timeout)
+        except NotSupported:
+            found = await self._run_parts([Part(single, 1) for single in singles], timeout)
+        for one in found:
+            if isinstance(one, SockpqError) and not isinstance(one, JobNotFound):
+                raise one
+        return found
+
+    async def later(self, job: J | int, *, timeout: float | None = None, **options: Unpack[LaterOptions]) -> None:
+        """Put a running job back at the end of its queue, or as `options` say."""
+        number = id_of(job)
+        command = job_commands.later(number, **options) if options else commands.later(number)
         try:
             await self._caller.run(command, timeout=timeout)
         except OutcomeUnknown as error:
             if not isinstance(error.__cause__, JobNotFound):    # after a lost answer: it is back, or was done
                 raise
+
+    async def touch(
+        self, job: J | int, expire: float | None = None, then: Then | None = None, *, timeout: float | None = None
+    ) -> int | None:
+        """Let the lease of a running job begin anew; returns when it ends, in Unix time."""
+        return await self._caller.run(job_commands.touch(id_of(job), expire, then), timeout=timeout)
+
+    async def change(
+        self, job: J | int | Key, *, timeout: float | None = None, **options: Unpack[ChangeOptions]
+    ) -> None:
+        """Change a job."""
+        command = job_commands.change(job if isinstance(job, Key) else id_of(job), **options)
+        await self._caller.run(command, timeout=timeout)
+
+    async def delete(
+        self, job: J | int | Key, *, timeout: float | None = None, retry_unknown: bool | None = None
+    ) -> Finished:
+        """Remove a job in whatever state."""
+        command = job_commands.delete(job if isinstance(job, Key) else id_of(job))
+        return await self._caller.run(command, timeout=timeout, retry_unknown=retry_unknown)
+
+    async def move(
+        self, job: J | int, queue: str, *, timeout: float | None = None, **options: Unpack[MoveOptions]
+    ) -> Finished:
+        """Put a running job into another queue, at once."""
+        return await self._caller.run(job_commands.move(id_of(job), queue, **options), timeout=timeout)
+
+    async def bury(self, job: J | int, reason: str | None = None, *, timeout: float | None = None) -> Finished:
+        """Put a running job into the dead queue."""
+        return await self._caller.run(job_commands.bury(id_of(job), reason), timeout=timeout)
 
     async def call(
         self,
@@ -176,130 +290,11 @@ class Calls(Generic[J]):
         retry_unknown: bool | None = None,
     ) -> J:
         """Queue a job and wait for the job of the same item in queue `output`."""
-        command = commands.call(queue, data, output, priority, item, expire, then)
+        command = commands.call(queue, data, output, priority, item, expire, then, wait)
         handed = await self._caller.run(command, timeout=timeout, wait=wait, retry_unknown=retry_unknown)
+        if isinstance(handed, Waiting):
+            raise NoOutput("the job is queued, its output did not come in time", handed.item)
         return self._job(self, handed)
-
-    # the state of the queues
-
-    async def total(
-        self, queue: str | None = None, *, server: str | None = None, timeout: float | None = None
-    ) -> Totals:
-        """Counts over all queues or one of them."""
-        return await self._ask(commands.total(queue), server, timeout)
-
-    async def queues(
-        self, prefix: str = "", *, server: str | None = None, timeout: float | None = None
-    ) -> list[QueueTotals]:
-        """The queues whose names begin with `prefix`."""
-        return await self._ask(commands.queues(prefix), server, timeout)
-
-    async def running(
-        self, data: bool = False, *, server: str | None = None, timeout: float | None = None
-    ) -> list[RunningJob]:
-        """The running jobs in the order of their ids, with their data if asked for."""
-        return await self._ask(commands.running(data), server, timeout)
-
-    async def snapshot(self, *, server: str | None = None, timeout: float | None = None) -> bytes:
-        """The whole state, for clone()."""
-        return await self._ask(commands.SNAPSHOT, server, timeout)
-
-    async def clone(self, snapshot: Data, *, timeout: float | None = None, retry_unknown: bool | None = None) -> None:
-        """Replace the state of the whole cluster by a snapshot."""
-        await self._caller.run(commands.clone(snapshot), timeout=timeout, retry_unknown=retry_unknown)
-
-    # the servers
-
-    async def ping(self, server: str | None = None, *, timeout: float | None = None) -> None:
-        """Does this server (None: the serving leader) answer?"""
-        await self._ask(commands.PING, server, timeout)
-
-    async def caps(self, server: str | None = None, *, timeout: float | None = None) -> tuple[str, ...]:
-        """The protocol extensions the server has."""
-        return await self._ask(commands.CAPS, server, timeout)
-
-    async def interconnect(self, server: str | None = None, *, timeout: float | None = None) -> int:
-        """The server id; the serving leader has the smallest of all."""
-        return await self._ask(commands.INTERCONNECT, server, timeout)
-
-    async def cluster_status(self, server: str | None = None, *, timeout: float | None = None) -> list[NodeStatus]:
-        """All nodes, as `server` knows them, or the best of all servers that answer."""
-        if server is not None:
-            return await self._ask(commands.CLUSTER_STATUS, server, timeout)
-        caller = self._caller
-        timeout = caller.limits.connect_timeout if timeout is None else span(timeout, "timeout")
-        views = await view_all(caller.network, caller.addresses, timeout)
-        answered = [view for view in views if view.error is None]
-        if not answered:
-            failures = {address: view.error for address, view in zip(caller.addresses, views, strict=True)}
-            raise hopeless(failures) or Unavailable("; ".join(str(view.error) for view in views))
-        return min(answered, key=lambda view: view.id or 0).nodes
-
-    async def cluster_leader(self, server: str | None = None, *, timeout: float | None = None) -> Leader | None:
-        """The leader this server (None: the serving leader) knows of."""
-        return await self._ask(commands.CLUSTER_LEADER, server, timeout)
-
-    async def cluster_hash(self, server: str, *, timeout: float | None = None) -> StateHash:
-        """What this server has executed, as a hash."""
-        return await self._ask(commands.CLUSTER_HASH, server, timeout)
-
-    async def offline(self, server: str, *, timeout: float | None = None) -> None:
-        """Switch one server off for clients."""
-        await self._ask(commands.OFFLINE, server, timeout)
-
-    async def online(self, server: str, *, timeout: float | None = None) -> None:
-        """Switch it on again."""
-        await self._ask(commands.ONLINE, server, timeout)
-
-    async def cluster_add(self, name: str, peer: str, client: str, *, timeout: float | None = None) -> int:
-        """Add a running server; returns its server id."""
-        return await self._caller.run_at_leader(commands.cluster_add(name, peer, client), timeout=timeout)
-
-    async def cluster_remove(self, name: str, *, timeout: float | None = None) -> None:
-        """Take a server out of the cluster."""
-        await self._caller.run_at_leader(commands.cluster_remove(name), timeout=timeout)
-
-    async def cluster_transfer(self, name: str | None = None, *, timeout: float | None = None) -> Leader:
-        """Let this server lead, or the one that is best prepared; returns the new leader."""
-        return await self._caller.run_at_leader(commands.cluster_transfer(name), timeout=timeout)
-
-    async def cluster_offline(self, *, timeout: float | None = None) -> None:
-        """Switch the whole service off for clients."""
-        await self._caller.run_at_leader(commands.CLUSTER_OFFLINE, timeout=timeout)
-
-    async def cluster_online(self, *, timeout: float | None = None) -> None:
-        """Switch it on again."""
-        await self._caller.run_at_leader(commands.CLUSTER_ONLINE, timeout=timeout)
-
-    async def cluster_snapshot(self, server: str, *, timeout: float | None = None) -> int:
-        """Let one server write its state to disk and shorten its log; returns the position in the log."""
-        return await self._ask(commands.CLUSTER_SNAPSHOT, server, timeout)
-
-    async def shutdown(self, server: str, *, timeout: float | None = None) -> None:
-        """End one server's process in good order."""
-        await self._ask(commands.SHUTDOWN, server, timeout)
-
-    # the users
-
-    async def users(self, *, timeout: float | None = None) -> list[User]:
-        """The users the servers know."""
-        return await self._caller.run(commands.USER_LIST, timeout=timeout)
-
-    async def set_user(
-        self, name: str, rights: str | Iterable[str], secret: str, *, timeout: float | None = None
-    ) -> None:
-        """Make a user, or change him."""
-        await self._caller.run(commands.user_set(name, rights, secret), timeout=timeout)
-
-    async def delete_user(self, name: str, *, timeout: float | None = None) -> None:
-        """Take a user away."""
-        await self._caller.run(commands.user_delete(name), timeout=timeout)
-
-    async def _ask(self, command: Command[T], server: str | None, timeout: float | None) -> T:
-        """Run on this server only, or on the serving leader with failover."""
-        if server is None:
-            return await self._caller.run(command, timeout=timeout)
-        return await self._caller.run_at(parse_server(server), command, timeout=timeout)
 
 
 def _leased(command: Command[Handed | None], caller: str) -> Command[Handed | None]:

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from sockpq.access import access
 from sockpq.addresses import parse_servers
-from sockpq.arguments import Then, span
+from sockpq.arguments import Then, span, switch
 from sockpq.calls import Calls
-from sockpq.commands import Block, Command, Data
+from sockpq.commands import Block, Command
+from sockpq.heartbeat import Heartbeat
 from sockpq.job import Job
 from sockpq.limits import Limits
-from sockpq.model import Finished, Handed, Leader, NodeStatus, QueueTotals, RunningJob, StateHash, Totals, User
+from sockpq.model import Finished, Handed, Key
+from sockpq.options import ChangeOptions, Data, GetOptions, LaterOptions, MoveOptions, PutOptions
+from sockpq.queue_client import QueueClient
 from sockpq.survey import ServerView, view_all
 from sockpq.threads import ThreadNetwork, run
+from sockpq.transaction import Transaction
 
 if TYPE_CHECKING:
     from sockpq.access import Tls
 
 
-class Client:
+class Client(QueueClient):
     """Talks to whatever server of the cluster serves, and follows when that changes. Thread-safe.
 
     A call is executed exactly once, through failovers, by a session that the cluster keeps. It returns, or raises a
@@ -30,6 +35,8 @@ class Client:
     does no harm is repeated even then (not PUT, GET without a lease, CLONE), and everything with `retry_unknown`, which
     says that at least once is good enough. errors.py has the tree.
     """
+
+    _calls: Calls[Job]
 
     def __init__(
         self,
@@ -84,14 +91,17 @@ class Client:
         *,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
+        **options: Unpack[PutOptions],
     ) -> str | None:
         """Queue a job; on return it is on disk on a majority. Greater `priority` first.
 
         `item` puts it into a group, `new_item` into a new one named by the server. Returns the item's name, or None.
+        `options`: `delay`, `at`, `ttl`, `every`, `after`, `key`, `on_duplicate`, `tries` (see sockpq.PutOptions).
+        Raises JobExists, QueueFull, QueuePaused and QueueNotFound where these or the queue's settings ask for it.
         """
-        return run(
-            self._calls.put(queue, data, priority, item, new_item, timeout=timeout, retry_unknown=retry_unknown)
-        )
+        return run(self._calls.put(
+            queue, data, priority, item, new_item, timeout=timeout, retry_unknown=retry_unknown, **options
+        ))
 
     def put_many(
         self,
@@ -100,15 +110,20 @@ class Client:
         priority: int = 0,
         item: str | None = None,
         *,
+        keys: Iterable[str] | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
+        **options: Unpack[PutOptions],
     ) -> int:
-        """Queue a job for each of `datas`, pipelined: much faster than one by one. Returns their number.
+        """Queue a job for each of `datas`, thousands in one command: much faster than one by one.
 
-        `timeout` limits the time without progress, not the whole. Raises BatchFailed when some are acknowledged and
-        others are not; it says which. The order is kept, except for jobs that had to be repeated.
+        `keys`: one for each; `options` as for put(), for all. Returns how many are there because of it: all, or with
+        `on_duplicate="ignore"` those whose keys were new. `timeout` limits the time without progress, not the whole.
+        Raises BatchFailed when some are acknowledged and others are not; it says which.
         """
-        return run(self._calls.put_many(queue, datas, priority, item, timeout=timeout, retry_unknown=retry_unknown))
+        return run(self._calls.put_many(
+            queue, datas, priority, item, keys=keys, timeout=timeout, retry_unknown=retry_unknown, **options
+        ))
 
     @overload
     def get(
@@ -121,6 +136,7 @@ class Client:
         wait: None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
+        **options: Unpack[GetOptions],
     ) -> Job: ...
 
     @overload
@@ -134,6 +150,7 @@ class Client:
         wait: float | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
+        **options: Unpack[GetOptions],
     ) -> Job | None: ...
 
     def get(
@@ -146,16 +163,19 @@ class Client:
         wait: float | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
+        **options: Unpack[GetOptions],
     ) -> Job | None:
         """Take a job from one of `queues` (None: any), the greatest priority first; None when there is none.
 
         `block=True` waits for one; `block="until_done"` waits until no unfinished job is left in them; both for `wait`
         seconds at most, if given. `expire` is the lease in seconds: when it ends before done(), the job goes back to
-        its queue (`then="later"`) or is removed (`then="done"`); the cluster has a default. Without a lease a job whose
-        answer is lost would run for ever, so that such a call can raise OutcomeUnknown: give one.
+        its queue (`then="later"`), is removed (`then="done"`) or given up (`then="dead"`); the cluster has a default.
+        Without a lease a job whose answer is lost would run for ever, so that such a call can raise OutcomeUnknown:
+        give one. `options`: `item`, `meta`, `policy` (see sockpq.GetOptions).
         """
         return run(self._calls.get(
-            queues, block=block, expire=expire, then=then, wait=wait, timeout=timeout, retry_unknown=retry_unknown
+            queues, block=block, expire=expire, then=then, wait=wait, timeout=timeout, retry_unknown=retry_unknown,
+            **options,
         ))
 
     def consume(
@@ -166,22 +186,34 @@ class Client:
         then: Then | None = None,
         until_done: bool = False,
         wait: float | None = None,
+        heartbeat: bool = False,
         timeout: float | None = None,
+        **options: Unpack[GetOptions],
     ) -> Iterator[Job]:
         """`for job in client.consume("q", expire=30)`: one job after the other, each with a lease of `expire` seconds.
 
         A job is DONE when the loop comes back for the next one, and LATER when the loop is left before, by an error or
         by `break`, unless its done() or later() was called. The loop ends when no job comes for `wait` seconds, and
         with `until_done` when no unfinished job is left in the queues; otherwise it never does.
+
+        With `heartbeat` the lease begins anew every third of it, by a thread, while the job is worked on: the job stays
+        here however long it takes, and is free `expire` seconds after this process has died. `job.lost` becomes True
+        if the lease was lost all the same, as when nobody served for longer.
         """
-        return self._consume(self._calls._consuming(queues, expire, then, until_done, wait), wait, timeout)
+        command = self._calls._consuming(queues, expire, then, until_done, wait, options)
+        beat = Heartbeat(self._calls, expire) if switch(heartbeat, "heartbeat") else None
+        return self._consume(command, wait, timeout, beat)
 
     def _consume(
-        self, command: Command[Handed | None], wait: float | None, timeout: float | None
+        self, command: Command[Handed | None], wait: float | None, timeout: float | None, beat: Heartbeat | None
     ) -> Iterator[Job]:
-        while job := run(self._calls._take(command, wait, timeout, None)):
-            with job:
-                yield job
+        try:
+            while job := run(self._calls._take(command, wait, timeout, None)):
+                with job, beat.of(job) if beat else nullcontext():
+                    yield job
+        finally:
+            if beat:
+                beat.stop()
 
     def get_many(
         self,
@@ -190,27 +222,99 @@ class Client:
         *,
         expire: float,
         then: Then | None = None,
+        block: Block = False,
+        wait: float | None = None,
         timeout: float | None = None,
+        **options: Unpack[GetOptions],
     ) -> list[Job]:
-        """Take up to `count` jobs at once, pipelined; [] when there is none. The lease `expire` (seconds) is a must."""
-        return run(self._calls.get_many(count, queues, expire=expire, then=then, timeout=timeout))
+        """Take up to `count` jobs at once; [] when there is none. The lease `expire` (seconds) is a must.
 
-    def done(self, job: Job | int, *, timeout: float | None = None, retry_unknown: bool | None = None) -> Finished:
+        `block` and `wait` as for get(): it waits until there is one job at least. Bodies of more than 16 MiB together
+        are not given at once.
+        """
+        return run(self._calls.get_many(
+            count, queues, expire=expire, then=then, block=block, wait=wait, timeout=timeout, **options
+        ))
+
+    def done(
+        self,
+        job: Job | int,
+        *,
+        last: bool = False,
+        timeout: float | None = None,
+        retry_unknown: bool | None = None,
+    ) -> Finished:
         """Remove a running job; tells whether its queue or its item has come to an end with it.
+
+        A periodic job (`put(every=)`) is not removed, unless it is the `last` time: the answer's `next_at` says when it
+        is active again.
 
         Raises JobNotFound when it is not running (any more). When an answer was lost and the repetition finds no such
         job, nobody can tell whether the first try removed it or its lease had ended: OutcomeUnknown, or with
         `retry_unknown` a plain return.
         """
-        return run(self._calls.done(job, timeout=timeout, retry_unknown=retry_unknown))
+        return run(self._calls.done(job, last=last, timeout=timeout, retry_unknown=retry_unknown))
 
     def done_many(self, jobs: Iterable[Job | int], *, timeout: float | None = None) -> list[Finished | None]:
-        """Remove many running jobs, pipelined; None in the place of a job that is not running (any more)."""
+        """Remove many running jobs at once; None in the place of a job that is not running (any more)."""
         return run(self._calls.done_many(jobs, timeout=timeout))
 
-    def later(self, job: Job | int, *, timeout: float | None = None) -> None:
-        """Put a running job back at the end of its queue. Raises JobNotFound when it is not running (any more)."""
-        run(self._calls.later(job, timeout=timeout))
+    def later(self, job: Job | int, *, timeout: float | None = None, **options: Unpack[LaterOptions]) -> None:
+        """Put a running job back at the end of its queue. Raises JobNotFound when it is not running (any more).
+
+        `options`: `delay` or `at`, when it is active; `priority`, its new one; `first`, to its old place instead;
+        `yielded`, a slice of the work is over, and the attempt is not counted.
+        """
+        run(self._calls.later(job, timeout=timeout, **options))
+
+    def later_many(self, jobs: Iterable[Job | int], *, timeout: float | None = None) -> list[bool]:
+        """Put many running jobs back at once; False in the place of a job that is not running (any more)."""
+        return run(self._calls.later_many(jobs, timeout=timeout))
+
+    def touch(
+        self, job: Job | int, expire: float | None = None, then: Then | None = None, *, timeout: float | None = None
+    ) -> int | None:
+        """Let the lease of a running job begin anew, with the same length or `expire` seconds (0: none any more).
+
+        Returns when it ends, in Unix time, None for never. Raises JobNotFound when it is not running (any more).
+        """
+        return run(self._calls.touch(job, expire, then, timeout=timeout))
+
+    def change(
+        self, job: Job | int | Key, *, timeout: float | None = None, **options: Unpack[ChangeOptions]
+    ) -> None:
+        """Change a running job by its id, or one that waits by its `Key`: `data`, `priority`, `delay` or `at`, `item`.
+
+        `no_item` takes its item away. Raises JobNotFound; and JobRunning when somebody has the job with this key.
+        """
+        run(self._calls.change(job, timeout=timeout, **options))
+
+    def delete(
+        self, job: Job | int | Key, *, timeout: float | None = None, retry_unknown: bool | None = None
+    ) -> Finished:
+        """Remove a running job by its id, or one that waits by its `Key`. Raises JobNotFound, JobRunning."""
+        return run(self._calls.delete(job, timeout=timeout, retry_unknown=retry_unknown))
+
+    def move(
+        self, job: Job | int, queue: str, *, timeout: float | None = None, **options: Unpack[MoveOptions]
+    ) -> Finished:
+        """Finish a running job here and put it into `queue`, in one piece: a step of a cascade.
+
+        Item and key go with it; `data`, `priority`, `delay` or `at` change it. Raises JobNotFound, and what put() does.
+        """
+        return run(self._calls.move(job, queue, timeout=timeout, **options))
+
+    def bury(self, job: Job | int, reason: str | None = None, *, timeout: float | None = None) -> Finished:
+        """Give a running job up: it goes to its queue's dead queue; kick() brings it back. `reason`: for the log."""
+        return run(self._calls.bury(job, reason, timeout=timeout))
+
+    def transaction(self, *, timeout: float | None = None) -> Transaction:
+        """`with client.transaction() as t: t.done(job); t.put("next", data)`: all of it or nothing, in one piece.
+
+        Nothing is sent before the end of the block, and nothing at all when it raises. Raises Aborted when one of the
+        commands would be refused.
+        """
+        return Transaction(self._calls._caller, timeout)
 
     def call(
         self,
@@ -236,116 +340,6 @@ class Client:
             queue, data, output, priority=priority, item=item, expire=expire, then=then, wait=wait, timeout=timeout,
             retry_unknown=retry_unknown,
         ))
-
-    # the state of the queues
-
-    def total(self, queue: str | None = None, *, server: str | None = None, timeout: float | None = None) -> Totals:
-        """Counts over all queues or one of them; `server` asks this one, whose answer may lag."""
-        return run(self._calls.total(queue, server=server, timeout=timeout))
-
-    def queues(
-        self, prefix: str = "", *, server: str | None = None, timeout: float | None = None
-    ) -> list[QueueTotals]:
-        """The queues whose names begin with `prefix`, in no particular order; `server` as for total()."""
-        return run(self._calls.queues(prefix, server=server, timeout=timeout))
-
-    def running(
-        self, data: bool = False, *, server: str | None = None, timeout: float | None = None
-    ) -> list[RunningJob]:
-        """The running jobs in the order of their ids, with their data if asked for."""
-        return run(self._calls.running(data, server=server, timeout=timeout))
-
-    def snapshot(self, *, server: str | None = None, timeout: float | None = None) -> bytes:
-        """The whole state, for clone()."""
-        return run(self._calls.snapshot(server=server, timeout=timeout))
-
-    def clone(self, snapshot: Data, *, timeout: float | None = None, retry_unknown: bool | None = None) -> None:
-        """Replace the state of the whole cluster by a snapshot. Raises InvalidSnapshot; nothing is changed then."""
-        run(self._calls.clone(snapshot, timeout=timeout, retry_unknown=retry_unknown))
-
-    # the users
-
-    def users(self, *, timeout: float | None = None) -> list[User]:
-        """The users the servers know, with their rights. For these three one needs the right admin."""
-        return run(self._calls.users(timeout=timeout))
-
-    def set_user(self, name: str, rights: str | Iterable[str], secret: str, *, timeout: float | None = None) -> None:
-        """Make a user, or give him other rights and another secret, on all servers.
-
-        `rights`: put, get, queue, admin, each for all queues or with a prefix: "put:mail*,get". `secret`: 16 to 64
-        visible characters. Raises Refused when he is in the servers' files.
-        """
-        run(self._calls.set_user(name, rights, secret, timeout=timeout))
-
-    def delete_user(self, name: str, *, timeout: float | None = None) -> None:
-        """Take a user away; what he has open gets AuthError. Raises Refused when there is none, or in a file."""
-        run(self._calls.delete_user(name, timeout=timeout))
-
-    # the servers
-
-    def ping(self, server: str | None = None, *, timeout: float | None = None) -> None:
-        """Does this server (None: the serving leader) answer? Raises Unavailable when it does not."""
-        run(self._calls.ping(server, timeout=timeout))
-
-    def caps(self, server: str | None = None, *, timeout: float | None = None) -> tuple[str, ...]:
-        """The protocol extensions the server has."""
-        return run(self._calls.caps(server, timeout=timeout))
-
-    def interconnect(self, server: str | None = None, *, timeout: float | None = None) -> int:
-        """The server id; the serving leader has the smallest of all."""
-        return run(self._calls.interconnect(server, timeout=timeout))
-
-    def cluster_status(self, server: str | None = None, *, timeout: float | None = None) -> list[NodeStatus]:
-        """All nodes, as `server` knows them; without one as the leader does, or any that answers if there is none."""
-        return run(self._calls.cluster_status(server, timeout=timeout))
-
-    def cluster_leader(self, server: str | None = None, *, timeout: float | None = None) -> Leader | None:
-        """The leader this server (None: the serving leader) knows of."""
-        return run(self._calls.cluster_leader(server, timeout=timeout))
-
-    def cluster_hash(self, server: str, *, timeout: float | None = None) -> StateHash:
-        """What this server has executed, as a hash: two that answer the same position answer the same hash."""
-        return run(self._calls.cluster_hash(server, timeout=timeout))
-
-    def offline(self, server: str, *, timeout: float | None = None) -> None:
-        """Switch one server off for clients; it gives leadership away and goes on replicating."""
-        run(self._calls.offline(server, timeout=timeout))
-
-    def online(self, server: str, *, timeout: float | None = None) -> None:
-        """Switch it on again."""
-        run(self._calls.online(server, timeout=timeout))
-
-    def cluster_add(self, name: str, peer: str, client: str, *, timeout: float | None = None) -> int:
-        """Add a running server: `peer` is its address for the other servers, `client` for clients, "host:port" both.
-
-        Returns its server id. It counts as soon as it has caught up; until then cluster_status() shows a LEARNER. This
-        and the following are for the leader, which is looked for among the client's servers; Refused when it refuses.
-        """
-        return run(self._calls.cluster_add(name, peer, client, timeout=timeout))
-
-    def cluster_remove(self, name: str, *, timeout: float | None = None) -> None:
-        """Take a server out of the cluster; on return it may be stopped."""
-        run(self._calls.cluster_remove(name, timeout=timeout))
-
-    def cluster_transfer(self, name: str | None = None, *, timeout: float | None = None) -> Leader:
-        """Let this server lead, or the one that is best prepared; returns the new leader."""
-        return run(self._calls.cluster_transfer(name, timeout=timeout))
-
-    def cluster_offline(self, *, timeout: float | None = None) -> None:
-        """Switch the whole service off for clients, whoever leads, until cluster_online()."""
-        run(self._calls.cluster_offline(timeout=timeout))
-
-    def cluster_online(self, *, timeout: float | None = None) -> None:
-        """Switch it on again."""
-        run(self._calls.cluster_online(timeout=timeout))
-
-    def cluster_snapshot(self, server: str, *, timeout: float | None = None) -> int:
-        """Let one server write its state to disk and shorten its log; returns the position in the log."""
-        return run(self._calls.cluster_snapshot(server, timeout=timeout))
-
-    def shutdown(self, server: str, *, timeout: float | None = None) -> None:
-        """End one server's process in good order."""
-        run(self._calls.shutdown(server, timeout=timeout))
 
 
 def survey(

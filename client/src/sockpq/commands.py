@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from enum import Enum
 from functools import lru_cache, partial
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, Unpack
 
-from sockpq import arguments, replies
+from sockpq import arguments, job_replies, replies
 from sockpq.arguments import INT64_MAX, UINT64_MAX, Then
 from sockpq.errors import BadArguments
-from sockpq.model import Finished, Handed, Leader, NodeStatus, QueueTotals, RunningJob, StateHash, Totals, User
-from sockpq.replies import Reader
+from sockpq.lines import Reader
+from sockpq.model import Finished, Handed, Leader, NodeStatus, QueueTotals, RunningJob, StateHash, Totals, User, Waiting
+from sockpq.options import Data, PutOptions, get_options, put_options, within
 from sockpq.session import NUMBER_BYTES_MAX
 
 T = TypeVar("T")
 Block = bool | Literal["until_done"]
-Data = bytes | bytearray | memoryview
 
 _GET_VERBS: dict[Block, str] = {False: "GET", True: "GETB", "until_done": "GETBE"}
 
@@ -57,29 +57,46 @@ class Command(NamedTuple, Generic[T]):
     blocks: Blocks = Blocks.NEVER
     slow: bool = False      # it may take its time: a server that is silent meanwhile is no reason for concern
     logged: bool = False    # it may be a numbered request of a session
+    needs: tuple[str, ...] = ()             # words of CAPS: it must not be sent to a server that does not say them
+    older: Command[Any] | None = None       # to be sent to such a server instead
+    opening: Command[Any] | None = None     # sent before it on the same connection, and to be answered well
+    prelude: bytes = b""                    # goes directly before its line
 
 
 def put(
-    queue: str, data: Data, priority: int = 0, item: str | None = None, new_item: bool = False
+    queue: str, data: Data, priority: int = 0, item: str | None = None, new_item: bool = False,
+    **options: Unpack[PutOptions],
 ) -> Command[str | None]:
     """PUT without WAIT."""
-    return puts(queue, [data], priority, item, new_item)[0]
+    start, end, read = _put_line(queue, priority, item, new_item, options)
+    body = arguments.body(data)
+    return Command(f"{start}{len(body)}{end}".encode(), body, read, Repeat.IF_ASKED, logged=True)
 
 
 def puts(
-    queue: str, datas: Iterable[Data], priority: int = 0, item: str | None = None, new_item: bool = False
+    queue: str, datas: Iterable[Data], priority: int = 0, item: str | None = None, new_item: bool = False,
+    **options: Unpack[PutOptions],
 ) -> list[Command[str | None]]:
     """One PUT for each body."""
+    start, end, read = _put_line(queue, priority, item, new_item, options)
+    bodies = map(arguments.body, datas)
+    return [Command(f"{start}{len(body)}{end}".encode(), body, read, Repeat.IF_ASKED, logged=True) for body in bodies]
+
+
+def _put_line(
+    queue: str, priority: int, item: str | None, new_item: bool, options: PutOptions
+) -> tuple[str, str, Callable[[], Reader[str | None]]]:
+    """What stands before the length, what behind it, and how the answer is read."""
     if item is not None and new_item:
         raise BadArguments("item names the job's item, new_item asks the server for a name: not both")
     item = item if item is None else arguments.name(item, "item")
     priority = arguments.integer(priority, "priority", -INT64_MAX - 1, INT64_MAX)
     new_item = arguments.switch(new_item, "new_item")
     start = f"PUT {arguments.name(queue, 'queue')} {priority} "
-    end = " NEW\r\n" if new_item else f" IS {item}\r\n" if item else "\r\n"
-    read = partial(replies.stored, item, new_item)
-    bodies = map(arguments.body, datas)
-    return [Command(f"{start}{len(body)}{end}".encode(), body, read, Repeat.IF_ASKED, logged=True) for body in bodies]
+    end = " NEW" if new_item else f" IS {item}" if item else ""
+    if options:
+        return start, f"{end}{put_options(**options)}\r\n", partial(job_replies.stored, item, new_item)
+    return start, f"{end}\r\n", partial(replies.stored, item, new_item)
 
 
 def call(
@@ -90,13 +107,20 @@ def call(
     item: str | None = None,
     expire: float | None = None,
     then: Then | None = None,
-) -> Command[Handed]:
-    """PUT .. WAIT: the job, and the wait for the job of the same item in queue `output`."""
+    wait: float | None = None,
+) -> Command[Handed | Waiting]:
+    """PUT .. WAIT: the job, and the wait for the job of the same item in queue `output`, `wait` seconds at most."""
     stored = put(queue, data, priority, item, new_item=item is None)
-    wait = f" WAIT {arguments.name(output, 'output')}{arguments.lease(expire, then)}\r\n"
-    line = stored.line.removesuffix(b"\r\n") + wait.encode()
-    read = partial(replies.output, output, item)
-    return Command(line, stored.data, read, Repeat.IF_ASKED, Blocks.AFTER_206, logged=True)
+    line = stored.line.removesuffix(b"\r\n") + (
+        f" WAIT {arguments.name(output, 'output')}{arguments.lease(expire, then)}".encode()
+    )
+    made: Command[Handed | Waiting] = Command(
+        line + b"\r\n", stored.data, partial(replies.output, output, item), Repeat.IF_ASKED, Blocks.AFTER_206,
+        logged=True,
+    )
+    if wait is None:
+        return made
+    return made._replace(line=line + f"{within(wait)}\r\n".encode(), needs=("within",), older=made)
 
 
 def get(
@@ -104,24 +128,61 @@ def get(
     block: Block = False,
     expire: float | None = None,
     then: Then | None = None,
+    wait: float | None = None,
+    *,
+    item: str | None = None,
+    meta: bool = False,
+    policy: str | None = None,
 ) -> Command[Handed | None]:
-    """GET, GETB (`block=True`) or GETBE (`block="until_done"`)."""
-    return _get(queues if queues is None or isinstance(queues, str) else tuple(queues), block, expire, then)
+    """GET, GETB (`block=True`) or GETBE (`block="until_done"`), the latter two for `wait` seconds at most."""
+    names = queues if queues is None or isinstance(queues, str) else tuple(queues)
+    return _get(names, block, expire, then, wait, item, meta, policy)
 
 
 @lru_cache(maxsize=1024, typed=True)        # a worker says the same all the time
 def _get(
-    queues: str | tuple[str, ...] | None, block: Block, expire: float | None, then: Then | None
+    queues: str | tuple[str, ...] | None,
+    block: Block,
+    expire: float | None,
+    then: Then | None,
+    wait: float | None,
+    item: str | None,
+    meta: bool,
+    policy: str | None,
 ) -> Command[Handed | None]:
+    options = get_options(item, meta, policy)
+    names, line = get_line(queues, block, expire, then, bool(options) or then == "dead")
+    repeat = Repeat.HARMLESS if expire else Repeat.IF_ASKED     # without a lease a lost job would run for ever
+    read: Callable[[], Reader[Handed | None]] = (
+        partial(replies.job_with_meta, names) if meta else partial(replies.job, names, block is not True)
+    )
+    blocks = Blocks.AT_ONCE if block else Blocks.NEVER
+    made = Command(_checked(line + options), b"", read, repeat, blocks, logged=True)
+    if wait is None:
+        return made
+    if block is False:
+        raise BadArguments("wait limits a blocking get: it needs block")
+    _, line = get_line(queues, block, expire, then, True)
+    read = read if meta else partial(replies.job, names)
+    return made._replace(line=_checked(line + options + within(wait)), read=read, needs=("within",), older=made)
+
+
+def get_line(
+    queues: str | tuple[str, ...] | None, block: Block, expire: float | None, then: Then | None, new_words: bool
+) -> tuple[tuple[str, ...] | None, str]:
+    """The queues, and a GET as the original has it; `new_words` follow, which they may only behind an argument."""
     if not isinstance(block, bool) and block != "until_done":
         raise BadArguments(f"block is False, True or 'until_done', not {block!r}")
     names = arguments.queues(queues)
-    line = _GET_VERBS[block] + (f" {'|'.join(names)}" if names else "") + arguments.lease(expire, then) + "\r\n"
-    if len(line) + NUMBER_BYTES_MAX > arguments.LINE_BYTES_MAX:
-        raise BadArguments(f"too many queues: the command would have {len(line)} bytes")
-    read = partial(replies.job, names, block is not True)
-    repeat = Repeat.HARMLESS if expire else Repeat.IF_ASKED     # without a lease a lost job would run for ever
-    return Command(line.encode(), b"", read, repeat, Blocks.AT_ONCE if block else Blocks.NEVER, logged=True)
+    chosen = f" {'|'.join(names)}" if names else " *" if new_words else ""
+    return names, _GET_VERBS[block] + chosen + arguments.lease(expire, then)
+
+
+def _checked(line: str) -> bytes:
+    """A line with its end; raises BadArguments when it is too long."""
+    if len(line) + 2 + NUMBER_BYTES_MAX > arguments.LINE_BYTES_MAX:
+        raise BadArguments(f"too many queues: the command would have {len(line) + 2} bytes")
+    return line.encode() + b"\r\n"
 
 
 def done(job_id: int) -> Command[Finished]:

@@ -4,13 +4,21 @@
     ├── NotExecuted             the command changed nothing and never will: repeating it is safe
     │   ├── BadArguments        refused before sending, or `400` from the server (also a ValueError)
     │   ├── DataTooLarge        `413`: the body is longer than the server allows
-    │   ├── NotSupported        `501`
+    │   ├── NotSupported        `501`, or a server that is too old for it
     │   ├── InvalidSnapshot     CLONE: these bytes are no snapshot of this server's kind
-    │   ├── JobNotFound         DONE, LATER: no running job has this id (done before, expired, or never handed out)
+    │   ├── JobNotFound         no running job has this id (done before, expired, never handed out), no job this key
     │   ├── Refused             another refusal with a status line of its own
+    │   │   ├── JobExists       put(key=): an unfinished job of the queue has this key, or had it not long ago
+    │   │   ├── JobRunning      the job with this key is running: it belongs to its holder
+    │   │   ├── QueueNotFound   there is no such queue
+    │   │   ├── QueueExists     queue_create(): there is one
+    │   │   ├── QueueNotEmpty   queue_delete(), queue_config(): it has (too many) jobs
+    │   │   ├── QueueFull       as many jobs wait in it as may; when some are taken it will do
+    │   │   ├── QueuePaused     it takes no jobs until queue_resume()
+    │   │   └── Aborted         transaction(): none of its commands was executed, because one would be refused
     │   ├── AuthError           user and secret are refused, or missing (`401`); trying again is no use
     │   ├── ForbiddenError      `403`: the user has no right to do that
-    │   ├── Busy                `503` until the deadline: the server is out of memory or its log is full
+    │   ├── Busy                `503 Busy` until the deadline: the server is out of memory or its log is full
     │   ├── NotServing          `500`: this server does not serve; a caller sees it when he named the server
     │   ├── Unavailable         no server could execute it before the deadline
     │   │   └── Untrusted       TLS: no server has a certificate that is good here; trying again is no use
@@ -45,7 +53,7 @@ class DataTooLarge(NotExecuted):
 
 
 class NotSupported(NotExecuted):
-    """The server knows the command and does not offer it (`501`)."""
+    """The server knows the command and does not offer it (`501`), or is of a version that does not know it."""
 
 
 class InvalidSnapshot(NotExecuted):
@@ -53,11 +61,54 @@ class InvalidSnapshot(NotExecuted):
 
 
 class JobNotFound(NotExecuted):
-    """No running job has this id: it was done, its lease ended, or it was never handed out."""
+    """No running job has this id: it was done, its lease ended, or it was never handed out. Or none has this key."""
 
 
 class Refused(NotExecuted):
     """The server refused with a status line that has no class of its own here; `args[0]` is the line."""
+
+
+class JobExists(Refused):
+    """An unfinished job of the queue has this key; or one had it, and the queue keeps the keys of finished jobs."""
+
+
+class JobRunning(Refused):
+    """The job with this key is running: only who holds it may change it, by its id."""
+
+
+class QueueNotFound(Refused):
+    """There is no such queue; for put() when queues are not made by it (config AUTOCREATE OFF)."""
+
+
+class QueueExists(Refused):
+    """There is such a queue: it has settings or an unfinished job."""
+
+
+class QueueNotEmpty(Refused):
+    """The queue has jobs, or too many for this change."""
+
+
+class QueueFull(Refused):
+    """As many jobs wait in the queue as its `capacity` allows."""
+
+
+class QueuePaused(Refused):
+    """The queue takes no jobs until queue_resume()."""
+
+
+class Aborted(Refused):
+    """None of the commands of a transaction was executed.
+
+    `position`: of the one that would have been refused, counting from 1; `reason`: the error it would have got.
+    """
+
+    def __init__(self, message: str, position: int, reason: SockpqError) -> None:
+        super().__init__(message)
+        self.position = position
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[Aborted], tuple[str, int, SockpqError]]:
+        return type(self), (self.args[0], self.position, self.reason)
 
 
 class AuthError(NotExecuted):

@@ -7,12 +7,13 @@ blocked GETB, the output of a PUT .. WAIT) is asked now and then, on another con
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
 from sockpq.addresses import Address
 from sockpq.batch import Batch
-from sockpq.commands import Blocks, Command, Repeat
+from sockpq.commands import CAPS, Blocks, Command, Repeat
+from sockpq.errors import BadArguments, NotSupported, ProtocolError
 from sockpq.limits import Limits
 from sockpq.link import Link
 from sockpq.protocol import Answer
@@ -64,6 +65,10 @@ class Exchange:
         """
         if self._link.entering and command.repeat is not Repeat.FREELY:
             await self._link.enter(self._patience(deadline))
+        if command.opening:
+            opened = await self._before(command.opening, deadline)
+            if opened.error:
+                return opened
         if not await self._link.send(command, number, self._patience(deadline)):
             raise Lost(f"{self._link.address}: the connection broke while sending", sent=False)
         while True:
@@ -80,6 +85,23 @@ class Exchange:
                 answers = await self._owed(deadline)
             if answers:
                 return answers[0]
+
+    async def knows(self, words: Collection[str], deadline: float) -> bool:
+        """Does the server say these in its CAPS? It is asked once."""
+        link = self._link
+        if link.caps is None:
+            answer = await self._before(CAPS, deadline)
+            if answer.error and not isinstance(answer.error, BadArguments | NotSupported):
+                raise answer.error
+            link.caps = frozenset(answer.value or ())
+        return link.caps.issuperset(words)
+
+    async def _before(self, command: Command[Any], deadline: float) -> Answer:
+        """Say something ahead of the command itself: when that is lost, the command was not sent."""
+        try:
+            return await self.one(command, 0, deadline, deadline)
+        except (Lost, ProtocolError) as failure:
+            raise Lost(str(failure), sent=False) from failure
 
     async def batch(self, batch: Batch, retry: Retry, timeout: float) -> None:
         """Send and receive until the batch has nothing more to do on this connection."""

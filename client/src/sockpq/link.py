@@ -31,6 +31,7 @@ class Link:
         self.protocol = Protocol()
         self.session: Session | None = None     # the one it speaks for
         self.sessionless = False                # the server has no sessions
+        self.caps: frozenset[str] | None = None     # what it says that it knows, once it was asked
         self._stream = stream
         self._now = now
         self._finished = False

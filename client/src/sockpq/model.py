@@ -5,6 +5,26 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
+class Key(NamedTuple):
+    """One job by the key it was put with, in whatever state it is: for change(), delete() and peek()."""
+
+    queue: str
+    key: str
+
+
+class Meta(NamedTuple):
+    """What get(meta=True) tells of a job: this hand-out is its `attempt`-th.
+
+    `at`: the time for which it was put, if it was; `expires_at`: when its lease ends, None without one. Both are Unix
+    time in seconds, rounded up.
+    """
+
+    key: str | None
+    attempt: int
+    at: int | None
+    expires_at: int | None
+
+
 class Handed(NamedTuple):
     """A job as it came from the server, running under `id` from now on."""
 
@@ -13,16 +33,37 @@ class Handed(NamedTuple):
     priority: int
     data: bytes
     item: str | None
+    meta: Meta | None = None
 
 
 class Finished(NamedTuple):
     """DONE: the job is removed.
 
     `queue_done`: it was the last unfinished job of its queue (FINQ); `item_done`: the last one of its item (FINI).
+    `next_at`: it is not removed, but a periodic one, and active again at this Unix time.
     """
 
     queue_done: bool
     item_done: bool
+    next_at: int | None = None
+
+
+class PeekedJob(NamedTuple):
+    """PEEK: a job in whatever `state`: "ready", "delayed", "running", "dead"; `id` only while it is running.
+
+    `attempt`: how often it was handed out; `at` and `expires_at` as in Meta.
+    """
+
+    id: int | None
+    queue: str
+    priority: int
+    data: bytes
+    state: str
+    item: str | None
+    key: str | None
+    attempt: int
+    at: int | None
+    expires_at: int | None
 
 
 class Totals(NamedTuple):

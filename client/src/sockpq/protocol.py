@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from sockpq.commands import Command
 from sockpq.errors import ProtocolError, SockpqError
+from sockpq.lines import LINE, Reader
 from sockpq.model import Waiting
-from sockpq.replies import LINE, Reader
 
 REPLY_LINE_BYTES_MAX = 65_536
 
@@ -58,7 +58,8 @@ class Protocol:
         `number` is that of the request in the connection's session, 0 for one without.
         """
         self._unanswered.append(command)
-        return b"REQ %d %s" % (number, command.line) if number else command.line, command.data
+        line = b"REQ %d %s" % (number, command.line) if number else command.line
+        return command.prelude + line if command.prelude else line, command.data
 
     def receive(self, data: bytes) -> list[Answer]:
         """Take bytes from the server; returns the answers that are complete, in the order of their commands.

@@ -12,18 +12,22 @@ import random
 
 from sockpq.commands import Repeat
 from sockpq.errors import (
+    Aborted,
     AuthError,
     BadArguments,
     Busy,
     ClientClosed,
     DataTooLarge,
     ForbiddenError,
+    JobExists,
     JobNotFound,
     NoOutput,
     NotServing,
     NotSupported,
     OutcomeUnknown,
     ProtocolError,
+    QueueExists,
+    QueueNotFound,
     SockpqError,
     Unavailable,
     Untrusted,
@@ -33,6 +37,9 @@ from sockpq.session import SessionLost
 
 # Refused by this server alone, or now, whatever was executed before.
 UNREAD = BadArguments, DataTooLarge, NotSupported, AuthError, ForbiddenError, Untrusted
+
+# How a command is refused that was executed before, by somebody else or by an unanswered try.
+TWICE = JobExists, QueueExists, QueueNotFound, Aborted
 
 PAUSE_FIRST_S = 0.01        # a crashed leader is replaced within tens of milliseconds
 PAUSE_GROWTH = 1.4          # an election of 0.3 s is then noticed within 0.1 s of its end, after seven tries
@@ -100,6 +107,11 @@ class Retry:
             raise self._too_late(failure)
         return pause
 
+    @property
+    def in_doubt(self) -> bool:
+        """May an attempt have been executed, and nobody has told?"""
+        return bool(self._unknown or self._open)
+
     def progress(self, deadline: float) -> None:
         """A part of the work succeeded: what failed before no longer counts."""
         self.deadline = deadline
@@ -107,7 +119,7 @@ class Retry:
 
     def too_late(self, now: float) -> bool:
         """Would sending the command, which surely is not executed so far, most likely make that unknown?"""
-        return now + self._least_s > self.deadline and not (self._unknown or self._open)
+        return now + self._least_s > self.deadline and not self.in_doubt
 
     def blocked(self, seconds: float) -> None:
         """So long the server was silent by right: that does not count."""
@@ -139,7 +151,9 @@ class Retry:
         """The error for a refusal: does it speak of the unanswered tries before as well?"""
         if isinstance(failure, JobNotFound) and self._unknown:
             error = OutcomeUnknown("no such job: an unanswered try ended it, or it was gone before")
-        elif isinstance(failure, UNREAD) and (self._unknown or self._open):
+        elif isinstance(failure, TWICE) and self._unknown:
+            error = OutcomeUnknown(f"an unanswered try did it, or it was so before: {failure}")
+        elif isinstance(failure, UNREAD) and self.in_doubt:
             error = OutcomeUnknown(f"an earlier try was not answered, this one was refused: {failure}")
         else:
             return failure

@@ -2,5 +2,6 @@
 
 from sockpq.aio.client import Client, survey
 from sockpq.aio.job import Getting, Job
+from sockpq.aio.transaction import Transaction
 
-__all__ = ["Client", "Getting", "Job", "survey"]
+__all__ = ["Client", "Getting", "Job", "Transaction", "survey"]

@@ -5,19 +5,22 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import AsyncIterator, Iterable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from sockpq.access import access
 from sockpq.addresses import parse_servers
+from sockpq.aio.heartbeat import kept_alive
 from sockpq.aio.job import Getting, Job
 from sockpq.aio.network import LoopNetwork
-from sockpq.arguments import Then, span
+from sockpq.aio.transaction import Transaction
+from sockpq.arguments import Then, span, switch
 from sockpq.calls import Calls
-from sockpq.commands import Block, Command, Data
+from sockpq.commands import Block, Command
 from sockpq.limits import Limits
 from sockpq.model import Handed
+from sockpq.options import Data, GetOptions
 from sockpq.survey import ServerView, view_all
 
 if TYPE_CHECKING:
@@ -81,6 +84,7 @@ class Client(Calls[Job]):
         wait: None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
+        **options: Unpack[GetOptions],
     ) -> Getting[Job]: ...
 
     @overload
@@ -94,6 +98,7 @@ class Client(Calls[Job]):
         wait: float | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
+        **options: Unpack[GetOptions],
     ) -> Getting[Job | None]: ...
 
     def get(
@@ -106,10 +111,12 @@ class Client(Calls[Job]):
         wait: float | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
+        **options: Unpack[GetOptions],
     ) -> Getting[Job | None]:
         """Take a job: `job = await client.get(..)`, or `async with client.get(..) as job:`. See sockpq.Client.get."""
         return Getting(super().get(
-            queues, block=block, expire=expire, then=then, wait=wait, timeout=timeout, retry_unknown=retry_unknown
+            queues, block=block, expire=expire, then=then, wait=wait, timeout=timeout, retry_unknown=retry_unknown,
+            **options,
         ))
 
     def consume(
@@ -120,20 +127,30 @@ class Client(Calls[Job]):
         then: Then | None = None,
         until_done: bool = False,
         wait: float | None = None,
+        heartbeat: bool = False,
         timeout: float | None = None,
+        **options: Unpack[GetOptions],
     ) -> AsyncIterator[Job]:
         """`async for job in client.consume("q", expire=30)`: one job after the other. See sockpq.Client.consume."""
+        command = self._consuming(queues, expire, then, until_done, wait, options)
+        lease = expire if switch(heartbeat, "heartbeat") else None
         current: list[Job] = []
-        jobs = self._consume(self._consuming(queues, expire, then, until_done, wait), wait, timeout, current)
+        jobs = self._consume(command, wait, timeout, lease, current)
         weakref.finalize(jobs, self._left, current).atexit = False
         return jobs
 
     async def _consume(
-        self, command: Command[Handed | None], wait: float | None, timeout: float | None, current: list[Job]
+        self,
+        command: Command[Handed | None],
+        wait: float | None,
+        timeout: float | None,
+        lease: float | None,
+        current: list[Job],
     ) -> AsyncIterator[Job]:
+        """`lease`: how long it is when it is to be kept up."""
         while job := await self._take(command, wait, timeout, None):
             current[:] = [job]
-            async with job:
+            async with job, kept_alive(self, job, lease) if lease else nullcontext():
                 yield job
 
     def _left(self, current: list[Job]) -> None:
@@ -144,6 +161,10 @@ class Client(Calls[Job]):
                 task = loop.create_task(job.__aexit__(None, GeneratorExit(), None))
                 self._leaving.add(task)
                 task.add_done_callback(self._leaving.discard)
+
+    def transaction(self, *, timeout: float | None = None) -> Transaction:
+        """`async with client.transaction() as t: t.done(job); t.put(..)`: all or nothing. See sockpq.Client."""
+        return Transaction(self._caller, timeout)
 
     def call(
         self,

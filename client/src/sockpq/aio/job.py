@@ -5,30 +5,51 @@ from __future__ import annotations
 from collections.abc import Coroutine, Generator
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
+from sockpq.arguments import Then
 from sockpq.job import TakenJob
 from sockpq.model import Finished
+from sockpq.options import ChangeOptions, LaterOptions, MoveOptions
 
 T_co = TypeVar("T_co", bound="Job | None", covariant=True)
 
 
 class Job(TakenJob):
-    """A running job: this client has it until done(), later() or the end of its lease.
+    """A running job: this client has it until done(), later(), move(), bury() or the end of its lease.
 
-    `id` is its number for this hand-out only; `item` is the group it belongs to, or None. As an asynchronous context
-    manager it says DONE at the end of the block, and LATER when the block raises.
+    `id` is its number for this hand-out only; `item` is the group it belongs to, or None; `meta` tells more when
+    get(meta=True) asked for it. As an asynchronous context manager it says DONE at the end of the block, and LATER when
+    the block raises.
     """
 
     __slots__ = ()
 
-    async def done(self, *, timeout: float | None = None) -> Finished:
+    async def done(self, *, last: bool = False, timeout: float | None = None) -> Finished:
         """The job is finished: remove it. See sockpq.Client.done."""
-        return await self._done(timeout)
+        return await self._done(timeout, last)
 
-    async def later(self, *, timeout: float | None = None) -> None:
-        """Put the job back at the end of its queue. See sockpq.Client.later."""
-        await self._later(timeout)
+    async def later(self, *, timeout: float | None = None, **options: Unpack[LaterOptions]) -> None:
+        """Put the job back at the end of its queue, or as `options` say. See sockpq.Client.later."""
+        await self._later(timeout, **options)
+
+    async def touch(
+        self, expire: float | None = None, then: Then | None = None, *, timeout: float | None = None
+    ) -> int | None:
+        """Let its lease begin anew. See sockpq.Client.touch."""
+        return await self._touch(expire, then, timeout)
+
+    async def change(self, *, timeout: float | None = None, **options: Unpack[ChangeOptions]) -> None:
+        """Change it while it runs. See sockpq.Client.change."""
+        await self._change(timeout, **options)
+
+    async def move(self, queue: str, *, timeout: float | None = None, **options: Unpack[MoveOptions]) -> Finished:
+        """It is finished here: put it into `queue`, at once. See sockpq.Client.move."""
+        return await self._move(queue, timeout, **options)
+
+    async def bury(self, reason: str | None = None, *, timeout: float | None = None) -> Finished:
+        """Give it up: it goes to the dead queue. See sockpq.Client.bury."""
+        return await self._bury(reason, timeout)
 
     async def __aenter__(self) -> Job:
         return self

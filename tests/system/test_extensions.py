@@ -254,6 +254,32 @@ def test_what_was_promised_is_kept_when_the_leader_is_killed(cluster: LocalClust
         time.sleep(0.05)
 
 
+def test_a_purge_that_a_dead_leader_left_is_ended_by_its_repetition(cluster: LocalCluster) -> None:
+    jobs = 30_000
+    victim = cluster.wait_for_leader()
+    with Speaker(cluster.server(victim)) as client:
+        client.send(b"SESSION\r\n")
+        session = client.line().split()[3]
+        for _ in range(jobs // 10_000):
+            client.say(b"PUTS 10000\r\n" + b"vast 0 1\r\nx" * 10_000, b"200 OK 10000\r\n" + b"200 OK\r\n" * 10_000)
+        client.send(b"REQ 1 QUEUE PURGE vast ALL\r\n")
+        deadline = time.monotonic() + PATIENCE_S
+        with Speaker(cluster.server(victim)) as watcher:
+            while True:
+                watcher.send(b"TOTAL vast\r\n")
+                if watcher.line() != b"200 OK 1 1 %d 0\r\n" % jobs:
+                    break
+                assert time.monotonic() < deadline
+        cluster.kill(victim)
+    with Speaker(cluster.server(cluster.wait_for_leader())) as client:
+        client.send(b"SESSION " + session + b"\r\n")
+        client.line()
+        for _ in range(2):
+            client.say(b"REQ 1 QUEUE PURGE vast ALL\r\n", b"200 OK %d\r\n" % jobs)
+        client.say(b"TOTAL vast\r\n", b"200 OK 0 0 0 0\r\n")
+    cluster.restart(victim)
+
+
 def test_who_waits_is_told_when_the_leader_goes(cluster: LocalCluster) -> None:
     leader = cluster.wait_for_leader()
     lines = [b"GETB none WITHIN 600", b"GETB * IS none", b"GETB none COUNT 5", b"PUT w 0 0 NEW WAIT none WITHIN 600"]

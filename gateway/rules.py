@@ -129,10 +129,10 @@ def _bury(rights: Rights, request: requests.BuryRequest, cluster: Cluster) -> by
 
 
 def _selected(rights: Rights, request: Change | Delete | requests.Peek, cluster: Cluster) -> bytes | None:
-    """`queue` for the queue of the job: it is not the one who has taken the job who asks for this."""
+    """By its id, which only who has taken it knows, `get` as for DONE; by its key `queue` for the queue."""
     selector = request.selector
     if selector.id:
-        return _of_job(rights.queue, selector.id, cluster)
+        return _of_job(rights.get, selector.id, cluster)
     return None if selector.queue.startswith(rights.queue) else FORBIDDEN
 
 

@@ -34,8 +34,9 @@ def finish(state: State, job: RunningJob, last: bool = False) -> Reply:
 def _rearm(state: State, job: RunningJob, more: More, every_ms: int) -> int:
     """The next activation: as many periods after the last one as it takes to lie in the future."""
     assert job.at_ms is not None
-    periods = max(0, state.clock_ms - job.at_ms) // every_ms + 1
-    next_ms = job.at_ms + periods * every_ms
+    next_ms = job.at_ms
+    if next_ms <= state.clock_ms:       # otherwise a CHANGE has told the time
+        next_ms += ((state.clock_ms - next_ms) // every_ms + 1) * every_ms
     queue = state.queues.by_name[job.queue]
     times.place(state, queue, -job.priority, state.new_seq(), job.data, job.item, 0, next_ms, more, None)
     return next_ms

@@ -121,7 +121,16 @@ def _put_wait(conversation: Conversation, request: requests.PutWait, numbering: 
 
 # ---- getting
 
-def _get(conversation: Conversation, command: Get | Pick, numbering: Numbering | None = None) -> None:
+def _get(conversation: Conversation, get: Get, numbering: Numbering | None = None) -> None:
+    """The plain one, of one queue, costs no more than it must."""
+    queues = get.queues
+    if queues is None or len(queues) > 1 or conversation.hub.cluster.machine.settings.fast_empty:
+        _pick(conversation, get, numbering)
+    else:
+        conversation.propose(get, numbering)
+
+
+def _pick(conversation: Conversation, command: Get | Pick, numbering: Numbering | None = None) -> None:
     get = command.get if isinstance(command, Pick) else command
     if numbering is None and conversation.hub.cluster.machine.settings.fast_empty and known_empty(conversation, get):
         conversation.say(answers.QUEUE_EMPTY)
@@ -224,7 +233,7 @@ IN_LOG: dict[type, InLog] = {
     requests.Puts: _puts,
     requests.PutWait: _put_wait,
     Get: _get,
-    Pick: _get,
+    Pick: _pick,
     requests.BlockingGet: _blocking_get,
     requests.Bound: _bound,
     requests.BuryRequest: _bury,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from core import DeleteQueue, Kick, PurgeQueue, Removed, Reply, Requested
+from core import Accepted, DeleteQueue, Kick, PurgeQueue, QueueNotFound, Removed, Reply, Requested
 from gateway import requests
 from gateway.pending import Fate
 from gateway.sessions import propose
@@ -72,11 +72,16 @@ async def purge(conversation: Conversation, request: requests.PurgeRequest, numb
 
 
 async def drop(conversation: Conversation, request: requests.DropQueue, numbering: Numbering | None) -> None:
-    """QUEUE DELETE .. FORCE: the running jobs, and what came meanwhile, end with the queue."""
+    """QUEUE DELETE .. FORCE: the running jobs, and what came meanwhile, end with the queue.
+
+    A queue without settings has gone already when it was purged; that it was there is known from then.
+    """
     parts = _Parts(conversation, numbering)
     outcome = await parts.total(_Purge(conversation, requests.PurgeRequest(request.queue, None)).portion)
     if isinstance(outcome, Removed):
         outcome = await parts.ask(DeleteQueue(request.queue, force=True))
+        if isinstance(outcome, QueueNotFound):
+            outcome = Accepted()
     conversation.say(outcome)
 
 

@@ -40,7 +40,7 @@ _OPTIONS = {
     **WHEN,
     b"EVERY": Option("every_ms", positive_ms),
     b"TTL": Option("ttl_ms", lambda word: milliseconds(word) or None),      # 0: no limit, as everywhere
-    b"TRIES": Option("tries", between(0, SETTING_MAX)),
+    b"TRIES": Option("tries", between(1, SETTING_MAX)),
     b"AFTER": Option("after", _items),
     b"WITHIN": Option("within_ms", milliseconds),
 }

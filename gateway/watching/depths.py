@@ -42,11 +42,13 @@ async def depths(machine: Machine, named: tuple[str, ...]) -> Depths:
     delayed = dead = 0
     names = iter(machine.queue_names(""))
     while piece := list(islice(names, NAMES_PER_PIECE)):
+        found = []
         for name in piece:
             counts = machine.counts(name)
             if counts is not None:
                 delayed, dead = delayed + counts.delayed, dead + counts.dead
-        found = [(machine.ready(name), name) for name in piece if name.startswith(named)]
+                if name.startswith(named):
+                    found.append((counts.ready, name))
         fullest = heapq.nlargest(QUEUES_NAMED_MAX, fullest + found)
         await asyncio.sleep(0)
     totals = machine.total(None)

@@ -20,7 +20,7 @@ from cluster.appending import Receiver, Sender
 from cluster.errors import FailStop, LibraryMismatch, RaftViolated
 from cluster.journal import Journal
 from cluster.messages import Ack, Append, Heartbeat, Info, Message, RequestVote, SnapshotChunk
-from core import Put, Stored
+from core import Batch, Put, PutWith, Results, Stored, When, encode_entry
 from tests.cluster.small_cluster import Outcome, SimNode, SmallCluster
 
 
@@ -456,6 +456,20 @@ def test_h11d_the_largest_entry_is_replicated_whole() -> None:
     world.run_until(world.settled)
     assert len(world.states()) == 1
     assert len(body) + (1 << 20) < library.BATCH_BYTES_MAX
+
+
+def test_h11d_so_is_the_largest_batch() -> None:
+    world = SmallCluster(3)
+    world.put_now()
+    put = PutWith(Put("q" * 255, -(1 << 63), bytes(1024), "i" * 255), When(at_ms=1 << 45), key="k" * 128)
+    count = (16 << 20) // (1024 + 255 + 255 + 128 + 20)         # as its lines and data are limited
+    outcome = world.leader().propose(Batch((put,) * count, atomic=False))
+    world.run_until(lambda: outcome.state != "open")
+    assert isinstance(outcome.reply, Results)
+    world.run_until(world.settled)
+    assert len(world.states()) == 1
+    size = len(encode_entry(0, 0, [Batch((put,) * count, atomic=False)]))
+    assert 16 << 20 < size < library.BATCH_BYTES_MAX
 
 
 def test_the_installed_library_is_the_pinned_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,6 +93,16 @@ def test_a_queue_is_purged_before_it_is_deleted() -> None:
     with_gateway(test, automatic=False)
 
 
+def test_a_queue_that_ends_with_its_jobs_was_deleted() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        await put(gateway, client, 3)
+        client.send(b"QUEUE DELETE q FORCE\r\nQUEUE DELETE q FORCE\r\n")
+        await settle(gateway)
+        assert client.take() == b"200 OK\r\n404 Queue Not Found\r\n"
+    with_gateway(test, automatic=False)
+
+
 @pytest.mark.parametrize("command", [b"QUEUE PURGE q ALL", b"QUEUE DELETE q FORCE", b"KICK q 2000"])
 @pytest.mark.parametrize(("number", "answer"), [(b"", b""), (b"REQ 2 ", b"504 Outcome Unknown\r\n")])
 def test_refused_in_the_middle_is_not_refused_whole(command: bytes, number: bytes, answer: bytes) -> None:

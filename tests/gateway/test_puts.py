@@ -150,9 +150,23 @@ def test_memory_is_bounded_while_it_arrives() -> None:
     assert peak_bytes(b"PUTS 10000\r\n", b"q 0 0 AFTER %s\r\n" % after, 1500) < 16 * MIB
     assert peak_bytes(b"PUTS 10000\r\n", b"q 0 0 %s\r\n" % (b"x" * 60 * KIB), 1000) < 2 * MIB
     assert peak_bytes(b"PUTS 400\r\n", b"q 0 65536\r\n" + bytes(65536), 399) < BATCH_BYTES_MAX + 2 * MIB
-    assert peak_bytes(b"REQ 1 PUTS 5000\r\n", b"q 0 65536\r\n" + bytes(65536), 1000) < MIB
+    assert peak_bytes(b"REQ 1 PUTS 5000\r\nq 0 %d\r\n" % (64 * MIB), bytes(65536), 1000) < MIB
     # A block that comes by and by is collected in one piece.
     assert peak_bytes(b"PUTS 2\r\nq 0 %d\r\n" % MIB, b"xy", MIB // 2) < 4 * MIB
+
+
+def test_nothing_is_kept_of_one_that_is_refused() -> None:
+    parser = Parser(Limits())
+    tracemalloc.start()
+    try:
+        parser.feed(b"PUTS 18\r\n")
+        for _ in range(17):
+            parser.next()
+            parser.feed(b"q 0 %d\r\n" % MIB + bytes(MIB))
+        parser.next()
+        assert tracemalloc.get_traced_memory()[0] < 2 * MIB
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_slow_one_does_not_seem_to_get_on() -> None:

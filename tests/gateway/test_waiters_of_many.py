@@ -25,6 +25,12 @@ WAITING = [
     "GETB a WITHIN 1000", "GETB * IS x WITHIN 1000", "GETBE b WITHIN 0", "GETB b COUNT 2 WITHIN 1000",
     "GETB a|b BY PRIORITY", "GETB * META", "PUT w 0 1 IS x WAIT a\r\nz", "PUT w 0 1 IS y WAIT b WITHIN 1000\r\nz",
 ]
+# Of one session, which all clients have: whoever says the same number asks for the same answer.
+WAITING += [
+    "REQ 1 GETB a COUNT 2", "REQ 2 GETB * IS x", "REQ 3 GETBE b COUNT 3 WITHIN 1000", "REQ 4 GETB a|b IS x COUNT 2",
+    "REQ 5 PUT w 0 1 IS x WAIT a WITHIN 1000\r\nz", "REQ 1 GETB a COUNT 2", "GETB a|b BOUND COUNT 2",
+]
+SESSION = b"SESSION 1_9f3c5a7e11d0c2b4\r\n"
 OTHERS = [
     "PUT a 0 1\r\n1", "PUT b 0 1 IS x\r\n2", "PUT a 0 1 IS x\r\n3", "PUT a 0 1 IS y\r\n4",
     "PUTS 3\r\na 0 1\r\n5a 0 1 IS x\r\n6b 0 1\r\n7", "PUT a 0 1 DELAY 5\r\n8", "PUT a 0 1 IS x DELAY 5\r\n9",
@@ -55,6 +61,12 @@ def test_nobody_is_forgotten_and_nobody_spins(steps: list[tuple[str, Any, object
     async def run() -> None:
         gateway = MemoryGateway(Path("unused"), automatic=False)
         clients = [gateway.connect(str(number)) for number in range(CLIENTS + 1)]
+        for line in (b"SESSION\r\n", SESSION):
+            for client in clients if line == SESSION else clients[:1]:
+                client.send(line)
+            await gateway.settle()
+            gateway.cluster.commit()
+            await gateway.settle()
         for kind, number, detail in steps:
             step(gateway, clients, kind, number, detail)
             await gateway.settle()
@@ -86,6 +98,7 @@ def step(gateway: MemoryGateway, clients: list[MemoryClient], kind: str, number:
     elif kind == "leave":
         clients[number].vanish()
         clients[number] = gateway.connect(str(number))
+        clients[number].send(SESSION)
     else:
         line = detail if kind == "say" else f"{kind} {detail}"
         clients[number].send(f"{line}\r\n".encode() if "\r\n" not in str(line) else str(line).encode())

@@ -15,7 +15,7 @@ import pytest
 import uvloop
 from prometheus_client.parser import text_string_to_metric_families
 
-from core import Put
+from core import Bury, Get, Operation, PauseQueue, Put, PutWith, When
 from gateway import requests, rights
 from gateway.hub import Hub
 from gateway.limits import Limits
@@ -253,6 +253,30 @@ def test_the_number_of_series_is_bounded_and_the_sums_are_right() -> None:
                    if name == "sockpqd_jobs" and labels[1] == "waiting"}
         assert sum(waiting.values()) == len(put)
         assert {value for name, value in waiting.items() if name} == {3}       # the fullest are named
+
+    run(test)
+
+
+def test_every_state_is_counted_and_the_others_are_the_rest() -> None:
+    async def test(watched: Watched) -> None:
+        later, soon = When(3_600_000), Put("dead", 0, b"")
+        names = [f"q{number}" for number in range(QUEUES_NAMED_MAX + 20)]
+        operations: list[Operation] = []
+        for name in names:
+            operations += [PutWith(Put(name, 0, b""), later), PutWith(Put(name, 0, b""), later), Put(name, 0, b"")]
+            operations += [Get((name,)), Put(name, 0, b""), Put(name, 0, b"")]
+        operations += [soon, Get(("dead",)), *[Put("paused", 0, b"")] * 3, PauseQueue("paused", False, True)]
+        machine = watched.cluster.machine
+        machine.apply(1_000_000, watched.cluster.now_ms, 1, operations)
+        machine.apply(1_000_001, watched.cluster.now_ms, 1, [Bury(machine.next_id - 1)])
+        found = await watched.samples()
+        jobs = {labels: value for (name, labels), value in found.items() if name == "sockpqd_jobs"}
+        sums = {state: sum(value for (_, of), value in jobs.items() if of == state)
+                for state in ("waiting", "delayed", "running", "dead")}
+        assert sums == {"waiting": 2 * 120 + 3 + 1, "delayed": 2 * 120, "running": 120, "dead": 1}
+        assert jobs["paused", "waiting"] == 3               # though nobody would get them now
+        assert jobs["", "delayed"] == 2 * 21                # 99 of the others have a name
+        assert jobs["", "waiting"] == 2 * 21 + 1            # the dead queue has none either
 
     run(test)
 

@@ -53,13 +53,12 @@ def put(words: Words) -> PutHead | DataHead:
     queue, priority, length = name(words[1]), signed(words[2]), unsigned(words[3])
     if count == 4:
         return PutHead(length, queue, priority, None, False, None)
-    item, new_item, at = None, False, 4
+    item, new_item, wait, at = None, False, None, 4
     if words[4] == b"NEW":
         new_item, at = True, 5
     elif words[4] == b"IS" and count > 5:
         item, at = name(words[5]), 6
-    wait = None
-    if at < count and at > 4 and words[at] == b"WAIT":
+    if at < count and words[at] == b"WAIT" and at > 4:
         wait, at = _wait(words, at, item)
     if at == count:
         return PutHead(length, queue, priority, item, new_item, wait)
@@ -74,7 +73,7 @@ def _wait(words: Words, at: int, item: str | None) -> tuple[Get, int]:
         raise ArgumentError
     queue = (name(words[at + 1]),)
     at += 2
-    if at == count or not words[at].startswith(b"EXPIRE"):
+    if at == count or (words[at] != b"EXPIRE" and not words[at].startswith(b"EXPIRE=")):
         return Get(queue, item=item, item_of_put=item is None), at
     expire_ms, then, at = lease(words, at)
     return Get(queue, expire_ms, then, item, item is None), at

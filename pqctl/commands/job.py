@@ -17,7 +17,7 @@ ENDING = exits.epilog(refused="some were not running (any more), or refused")
 NO_JOB = exits.epilog(refused="there is no such job, or refused")
 THEN = click.Choice(["later", "done", "dead"])
 DELAY = click.option("--delay", type=Seconds(0), metavar="SECONDS", help="Not before so long from now.")
-AT = click.option("--at", type=moment, metavar="TIME", help="Not before this time: Unix seconds, or as 2026-12-24T18:00.")
+AT = click.option("--at", type=moment, metavar="TIME", help="Not before then: Unix seconds, or as 2026-12-24T18:00.")
 PRIORITY = click.option("--priority", type=int, metavar="N", help="Its new priority.")
 QUEUE_EMPTY = exits.epilog(refused="there is no job, or refused")
 

@@ -8,12 +8,15 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from sockpq import Client
 from sockpq.testing import Server
+
+from bench.cluster import LocalCluster
 
 EXAMPLES = Path(__file__).parents[2] / "client" / "examples"
 TIMEOUT_S = 60
@@ -88,3 +91,64 @@ def test_ports_are_probed(server: str) -> None:
         closed.close()
         lines = output(server, "probe_ports", listening, refusing).splitlines()
     assert sorted(lines) == sorted([f"{listening} open", f"{refusing} ConnectionRefusedError"])
+
+
+def test_what_is_not_paid_in_time_is_released(server: str) -> None:
+    out = output(server, "deferred", "0.6", "order_1", "order_2", "order_3", stdin="order_2\norder_9\n")
+    assert sorted(out.splitlines()) == ["order_1 is released", "order_3 is released", "order_9 is paid too late"]
+
+
+def test_a_peak_is_smoothed(server: str) -> None:
+    assert output(server, "smooth_peak", "200") == "200 jobs done by 16 workers, 4 at a time\n"
+
+
+def test_a_periodic_job_is_there_once(server: str) -> None:
+    with start(server, "periodic", "0.3", "3") as other:
+        out = output(server, "periodic", "0.3", "3")
+        both = out + other.communicate(timeout=TIMEOUT_S)[0]
+    assert other.returncode == 0
+    assert "clean up 3\n" in both
+    assert 3 <= both.count("clean up") <= 6         # whoever has had three takes the job from the other
+    with Client(server) as client:
+        assert client.total() == (0, 0, 0, 0)
+
+
+def test_nobody_gets_a_mail_twice(server: str) -> None:
+    out = output(server, "mail_once", "ann@example.org", "bob@example.org", "ann@example.org")
+    assert sorted(out.splitlines()) == [
+        "ann@example.org has it, or will have it", "mail to ann@example.org", "mail to bob@example.org"]
+    assert output(server, "mail_once", "bob@example.org", "eve@example.org") == (
+        "bob@example.org has it, or will have it\nmail to eve@example.org\n")
+
+
+def test_events_about_one_thing_come_together(server: str) -> None:
+    out = output(server, "group_by_time", *"abcabcaac")
+    assert sorted(out.splitlines()) == ["a 4", "b 2", "c 3"]
+
+
+def test_a_cascade_has_one_result_for_each_job_through_the_death_of_leaders() -> None:
+    lines = [f"  The LINE number {number}  \n" for number in range(1500)]
+    with LocalCluster(3) as nodes:
+        nodes.wait_until_level()
+        with start(",".join(nodes.servers), "cascade") as process, Client(nodes.servers) as client:
+            assert process.stdin
+            process.stdin.write("".join(lines))
+            process.stdin.close()
+            process.stdin = None
+            for finished in (100, 700):
+                wait_for_results(client, finished)
+                leader = nodes.wait_for_leader()
+                nodes.kill(leader)
+                nodes.restart(leader)
+            assert client.total("results").jobs < 1500      # they died while there was work
+            out, _ = process.communicate(timeout=TIMEOUT_S)
+            assert process.returncode == 0
+            assert client.total() == (0, 0, 0, 0)
+    assert sorted(out.splitlines()) == sorted(f"4 words: the line number {number}" for number in range(1500))
+
+
+def wait_for_results(client: Client, count: int) -> None:
+    until = time.monotonic() + TIMEOUT_S
+    while client.total("results").jobs < count:
+        assert time.monotonic() < until
+        time.sleep(0.01)

@@ -134,6 +134,9 @@ def test_a_running_job_is_touched_changed_given_back_and_moved(client: Client) -
     assert job.touch(0) is None
     job.change(data=b"b", priority=4, item="j")
     assert (job.data, job.priority, job.item) == (b"b", 4, "j")
+    seen = client.peek(job)
+    assert seen is not None
+    assert (seen.data, seen.state, seen.key) == (b"b", "running", "k")
     job.later(delay=0.1, priority=5)
     with pytest.raises(JobNotFound):
         job.touch()

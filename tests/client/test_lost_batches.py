@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import socket
+import time
 from typing import BinaryIO
 
 import pytest
-from sockpq import Aborted, Busy, NotSupported, OutcomeUnknown
+from sockpq import Aborted, BadArguments, Busy, Client, NotSupported, OutcomeUnknown
 
 from tests.client.conftest import MakeClient
 from tests.client.scripted_server import JOB, ScriptedServer
@@ -177,3 +178,44 @@ def test_a_server_that_is_busy_does_not_abort_a_transaction_for_good(make_client
             t.done(1)
     assert not isinstance(aborted.value, Busy)
     assert told.lines == ["BEGIN", "DONE 1", "COMMIT"] * 2
+
+
+def test_heartbeats_that_a_server_does_not_know_are_told_when_the_job_is_done(make_client: MakeClient) -> None:
+    told = Told()
+
+    def answer(connection: socket.socket, stream: BinaryIO, line: str) -> None:
+        told.line(stream, line)
+        verb = line.split()[0]
+        connection.sendall(JOB if verb == "GETB" else b"200 OK\r\n" if verb == "DONE" else b"400 Bad Command\r\n")
+
+    def work(client: Client) -> None:
+        for _ in client.consume("q", expire=0.3, heartbeat=True):
+            while "TOUCH 7" not in told.lines:
+                time.sleep(0.01)
+            time.sleep(0.1)
+
+    with ScriptedServer(answer) as server, at_most(4), pytest.raises(BadArguments):
+        work(make_client(server.address, timeout=5))
+    assert told.lines == ["GETB q EXPIRE 0.300", "TOUCH 7", "DONE 7"]
+
+
+def test_a_job_that_was_ended_while_it_was_touched_is_not_lost(make_client: MakeClient) -> None:
+    told = Told()
+
+    def answer(connection: socket.socket, stream: BinaryIO, line: str) -> None:
+        told.line(stream, line)
+        if line.startswith("TOUCH"):
+            while "DONE 7" not in told.lines:
+                time.sleep(0.01)
+        connection.sendall({"GETB": JOB, "DONE": b"200 OK\r\n"}.get(line.split()[0], b"404 Job Not Found\r\n"))
+
+    with ScriptedServer(answer) as server, at_most(4):
+        client = make_client(server.address, timeout=5)
+        for job in client.consume("q", expire=0.6, heartbeat=True):
+            while "TOUCH 7" not in told.lines:
+                time.sleep(0.01)
+            job.done()
+            time.sleep(0.3)
+            assert not job.lost
+            break
+    assert told.lines == ["GETB q EXPIRE 0.600", "TOUCH 7", "DONE 7"]

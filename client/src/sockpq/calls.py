@@ -177,7 +177,7 @@ class Calls(QueueCalls, Generic[J]):
             asked = min(count - len(jobs), BATCH_JOBS_MAX)
             command = job_commands.get_batch(asked, names, block, expire, then, wait, **options)
             try:
-                handed = await self._caller.run(command, timeout=timeout, wait=wait)
+                handed = await self._caller.run(command, timeout=timeout, wait=wait) or []  # None: taken back
             except NotSupported:
                 if block or jobs:
                     raise

@@ -211,6 +211,8 @@ class Client(QueueClient):
             while job := run(self._calls._take(command, wait, timeout, None)):
                 with job, beat.of(job) if beat else nullcontext():
                     yield job
+                if beat:
+                    beat.check()
         finally:
             if beat:
                 beat.stop()

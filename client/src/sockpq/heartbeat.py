@@ -37,7 +37,7 @@ class Heartbeat:
 
     @contextmanager
     def of(self, job: Job) -> Iterator[None]:
-        """Keep this job alive in the block. Raises at its end what makes heartbeats hopeless."""
+        """Keep this job alive in the block."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._beat, name="sockpq heartbeat", daemon=True)
             self._thread.start()
@@ -49,6 +49,9 @@ class Heartbeat:
         finally:
             with self._changed:
                 self._job = None
+
+    def check(self) -> None:
+        """Raise what makes heartbeats hopeless, if that is so. The job is ended before: its work is done."""
         if self._failure:
             raise self._failure
 

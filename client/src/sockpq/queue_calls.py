@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Literal, Unpack
 
 from sockpq import commands, job_commands, queue_commands
+from sockpq.job import TakenJob
 from sockpq.job_commands import State
 from sockpq.model import Key, PeekedJob, QueueTotals, RunningJob, Totals
 from sockpq.options import Data
 from sockpq.queue_commands import ClusterSettings, Direction, QueueSettings
 from sockpq.server_calls import ServerCalls
+from sockpq.transaction import id_of
 
 
 class QueueCalls(ServerCalls):
@@ -44,10 +46,11 @@ class QueueCalls(ServerCalls):
     # single jobs, in whatever state
 
     async def peek(
-        self, job: int | Key, *, server: str | None = None, timeout: float | None = None
+        self, job: TakenJob | int | Key, *, server: str | None = None, timeout: float | None = None
     ) -> PeekedJob | None:
         """Look at a job; None when there is none."""
-        return await self._ask(job_commands.peek(job), server, timeout)
+        command = job_commands.peek(job if isinstance(job, Key) else id_of(job))
+        return await self._ask(command, server, timeout)
 
     async def peek_queue(
         self, queue: str, state: State = "ready", count: int = 1, *, server: str | None = None,

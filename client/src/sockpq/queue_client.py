@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, Unpack
 
+from sockpq.job import Job
 from sockpq.job_commands import State
 from sockpq.model import Key, PeekedJob, QueueTotals, RunningJob, Totals
 from sockpq.options import Data
@@ -43,8 +44,10 @@ class QueueClient(ServerClient):
 
     # jobs in whatever state
 
-    def peek(self, job: int | Key, *, server: str | None = None, timeout: float | None = None) -> PeekedJob | None:
-        """Look at the job with this id or this `Key`, without taking it; None when there is none."""
+    def peek(
+        self, job: Job | int | Key, *, server: str | None = None, timeout: float | None = None
+    ) -> PeekedJob | None:
+        """Look at a running job, or the one with this `Key`, without taking it; None when there is none."""
         return run(self._calls.peek(job, server=server, timeout=timeout))
 
     def peek_queue(

@@ -60,8 +60,9 @@ class SessionClient:
     def done(self, number: int) -> Record | None:
         """DONE."""
         def execute(start: int) -> Record:
-            finished = self._client.done(number)
-            return self._record(Done(number), start, Outcome.OK, finished=history.Finished(*finished))
+            done = self._client.done(number)
+            finished = history.Finished(done.queue_done, done.item_done)
+            return self._record(Done(number), start, Outcome.OK, finished=finished)
         return self._run(Done(number), execute)
 
     def later(self, number: int) -> Record | None:

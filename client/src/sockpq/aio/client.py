@@ -18,6 +18,7 @@ from sockpq.aio.transaction import Transaction
 from sockpq.arguments import Then, span, switch
 from sockpq.calls import Calls
 from sockpq.commands import Block, Command
+from sockpq.errors import SockpqError
 from sockpq.limits import Limits
 from sockpq.model import Handed
 from sockpq.options import Data, GetOptions
@@ -148,10 +149,13 @@ class Client(Calls[Job]):
         current: list[Job],
     ) -> AsyncIterator[Job]:
         """`lease`: how long it is when it is to be kept up."""
+        failures: list[SockpqError] = []
         while job := await self._take(command, wait, timeout, None):
             current[:] = [job]
-            async with job, kept_alive(self, job, lease) if lease else nullcontext():
+            async with job, kept_alive(self, job, lease, failures) if lease else nullcontext():
                 yield job
+            if failures:
+                raise failures[0]
 
     def _left(self, current: list[Job]) -> None:
         """Nobody goes on with a loop over consume(). asyncio ends it some time later; close() must not be faster."""

@@ -16,9 +16,14 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def kept_alive(calls: Calls[Any], job: Job, expire: float) -> AsyncIterator[None]:
-    """Keep this job, with a lease of `expire` seconds, alive in the block. Raises what makes heartbeats hopeless."""
-    task = asyncio.create_task(_beat(calls, job, expire / BEATS_PER_LEASE), name="sockpq heartbeat")
+async def kept_alive(
+    calls: Calls[Any], job: Job, expire: float, failures: list[SockpqError]
+) -> AsyncIterator[None]:
+    """Keep this job, with a lease of `expire` seconds, alive in the block.
+
+    What makes heartbeats hopeless is added to `failures`, to be raised when the job is ended: its work is done.
+    """
+    task = asyncio.create_task(_beat(calls, job, expire / BEATS_PER_LEASE, failures), name="sockpq heartbeat")
     try:
         yield
     finally:
@@ -27,7 +32,7 @@ async def kept_alive(calls: Calls[Any], job: Job, expire: float) -> AsyncIterato
             await task
 
 
-async def _beat(calls: Calls[Any], job: Job, period: float) -> None:
+async def _beat(calls: Calls[Any], job: Job, period: float, failures: list[SockpqError]) -> None:
     while True:
         await asyncio.sleep(period)
         if job._ended:
@@ -37,7 +42,8 @@ async def _beat(calls: Calls[Any], job: Job, period: float) -> None:
         except JobNotFound:
             job.lost = not job._ended       # it may have been ended meanwhile
             return
-        except HOPELESS:
-            raise
+        except HOPELESS as failure:
+            failures.append(failure)
+            return
         except SockpqError:                 # nobody serves just now: the next beat may do
             continue

@@ -1,0 +1,22 @@
+"""Deferred processing: release what is not paid in time: python deferred.py SECONDS ORDER.. < paid.txt
+
+Each order gets a job that becomes active when its time is over. Its key is the order, so that whoever learns of a
+payment can take the job away before.
+"""
+
+import os
+import sys
+
+from sockpq import Client, JobNotFound, Key
+
+with Client(os.environ["SOCKPQ_SERVERS"]) as client:
+    seconds, *orders = sys.argv[1:]
+    for order in orders:
+        client.put("release", order.encode(), delay=float(seconds), key=order)
+    for paid in sys.stdin.read().split():
+        try:
+            client.delete(Key("release", paid))
+        except JobNotFound:
+            print(paid, "is paid too late")
+    for job in client.consume("release", expire=60, until_done=True):
+        print(job.data.decode(), "is released")

@@ -1,0 +1,23 @@
+"""No mail twice: python mail_once.py ann@example.org bob@example.org ..
+
+The key of a job is made of the one who gets the mail. While such a job is not finished there is no second one, and the
+queue keeps the keys of finished jobs for a day, so that a program that is started again sends nothing twice.
+"""
+
+import hashlib
+import os
+import sys
+
+from sockpq import Client, JobExists
+
+DAY = 86_400
+
+with Client(os.environ["SOCKPQ_SERVERS"]) as client:
+    client.queue_config("mail", keep=DAY)
+    for address in sys.argv[1:]:
+        try:
+            client.put("mail", address.encode(), key=hashlib.sha256(address.encode()).hexdigest())
+        except JobExists:
+            print(address, "has it, or will have it")
+    for job in client.consume("mail", expire=60, until_done=True):
+        print("mail to", job.data.decode())

@@ -1,0 +1,111 @@
+"""`pqctl queue`, `pqctl job` and `pqctl config`: settings, time, keys and dead jobs, against real nodes."""
+
+from __future__ import annotations
+
+import time
+from base64 import b64decode
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from sockpq import Client, QueueNotFound
+
+from bench.cluster import LocalCluster
+from pqctl.exits import DONE, REFUSED
+from tests.pqctl.running import Terminal, ask, execute, run
+
+
+@pytest.fixture
+def servers(nodes: LocalCluster) -> Iterator[list[str]]:
+    yield nodes.servers
+    with Client(nodes.servers) as client:
+        for queue in client.queues():
+            with suppress(QueueNotFound):
+                client.queue_delete(queue.name, force=True)
+
+
+def tell(capsys: pytest.CaptureFixture[str], servers: list[str], *arguments: str) -> Any:
+    """What --json tells of a command that does what it should."""
+    code, told = ask(capsys, servers, *arguments)
+    assert code == DONE, told
+    return told
+
+
+def test_a_queue_from_its_making_to_its_end(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    told = tell(capsys, servers, "queue", "create", "q", "--limit", "1", "--tries", "3", "--dead", "d", "--keep", "5")
+    assert (told["queue"], told["settings"]["limit"], told["settings"]["tries"]) == ("q", "1", "3 DEAD d")
+    code, told = ask(capsys, servers, "queue", "create", "q")
+    assert (code, told["error"]) == (REFUSED, "refused")
+    assert "pqctl queue config" in told["message"]
+    told = tell(capsys, servers, "queue", "config", "q", "--item-limit", "2", "--limit", "0")
+    assert (told["settings"]["item_limit"], told["settings"]["limit"]) == ("2", "0")
+    _, out, _ = run(capsys, "--servers", servers[0], "queue", "config", "q")
+    assert ["keep", "5"] in [line.split() for line in out.splitlines()]
+    assert tell(capsys, servers, "queue", "pause", "q", "in") == {"queue": "q", "paused": "in"}
+    code, told = ask(capsys, servers, "job", "put", "q", "x")
+    assert (code, told["message"]) == (REFUSED, "refused: 503 Queue Paused (`pqctl queue resume` ends it)")
+    assert tell(capsys, servers, "queue", "resume", "q") == {"queue": "q", "paused": None}
+    run(capsys, "--servers", servers[0], "job", "put", "q", "x", "--delay", "60")
+    code, told = ask(capsys, servers, "queue", "delete", "q")
+    assert (code, "409 Queue Not Empty" in told["message"]) == (REFUSED, True)
+    assert tell(capsys, servers, "queue", "stat", "q")["counters"]["delayed"] == 1
+    assert "1 delayed" in run(capsys, "--servers", servers[0], "queue", "stat", "q")[1]
+    assert tell(capsys, servers, "queue", "purge", "q", "ready", "--yes") == {"queue": "q", "removed": 0}
+    assert tell(capsys, servers, "queue", "purge", "q", "all", "--yes") == {"queue": "q", "removed": 1}
+    assert tell(capsys, servers, "queue", "delete", "q") == {"queue": "q"}
+    assert ask(capsys, servers, "queue", "pause", "q", "--timeout", "5")[0] == DONE     # it makes settings
+
+
+def test_what_destroys_is_asked_about(servers: list[str]) -> None:
+    execute(servers, "job", "put", "q", "x")
+    for arguments in (("queue", "purge", "q", "all"), ("queue", "delete", "q", "--force")):
+        assert execute(servers, *arguments).returncode == 64
+        terminal = Terminal(servers, *arguments)
+        terminal.wait_for("[y/N]")
+        terminal.type("n\n")
+        assert terminal.end() == REFUSED
+    assert b'"ready": 1' in execute(servers, "queue", "stat", "q", "--json").stdout
+    assert execute(servers, "queue", "purge", "q", "ready", "--yes").stdout == b"1 job removed from q\n"
+
+
+def test_a_job_by_its_key(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    tell(capsys, servers, "job", "put", "q", "body", "--key", "k", "--at", "2100-01-01T00:00", "--item", "i")
+    code, told = ask(capsys, servers, "job", "put", "q", "body", "--key", "k")
+    assert (code, "409 Job Exists" in told["message"]) == (REFUSED, True)
+    tell(capsys, servers, "job", "put", "q", "body", "--key", "k", "--on-duplicate", "ignore")
+    job = tell(capsys, servers, "job", "peek", "q/k")["job"]
+    assert (job["state"], job["item"], job["id"], b64decode(job["data_base64"])) == ("delayed", "i", None, b"body")
+    assert job["at"] > time.time()
+    peeked = execute(servers, "job", "peek", "q/k")
+    assert peeked.stdout == b"body"
+    assert peeked.stderr.startswith(b"delayed in q, priority 0, item i, key k, for 2100-01-01 00:00:00: 4 bytes")
+    assert run(capsys, "--servers", servers[0], "job", "peek", "q/none") == (REFUSED, "", "there is no job none of q\n")
+    tell(capsys, servers, "job", "change", "q/k", "--delay", "0", "--priority", "5", "--body", "other", "--no-item")
+    _, out, _ = run(capsys, "--servers", servers[0], "queue", "peek", "q")
+    assert out.splitlines()[1].split()[:5] == ["-", "5", "k", "-", "0"]
+    assert run(capsys, "--servers", servers[0], "queue", "peek", "q", "--state", "dead")[1] == "no job is dead in q\n"
+    told = tell(capsys, servers, "job", "delete", "q/k")
+    assert told == {"job": {"queue": "q", "key": "k"}, "queue_done": True, "item_done": False}
+
+
+def test_a_job_that_is_worked_on(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, "--servers", servers[0], "job", "put", "q", "x", "--item", "i")
+    assert ask(capsys, servers, "job", "get", "q", "--item", "other") == (REFUSED, {"job": None})
+    number = str(tell(capsys, servers, "job", "get", "q", "--item", "i")["job"]["id"])
+    ends = tell(capsys, servers, "job", "touch", number, "--expire", "600")["expires_at"]
+    assert ends > time.time() + 500
+    assert tell(capsys, servers, "job", "touch", number, "--expire", "0") == {"id": int(number), "expires_at": None}
+    assert ask(capsys, servers, "job", "bury", number, "9999999", "--reason", "test") == (REFUSED, {"jobs": [
+        {"id": int(number), "dead": True}, {"id": 9999999, "dead": False}]})
+    assert tell(capsys, servers, "job", "kick", "q", "5") == {"queue": "q", "moved": 1}
+    number = str(tell(capsys, servers, "job", "get", "q")["job"]["id"])
+    tell(capsys, servers, "job", "later", number, "--delay", "60", "--priority", "3")
+    (job,) = tell(capsys, servers, "queue", "peek", "q", "--state", "delayed")["jobs"]
+    assert job["priority"] == 3
+
+
+def test_the_settings_of_the_cluster(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert tell(capsys, servers, "config", "--fast-empty", "on")["settings"]["fast_empty"] == "ON"
+    _, out, _ = run(capsys, "--servers", servers[0], "config", "--fast-empty", "off")
+    assert ["fast_empty", "OFF"] in [line.split() for line in out.splitlines()]

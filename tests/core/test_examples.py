@@ -175,6 +175,12 @@ def test_moved_job_begins_anew_with_its_key_and_item(machine: Machine) -> None:
     assert ask(machine, Get(("p",)), Done(2))[1] == Finished(True, True)
 
 
+def test_moved_within_its_queue_a_job_keeps_its_key(machine: Machine) -> None:
+    ask(machine, PutWith(Put("q", 0, b""), key="k"), GET)
+    assert ask(machine, Move(1, "q", when=When(10))) == [Finished()]
+    assert machine.peek(KEY) is not None
+
+
 def test_batch_is_executed_whole_or_not_at_all(machine: Machine) -> None:
     ask(machine, Put("q", 0, b"1"), GET)
     wrong = (Done(1), Put("p", 0, b""), Done(1))
@@ -214,6 +220,14 @@ def test_put_is_refused_by_what_stands_first(machine: Machine) -> None:
     assert ask(machine, put) == [QueuePaused()]
     ask(machine, ResumeQueue("q"))
     assert ask(machine, Put("q", 0, b"123456"), put, Put("q", 0, b"")) == [DataTooLarge(), JobExists(), QueueFull()]
+
+
+def test_pauses_add_up_until_the_queue_is_resumed(machine: Machine) -> None:
+    ask(machine, Put("q", 0, b""), PauseQueue("q", True, False), PauseQueue("q", False, True))
+    assert ask(machine, Put("q", 0, b""), GET) == [QueuePaused(), Empty(True)]
+    effects = run(machine, ResumeQueue("q")).effects
+    assert "q" in {*effects.ready, *effects.reopened}
+    assert isinstance(ask(machine, Put("q", 0, b""), GET)[1], Handed)
 
 
 def test_limits_withhold_jobs_and_say_when_there_are_more(machine: Machine) -> None:

@@ -83,11 +83,12 @@ def _assert_same_queue(machine: Machine, model: Model, queue: str) -> None:
     assert machine.queue_settings(queue) == model.queues.get(queue)
     assert machine.counts(queue) == model.counts(queue)
     assert machine.ready(queue) == model.ready(queue)
-    items = sorted({job.item for job in model.jobs if job.item is not None} | {"unknown"})
+    items = sorted({job.item for job in model.jobs if job.queue == queue and job.item is not None} | {"x", "item_1"})
     assert [machine.ready_of_item(queue, item) for item in items] == [model.ready(queue, item) for item in items]
     assert [machine.unfinished(queue, item) for item in items] == [model.unfinished(queue, item) for item in items]
     for state in JobState:
-        assert machine.peek_queue(queue, state, PEEKED) == model.peek_queue(queue, state, PEEKED)
-        assert machine.peek_queue(queue, state, 1) == model.peek_queue(queue, state, 1)
-    for key in {job.key for job in model.jobs if job.key is not None} | {"unknown"}:
+        seen = model.peek_queue(queue, state, PEEKED)
+        assert machine.peek_queue(queue, state, PEEKED) == seen
+        assert machine.peek_queue(queue, state, 1) == seen[:1]
+    for key in {job.key for job in model.jobs if job.key is not None}:
         assert machine.peek(Selector(queue=queue, key=key)) == model.peek(Selector(queue=queue, key=key))

@@ -81,6 +81,7 @@ from tests.core.model_view import ModelView
 
 USERS_MAX = 10_000
 
+There = tuple[list[tuple[int, str, str | None]], list[tuple[str, str | None]]]
 Fine = Stored | JobIgnored | JobReplaced | Finished | Rearmed | Accepted | Leased      # what aborts no transaction
 
 
@@ -114,34 +115,34 @@ class Model(ModelView, ModelEnd, ModelMembers):
             self.end_due()
             self._tell(before, applied)
         self.put_item = None
+        before = self._there()
         for position, operation in enumerate(operations):
-            before = self._there()
             applied.replies.append(self._execute(operation, seed + position, applied))
             self.settle()
-            self._tell(before, applied)
+            before = self._tell(before, applied)
         return applied
 
-    def _there(self) -> tuple[list[tuple[int, str, str | None]], list[tuple[str, str | None]]]:
+    def _there(self) -> There:
         """Which jobs would be given, with their queues and items; what has unfinished jobs."""
         given = [job for queue in sorted({job.queue for job in self.jobs}) for job in self.givable(queue)]
         return [(job.number, job.queue, job.item) for job in given], [(job.queue, job.item) for job in self.jobs]
 
-    def _tell(
-        self, before: tuple[list[tuple[int, str, str | None]], list[tuple[str, str | None]]], applied: ModelApplied
-    ) -> None:
+    def _tell(self, before: There, applied: ModelApplied) -> There:
         """The effects: what a Get would be given that it would not have been given, and what is empty now."""
         given, has = self._there()
+        given_before, queues, pairs = {*before[0]}, {queue for queue, _ in has}, {*has}
         for one in given:
-            if one not in before[0]:
+            if one not in given_before:
                 _, queue, item = one
                 note(applied.ready, queue)
                 if item is not None:
                     note(applied.ready_items, (queue, item))
         for queue, item in before[1]:
-            if queue not in [other for other, _ in has]:
+            if queue not in queues:
                 note(applied.ended, queue)
-            if item is not None and (queue, item) not in has:
+            if item is not None and (queue, item) not in pairs:
                 note(applied.ended_items, (queue, item))
+        return given, has
 
     def _execute(self, operation: Operation, bits: int, applied: ModelApplied) -> Reply:
         match operation:

@@ -59,7 +59,7 @@ class ModelView(ModelEnd):
 
     def nonempty(self) -> list[str]:
         """Names of the queues with a job that would be given."""
-        return sorted({job.queue for job in self.jobs if self.givable(job.queue)})
+        return sorted(queue for queue in {job.queue for job in self.jobs} if self.givable(queue))
 
     def next_due_ms(self) -> int | None:
         """When the next lease or session is over, or another time has come."""

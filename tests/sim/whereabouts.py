@@ -114,7 +114,10 @@ class Whereabouts:
         run = self.running.get(number)
         if run is None:
             return
-        if run.then is Then.DONE:
+        if run.then is Then.DONE and run.life.loose:        # if it is a periodic one, it may come again
+            life = self.stop(number)
+            life.unsure, life.not_before_ms = True, 0
+        elif run.then is Then.DONE:
             self.done(number, last=False)
         elif run.then is Then.DEAD:
             self.bury(number)

@@ -19,7 +19,7 @@ class JobBuilder:
         self._state = state
         self._check_name = check_name
         self._kind: type[object] = Waiting
-        self._queue = ""                                # of the last frame of this kind
+        self._queue: str | None = None                  # of the last frame of this kind
         self._place: tuple[int, ...] = ()               # of the last job of this queue
         self._id = 0                                    # of the last running job
         self._seqs: set[int] = set()
@@ -37,9 +37,9 @@ class JobBuilder:
             self._add_released(frame)
         else:
             if type(frame) is not self._kind:
-                self._kind, self._queue = type(frame), ""
+                self._kind, self._queue = type(frame), None
             if frame.queue != self._queue:
-                check(self._queue < frame.queue, "queues are not in order")
+                check(self._queue is None or self._queue < frame.queue, "queues are not in order")
                 self._check_name(frame.queue)
                 self._queue, self._place = frame.queue, ()
             if isinstance(frame, Waiting):

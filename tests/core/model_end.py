@@ -85,8 +85,11 @@ class ModelEnd(ModelPut):
 
     def _touch(self, job: ModelJob, touch: Touch) -> Reply:
         if touch.expire_ms is not None:
-            then = job.then if touch.then is Then.DEFAULT and job.deadline_ms is not None else touch.then
+            then = touch.then
+            if then is Then.DEFAULT:
+                then = self.settings.expire_default if job.deadline_ms is None else job.then
             self.lease(job, touch.expire_ms, then)
+            job.then = then
         else:
             job.deadline_ms = None if job.lease_ms is None else self.clock_ms + job.lease_ms
             job.graced = False

@@ -10,6 +10,7 @@ from tests.core.model_sessions import ModelSessions
 BUCKET_MS = 16          # leases and sessions end when the 16 ms in which their deadline lies are over
 DUE_MAX = 1000
 NAME_MAX = 255
+LATEST_MS = 2**62       # a time beyond is this one
 DEAD_SUFFIX = "_dead"
 
 
@@ -49,7 +50,7 @@ class ModelTime(ModelQueues):
 
     def time_of(self, when: When) -> int:
         """The time that is meant."""
-        return self.clock_ms + when.delay_ms if when.at_ms is None else when.at_ms
+        return self.clock_ms + when.delay_ms if when.at_ms is None else sorted([0, when.at_ms, LATEST_MS])[1]
 
     def come_back(self, job: ModelJob, when: When | None = None, first: bool = False) -> None:
         """A hand-out has ended, and the job waits again: for its time, at the end, or where it was (`first`)."""

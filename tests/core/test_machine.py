@@ -175,7 +175,19 @@ def test_effects_name_the_items_of_ready_jobs_in_order_of_occurrence(machine: Ma
     second = run(machine, Return(2), Later(1), Later(3), Done(99)).effects
     assert (list(second.ready), list(second.ready_items)) == (["a", "b"], [("a", "y"), ("b", "x")])
     third = run(machine, Tick(), now_ms=100).effects
-    assert (list(third.ready), list(third.ready_items), list(third.ended)) == (["c"], [("c", "i1")], ["b"])
+    assert (list(third.ready), list(third.ready_items)) == (["c"], [("c", "i1")])
+    assert (list(third.ended), list(third.ended_items)) == ([], [])         # other jobs of "b" and "x" are left
+
+
+def test_effects_name_queues_and_their_items_that_are_finished(machine: Machine) -> None:
+    ask(machine, Put("a", 0, b"", "x"), Put("a", 0, b"", "y"), Put("b", 0, b"", "x"), Put("c", 0, b""))
+    ask(machine, Get(("a",)), Get(("a",)), Get(("b",)), Get(("c",), 10, Then.DONE))
+    first = run(machine, Done(2)).effects
+    assert (list(first.ended), list(first.ended_items)) == ([], [("a", "y")])
+    second = run(machine, Done(1), Later(3)).effects
+    assert (list(second.ended), list(second.ended_items)) == (["a"], [("a", "x")])
+    third = run(machine, Tick(), now_ms=100).effects
+    assert (list(third.ended), list(third.ended_items)) == (["c"], [])
 
 
 def test_clock_follows_the_leader_and_never_goes_back(machine: Machine) -> None:

@@ -13,13 +13,13 @@ from tests.core.model import Model
 from tests.core.time_logs import asked_time_logs, random_time_log, time_entries, time_logs
 
 
-@settings(LAW, max_examples=1000)
+@settings(LAW, max_examples=500)
 @given(time_logs)
 def test_machine_equals_reference_model(log: list[LogEntry]) -> None:
     assert_equal_to_model(log, Machine(), Model())
 
 
-@settings(LAW, max_examples=400)
+@settings(LAW, max_examples=300)
 @given(asked_time_logs)
 def test_machine_equals_reference_model_when_requests_are_repeated(log: list[LogEntry]) -> None:
     assert_equal_to_model(log, Machine(), Model())
@@ -45,7 +45,7 @@ def assert_snapshots_continue(log: list[LogEntry]) -> None:
         assert snapshot_of(machine) == prefixes[-1]
 
 
-@settings(LAW, max_examples=300)
+@LAW
 @given(time_logs)
 def test_snapshot_at_every_prefix_and_the_rest_is_the_whole_log(log: list[LogEntry]) -> None:
     assert_snapshots_continue(log)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core import (
@@ -51,7 +51,7 @@ def one_by_one(machine: Machine, log: list[LogEntry]) -> list[tuple[Operation, R
     return done
 
 
-@settings(LAW, max_examples=300)
+@LAW
 @given(time_logs)
 def test_no_two_unfinished_jobs_of_a_queue_have_one_key(log: list[LogEntry]) -> None:
     machine = Machine()
@@ -62,7 +62,7 @@ def test_no_two_unfinished_jobs_of_a_queue_have_one_key(log: list[LogEntry]) -> 
             assert set(keys.values()) <= {1}
 
 
-@settings(LAW, max_examples=300)
+@LAW
 @given(time_logs)
 def test_counts_are_those_of_the_jobs_that_are_seen(log: list[LogEntry]) -> None:
     machine = Machine()
@@ -75,7 +75,7 @@ def test_counts_are_those_of_the_jobs_that_are_seen(log: list[LogEntry]) -> None
             assert machine.unfinished(queue) == (sum(seen[:3]) > 0)
 
 
-@settings(LAW, max_examples=300)
+@LAW
 @given(time_logs)
 def test_nothing_is_handed_out_beyond_a_limit_or_from_a_paused_queue(log: list[LogEntry]) -> None:
     machine = Machine()
@@ -93,7 +93,7 @@ def test_nothing_is_handed_out_beyond_a_limit_or_from_a_paused_queue(log: list[L
                     assert not 0 < queue.item_limit < len([one for one in running if one.item == job.item])
 
 
-@settings(LAW, max_examples=300)
+@LAW
 @given(time_logs, batch, st.integers(0, 400))
 def test_aborted_batch_changes_nothing_but_index_and_clock(log: list[LogEntry], tried: Batch, now_ms: int) -> None:
     machine = Machine()
@@ -109,7 +109,7 @@ def test_aborted_batch_changes_nothing_but_index_and_clock(log: list[LogEntry], 
         assert snapshot_of(machine) == snapshot_of(other)
 
 
-@settings(LAW, max_examples=300)
+@LAW
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 5), st.integers(-2, 40), st.booleans()), max_size=30))
 def test_job_is_handed_out_at_its_time_and_not_before(plan: list[tuple[str, int, int, bool]]) -> None:
     machine = Machine()
@@ -133,7 +133,7 @@ def test_job_is_handed_out_at_its_time_and_not_before(plan: list[tuple[str, int,
     assert not times
 
 
-@settings(LAW, max_examples=300)
+@LAW
 @given(time_logs, st.lists(time_operations, max_size=6))
 def test_whoever_waits_is_told(log: list[LogEntry], operations: list[Operation]) -> None:
     """A Get that finds nothing is asked again only when the effects say so: it must not miss anything then."""
@@ -153,7 +153,7 @@ def test_whoever_waits_is_told(log: list[LogEntry], operations: list[Operation])
         assert machine.unfinished(name) or name in applied.effects.ended
 
 
-@settings(LAW, max_examples=300)
+@LAW
 @given(time_logs)
 def test_ready_is_what_gets_are_given(log: list[LogEntry]) -> None:
     machine = Machine()
@@ -170,7 +170,7 @@ def test_ready_is_what_gets_are_given(log: list[LogEntry]) -> None:
             assert reply == Empty(other.unfinished(queue))
 
 
-@settings(LAW, max_examples=300)
+@LAW
 @given(time_logs, st.booleans())
 def test_undone_hand_outs_leave_everything_as_it_was(log: list[LogEntry], first: bool) -> None:
     machine = Machine()
@@ -185,7 +185,7 @@ def test_undone_hand_outs_leave_everything_as_it_was(log: list[LogEntry], first:
     assert {queue: machine.peek_queue(queue, JobState.READY, 1000) for queue in machine.queue_names("")} == before
 
 
-@settings(LAW, max_examples=300)
+@LAW
 @given(time_logs)
 def test_finq_and_fini_mean_that_nothing_is_left(log: list[LogEntry]) -> None:
     machine = Machine()

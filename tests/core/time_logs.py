@@ -13,6 +13,7 @@ from core import (
     Batch,
     Bury,
     Change,
+    CloseSession,
     Configure,
     ConfigureQueue,
     CreateQueue,
@@ -73,7 +74,7 @@ _id = st.integers(1, 8)
 _data = st.sampled_from([b"", b"1", b"22", b"333"])
 _priority = st.integers(-1, 1)
 _when = st.builds(When, st.sampled_from([0, 1, 30, 100])) | st.builds(
-    When, st.just(0), st.sampled_from([0, 50, 100, 150, 200, 250])
+    When, st.just(0), st.sampled_from([0, 50, 100, 150, 200, 250, -5, 2**70])
 )
 _maybe_when = st.none() | _when
 _put = st.builds(Put, _queue, _priority, _data, _item, st.booleans())
@@ -95,6 +96,7 @@ _get = st.builds(
     st.sampled_from(Then),
     st.sampled_from([None] * 6 + ["x", "y", "i1"]),
     st.sampled_from([False] * 7 + [True]),
+    st.sampled_from([None] * 5 + [1]),
 )
 pick = st.builds(
     Pick, _get, st.sampled_from([None, 1, 2, 3, 10]), st.sampled_from([None, *Policy]), st.booleans()
@@ -177,9 +179,10 @@ requested: st.SearchStrategy[Requested] = often(
 )
 time_operations: st.SearchStrategy[Operation] = often(
     put_with, put_with, put_with, _put, pick, pick, _get, _on_running, _on_running, _on_running, change, _many, batch,
-    st.builds(Delete, selector), on_queue, st.builds(Return, _id), operations,
+    st.builds(Delete, selector), on_queue, st.builds(Return, _id),
+    often(operations, operations, st.builds(CloseSession, st.just(1), st.booleans())),
 )
-_step_ms = st.sampled_from([0, 0, 1, 7, 20, 50, 100])
+_step_ms = st.sampled_from([0, 0, 1, 7, 20, 50, 100, 500])
 _bits = st.integers(0, 2**64 - 1)
 time_entries = st.builds(LogEntry, _step_ms, _bits, st.lists(time_operations, max_size=6))
 _asked = st.builds(
@@ -221,9 +224,10 @@ def played(entries: list[LogEntry]) -> list[LogEntry]:
 
 
 _begin = st.builds(
-    lambda changes, puts, count: [
-        LogEntry(0, 0, [OpenSession(7, 60_000), *changes, *puts]), LogEntry(0, 0, [Pick(Get(None), count)])
+    lambda ttl_ms, changes, puts, count: [
+        LogEntry(0, 0, [OpenSession(7, ttl_ms), *changes, *puts]), LogEntry(0, 0, [Pick(Get(None), count)])
     ],
+    st.sampled_from([1000, 60_000]),
     st.lists(st.builds(ConfigureQueue, _queue, queue_change), max_size=2),
     st.lists(put_with | _put, max_size=6),
     st.integers(0, 4),

@@ -1,0 +1,287 @@
+"""The rules that EXTENSIONS.md leaves to the implementer, each in its shortest log."""
+
+from __future__ import annotations
+
+import pytest
+
+from core import (
+    Aborted,
+    Accepted,
+    Batch,
+    Bury,
+    Change,
+    Configure,
+    ConfigureQueue,
+    CreateQueue,
+    DataTooLarge,
+    DeleteQueue,
+    Done,
+    DoneAll,
+    DoneLast,
+    Empty,
+    Finished,
+    Get,
+    Handed,
+    HandedMany,
+    JobExists,
+    JobIgnored,
+    JobReplaced,
+    JobRunning,
+    Kick,
+    Later,
+    LaterWith,
+    Leased,
+    Machine,
+    Move,
+    NotFound,
+    OnDup,
+    Order,
+    PauseQueue,
+    Pick,
+    Policy,
+    Put,
+    PutWith,
+    QueueChange,
+    QueueFull,
+    QueueNotEmpty,
+    QueueNotFound,
+    QueuePaused,
+    Rearmed,
+    Removed,
+    Results,
+    ResumeQueue,
+    Return,
+    Selector,
+    Stored,
+    SwitchService,
+    Then,
+    Tick,
+    Touch,
+    When,
+)
+from tests.core.logs import ask, data_of, lead, run
+
+GET = Get(("q",))
+KEY = Selector(queue="q", key="k")
+
+
+@pytest.fixture
+def machine() -> Machine:
+    """An empty one."""
+    return Machine()
+
+
+def settings(machine: Machine, queue: str = "q", **change: object) -> None:
+    """The queue has these settings."""
+    assert ask(machine, ConfigureQueue(queue, QueueChange(**change))) == [Accepted()]  # type: ignore[arg-type]
+
+
+# --- time
+
+def test_order_of_time_is_by_the_time_put_for_and_also_one_in_the_past(machine: Machine) -> None:
+    settings(machine, order=Order.TIME)
+    times = {b"now": None, b"old": When(0, 100), b"older": When(0, 50), b"later": When(10)}
+    ask(machine, *[PutWith(Put("q", 0, data), when) for data, when in times.items()], now_ms=1000)
+    assert data_of(ask(machine, *[GET] * 4, now_ms=1000)) == [b"older", b"old", b"now"]
+    assert data_of(ask(machine, GET, now_ms=1010)) == [b"later"]
+
+
+def test_order_of_arrival_knows_no_time_in_the_past(machine: Machine) -> None:
+    ask(machine, Put("q", 0, b"first"), PutWith(Put("q", 0, b"second"), When(0, 5)), now_ms=1000)
+    assert data_of(ask(machine, GET, GET)) == [b"first", b"second"]
+
+
+def test_ttl_counts_from_each_activation_and_not_while_the_job_runs(machine: Machine) -> None:
+    ask(machine, PutWith(Put("q", 0, b""), When(100), ttl_ms=50), now_ms=0)
+    assert isinstance(ask(machine, GET, now_ms=149)[0], Handed)
+    ask(machine, Later(1), now_ms=1000)
+    run(machine, Tick(), now_ms=1049)
+    assert machine.ready("q") == 1
+    effects = run(machine, Tick(), now_ms=1050).effects
+    assert (machine.ready("q"), list(effects.ended)) == (0, ["q"])
+
+
+def test_periodic_job_skips_what_was_missed_and_ends_with_last(machine: Machine) -> None:
+    ask(machine, PutWith(Put("q", 0, b""), every_ms=100), GET, now_ms=1000)
+    assert ask(machine, Done(1), now_ms=1350) == [Rearmed(1400)]
+    assert ask(machine, GET, now_ms=1399) == [Empty(True)]
+    assert ask(machine, GET, DoneLast(2), now_ms=1400)[1] == Finished(queue_done=True)
+
+
+def test_job_waits_until_each_of_its_items_was_finished_once(machine: Machine) -> None:
+    ask(machine, Put("a", 0, b"", "x"), Put("a", 0, b"", "y"), Get(None, item="x"), Get(None, item="y"))
+    ask(machine, PutWith(Put("q", 0, b""), after=("x", "y", "unknown")))
+    ask(machine, Done(1), Put("a", 0, b"", "x"))        # x begins anew, but it was finished
+    assert ask(machine, GET) == [Empty(True)]
+    ask(machine, Done(2))
+    assert isinstance(ask(machine, GET)[0], Handed)
+
+
+def test_items_count_as_finished_at_the_end_of_a_batch_only(machine: Machine) -> None:
+    ask(machine, Put("a", 0, b"", "x"), Get(None), PutWith(Put("q", 0, b""), after=("x",)))
+    ask(machine, Batch((Done(1), Put("a", 0, b"", "x")), True))
+    assert ask(machine, GET) == [Empty(True)]
+
+
+def test_nothing_becomes_active_while_the_service_is_offline_or_when_a_leader_begins(machine: Machine) -> None:
+    ask(machine, PutWith(Put("q", 0, b""), When(10)), SwitchService(False))
+    assert ask(machine, GET, SwitchService(True), now_ms=50)[0] == Empty(True)
+    assert ask(machine, lead(), GET, now_ms=50)[1] == Empty(True)
+    assert isinstance(ask(machine, GET, now_ms=50)[0], Handed)
+
+
+def test_touch_counts_the_length_given_at_hand_out_from_now(machine: Machine) -> None:
+    ask(machine, Put("q", 0, b""), Put("q", 0, b""), Get(None, 1000), GET, now_ms=0)
+    limited = ask(machine, Touch(1), Touch(1, 70), Touch(1), now_ms=500)
+    assert limited == [Leased(1500), Leased(570), Leased(1500)]
+    assert ask(machine, Touch(2), Touch(2, 30), Touch(2), Touch(3)) == [
+        Leased(None), Leased(530), Leased(None), NotFound(),
+    ]
+
+
+# --- keys
+
+def test_second_job_of_a_key_is_refused_ignored_or_takes_the_place(machine: Machine) -> None:
+    def put(data: bytes, on_dup: OnDup) -> PutWith:
+        return PutWith(Put("q", 0, data), key="k", on_dup=on_dup)
+
+    ask(machine, put(b"1", OnDup.FAIL), Put("q", 0, b"between"))
+    assert ask(machine, put(b"2", OnDup.FAIL), put(b"3", OnDup.IGNORE), put(b"4", OnDup.REPLACE)) == [
+        JobExists(), JobIgnored(), JobReplaced(),
+    ]
+    assert data_of(ask(machine, GET)) == [b"4"]         # at its old place
+    assert ask(machine, put(b"5", OnDup.REPLACE), Change(KEY, data=b"6")) == [JobRunning(), JobRunning()]
+    assert ask(machine, Change(Selector(1), data=b"7"), Later(1), GET, GET)[-1] == Handed(3, "q", 0, b"7")
+
+
+def test_key_of_a_done_job_is_remembered_for_a_while(machine: Machine) -> None:
+    settings(machine, keep_ms=100)
+    put = PutWith(Put("q", 0, b""), key="k")
+    ask(machine, put, GET, Done(1), now_ms=1000)
+    assert ask(machine, put, now_ms=1099) == [JobExists()]
+    assert ask(machine, put, now_ms=1100) == [Stored()]
+
+
+# --- move and batches
+
+def test_moved_job_begins_anew_with_its_key_and_item(machine: Machine) -> None:
+    ask(machine, PutWith(Put("q", 5, b"1", "x"), key="k", every_ms=10), PutWith(Put("full", 0, b""), key="k"), GET)
+    assert ask(machine, Move(1, "full"), Move(1, "p", data=b"2"), Move(1, "p")) == [
+        JobExists(), Finished(queue_done=True), NotFound(),
+    ]
+    found = machine.peek(Selector(queue="p", key="k"))
+    assert found is not None
+    assert (found.data, found.item, found.priority, found.attempts) == (b"2", "x", 5, 0)
+    assert ask(machine, Get(("p",)), Done(2))[1] == Finished(True, True)
+
+
+def test_moved_within_its_queue_a_job_keeps_its_key(machine: Machine) -> None:
+    ask(machine, PutWith(Put("q", 0, b""), key="k"), GET)
+    assert ask(machine, Move(1, "q", when=When(10))) == [Finished()]
+    assert machine.peek(KEY) is not None
+
+
+def test_batch_is_executed_whole_or_not_at_all(machine: Machine) -> None:
+    ask(machine, Put("q", 0, b"1"), GET)
+    wrong = (Done(1), Put("p", 0, b""), Done(1))
+    assert ask(machine, Batch(wrong, True)) == [Aborted(3, NotFound())]
+    assert machine.running()[0].id == 1
+    assert not machine.unfinished("p")
+    assert ask(machine, Batch(wrong, False)) == [Results((Finished(queue_done=True), Stored(), NotFound()))]
+    assert ask(machine, DoneAll((1, 2))) == [Results((NotFound(), NotFound()))]
+
+
+# --- choice
+
+def test_priority_chooses_the_queue_of_the_highest_first_job(machine: Machine) -> None:
+    ask(machine, Put("a", 1, b"a"), Put("b", 2, b"b"), Put("c", 2, b"c"))
+    pick = Pick(Get(("c", "a", "b")), 3, Policy.PRIORITY)
+    (reply,) = ask(machine, pick)
+    assert isinstance(reply, HandedMany)
+    assert [job.data for job in reply.jobs] == [b"c", b"b", b"a"]
+
+
+def test_queue_gives_no_more_than_its_batch_to_one_pick(machine: Machine) -> None:
+    settings(machine, batch=2)
+    ask(machine, *[Put(queue, 0, b"") for queue in "qp" for _ in range(4)])
+    (reply,) = ask(machine, Pick(Get(None), 10))
+    assert isinstance(reply, HandedMany)
+    assert sorted(job.queue for job in reply.jobs) == ["p"] * 4 + ["q"] * 2
+
+
+# --- settings
+
+def test_put_is_refused_by_what_stands_first(machine: Machine) -> None:
+    put = PutWith(Put("q", 0, b"12345"), key="k")
+    ask(machine, Configure(autocreate=False))
+    assert ask(machine, put) == [QueueNotFound()]
+    settings(machine, data_bytes_max=5, capacity=1)
+    ask(machine, put, PauseQueue("q", True, False))
+    assert ask(machine, put) == [QueuePaused()]
+    ask(machine, ResumeQueue("q"))
+    assert ask(machine, Put("q", 0, b"123456"), put, Put("q", 0, b"")) == [DataTooLarge(), JobExists(), QueueFull()]
+
+
+def test_pauses_add_up_until_the_queue_is_resumed(machine: Machine) -> None:
+    ask(machine, Put("q", 0, b""), PauseQueue("q", True, False), PauseQueue("q", False, True))
+    assert ask(machine, Put("q", 0, b""), GET) == [QueuePaused(), Empty(True)]
+    effects = run(machine, ResumeQueue("q")).effects
+    assert "q" in {*effects.ready, *effects.reopened}
+    assert isinstance(ask(machine, Put("q", 0, b""), GET)[1], Handed)
+
+
+def test_limits_withhold_jobs_and_say_when_there_are_more(machine: Machine) -> None:
+    settings(machine, limit=2, item_limit=1)
+    ask(machine, *[Put("q", 0, data, item) for data, item in ((b"1", "x"), (b"2", "x"), (b"3", None), (b"4", None))])
+    assert data_of(ask(machine, *[GET] * 4)) == [b"1", b"3"]
+    effects = run(machine, Done(1)).effects
+    assert "q" in {*effects.ready, *effects.reopened}
+    assert data_of(ask(machine, *[GET] * 4)) == [b"2"]
+
+
+def test_queue_has_a_lease_of_its_own(machine: Machine) -> None:
+    settings(machine, expire_ms=100, then=Then.DONE)
+    ask(machine, *[Put("q", 0, b"")] * 2, GET, Get(("q",), 0))
+    run(machine, Tick(), now_ms=200)
+    assert [job.id for job in machine.running()] == [2]
+
+
+def test_deleted_queue_takes_its_running_jobs_along(machine: Machine) -> None:
+    ask(machine, CreateQueue("q", QueueChange()), Put("q", 0, b""), Put("q", 0, b""), GET)
+    assert ask(machine, DeleteQueue("q", False), DeleteQueue("q", True), Done(1), DeleteQueue("q", True)) == [
+        QueueNotEmpty(), Accepted(), NotFound(), QueueNotFound(),
+    ]
+
+
+# --- dead letters
+
+def test_job_is_dead_after_its_attempts_and_kicked_back(machine: Machine) -> None:
+    settings(machine, tries=2)
+    ask(machine, PutWith(Put("q", 3, b"1", "x"), When(0, 5), key="k"), GET, Return(1), now_ms=10)
+    ask(machine, GET, LaterWith(2, yielded=True), GET, Later(3), GET)
+    effects = run(machine, Later(4)).effects
+    assert (list(effects.ended), list(effects.ready)) == (["q"], ["q_dead"])
+    dead = machine.peek(Selector(queue="q_dead", key="k"))
+    assert dead is not None
+    assert (dead.priority, dead.item, dead.attempts, dead.at_ms) == (3, "x", 2, None)
+    assert ask(machine, Kick("q", 5), Kick("q", 5)) == [Removed(1), Removed(0)]
+    back = machine.peek(KEY)
+    assert back is not None
+    assert back.attempts == 0
+
+
+def test_buried_job_goes_to_the_dead_queue_that_is_set_and_loses_a_key_that_is_taken(machine: Machine) -> None:
+    settings(machine, tries=0, dead="graves")
+    ask(machine, PutWith(Put("graves", 0, b""), key="k"), PutWith(Put("q", 0, b"1"), key="k"), GET)
+    assert ask(machine, Bury(1)) == [Finished(queue_done=True)]
+    counts = machine.counts("q")
+    assert counts is not None
+    assert counts.dead == 1
+    assert machine.peek(KEY) is None
+    assert ask(machine, Get(("graves",)), Get(("graves",)), Done(3))[2] == Finished()
+
+
+def test_lease_that_ends_then_dead_needs_no_attempts(machine: Machine) -> None:
+    ask(machine, Put("q", 0, b""), Get(("q",), 10, Then.DEAD))
+    run(machine, Tick(), now_ms=100)
+    assert list(machine.nonempty()) == ["q_dead"]

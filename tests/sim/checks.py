@@ -14,7 +14,21 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from cluster.driver import Driver
-from core import Entry, Lead, Operation, PromoteLearner, Put, PutWith, Reply, Request, Stored, Tick, decode_entry
+from core import (
+    Entry,
+    HandedMany,
+    Lead,
+    Operation,
+    PromoteLearner,
+    Put,
+    PutWith,
+    Reply,
+    Request,
+    Results,
+    Stored,
+    Tick,
+    decode_entry,
+)
 from tests.sim.configurations import Configurations
 from tests.sim.ledger import Ledger
 from tests.sim.outcomes import Outcome
@@ -160,8 +174,8 @@ class Checks:
     # At the end
 
     def acknowledged(self) -> int:
-        """How many operations of clients were answered."""
-        return sum(outcome.state == "applied" for outcome in self._outcomes)
+        """How many operations of clients were answered; each of several at once counts."""
+        return sum(_answers(outcome.reply) for outcome in self._outcomes if outcome.state == "applied")
 
     def finish(self, outcomes: list[Outcome]) -> None:
         """Every answer is the one in the history, and what was refused is not there."""
@@ -189,3 +203,7 @@ class Checks:
                 raise Violation(f"{operation} was acknowledged and is lost: it {left[operation.data]}")
         for body, place in left.items():
             raise Violation(f"{body!r} is lost: it {place}")
+
+
+def _answers(reply: Reply | None) -> int:
+    return len(reply.replies) if isinstance(reply, Results) else len(reply.jobs) if isinstance(reply, HandedMany) else 1

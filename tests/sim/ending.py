@@ -117,12 +117,13 @@ class Ending:
     def _wake_in_time(self) -> None:
         """Nothing is wrong: a job that was put for later can be had at its time, or hardly later."""
         world = self._world
-        before = self._leadership()
+        node, before = world.serving(), self._leadership()
+        if node is None:
+            return
         puts = [PutWith(Put(SLEEPERS, 0, b"%d ms" % delay_ms), When(delay_ms)) for delay_ms in SLEEPS_MS]
         asked = [Outcome(operation, world.told) for operation in puts]
         world.outcomes += asked
-        assert before[0] is not None
-        before[0].propose(list(asked))
+        node.propose(list(asked))
         self._until(lambda: all(outcome.state != "open" for outcome in asked), "does not answer", lambda: None)
         told_at = world.events.now
         for awake, delay_ms in enumerate(SLEEPS_MS, start=1):
@@ -130,7 +131,7 @@ class Ending:
             world.steps += world.events.run_until(max(told_at + slowly_s + LATE_S, world.events.now))
             if self._leadership() != before or any(outcome.reply != Stored() for outcome in asked):
                 return
-            if before[0].machine.ready(SLEEPERS) < awake:
+            if node.machine.ready(SLEEPERS) < awake:
                 raise Violation(f"{LATE_S} s after its time a job that was put {delay_ms} ms before cannot be had")
 
     def _drained(self) -> bool:

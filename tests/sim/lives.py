@@ -137,10 +137,11 @@ class Lives:
         life.loose = True
 
     def doubt(self, key: str) -> None:
-        """One of those of whom nobody knows whether they have this key may have ended."""
+        """Something was done to one of those of whom nobody knows whether they have this key."""
         for life in self._living.values():
             if life.run is None and (life.loose or life.key == key):
-                life.unsure = True
+                life.unsure = life.loose = True
+                life.not_before_ms = 0
 
 
 def short(body: bytes) -> str:

@@ -19,6 +19,10 @@ class Reference(Model):
         """Effects wake those who wait on one node; no promise depends on them here."""
         return [], []
 
+    def running(self) -> list[ModelJob]:
+        """As in the model, which looks into each job, and this is asked with each entry."""
+        return sorted((job for job in self.jobs if job.id is not None), key=lambda job: job.id or 0)
+
     def _batch(self, batch: Batch, bits: int, applied: ModelApplied) -> Reply:
         before = jobs_of(self) if batch.atomic else {}
         put_item = self.put_item

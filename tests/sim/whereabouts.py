@@ -114,7 +114,10 @@ class Whereabouts:
         run = self.running.get(number)
         if run is None:
             return
-        if run.then is Then.DONE:
+        if run.then is Then.DONE and run.life.loose:        # if it is a periodic one, it may come again
+            life = self.stop(number)
+            life.unsure, life.not_before_ms = True, 0
+        elif run.then is Then.DONE:
             self.done(number, last=False)
         elif run.then is Then.DEAD:
             self.bury(number)
@@ -184,13 +187,11 @@ class Whereabouts:
         self.seen["jobs purged"] += len(found) if count is None else count
         if count is not None and count > len(found) and not self._vague():
             raise Violation(f"{operation} has ended {count} jobs, and there were {len(found)}")
-        for life in found if count is None or count else ():
-            if count is None or count == len(found):
+        lost = [life for life in self.lives if life.queue is None]      # they may be of this kind
+        for life in (*found, *lost) if count is None or count else ():
+            if life in found and (count is None or (count == len(found) and not lost)):
                 self.lives.end(life)
             else:
-                life.unsure = True
-        for life in self.lives:
-            if life.queue is None and (count is None or count):
                 life.unsure = True
 
     def kick(self, queue: str, count: int) -> None:
@@ -200,7 +201,7 @@ class Whereabouts:
         if count > len(dead) and not self._vague():
             raise Violation(f"{count} dead jobs of {queue} are kicked, and there were {len(dead)}")
         for life in dead:
-            if count == len(dead):
+            if count == len(dead) and not self._vague():
                 life.origin, life.attempts = None, 0
                 self.put_off(life, None if life.every_ms is None else self.clock_ms)
                 self.lives.give_up_key(life, queue, self.clock_ms)

@@ -36,8 +36,9 @@ class Get(Struct, array_like=True, tag=2, gc=False, frozen=True):
 
     `expire_ms` None means no EXPIRE was given (a queue's default may apply), 0 means no limit. With `item` only jobs of
     that item count; `item_of_put` means "the item of the Put that stands before this operation in the same entry": the
-    hand-out of a PUT .. NEW WAIT, whose item has no name yet when the entry is made. `session`: the hand-out is bound
-    to this session, so that the job goes LATER when the session ends (GET .. BOUND).
+    hand-out of a PUT .. WAIT, which finds nothing when that Put was refused, and whose item may have no name yet when
+    the entry is made (NEW). `session`: the hand-out is bound to this session, so that the job goes LATER when the
+    session ends (GET .. BOUND).
     """
 
     queues: tuple[str, ...] | None

@@ -119,8 +119,8 @@ class PutOfWait(Awaited):
             self.waiter.silence()
             self.outcome = answers.answer(reply)
         else:
-            if reply.item is not None:
-                self.waiter.wait_for(replace(self.waiter.get, item=reply.item, item_of_put=False))
+            get = self.waiter.get
+            self.waiter.wait_for(replace(get, item=reply.item or get.item, item_of_put=False))
             self.outcome = answers.wait_for_output(reply)
         self.conversation.wake()
 

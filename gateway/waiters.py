@@ -24,9 +24,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from core import Effects, Empty, Handed, HandedMany, Put, Reply, Request, Return
+from core import Effects, Empty, Handed, HandedMany, Put, Reply, Request
 from gateway.lines import Lines
-from gateway.pending import NOBODY, Fate, Outcome
+from gateway.pending import Fate, Outcome
 from gateway.waiter import Waiter
 from gateway.watchers import Watchers
 
@@ -71,7 +71,6 @@ class Waiters:
         """A waiter's Get was executed: the waiter has its answer, or stands in line."""
         queue, claimed = self._unclaim(waiter)
         if waiter.silent:
-            self._give_back(reply)
             waiter.end(b"")
         elif type(reply) is not Empty or (waiter.until_finished and not reply.unfinished):
             waiter.end(reply)
@@ -94,11 +93,6 @@ class Waiters:
             if waiter.get.item is not None:
                 self.item_ready(queue, waiter.get.item)
             self.job_ready(queue)
-
-    def _give_back(self, reply: Reply) -> None:
-        """The PUT before this hand-out was refused, so that nobody waits for it."""
-        if type(reply) is Handed:
-            self._cluster.propose(Return(reply.id), NOBODY)
 
     def _request_settled(self, waiter: Waiter, request: Request) -> None:
         """A numbered command has its answer: the others that wait for it get the same."""

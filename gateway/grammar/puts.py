@@ -67,16 +67,19 @@ def put(words: Words) -> PutHead | DataHead:
 
 
 def _wait(words: Words, at: int, item: str | None) -> tuple[Get, int]:
-    """WAIT <oq> [lease] from position `at`, and where it ends."""
+    """WAIT <oq> [lease] from position `at`, and where it ends.
+
+    It is for the item of the PUT also where that has a name: so nothing is handed out when the PUT is refused.
+    """
     count = len(words)
     if at + 1 == count:
         raise ArgumentError
     queue = (name(words[at + 1]),)
     at += 2
     if at == count or (words[at] != b"EXPIRE" and not words[at].startswith(b"EXPIRE=")):
-        return Get(queue, item=item, item_of_put=item is None), at
+        return Get(queue, item=item, item_of_put=True), at
     expire_ms, then, at = lease(words, at)
-    return Get(queue, expire_ms, then, item, item is None), at
+    return Get(queue, expire_ms, then, item, item_of_put=True), at
 
 
 def _with_options(put: Put, wait: Get | None, found: dict[str, Any]) -> PutWith | requests.PutWait:

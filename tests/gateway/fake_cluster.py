@@ -24,6 +24,7 @@ from core import (
     NodeExists,
     Operation,
     Put,
+    PutWith,
     RemoveMember,
     Reply,
     Request,
@@ -143,7 +144,7 @@ class FakeCluster:
             return
         inner = _inner(operation)
         if isinstance(inner, Get) and inner.item_of_put:
-            assert isinstance(_inner(self._in_flight[-1][0]), Put), "a hand-out stands right behind its PUT"
+            assert isinstance(_inner(self._in_flight[-1][0]), Put | PutWith), "a hand-out stands right behind its PUT"
         self._append(operation, pending)
 
     def leader(self) -> str | None:

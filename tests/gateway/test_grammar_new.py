@@ -130,7 +130,7 @@ def test_a_line_is_read_as_what_it_says(line: str, request_: Command) -> None:
 
 # ---- lines with data
 
-WAIT = Get(("o",), item="i")
+WAIT = Get(("o",), item="i", item_of_put=True)
 PUTS: list[tuple[str, PutWith | PutWait]] = [
     ("KEY a1", PutWith(Put("q", 0, b"abc"), key="a1")), ("DELAY 10", PutWith(Put("q", 0, b"abc"), When(10_000))),
     ("KEY a1 ONDUP REPLACE", PutWith(Put("q", 0, b"abc"), key="a1", on_dup=OnDup.REPLACE)),
@@ -141,7 +141,7 @@ PUTS: list[tuple[str, PutWith | PutWait]] = [
     ("EVERY 60 AFTER a|b|a TRIES 1", PutWith(Put("q", 0, b"abc"), None, None, 60_000, ("a", "b"), tries=1)),
     ("IS i WAIT o WITHIN 20", PutWait(Put("q", 0, b"abc", "i"), WAIT, 20_000)),
     ("IS i WAIT o EXPIRE 5 THEN DEAD KEY k WITHIN 0",
-     PutWait(PutWith(Put("q", 0, b"abc", "i"), key="k"), Get(("o",), 5000, Then.DEAD, "i"), 0)),
+     PutWait(PutWith(Put("q", 0, b"abc", "i"), key="k"), Get(("o",), 5000, Then.DEAD, "i", item_of_put=True), 0)),
     ("NEW WAIT EXPIRE DELAY 1",
      PutWait(PutWith(Put("q", 0, b"abc", None, True), When(1000)), Get(("EXPIRE",), item_of_put=True))),
 ]

@@ -77,14 +77,17 @@ def unfinished(state: State, queues: tuple[str, ...] | None, item_name: str | No
     return bool(existing) if queues is None else any(name in existing for name in queues)
 
 
-def hand_out(state: State, queue: Queue, item: str | None, operation: Get) -> RunningJob:
-    """The next job of the queue (of the item) runs from now on, for as long as the operation or the queue says."""
+def lease(state: State, queue: Queue, operation: Get) -> tuple[int | None, Then]:
+    """For how long a job of the queue runs, as the operation or the queue says, and what follows; None: no limit."""
     expire_ms, then = operation.expire_ms, operation.then
     if expire_ms is None and queue.settings is not None and queue.settings.expire_ms:
         expire_ms, then = queue.settings.expire_ms, queue.settings.then
-    job = state.take(queue, item)
     if expire_ms is None or expire_ms <= 0:
-        return state.hand_out(queue, job, None, Then.LATER)
-    if then is Then.DEFAULT:
-        then = state.settings.expire_default
-    return state.hand_out(queue, job, min(expire_ms, EXPIRE_MS_MAX), then)
+        return None, Then.LATER
+    return min(expire_ms, EXPIRE_MS_MAX), state.settings.expire_default if then is Then.DEFAULT else then
+
+
+def hand_out(state: State, queue: Queue, item: str | None, operation: Get) -> RunningJob:
+    """The next job of the queue (of the item) runs from now on."""
+    lease_ms, then = lease(state, queue, operation)
+    return state.hand_out(queue, state.take(queue, item), lease_ms, then)

@@ -10,6 +10,8 @@ from core.refusals import JOB_EXISTS, JOB_IGNORED, JOB_REPLACED, JOB_RUNNING, ST
 from core.replies import Reply, Stored
 from core.state import State
 
+TRIES_MAX = 1 << 62
+
 
 def put_with(state: State, operation: PutWith, seed: int) -> Reply:
     """A new job; or, with a key that is taken, what ONDUP says."""
@@ -58,17 +60,21 @@ def _place(
 ) -> None:
     put = operation.put
     at_ms = None if operation.when is None else times.moment(state, operation.when)
-    every_ms = _positive(operation.every_ms)
+    every_ms = _bounded(operation.every_ms, 0, times.CENTURY_MS) or None
     if every_ms is not None and at_ms is None:
         at_ms = state.clock_ms
-    ttl_ms = None if operation.ttl_ms is None else min(max(operation.ttl_ms, 0), times.CENTURY_MS)
     more = More(
-        operation.key, None if operation.tries is None else max(operation.tries, 0), ttl_ms, None, every_ms, origin,
-        times.after(state, operation.after),
+        key=operation.key,
+        tries=_bounded(operation.tries, 0, TRIES_MAX),
+        ttl_ms=_bounded(operation.ttl_ms, 0, times.CENTURY_MS),
+        every_ms=every_ms,
+        origin=origin,
+        after=times.after(state, operation.after),
     )
     times.place(state, queue, -put.priority, seq, put.data, item, attempts, at_ms, None if more == More() else more,
                 at_ms)
 
 
-def _positive(value: int | None) -> int | None:
-    return value if value is not None and value > 0 else None
+def _bounded(value: int | None, least: int, most: int) -> int | None:
+    """A number that a snapshot can hold, whatever a client said."""
+    return None if value is None else min(max(value, least), most)

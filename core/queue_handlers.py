@@ -172,9 +172,13 @@ def configure(state: State, operation: Configure, seed: int) -> Reply:
     """Other settings of the cluster."""
     values: dict[str, object] = {
         name: value
-        for name in ("autocreate", "grace_ms", "session_ttl_ms", "fast_empty")
+        for name in ("autocreate", "fast_empty")
         if (value := getattr(operation, name)) is not None
     }
+    for name in ("grace_ms", "session_ttl_ms"):
+        length_ms = getattr(operation, name)
+        if length_ms is not None:
+            values[name] = min(max(length_ms, 0), EXPIRE_MS_MAX)
     if operation.expire_default is not None:
         values["expire_default"] = Then.DONE if operation.expire_default is Then.DONE else Then.LATER
     if operation.policy is not None:

@@ -27,6 +27,7 @@ from core import (
     JobIgnored,
     JobReplaced,
     JobRunning,
+    JobState,
     Kick,
     Later,
     LaterWith,
@@ -35,10 +36,12 @@ from core import (
     Move,
     NotFound,
     OnDup,
+    OpenSession,
     Order,
     PauseQueue,
     Pick,
     Policy,
+    PurgeQueue,
     Put,
     PutWith,
     QueueChange,
@@ -48,6 +51,7 @@ from core import (
     QueuePaused,
     Rearmed,
     Removed,
+    Request,
     Results,
     ResumeQueue,
     Return,
@@ -89,6 +93,15 @@ def test_order_of_time_is_by_the_time_put_for_and_also_one_in_the_past(machine: 
 def test_order_of_arrival_knows_no_time_in_the_past(machine: Machine) -> None:
     ask(machine, Put("q", 0, b"first"), PutWith(Put("q", 0, b"second"), When(0, 5)), now_ms=1000)
     assert data_of(ask(machine, GET, GET)) == [b"first", b"second"]
+
+
+def test_waiting_jobs_get_their_places_anew_when_the_order_changes(machine: Machine) -> None:
+    times = {b"1": When(0, 50), b"2": None, b"3": When(0, 20)}
+    ask(machine, *[PutWith(Put("q", 0, data), when) for data, when in times.items()], now_ms=100)
+    settings(machine, order=Order.TIME)
+    assert [job.data for job in machine.peek_queue("q", JobState.READY, 9)] == [b"2", b"3", b"1"]
+    settings(machine, order=Order.FIFO)
+    assert data_of(ask(machine, *[GET] * 3)) == [b"1", b"2", b"3"]
 
 
 def test_ttl_counts_from_each_activation_and_not_while_the_job_runs(machine: Machine) -> None:
@@ -152,6 +165,13 @@ def test_second_job_of_a_key_is_refused_ignored_or_takes_the_place(machine: Mach
     assert data_of(ask(machine, GET)) == [b"4"]         # at its old place
     assert ask(machine, put(b"5", OnDup.REPLACE), Change(KEY, data=b"6")) == [JobRunning(), JobRunning()]
     assert ask(machine, Change(Selector(1), data=b"7"), Later(1), GET, GET)[-1] == Handed(3, "q", 0, b"7")
+
+
+def test_nobody_is_given_a_job_for_a_put_that_was_refused(machine: Machine) -> None:
+    ask(machine, OpenSession(1, 60_000), PutWith(Put("q", 0, b"", "x"), key="k"))
+    put = Request(1, 1, b"digest", 0, False, PutWith(Put("q", 0, b"", "x"), key="k"))
+    for _ in range(2):                                  # executed, then answered again
+        assert ask(machine, put, Get(None, item_of_put=True)) == [JobExists(), Empty(False)]
 
 
 def test_key_of_a_done_job_is_remembered_for_a_while(machine: Machine) -> None:
@@ -244,6 +264,14 @@ def test_queue_has_a_lease_of_its_own(machine: Machine) -> None:
     ask(machine, *[Put("q", 0, b"")] * 2, GET, Get(("q",), 0))
     run(machine, Tick(), now_ms=200)
     assert [job.id for job in machine.running()] == [2]
+
+
+def test_purge_spares_what_was_put_after_it_began(machine: Machine) -> None:
+    ask(machine, Put("q", 0, b"1"), PutWith(Put("q", 0, b"2"), When(10)))
+    began = machine.next_seq
+    ask(machine, Put("q", 0, b"3"))
+    assert ask(machine, PurgeQueue("q", None, began), PurgeQueue("p", None)) == [Removed(2), QueueNotFound()]
+    assert data_of(ask(machine, GET)) == [b"3"]
 
 
 def test_deleted_queue_takes_its_running_jobs_along(machine: Machine) -> None:

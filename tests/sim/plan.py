@@ -85,7 +85,7 @@ def draw(seed: int, **fixed: Any) -> Plan:
         weights=weights,
         constants=_constants(rng),
         sessions=rng.choice((0.0, 0.4, 0.7, 1.0)),
-        extended=rng.choice((0.0, 0.3, 0.6, 0.9)),
+        extended=rng.choice((0.0, 0.2, 0.4, 0.8)),
     )
     for name, value in fixed.items():
         setattr(plan, name, value)

@@ -23,6 +23,13 @@ class Reference(Model):
         """As in the model, which looks into each job, and this is asked with each entry."""
         return sorted((job for job in self.jobs if job.id is not None), key=lambda job: job.id or 0)
 
+    def givable(self, queue: str, item: str | None = None) -> list[ModelJob]:
+        """The same of a queue without settings, which most are."""
+        if queue in self.queues:
+            return super().givable(queue, item)
+        ready = [job for job in self.jobs if job.queue == queue and job.id is None and not job.delayed]
+        return sorted((job for job in ready if item in (None, job.item)), key=ModelJob.place)
+
     def _batch(self, batch: Batch, bits: int, applied: ModelApplied) -> Reply:
         before = jobs_of(self) if batch.atomic else {}
         put_item = self.put_item

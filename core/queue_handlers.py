@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import islice
 
 from msgspec.structs import replace
@@ -149,12 +150,12 @@ def _not_running(
     """The first `count` jobs of the queue in this state, None: in any but RUNNING; only those put before."""
     queue = state.queues.by_name.get(name)
     jobs: dict[int, Job | DelayedJob] = {}
-    sources: list[tuple[JobState, object]] = [] if queue is None else [
-        (JobState.READY, queue.all_ready()), (JobState.DELAYED, queue.delayed or ()),
-    ]
-    for state_of, source in [*sources, (JobState.DEAD, state.dead.get(name, ()))]:
-        if which is None or which is state_of:
-            found = (job for job in source if before_seq is None or job.seq < before_seq)  # type: ignore[attr-defined]
+    sources: list[tuple[JobState, Iterable[Job | DelayedJob]]] = [(JobState.DEAD, state.dead.get(name, ()))]
+    if queue is not None:
+        sources = [(JobState.READY, queue.all_ready()), (JobState.DELAYED, queue.delayed or ()), *sources]
+    for its_state, source in sources:
+        if which is None or which is its_state:
+            found = (job for job in source if before_seq is None or job.seq < before_seq)
             jobs.update((job.seq, job) for job in islice(found, None if count is None else count - len(jobs)))
     return list(jobs.values())
 

@@ -53,8 +53,9 @@ def start(*arguments: str) -> subprocess.Popen[str]:
 
 
 def interruptible() -> None:
-    """A shell that runs the tests in the background lets them ignore SIGINT, and their children would inherit it."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """Whoever runs the tests in the background (a shell, nohup) lets them ignore signals, and children inherit that."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 class Terminal:

@@ -50,16 +50,16 @@ class Planner:
     def _put(self, fate: float) -> None:
         chance = self._random
         delay_ms = chance.choice((0, *DELAYS_MS))
-        if fate < 0.3:
+        if fate < 0.25:
             if chance.random() < 0.7:
                 self._key = f"{self._client.name}.{next(self._numbers)}"
             self._count(self._client.put_with(self._job(KEYED, delay_ms if chance.random() < 0.3 else 0, self._key)))
-        elif fate < 0.5:
+        elif fate < 0.4:
             queue, priority = chance.choice((DELAYED, STEPS)), chance.choice(PRIORITIES)
             puts = [PutWith(self._name(), queue, priority, delay_ms) for _ in range(chance.randint(2, 5))]
             self._count(self._client.puts(Puts(tuple(puts))))
         else:
-            queue = DELAYED if fate < 0.7 else FRAIL if fate < 0.8 else STEPS
+            queue = DELAYED if fate < 0.6 else FRAIL if fate < 0.75 else STEPS
             self._count(self._client.put_with(self._job(queue, delay_ms if queue == DELAYED else 0)))
 
     def _count(self, record: Record | None) -> None:
@@ -104,15 +104,15 @@ class Handler:
             if fate < 0.4:                          # else it is forgotten, and its lease ends
                 self._client.put_off(PutOff(job.id, DELAYS_MS[0]))
             return False
-        if fate < 0.08:
+        if fate < 0.15:
             self._client.put_off(PutOff(job.id, delay_ms))
             return False
-        if fate < 0.2 and job.queue == DELAYED:     # no key goes with it, which might be taken there
-            self._client.move(Move(job.id, MOVED, delay_ms if fate < 0.12 else 0))
+        if fate < 0.3 and job.queue == DELAYED:     # no key goes with it, which might be taken there
+            self._client.move(Move(job.id, MOVED, delay_ms if fate < 0.2 else 0))
             return False
-        if fate < 0.3:
+        if fate < 0.4:
             self._client.touch(Touch(job.id, TOUCH_MS))
-            if fate < 0.21:
+            if fate > 0.395:
                 time.sleep(LEASE_MS / 1000 * 1.2)   # the first lease would be over
         return fate < 0.985
 

@@ -20,7 +20,7 @@ from tests.chaos.workload.session_extended import SessionExtendedClient
 CALLS, OUTPUTS = "calls", "outputs"
 STOP_S = 40.0
 DRAIN_S = 60.0
-EXTENDED_SLOWER = 5     # a planner rests so much longer than a producer
+EXTENDED_SLOWER = 8     # a planner rests so much longer than a producer
 
 
 class Load(Struct, frozen=True):
@@ -32,7 +32,7 @@ class Load(Struct, frozen=True):
     waiters: int = 2        # of each kind, that wait with GETB and GETBE
     callers: int = 1        # of each kind
     planners: int = 1       # of each kind, that use what the original does not have
-    handlers: int = 1       # of each kind, likewise
+    handlers: int = 2       # of each kind, likewise
     pause_s: float = 0.004  # of a producer between two jobs, on the average
 
 

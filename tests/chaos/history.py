@@ -59,17 +59,80 @@ class Later(Struct, frozen=True, tag="later"):
     id: int
 
 
-Command = Put | Get | Done | Later
+class PutWith(Struct, frozen=True, tag="put with"):
+    """PUT of a body nobody else puts, with DELAY and KEY."""
+
+    body: str
+    queue: str
+    priority: int = 0
+    delay_ms: int = 0
+    key: str | None = None
+
+
+class Puts(Struct, frozen=True, tag="puts"):
+    """PUTS."""
+
+    puts: tuple[PutWith, ...]
+
+
+class GetMany(Struct, frozen=True, tag="get many"):
+    """GET or GETB with COUNT and META; when the lease ends a job goes back."""
+
+    queues: tuple[str, ...]
+    expire_ms: int
+    count: int = 10
+    blocks: bool = False
+
+
+class DoneMany(Struct, frozen=True, tag="done many"):
+    """DONE of several ids."""
+
+    ids: tuple[int, ...]
+
+
+class PutOff(Struct, frozen=True, tag="put off"):
+    """LATER .. DELAY of the job handed out as `id`."""
+
+    id: int
+    delay_ms: int
+
+
+class Touch(Struct, frozen=True, tag="touch"):
+    """TOUCH .. EXPIRE of the job handed out as `id`; never shorter than the lease it was given with."""
+
+    id: int
+    expire_ms: int
+
+
+class Move(Struct, frozen=True, tag="move"):
+    """MOVE of the job handed out as `id`."""
+
+    id: int
+    queue: str
+    delay_ms: int = 0
+
+
+class Cascade(Struct, frozen=True, tag="cascade"):
+    """BEGIN, DONE of the job handed out as `done` and a PUT of each of `puts`, COMMIT. `puts_first`: the PUTs stand
+    before the DONE."""
+
+    done: int
+    puts: tuple[PutWith, ...]
+    puts_first: bool = False
+
+
+Command = Put | Get | Done | Later | PutWith | Puts | GetMany | DoneMany | PutOff | Touch | Move | Cascade
 
 
 class Handed(Struct, frozen=True):
-    """The job that was the answer to a Get."""
+    """The job that was the answer to a Get, or one of those to a GetMany. `attempt`: TRY, if it was asked for."""
 
     id: int
     queue: str
     priority: int
     body: str
     item: str | None = None
+    attempt: int | None = None
 
 
 class Finished(Struct, frozen=True):
@@ -91,6 +154,10 @@ class Record(Struct, frozen=True):
     handed: Handed | None = None    # Get: None with OK means "404 Queue Empty"
     finished: Finished | None = None
     missing: bool = False           # Done, Later: "404 Job Not Found"
+    given: tuple[Handed, ...] = ()  # GetMany: all that was handed out
+    # PutWith and what follows it, but for GetMany: did each part do something (the job was there, the key was free)? A
+    # Cascade has one part only.
+    good: tuple[bool, ...] = ()
     session: bool = False           # repeated inside under one request number until it was answered
 
 

@@ -22,6 +22,7 @@ from tests.chaos.history import History
 from tests.chaos.scenarios import Scenario
 from tests.chaos.workload import load
 from tests.chaos.workload.bodies import name_of
+from tests.chaos.workload.extended_actors import TRIES
 
 CONFIG = {"raft": {"failover_grace_ms": 1000}}
 RATE_MIN = 100.0        # acknowledged commands a second before the fault: fewer prove nothing
@@ -138,7 +139,7 @@ def _facts(scenario: Scenario, cluster: ProxiedCluster, start_ns: int) -> Facts:
         running = tuple(Running(job.id, name_of(job.data or b"")) for job in client.running(data=True))
     return Facts(
         start_ns=start_ns, lease_slack_ms=scenario.lease_slack_ms, drained=True,
-        running=running, waiting=totals.jobs, nodes=nodes,
+        running=running, waiting=totals.jobs, nodes=nodes, tries=TRIES,
     )
 
 

@@ -19,6 +19,14 @@ lost the more it sees. The runs themselves take care of that, by letting clients
     stale       a leader that was cut off answers nothing
     equality    when all is over all nodes hold the same
 
+Of jobs that were put or taken with words the original does not have (tasks.py) also lost, invented, refused, lease,
+done, dedupe and ids, and:
+
+    early       a delayed job is not handed out before its time
+    transaction a committed one is there entirely, an aborted one not at all, one of unknown outcome either so or so
+    key         of the jobs with one key one at most is unfinished
+    attempts    a job is dead after TRIES hand-outs, not before and not later
+
 It is all functions of the history, without input or output.
 """
 
@@ -26,6 +34,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+
+from msgspec.structs import replace
 
 from tests.chaos.checker.availability import availability, rate_before
 from tests.chaos.checker.done import done
@@ -40,6 +50,10 @@ from tests.chaos.checker.leases import leases
 from tests.chaos.checker.lost import lost
 from tests.chaos.checker.order import order
 from tests.chaos.checker.stale import stale
+from tests.chaos.checker.task_births import attempts, task_births
+from tests.chaos.checker.task_ends import done_once, keys, vanished
+from tests.chaos.checker.task_times import early, held
+from tests.chaos.checker.tasks import Tasks
 from tests.chaos.checker.violation import Teller, Violation
 from tests.chaos.checker.wakeups import wakeups
 from tests.chaos.history import History
@@ -52,6 +66,8 @@ VIOLATIONS_MAX = 20         # of one rule: more of the same tell nothing new
 def check(history: History, facts: Facts) -> list[Violation]:
     """All that surely went wrong; empty when something that was promised explains everything."""
     jobs = Jobs(history.records)
+    tasks, whole = Tasks(history.records, jobs, facts), facts
+    facts = replace(facts, running=tuple(one for one in facts.running if one.body not in tasks.by_body))
     hidden = Hidden(jobs, facts)
     teller = Teller(facts)
     rules: list[Iterator[Violation]] = [
@@ -66,5 +82,12 @@ def check(history: History, facts: Facts) -> list[Violation]:
         wakeups(jobs, history.records, hidden, facts, teller),
         stale(history.records, history.cuts, facts, teller),
         equality(facts),
+        task_births(tasks, whole, teller),
+        attempts(tasks, whole, teller),
+        early(tasks, whole, teller),
+        held(tasks, whole, teller),
+        vanished(tasks, whole, teller),
+        done_once(tasks, whole, teller),
+        keys(tasks, teller),
     ]
     return [violation for rule in rules for violation in islice(rule, VIOLATIONS_MAX)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from collections.abc import Mapping
+
+from msgspec import Struct, field
 
 
 class Running(Struct, frozen=True):
@@ -46,3 +48,5 @@ class Facts(Struct, frozen=True, kw_only=True):
     running: tuple[Running, ...] = ()
     waiting: int = 0
     nodes: tuple[Node, ...] = ()
+
+    tries: Mapping[str, int] = field(default_factory=dict)      # TRIES of the queues that have it

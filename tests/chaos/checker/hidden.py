@@ -51,7 +51,7 @@ class Hidden:
 
     def _find_gaps(self, jobs: Jobs) -> None:
         last_id, last_ns = 0, -NEVER
-        for hand_out in jobs.hand_outs if jobs.rising else ():      # ids in disorder tell nothing: one gap, always
+        for hand_out in jobs.numbered if jobs.rising else ():      # ids in disorder tell nothing: one gap, always
             if hand_out.id - last_id > 1:
                 self._gap(last_id + 1, last_ns, hand_out.latest_ns, hand_out.id - last_id - 1)
             last_id, last_ns = hand_out.id, hand_out.earliest_ns

@@ -12,7 +12,7 @@ def ids(jobs: Jobs, teller: Teller) -> Iterator[Violation]:
     """No id twice, and none smaller than that of a hand-out which was surely before."""
     before: HandOut | None = None       # of those with smaller ids the one that began last
     last: HandOut | None = None
-    for hand_out in jobs.hand_outs:
+    for hand_out in jobs.numbered:
         if last is not None and last.id == hand_out.id:
             yield Violation(
                 "ids",

@@ -55,7 +55,7 @@ def _made_up(job: Job, put: Record) -> bool:
 
 
 def _running(jobs: Jobs, hidden: Hidden, facts: Facts) -> Iterator[Violation]:
-    known = {hand_out.id for hand_out in jobs.hand_outs}
+    known = {hand_out.id for hand_out in jobs.numbered}
     for one in facts.running:
         if one.body not in jobs.by_body or jobs.by_body[one.body].put is None:
             yield Violation("invented", f"{one.body}, which nobody put, runs at the end as {one.id}", ())

@@ -12,7 +12,7 @@ from itertools import pairwise
 from msgspec import Struct, field
 
 from tests.chaos.checker.moments import NEVER, acted, is_ok, latest, may_have_acted
-from tests.chaos.history import Done, Get, Handed, Later, Outcome, Put, Record
+from tests.chaos.history import Cascade, Done, Get, GetMany, Handed, Later, Outcome, Put, Puts, PutWith, Record
 
 
 class HandOut(Struct, eq=False):
@@ -69,18 +69,26 @@ class Job(Struct, eq=False):
 
 
 class Jobs:
-    """All jobs of a history. `rising`: no id says that a hand-out was before another one when it was after it."""
+    """All jobs of a history. `rising`: no id says that a hand-out was before another one when it was after it.
+
+    What was put or taken with words that the original does not have is in queues of its own, and tasks.py knows more of
+    it: here are only its hand-outs, because their ids are of the same row.
+    """
 
     def __init__(self, records: Iterable[Record]) -> None:
         self.by_body: dict[str, Job] = {}
         self.hand_outs: list[HandOut] = []                  # in rising id
+        self.portions: list[HandOut] = []                   # those of GetMany, in rising id
         self.gets: list[Record] = []                        # in order of start
         self.ends: dict[int, list[Record]] = {}             # by id: DONEs and LATERs that may have acted
         self.missing: list[Record] = []                     # those that found no job
         self.last_ns = 0                                    # of the history
+        self.late_puts = False                              # may one of the others' PUTs still be executed?
         for record in sorted(records, key=lambda record: record.start_ns):
             self._file(record)
-        self.hand_outs.sort(key=lambda hand_out: hand_out.id)
+        self.hand_outs.sort(key=_id)
+        self.portions.sort(key=_id)
+        self.numbered = sorted([*self.hand_outs, *self.portions], key=_id)
         for hand_out in self.hand_outs:
             job = self.by_body.setdefault(hand_out.handed.body, Job(hand_out.handed.body, None))
             job.hand_outs.append(hand_out)
@@ -101,6 +109,13 @@ class Jobs:
                 if is_ok(record) and record.handed is not None:
                     ends = self.ends.setdefault(record.handed.id, [])
                     self.hand_outs.append(HandOut(record, get, record.handed, record.start_ns, latest(record), ends))
+            case GetMany() as get:
+                one_by_one = Get(get.queues, get.expire_ms, blocks=get.blocks)
+                for handed in record.given:
+                    ends = self.ends.setdefault(handed.id, [])
+                    self.portions.append(HandOut(record, one_by_one, handed, record.start_ns, latest(record), ends))
+            case PutWith() | Puts() | Cascade():
+                self.late_puts |= record.outcome is Outcome.UNKNOWN
             case Done() | Later() as end:
                 if may_have_acted(record):
                     self.ends.setdefault(end.id, []).append(record)
@@ -128,15 +143,19 @@ class Jobs:
         """Narrow the hand-outs' intervals by those of smaller and of greater ids, unless they contradict each other."""
         earliest = 0
         bounds = []
-        if any(one.id == other.id for one, other in pairwise(self.hand_outs)):
+        if any(one.id == other.id for one, other in pairwise(self.numbered)):
             return False
-        for hand_out in self.hand_outs:
+        for hand_out in self.numbered:
             earliest = max(earliest, hand_out.earliest_ns)
             if earliest > hand_out.latest_ns:
                 return False
             bounds.append(earliest)
         latest_ns = NEVER
-        for hand_out, earliest in zip(reversed(self.hand_outs), reversed(bounds), strict=True):
+        for hand_out, earliest in zip(reversed(self.numbered), reversed(bounds), strict=True):
             latest_ns = min(latest_ns, hand_out.latest_ns)
             hand_out.earliest_ns, hand_out.latest_ns = earliest, latest_ns
         return True
+
+
+def _id(hand_out: HandOut) -> int:
+    return hand_out.id

@@ -43,7 +43,8 @@ def _accounted(job: Job) -> bool:
 
 def _late_puts(jobs: Jobs) -> bool:
     """Is there a PUT that may still be executed?"""
-    return any(job.put.outcome is Outcome.UNKNOWN and not job.hand_outs for job in jobs.sound if job.put is not None)
+    puts = ((job.put, job.hand_outs) for job in jobs.sound if job.put is not None)
+    return jobs.late_puts or any(put.outcome is Outcome.UNKNOWN and not hand_outs for put, hand_outs in puts)
 
 
 def _tell(group: list[Job], dropped: int, teller: Teller) -> Iterator[Violation]:

@@ -5,7 +5,22 @@ from __future__ import annotations
 from msgspec import Struct
 
 from tests.chaos.checker.facts import Facts
-from tests.chaos.history import Done, Get, Later, Put, Record
+from tests.chaos.history import (
+    Cascade,
+    Command,
+    Done,
+    DoneMany,
+    Get,
+    GetMany,
+    Later,
+    Move,
+    Put,
+    PutOff,
+    Puts,
+    PutWith,
+    Record,
+    Touch,
+)
 
 
 class Violation(Struct, frozen=True):
@@ -46,6 +61,33 @@ def _command(record: Record) -> str:
             return f"DONE {command.id}"
         case Later():
             return f"LATER {command.id}"
+        case GetMany():
+            given = ", ".join(f"{one.body} as {one.id}" for one in record.given)
+            return f"GET COUNT {command.count} {'|'.join(command.queues)} that gave {given or 'nothing'}"
+        case _:
+            return _wish(command)
+
+
+def _wish(command: Command) -> str:
+    match command:
+        case PutWith():
+            key = "" if command.key is None else f" KEY {command.key}"
+            delay = f" DELAY {command.delay_ms} ms" if command.delay_ms else ""
+            return f"PUT {command.queue} {command.priority}{delay}{key} of {command.body}"
+        case Puts():
+            return f"PUTS of {', '.join(put.body for put in command.puts)}"
+        case DoneMany():
+            return f"DONE {' '.join(map(str, command.ids))}"
+        case PutOff():
+            return f"LATER {command.id} DELAY {command.delay_ms} ms"
+        case Touch():
+            return f"TOUCH {command.id} EXPIRE {command.expire_ms} ms"
+        case Move():
+            return f"MOVE {command.id} {command.queue}"
+        case Cascade():
+            return f"transaction of DONE {command.done} and PUT of {', '.join(put.body for put in command.puts)}"
+        case _:
+            return repr(command)
 
 
 def _verb(get: Get) -> str:

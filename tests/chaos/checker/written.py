@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from msgspec.structs import replace
 
@@ -36,7 +36,7 @@ class Written:
         self.history = History()
         self._puts: dict[str, Put] = {}
 
-    def _add(self, command: Command, start: float, end: float | None, **rest: Any) -> Written:
+    def _add(self, command: Command, start: float, end: float | None, **rest: Any) -> Self:
         client = f"c{len(self.history.records)}"
         record = Record(client, command, ns(start), None if end is None else ns(end), OK, "n1")
         self.history.add(replace(record, **rest))
@@ -45,31 +45,31 @@ class Written:
     def put(
         self, body: str, start: float, end: float | None, queue: str = "q", priority: int = 0, item: str | None = None,
         **rest: Any,
-    ) -> Written:
+    ) -> Self:
         """PUT of this body."""
         self._puts[body] = Put(body, queue, priority, item)
         return self._add(self._puts[body], start, end, **rest)
 
-    def get(self, body: str, number: int, start: float, end: float, get: Get | None = None, **rest: Any) -> Written:
+    def get(self, body: str, number: int, start: float, end: float, get: Get | None = None, **rest: Any) -> Self:
         """A GET that gave this job."""
         put = self._puts.get(body, Put(body, "q", 0))
         handed = Handed(number, put.queue, put.priority, body, put.item)
         return self._add(get or Get((put.queue,)), start, end, **{"handed": handed, **rest})
 
-    def ask(self, get: Get, start: float, end: float | None, **rest: Any) -> Written:
+    def ask(self, get: Get, start: float, end: float | None, **rest: Any) -> Self:
         """A GET that gave none."""
         return self._add(get, start, end, **rest)
 
-    def done(self, number: int, start: float, end: float | None, said: str = "FINQ", **rest: Any) -> Written:
+    def done(self, number: int, start: float, end: float | None, said: str = "FINQ", **rest: Any) -> Self:
         """DONE of this id."""
         finished = Finished("FINQ" in said, "FINI" in said)
         return self._add(Done(number), start, end, **{"finished": finished, **rest})
 
-    def later(self, number: int, start: float, end: float | None, **rest: Any) -> Written:
+    def later(self, number: int, start: float, end: float | None, **rest: Any) -> Self:
         """LATER of this id."""
         return self._add(Later(number), start, end, **rest)
 
-    def cut(self, node: str, start: float, end: float) -> Written:
+    def cut(self, node: str, start: float, end: float) -> Self:
         """This node reached no majority."""
         self.history.cuts.append(Cut(node, ns(start), ns(end)))
         return self

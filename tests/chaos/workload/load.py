@@ -9,15 +9,18 @@ from types import TracebackType
 from msgspec import Struct
 from sockpq import Client
 
-from tests.chaos.history import Get, History, Outcome
-from tests.chaos.workload import actors
+from tests.chaos.history import Get, GetMany, History, Outcome
+from tests.chaos.workload import actors, extended_actors
 from tests.chaos.workload.actors import Actor, Caller, Meter, Producer, Servant, Worker
-from tests.chaos.workload.plain import PlainClient
-from tests.chaos.workload.session import CALL_S, SessionClient
+from tests.chaos.workload.extended_actors import ExtendedClient, Handler, Planner
+from tests.chaos.workload.plain_extended import PlainExtendedClient
+from tests.chaos.workload.session import CALL_S
+from tests.chaos.workload.session_extended import SessionExtendedClient
 
 CALLS, OUTPUTS = "calls", "outputs"
 STOP_S = 40.0
 DRAIN_S = 60.0
+EXTENDED_SLOWER = 8     # a planner rests so much longer than a producer
 
 
 class Load(Struct, frozen=True):
@@ -28,6 +31,8 @@ class Load(Struct, frozen=True):
     workers: int = 2        # of each kind, that ask with GET
     waiters: int = 2        # of each kind, that wait with GETB and GETBE
     callers: int = 1        # of each kind
+    planners: int = 1       # of each kind, that use what the original does not have
+    handlers: int = 2       # of each kind, likewise
     pause_s: float = 0.004  # of a producer between two jobs, on the average
 
 
@@ -40,31 +45,36 @@ class Running:
         self._history = history
         self._client = Client(list(servers.values()), timeout=CALL_S, server_timeout=2.0)
         self._queues = [f"q{number}" for number in range(load.queues)]
-        self._meter = Meter()
+        self._meter, self._planned = Meter(), Meter()
         self._actors: list[Actor] = []
         for kind, make in (("plain", self._plain), ("session", self._session)):
             self._add(load, kind, make, seed)
 
-    def _plain(self, name: str) -> actors.Client:
-        return PlainClient(name, self._servers, self._history)
+    def _plain(self, name: str) -> ExtendedClient:
+        return PlainExtendedClient(name, self._servers, self._history)
 
-    def _session(self, name: str) -> actors.Client:
-        return SessionClient(name, self._client, self._history)
+    def _session(self, name: str) -> ExtendedClient:
+        return SessionExtendedClient(name, self._client, self._history)
 
-    def _add(self, load: Load, kind: str, make: Callable[[str], actors.Client], seed: int) -> None:
-        def begin(role: str, count: int, act: Callable[[actors.Client, str], Callable[[], None]]) -> None:
+    def _add(self, load: Load, kind: str, make: Callable[[str], ExtendedClient], seed: int) -> None:
+        def begin(role: str, count: int, act: Callable[[ExtendedClient, str], Callable[[], None]]) -> None:
             for number in range(count):
                 client = make(f"{kind}.{role}{number}")
                 self._actors.append(Actor(client, act(client, f"{seed} {client.name}"), client.name))
 
-        queues, meter = self._queues, self._meter
+        queues, meter, slow_s = self._queues, self._meter, load.pause_s * EXTENDED_SLOWER
         begin("producer", load.producers, lambda client, chance: Producer(client, queues, load.pause_s, meter, chance))
         begin("worker", load.workers, lambda client, chance: Worker(client, queues, False, meter, chance))
         begin("waiter", load.waiters, lambda client, chance: Worker(client, queues, True, meter, chance))
         begin("servant", load.callers, lambda client, chance: Servant(client, CALLS, OUTPUTS))
         begin("caller", load.callers, lambda client, chance: Caller(client, CALLS, OUTPUTS, 0.02))
+        planned, waits = self._planned, kind == "plain"
+        begin("planner", load.planners, lambda client, chance: Planner(client, slow_s, planned, chance))
+        begin("handler", load.handlers, lambda client, chance: Handler(client, waits, planned, chance))
 
     def __enter__(self) -> Running:
+        for queue, tries in extended_actors.TRIES.items():
+            self._client.queue_config(queue, tries=tries)
         for actor in self._actors:
             actor.start()
         return self
@@ -94,17 +104,28 @@ class Running:
 
     def drain(self) -> None:
         """Take and finish all that is left, until nothing waits and nothing runs."""
-        client = PlainClient("drain", self._servers, self._history)
-        queues = (*self._queues, CALLS, OUTPUTS)
+        client = PlainExtendedClient("drain", self._servers, self._history)
         until = time.monotonic() + DRAIN_S
         while time.monotonic() < until:
-            record = client.get(Get(queues, actors.LEASE_MS))
-            if record is not None and record.handed is not None:
-                client.done(record.handed.id)
-            elif record is not None and record.outcome is Outcome.OK:
+            if self._take(client):
                 totals = self._client.total()
                 if totals.jobs == totals.running == 0:
                     client.close()
                     return
                 time.sleep(0.1)
         raise AssertionError(f"not empty {DRAIN_S} s after the end: {self._client.total()}")
+
+    def _take(self, client: PlainExtendedClient) -> bool:
+        """Take and finish a job, or a portion; True when there is none."""
+        record = client.get(Get((*self._queues, CALLS, OUTPUTS), actors.LEASE_MS))
+        if record is None or record.outcome is not Outcome.OK:
+            return False
+        if record.handed is not None:
+            client.done(record.handed.id)
+            return False
+        portion = client.get_many(GetMany(extended_actors.QUEUES, actors.LEASE_MS))
+        if portion is None or portion.outcome is not Outcome.OK:
+            return False
+        for handed in portion.given:
+            client.done(handed.id)
+        return not portion.given

@@ -1,0 +1,144 @@
+"""The words that the original does not have, said by a client without session: each command is tried once."""
+
+from __future__ import annotations
+
+from tests.chaos.history import (
+    Cascade,
+    DoneMany,
+    GetMany,
+    Handed,
+    Move,
+    Outcome,
+    PutOff,
+    Puts,
+    PutWith,
+    Record,
+    Touch,
+)
+from tests.chaos.workload.bodies import body, name_of
+from tests.chaos.workload.plain import PlainClient, Unexpected
+from tests.chaos.workload.wire import Broken
+
+STORED, EXISTS, MISSING = "200 OK", "409 Job Exists", "404 Job Not Found"
+
+
+class PlainExtendedClient(PlainClient):
+    """Each method writes a record and returns it; None when no server was found."""
+
+    def put_with(self, put: PutWith) -> Record | None:
+        """PUT with DELAY and KEY."""
+        def execute(start: int) -> Record:
+            line = self._say(f"PUT {_arguments(put)}", body(put.body))
+            if line not in (STORED, EXISTS) or (line == EXISTS and put.key is None):
+                raise Unexpected(f"{line!r} to a PUT")
+            return self._record(put, start, Outcome.OK, good=(line == STORED,))
+        return self._run(put, execute)
+
+    def puts(self, puts: Puts) -> Record | None:
+        """PUTS."""
+        def execute(start: int) -> Record:
+            blocks = b"".join(f"{_arguments(put)}\r\n".encode() + body(put.body) for put in puts.puts)
+            lines = self._list(f"PUTS {len(puts.puts)}", blocks)
+            if lines != [STORED] * len(puts.puts):
+                raise Unexpected(f"{lines} to a PUTS")
+            return self._record(puts, start, Outcome.OK, good=(True,) * len(lines))
+        return self._run(puts, execute)
+
+    def get_many(self, get: GetMany) -> Record | None:
+        """GET or GETB with COUNT and META."""
+        def execute(start: int) -> Record:
+            verb = "GETB" if get.blocks else "GET"
+            expire = f"EXPIRE {get.expire_ms / 1000:g} THEN LATER"
+            self._send(f"{verb} {'|'.join(get.queues)} {expire} COUNT {get.count} META")
+            line = self._wait() if get.blocks else self._line()
+            if line == "404 Queue Empty" and not get.blocks:
+                return self._record(get, start, Outcome.OK)
+            return self._record(get, start, Outcome.OK, given=self._jobs(line, get.count))
+        return self._run(get, execute)
+
+    def done_many(self, ids: tuple[int, ...]) -> Record | None:
+        """DONE of several ids."""
+        def execute(start: int) -> Record:
+            lines = self._list(f"DONE {' '.join(map(str, ids))}")
+            if len(lines) != len(ids) or any(not line.startswith(STORED) and line != MISSING for line in lines):
+                raise Unexpected(f"{lines} to a DONE")
+            return self._record(DoneMany(ids), start, Outcome.OK, good=tuple(line != MISSING for line in lines))
+        return self._run(DoneMany(ids), execute)
+
+    def put_off(self, later: PutOff) -> Record | None:
+        """LATER .. DELAY."""
+        return self._on_running(later, f"LATER {later.id} DELAY {later.delay_ms / 1000:g}")
+
+    def touch(self, touch: Touch) -> Record | None:
+        """TOUCH .. EXPIRE."""
+        return self._on_running(touch, f"TOUCH {touch.id} EXPIRE {touch.expire_ms / 1000:g}")
+
+    def move(self, move: Move) -> Record | None:
+        """MOVE."""
+        return self._on_running(move, f"MOVE {move.id} {move.queue}{_delay(move.delay_ms)}")
+
+    def cascade(self, cascade: Cascade) -> Record | None:
+        """BEGIN .. COMMIT."""
+        def execute(start: int) -> Record:
+            try:
+                self._collect(cascade)
+            except Broken as broken:            # what was not committed is forgotten with the connection
+                raise Broken(str(broken), sent=False) from broken
+            line = self._say("COMMIT")
+            if line.startswith("409 Aborted "):
+                return self._record(cascade, start, Outcome.OK, good=(False,))
+            lines = self._rest(line)
+            if len(lines) != 1 + len(cascade.puts) or not all(line.startswith(STORED) for line in lines):
+                raise Unexpected(f"{lines} to a COMMIT")
+            return self._record(cascade, start, Outcome.OK, good=(True,))
+        return self._run(cascade, execute)
+
+    # inside
+
+    def _collect(self, cascade: Cascade) -> None:
+        puts = [(f"PUT {_arguments(put)}", body(put.body)) for put in cascade.puts]
+        done = [(f"DONE {cascade.done}", b"")]
+        parts = [*puts, *done] if cascade.puts_first else [*done, *puts]
+        for expected, line, data in [("200 OK", "BEGIN", b""), *(("202 Queued", *part) for part in parts)]:
+            answer = self._say(line, data)
+            if answer != expected:
+                raise Unexpected(f"{answer!r} to {line!r}")
+
+    def _on_running(self, command: PutOff | Touch | Move, words: str) -> Record | None:
+        def execute(start: int) -> Record:
+            line = self._say(words)
+            if not line.startswith("200 OK") and line != MISSING:
+                raise Unexpected(f"{line!r} to {words!r}")
+            return self._record(command, start, Outcome.OK, good=(line != MISSING,))
+        return self._run(command, execute)
+
+    def _list(self, words: str, data: bytes = b"") -> list[str]:
+        return self._rest(self._say(words, data))
+
+    def _rest(self, line: str) -> list[str]:
+        """The lines that the first one counts."""
+        words = line.split(" ")
+        if words[:2] != ["200", "OK"] or len(words) != 3:
+            raise Unexpected(f"{line!r} in the place of a list")
+        return [self._line() for _ in range(int(words[2]))]
+
+    def _jobs(self, line: str, count: int) -> tuple[Handed, ...]:
+        lines = [line.split(" ") for line in self._rest(line)]
+        if not 1 <= len(lines) <= count:
+            raise Unexpected(f"{len(lines)} jobs to a GET COUNT {count}")
+        assert self._wire
+        jobs = []
+        for queue, number, priority, length, *meta in lines:
+            told = dict(zip(meta[::2], meta[1::2], strict=True))
+            data = self._wire.exactly(int(length))
+            jobs.append(Handed(int(number), queue, int(priority), name_of(data), None, int(told["TRY"])))
+        return tuple(jobs)
+
+
+def _arguments(put: PutWith) -> str:
+    key = "" if put.key is None else f" KEY {put.key}"
+    return f"{put.queue} {put.priority} {len(body(put.body))}{_delay(put.delay_ms)}{key}"
+
+
+def _delay(delay_ms: int) -> str:
+    return f" DELAY {delay_ms / 1000:g}" if delay_ms else ""

@@ -1,0 +1,128 @@
+"""The words that the original does not have, said by sockpq in a session, with every call written down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sockpq import Aborted, BatchFailed, JobExists, JobNotFound
+
+from tests.chaos.history import (
+    Cascade,
+    Command,
+    DoneMany,
+    GetMany,
+    Handed,
+    Move,
+    Outcome,
+    PutOff,
+    Puts,
+    PutWith,
+    Record,
+    Touch,
+)
+from tests.chaos.workload.bodies import body, name_of
+from tests.chaos.workload.session import WAIT_S, SessionClient
+
+
+class SessionExtendedClient(SessionClient):
+    """Has the interface of PlainExtendedClient."""
+
+    def put_with(self, put: PutWith) -> Record | None:
+        """PUT with DELAY and KEY."""
+        def execute() -> bool:
+            try:
+                self._client.put(put.queue, body(put.body), put.priority, delay=_seconds(put.delay_ms), key=put.key)
+            except JobExists:
+                return False
+            return True
+        return self._try(put, execute)
+
+    def puts(self, puts: Puts) -> Record | None:
+        """PUTS of jobs of one queue, one priority and one delay. One that fails is written down as single PUTs."""
+        first = puts.puts[0]
+        bodies = [body(put.body) for put in puts.puts]
+
+        def execute(start: int) -> Record:
+            try:
+                self._client.put_many(first.queue, bodies, first.priority, delay=_seconds(first.delay_ms))
+            except BatchFailed as failed:
+                last: Record | None = None
+                for position, put in enumerate(puts.puts):
+                    if last is not None:
+                        self._history.add(last)
+                    unknown, refused = position in failed.unknown, position in failed.not_executed
+                    outcome = Outcome.UNKNOWN if unknown else Outcome.NOT_EXECUTED if refused else Outcome.OK
+                    last = self._record(put, start, outcome, good=(True,) if outcome is Outcome.OK else ())
+                assert last is not None
+                return last
+            return self._record(puts, start, Outcome.OK, good=(True,) * len(bodies))
+        return self._run(puts, execute)
+
+    def get_many(self, get: GetMany) -> Record | None:
+        """GET or GETB with COUNT and META; see SessionClient.get."""
+        if self._stopping.is_set() and get.blocks:
+            return None
+
+        def execute(start: int) -> Record:
+            jobs = self._client.get_many(
+                get.count, get.queues, expire=get.expire_ms / 1000, then="later", block=get.blocks,
+                wait=WAIT_S if get.blocks else None, meta=True,
+            )
+            given = tuple(
+                Handed(job.id, job.queue, job.priority, name_of(job.data), job.item, job.meta.attempt)
+                for job in jobs if job.meta is not None
+            )
+            outcome = Outcome.UNKNOWN if get.blocks and not given else Outcome.OK
+            return self._record(get, start, outcome, given=given)
+        return self._run(get, execute)
+
+    def done_many(self, ids: tuple[int, ...]) -> Record | None:
+        """DONE of several ids."""
+        def execute(start: int) -> Record:
+            found = self._client.done_many(ids)
+            return self._record(DoneMany(ids), start, Outcome.OK, good=tuple(one is not None for one in found))
+        return self._run(DoneMany(ids), execute)
+
+    def put_off(self, later: PutOff) -> Record | None:
+        """LATER .. DELAY."""
+        return self._try(later, lambda: self._client.later(later.id, delay=later.delay_ms / 1000))
+
+    def touch(self, touch: Touch) -> Record | None:
+        """TOUCH .. EXPIRE."""
+        return self._try(touch, lambda: self._client.touch(touch.id, touch.expire_ms / 1000))
+
+    def move(self, move: Move) -> Record | None:
+        """MOVE."""
+        return self._try(move, lambda: self._client.move(move.id, move.queue, delay=_seconds(move.delay_ms)))
+
+    def cascade(self, cascade: Cascade) -> Record | None:
+        """BEGIN .. REQ COMMIT."""
+        def execute() -> bool:
+            try:
+                with self._client.transaction() as together:
+                    if not cascade.puts_first:
+                        together.done(cascade.done)
+                    for put in cascade.puts:
+                        together.put(put.queue, body(put.body), put.priority)
+                    if cascade.puts_first:
+                        together.done(cascade.done)
+            except Aborted:
+                return False
+            return True
+        return self._try(cascade, execute)
+
+    # inside
+
+    def _try(self, command: Command, call: Callable[[], object]) -> Record:
+        """One call. `call` returns False when it did nothing, or raises JobNotFound."""
+        def execute(start: int) -> Record:
+            try:
+                good = call() is not False
+            except JobNotFound:
+                good = False
+            return self._record(command, start, Outcome.OK, good=(good,))
+        return self._run(command, execute)
+
+
+def _seconds(delay_ms: int) -> float | None:
+    return delay_ms / 1000 if delay_ms else None

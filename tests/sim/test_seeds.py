@@ -9,7 +9,7 @@ from tests.sim import campaign
 
 SEEDS_MIN = 100
 SEEDS_MAX = 100_000
-BUDGET_S = float(os.environ.get("SIM_SECONDS", "180"))
+BUDGET_S = float(os.environ.get("SIM_SECONDS", "120"))
 
 
 def test_no_promise_is_broken() -> None:

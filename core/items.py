@@ -128,18 +128,3 @@ class Items:
         part.running -= 1
         item.unfinished -= 1
         return part
-
-    def close_part(self, name: str, queue: str) -> bool:
-        """A job of the item has ended in `queue` or has left it; is none of the item left there?"""
-        item = self.by_name[name]
-        if not item.parts[queue].finished:
-            return False
-        del item.parts[queue]
-        return True
-
-    def close(self, name: str) -> bool:
-        """A job of the item has ended; is the item finished, and so gone?"""
-        if self.by_name[name].unfinished:
-            return False
-        del self.by_name[name]
-        return True

@@ -1,0 +1,117 @@
+"""What a benchmark runs against: a running cluster, or one that is started for it, of which more can be told."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+from sockpq import BadArguments, SockpqError, survey
+
+from bench.cluster import LocalCluster, say, serves
+from bench.node import NodeError
+
+ASK_S = 2.0
+PURGE_S = 60.0
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+TICK_US = 1_000_000 // os.sysconf("SC_CLK_TCK")
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+SERVERS = click.option("--servers", envvar="SOCKPQ_SERVERS",
+                       help="HOST:PORT,... of a running cluster, whose data are not spared; without, one is started.")
+NODES = click.option("--nodes", default=3, show_default=True, type=click.IntRange(1, 9), help="Of the one started.")
+RECORD = click.option("--record", "record_to", type=click.Path(dir_okay=False, path_type=Path),
+                      help="Append the figures to this file, as a line of JSON.")
+
+
+def target_options(function: Function) -> Function:
+    """The options that all benchmarks have."""
+    for option in (RECORD, NODES, SERVERS):
+        function = option(function)
+    return function
+
+
+class Target:
+    """The cluster that is measured; `cluster` is None when it was running before."""
+
+    def __init__(self, servers: str, cluster: LocalCluster | None) -> None:
+        self.servers = servers
+        self.cluster = cluster
+
+    @property
+    def kind(self) -> str:
+        """What it is, for the record."""
+        return "running before" if self.cluster is None else f"{len(self.cluster.names)} local nodes"
+
+    def leader(self) -> str:
+        """The server that serves, "host:port"; raises NodeError."""
+        views = [view for view in survey(self.servers, ASK_S) if view.error is None]
+        for view in sorted(views, key=lambda view: view.id or 0):
+            if serves(view.server):
+                return view.server
+        raise NodeError(f"none of {self.servers} serves")
+
+    def version(self) -> str | None:
+        """Of sockpqd; None when no server tells."""
+        versions = (node.version for view in survey(self.servers, ASK_S) for node in view.nodes)
+        return next((version for version in versions if version), None)
+
+    def purge(self, queues: Sequence[str]) -> None:
+        """Remove the jobs that wait in these queues."""
+        leader = self.leader()
+        for queue in queues:
+            answer = say(leader, f"QUEUE PURGE {queue} ALL", PURGE_S)
+            if not answer or not answer.startswith(("200", "404")):
+                raise NodeError(f"{leader} does not purge {queue}: {answer}")
+
+    def cpu_us(self) -> dict[int, int]:
+        """Processor time of each local node's process so far, in microseconds, by its number."""
+        names = self.cluster.names if self.cluster else []
+        pids = [pid for name in names if self.cluster and (pid := self.cluster.pid(name))]
+        return {pid: cpu_us(pid) for pid in pids}
+
+    def cpu_us_since(self, before: dict[int, int]) -> int | None:
+        """Processor time that all nodes together have used since; None when that is not known."""
+        now = self.cpu_us()
+        return sum(now.values()) - sum(before.values()) if now and now.keys() == before.keys() else None
+
+    def leader_memory_bytes(self) -> int | None:
+        """Resident memory of the leader's process; None when it does not run here."""
+        leader = self.cluster.leader() if self.cluster else None
+        pid = self.cluster.pid(leader) if self.cluster and leader else None
+        return None if pid is None else int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_BYTES
+
+
+def cpu_us(pid: int) -> int:
+    """Processor time of a process so far, its own and the kernel's on its behalf."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) * TICK_US
+
+
+@contextmanager
+def target(servers: str | None, nodes: int, console: Console) -> Iterator[Target]:
+    """The cluster to measure. What goes wrong with it is told in a sentence, and ends the program."""
+    with errors_told(console), ExitStack() as stack:
+        if servers:
+            yield Target(servers, None)
+        else:
+            cluster = stack.enter_context(LocalCluster(nodes))
+            yield Target(",".join(cluster.servers), cluster)
+
+
+@contextmanager
+def errors_told(console: Console) -> Iterator[None]:
+    """Tell what goes wrong with nodes in a sentence, and end the program."""
+    try:
+        yield
+    except BadArguments as error:
+        raise click.UsageError(str(error)) from None
+    except (NodeError, SockpqError, OSError) as error:
+        console.print(str(error) or type(error).__name__, style="red", markup=False)
+        sys.exit(1)

@@ -47,7 +47,7 @@ class Record:
     version: str | None
     cluster: str
     machine: dict[str, Value]
-    options: dict[str, Value]
+    options: dict[str, Any]
     rows: list[Row]
     summary: Row
     curves: dict[str, Curve]
@@ -75,17 +75,31 @@ def finish(console: Console, result: Result, target: Target, record_to: Path | N
     """Show the result, keep it, and end the program: 1 when there were problems."""
     show(console, result)
     if record_to is not None:
-        options = {name: str(value) if isinstance(value, Path) else value
-                   for name, value in click.get_current_context().params.items() if name not in NOT_OPTIONS}
-        if target.cluster is None:
-            options.pop("nodes", None)
-        record = Record(
-            result.program, datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), target.version(),
-            target.kind, machine(), options, result.rows, result.summary, result.curves, result.problems,
-        )
-        with record_to.open("a") as file:
-            file.write(json.dumps(asdict(record)) + "\n")
+        record(result, target, record_to)
     sys.exit(1 if result.problems else 0)
+
+
+def record(result: Result, target: Target, path: Path) -> None:
+    """Append the result to this file, with the options of the program that runs."""
+    options = {name: list(value) if isinstance(value, tuple) else value
+               for name, value in click.get_current_context().params.items() if name not in NOT_OPTIONS}
+    if target.cluster is None:
+        options.pop("nodes", None)
+    kept = Record(
+        result.program, datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), target.version(),
+        target.kind, machine(), options, result.rows, result.summary, result.curves, result.problems,
+    )
+    with path.open("a") as file:
+        file.write(json.dumps(_short(asdict(kept))) + "\n")
+
+
+def _short(value: Any) -> Any:
+    """The same with four digits behind the point: more say nothing."""
+    if isinstance(value, dict):
+        return {name: _short(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_short(part) for part in value]
+    return round(value, 4) if isinstance(value, float) else value
 
 
 def read(paths: Iterable[Path]) -> list[Record]:

@@ -23,6 +23,7 @@ from bench.target import target, target_options
 
 SIZE, SIZE_MAX = 20, 40     # bytes, as in his test
 PRIORITIES = 1000
+AUTHORS_RATES = {"PUT": 6115, "GET + DONE": 3225}      # per second
 PHASES = {"PUT": ("PUT",), "GET + DONE": ("GET", "DONE")}
 
 

@@ -1,6 +1,6 @@
 """Does it matter how many jobs are waiting?
 
-    python -m bench.depth [--depths 10000,1000000,5000000] [--jobs 20000]
+    python -m bench.depth [--depths 10000,1000000,5000000] [--jobs 50000]
 
 With so many jobs waiting, in ten queues and with random priorities, further ones are put, then as many taken and
 finished. The rates at all depths should be the same within 20%. A million jobs of 100 bytes needs about a gigabyte of
@@ -9,6 +9,7 @@ memory on each node.
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import click
@@ -26,6 +27,8 @@ from bench.target import Target, target, target_options
 QUEUES = [f"depth-{number}" for number in range(10)]
 PRIORITIES = 1000
 FILL_JOBS = 100_000     # then it is told how far it has got
+LEVEL_S = 120.0         # so long the followers may take to have all of them, too
+SETTLE_S = 1.0          # until the machine is quiet again
 
 
 def parse_depths(context: click.Context, option: click.Parameter, value: str) -> list[int]:
@@ -43,7 +46,7 @@ def parse_depths(context: click.Context, option: click.Parameter, value: str) ->
 @target_options
 @click.option("--depths", default="10000,1000000,5000000", show_default=True, callback=parse_depths,
               help="How many jobs wait.")
-@click.option("--jobs", default=20_000, show_default=True, type=click.IntRange(1), help="Put, and taken, at each.")
+@click.option("--jobs", default=50_000, show_default=True, type=click.IntRange(1), help="Put, and taken, at each.")
 @click.option("--connections", default=100, show_default=True, type=click.IntRange(1, 10_000))
 @click.option("--size", default=100, show_default=True, type=click.IntRange(0, 8 << 20), help="Bytes of a job.")
 def main(
@@ -75,6 +78,9 @@ def deepen(measured: Target, jobs: Jobs, waiting: int, depth: int, console: Cons
         uvloop.run(fill(measured.leader(), jobs, portion))
         waiting += portion
         console.print(f"{waiting:,} jobs wait")
+    if measured.cluster:
+        measured.cluster.wait_until_level(LEVEL_S)
+    time.sleep(SETTLE_S)
     return waiting
 
 

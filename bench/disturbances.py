@@ -73,7 +73,7 @@ DISTURBANCES: dict[str, Disturbance] = {
     "snapshot of the leader": leader_snapshot,
     "follower away": follower_away,
     "follower emptied": follower_emptied,
-    "8 MiB jobs": large_jobs,
+    "jobs of 8 MiB": large_jobs,
 }
 
 

@@ -43,11 +43,10 @@ class Figures:
         return {**row, "max_ms": _ms(percentile(in_order, 100))}
 
     def distribution(self, step: str) -> Curve:
-        """Points of percentile and milliseconds."""
+        """Points of percentile and milliseconds, as far out as there are values to tell of."""
         in_order = sorted(self.latencies_us[step])
-        if not in_order:
-            return []
-        return [[part, in_order[_place(len(in_order), part)] / 1000] for part in (*CURVE_PERCENTILES, 100.0)]
+        parts = [part for part in CURVE_PERCENTILES if len(in_order) * round(100_000 - part * 1000) >= 100_000]
+        return [[part, in_order[_place(len(in_order), part)] / 1000] for part in [*parts, 100.0] if in_order]
 
     def windows(self, step: str, begun_ns: int, window_s: float) -> Curve:
         """For each such stretch of time: its end in seconds, answers per second, p99 and greatest value in ms."""

@@ -81,8 +81,10 @@ def finish(console: Console, result: Result, target: Target, record_to: Path | N
 
 def record(result: Result, target: Target, path: Path) -> None:
     """Append the result to this file, with the options of the program that runs."""
-    options = {name: list(value) if isinstance(value, tuple) else value
-               for name, value in click.get_current_context().params.items() if name not in NOT_OPTIONS}
+    context = click.get_current_context()
+    names = [option.name for option in context.command.params if option.name]     # always in the same order
+    options = {name: list(value) if isinstance(value := context.params[name], tuple) else value
+               for name in names if name not in NOT_OPTIONS}
     if target.cluster is None:
         options.pop("nodes", None)
     kept = Record(
@@ -143,7 +145,8 @@ def columns(rows: Sequence[Row]) -> list[str]:
 
 def heading(name: str) -> str:
     """The name of a figure as people read it: "p99_9_ms" is "p99.9 ms"."""
-    return name.replace("p99_9", "p99.9").replace("_", " ")
+    words = name.replace("p99_9", "p99.9").split("_")
+    return " ".join({"us": "µs", "cpu": "CPU"}.get(word, word) for word in words)
 
 
 def told(summary: Row) -> str:

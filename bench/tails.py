@@ -40,7 +40,7 @@ WINDOW_S = 0.5
 @click.option("--rate", default=2000.0, show_default=True, type=click.FloatRange(0, 100_000), help="PUTs per second.")
 @click.option("--connections", default=100, show_default=True, type=click.IntRange(1, 10_000))
 @click.option("--waiting", default=500_000, show_default=True, type=click.IntRange(0), help="Jobs that wait.")
-@click.option("--seconds", default=10.0, show_default=True, type=click.FloatRange(0.1, 3600), help="Of a phase at least.")
+@click.option("--seconds", default=10.0, show_default=True, type=click.FloatRange(0.1, 3600), help="A phase at least.")
 @click.option("--away", default=5.0, show_default=True, type=click.FloatRange(0, 3600), help="Seconds of the follower.")
 @click.option("--size", default=100, show_default=True, type=click.IntRange(0, 8 << 20), help="Bytes of a job.")
 @click.option("--only", type=click.Choice(list(DISTURBANCES)), multiple=True, help="Only these phases.")

@@ -47,7 +47,10 @@ class Target:
     @property
     def kind(self) -> str:
         """What it is, for the record."""
-        return "running before" if self.cluster is None else f"{len(self.cluster.names)} local nodes"
+        if self.cluster is None:
+            return "running before"
+        nodes = len(self.cluster.names)
+        return "1 local node" if nodes == 1 else f"{nodes} local nodes"
 
     def leader(self) -> str:
         """The server that serves, "host:port"; raises NodeError."""

@@ -13,6 +13,7 @@ from sockpq import Client
 
 from bench.cluster import LocalCluster
 from bench.load import CYCLES
+from bench.recording import read
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,8 +58,12 @@ def test_no_cluster_is_told_clearly() -> None:
     assert "Traceback" not in ended.stderr
 
 
-def test_a_failover_is_measured() -> None:
-    ended = run("bench.failover", "--trials", "1", "--writers", "1")
+def test_a_failover_is_measured(tmp_path: Path) -> None:
+    recorded = tmp_path / "recorded.jsonl"
+    ended = run("bench.failover", "--trials", "1", "--writers", "1", "--record", str(recorded))
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert re.search(r"^median \d+ ms, p95 \d+ ms, max \d+ ms, [01] of 1 within", ended.stdout, re.MULTILINE)
     assert ", 0 lost" in ended.stdout
+    (record,) = read([recorded])
+    assert f"median {record.rows[0]['median_ms']} ms" in ended.stdout
+    assert [round(gap) for _, gap in record.curves["gaps"]] == [record.rows[0]["max_ms"]]

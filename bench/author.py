@@ -12,12 +12,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from bench.console import make_console
 from bench.figures import Curve, Figures, Row
 from bench.jobs import Jobs
-from bench.recording import Result, finish
+from bench.recording import Result, finish, written
 from bench.runs import Run, run
 from bench.target import target, target_options
 
@@ -48,16 +47,12 @@ def main(
                 waiting = jobs * (number if phase == "PUT" else rounds - number)
                 done.append(run(measured, made, [(connections, steps)], times=jobs))
                 result.note_problems(done[-1].figures.problems)
-                told(console, phase, waiting, done[-1])
-                result.curves.setdefault(phase, []).append([waiting, cycles_per_second(done[-1])])
+                rate, cpu = cycles_per_second(done[-1]), done[-1].cpu_us_per(jobs)
+                console.print(f"{phase:10} with {waiting:9,} waiting: {rate:8,.0f} per second, CPU µs {written(cpu)}")
+                result.curves.setdefault(phase, []).append([waiting, rate, cpu or 0.0])
             result.rows.append(phase_row(phase, steps, done, result.curves[phase]))
         measured.purge(made.queues)
         finish(console, result, measured, record_to)
-
-
-def told(console: Console, phase: str, waiting: int, done: Run) -> None:
-    """A round is over."""
-    console.print(f"{phase:10} with {waiting:9,} waiting: {cycles_per_second(done):8,.0f} per second")
 
 
 def cycles_per_second(done: Run) -> float:
@@ -66,8 +61,11 @@ def cycles_per_second(done: Run) -> float:
 
 
 def phase_row(phase: str, steps: tuple[str, ...], done: list[Run], curve: Curve) -> Row:
-    """The rounds of a phase together. `last_to_first`: of the rates of its rounds."""
-    rates = [rate for _, rate in curve]
+    """The rounds of a phase together. `curve`: for each the jobs waiting, the rate, and the nodes' processor time.
+
+    `last_to_first`: of the rates of its rounds.
+    """
+    rates = [rate for _, rate, _ in curve]
     jobs = sum(each.figures.cycles for each in done)
     cpu = [each.cpu_us for each in done if each.cpu_us is not None]
     figures = Figures()

@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from bench.author import AUTHORS_RATES
 from bench.recording import Record
@@ -32,6 +32,7 @@ def author(records: list[Record]) -> Figure:
                       xytext=(0, 2), textcoords="offset points", ha="right", color=colour, fontsize=8)
     _from_zero(axes, "jobs waiting", "per second")
     axes.xaxis.set_major_formatter(THOUSANDS)
+    axes.xaxis.set_major_locator(MaxNLocator(5))
     _legend(axes)
     return figure
 
@@ -56,15 +57,18 @@ def depth(records: list[Record]) -> Figure:
 
 def fan(records: list[Record]) -> Figure:
     """Jobs per second of few and of many clients; each measurement is a point, the bar is their middle."""
-    rows = records[-1].rows
-    figure, (axes,) = _figure(1, "Jobs per second from producers to workers", width=4.0)
-    names = list(dict.fromkeys(str(row["clients"]) for row in rows))
-    rates = [sorted(float(row["jobs_per_second"] or 0) for row in rows if row["clients"] == name) for name in names]
-    axes.bar(names, [each[(len(each) - 1) // 2] for each in rates], color=BLUE, width=0.5)
-    for number, each in enumerate(rates):
-        axes.plot([number] * len(each), each, "o", color="black", markersize=3)
-    axes.axhline(0.8 * rates[0][(len(rates[0]) - 1) // 2], **GOAL)
-    _from_zero(axes, "producers + workers (dashed: 80% of the few)", "jobs per second")
+    figure, panels = _figure(len(records), "Jobs per second from producers to workers", width=4.0)
+    for axes, record in zip(panels, records, strict=True):
+        names = list(dict.fromkeys(str(row["clients"]) for row in record.rows))
+        rates = [sorted(float(row["jobs_per_second"] or 0) for row in record.rows if row["clients"] == name)
+                 for name in names]
+        middles = [each[(len(each) - 1) // 2] for each in rates]
+        axes.bar(names, middles, color=BLUE, width=0.5)
+        for number, each in enumerate(rates):
+            axes.plot([number] * len(each), each, "o", color="black", markersize=3)
+        axes.axhline(0.8 * middles[0], **GOAL)
+        _from_zero(axes, "producers + workers (dashed: 80% of the few)", "jobs per second")
+        axes.set_title(f"the few with {record.options.get('pipeline', 1)} in flight each", fontsize=9)
     return figure
 
 
@@ -86,23 +90,21 @@ def latency(records: list[Record]) -> Figure:
 
 
 def tails(records: list[Record]) -> Figure:
-    """The latencies of PUT in each phase, and how the worst ones went in time, of the last record."""
-    record = records[-1]
-    figure, (bars, course) = _figure(2, f"PUT while other things happen, {_rate(record)}", width=5.2)
-    names = [str(row["phase"]).replace(" ", "\n", 1) for row in record.rows]
-    _bars(bars, names, {part: [row[f"{part}_ms"] for row in record.rows] for part in ("p50", "p99", "max")})
-    bars.axhline(100, **GOAL)
-    bars.set_yscale("log")
-    bars.yaxis.set_major_formatter(PLAIN)
-    bars.set_ylabel("ms (dashed: the goal for p99)")
-    bars.tick_params(axis="x", labelsize=8)
-    _legend(bars)
-    for (phase, points), colour in zip(record.curves.items(), (GREY, BLUE, GREEN, ORANGE, RED), strict=False):
-        course.plot([point[0] for point in points], [point[3] for point in points], color=colour, label=phase)
-    course.set_yscale("log")
-    course.yaxis.set_major_formatter(PLAIN)
-    course.set(xlabel="seconds of the phase", ylabel="longest PUT of each half second, ms")
-    _legend(course)
+    """For each record the latencies of PUT in each phase, and how the worst ones went in time."""
+    figure, panels = _figure(2, "PUT while other things happen", width=5.2, rows=len(records))
+    for record, bars, course in zip(records, panels[::2], panels[1::2], strict=True):
+        names = [str(row["phase"]).replace(" ", "\n", 1) for row in record.rows]
+        _bars(bars, names, {part: [row[f"{part}_ms"] for row in record.rows] for part in ("p50", "p99", "max")})
+        bars.axhline(100, **GOAL)
+        bars.set_ylabel(f"{_rate(record)}\nms (dashed: the goal for p99)")
+        bars.tick_params(axis="x", labelsize=8)
+        for (phase, points), colour in zip(record.curves.items(), (GREY, BLUE, GREEN, ORANGE, RED), strict=False):
+            course.plot([point[0] for point in points], [point[3] for point in points], color=colour, label=phase)
+        course.set(xlabel="seconds of the phase", ylabel="the longest of each half second, ms")
+        for axes in (bars, course):
+            axes.set_yscale("log")
+            axes.yaxis.set_major_formatter(PLAIN)
+            _legend(axes)
     return figure
 
 
@@ -121,12 +123,12 @@ def failover(records: list[Record]) -> Figure:
     return figure
 
 
-def _figure(panels: int, title: str, width: float = 6.0) -> tuple[Figure, Sequence[Axes]]:
-    """Panels side by side, each so many inches wide; narrower ones when there are three."""
-    figure = Figure(figsize=(width if panels == 1 else panels * min(width, 10.0 / panels), 3.2), layout="constrained")
+def _figure(panels: int, title: str, width: float = 6.0, rows: int = 1) -> tuple[Figure, Sequence[Axes]]:
+    """Panels side by side, each so many inches wide; narrower ones when there are several. All rows in one list."""
+    size = (width if panels == 1 else panels * min(width, 10.0 / panels), 3.2 * rows)
+    figure = Figure(figsize=size, layout="constrained")
     figure.suptitle(title, fontsize=10)
-    axes = figure.subplots(1, panels, squeeze=False)
-    return figure, list(axes[0])
+    return figure, list(figure.subplots(rows, panels, squeeze=False).flat)
 
 
 def _bars(axes: Axes, names: Sequence[str], groups: dict[str, list[Any]]) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +19,9 @@ from bench.node import NodeError
 
 ASK_S = 2.0
 PURGE_S = 60.0
+SETTLE_S = 120.0
+QUIET_S = 0.5
+QUIET_SHARE = 0.5       # of one processor, for all nodes together: idle ones use less
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 TICK_US = 1_000_000 // os.sysconf("SC_CLK_TCK")
 
@@ -84,6 +88,19 @@ class Target:
         now = self.cpu_us()
         return sum(now.values()) - sum(before.values()) if now and now.keys() == before.keys() else None
 
+    def settle(self) -> None:
+        """Wait until local followers have caught up and no node is busy any more, with a snapshot for example."""
+        if not self.cluster:
+            return
+        self.cluster.wait_until_level(SETTLE_S)
+        until = time.monotonic() + SETTLE_S
+        busy = True
+        while busy and time.monotonic() < until:
+            before = self.cpu_us()
+            time.sleep(QUIET_S)
+            used_us = self.cpu_us_since(before)
+            busy = used_us is None or used_us > QUIET_SHARE * QUIET_S * 1e6
+
     def leader_memory_bytes(self) -> int | None:
         """Resident memory of the leader's process; None when it does not run here."""
         leader = self.cluster.leader() if self.cluster else None
@@ -92,9 +109,14 @@ class Target:
 
 
 def cpu_us(pid: int) -> int:
-    """Processor time of a process so far, its own and the kernel's on its behalf."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) * TICK_US
+    """Processor time of a process so far, its own, the kernel's on its behalf, and its children's: a node writes
+    snapshots in one."""
+    stat, children = Path(f"/proc/{pid}/stat"), Path(f"/proc/{pid}/task/{pid}/children")
+    used_us = sum(int(field) for field in stat.read_text().rpartition(")")[2].split()[11:15]) * TICK_US
+    for child in children.read_text().split():
+        with suppress(FileNotFoundError, ProcessLookupError):     # it has ended meanwhile
+            used_us += cpu_us(int(child))
+    return used_us
 
 
 @contextmanager

@@ -56,8 +56,8 @@ def test_author(servers: str, recorded: Path) -> None:
     assert record.cluster == "running before"
     assert "nodes" not in record.options
     assert "servers" not in record.options
-    assert [waiting for waiting, _ in record.curves["PUT"]] == [0, 150]
-    assert [waiting for waiting, _ in record.curves["GET + DONE"]] == [300, 150]
+    assert [waiting for waiting, _, _ in record.curves["PUT"]] == [0, 150]
+    assert [waiting for waiting, _, _ in record.curves["GET + DONE"]] == [300, 150]
     assert [row["jobs"] for row in record.rows] == [300, 300]
     assert all(row["cpu_us_per_job"] is None for row in record.rows)
     assert left(servers) == 0

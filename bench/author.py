@@ -76,7 +76,7 @@ def phase_row(phase: str, steps: tuple[str, ...], done: list[Run], curve: Curve)
         "phase": phase, "jobs": jobs, "per_second": jobs / sum(each.seconds for each in done),
         "slowest_round": min(rates), "fastest_round": max(rates), "last_to_first": rates[-1] / rates[0],
         "cpu_us_per_job": sum(cpu) / jobs if len(cpu) == len(done) and jobs else None,
-        **figures.latency(steps[0], (50.0, 99.0)),
+        "generator_load": max(each.generator_load for each in done), **figures.latency(steps[0], (50.0, 99.0)),
     }
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import perf_counter_ns
 
 from bench.figures import Figures
 from bench.jobs import Jobs, put_ns
-from bench.wire import JOB, LINE, LOST, Answer, Wire
+from bench.wire import GOOD, JOB, LINE, LOST, Answer, Wire
 
 KINDS = {"PUT": LINE, "GET": JOB, "GETB": JOB, "DONE": LINE}
 ANSWER_S = 10.0         # when nothing is answered for so long, something is wrong
@@ -54,7 +54,10 @@ class Cycle:
     def __init__(self, wire: Wire, steps: Sequence[str], jobs: Jobs, figures: Figures, shift: Shift) -> None:
         self._wire = wire
         self._steps = steps
-        self._jobs = jobs
+        self._kinds = [KINDS[step] for step in steps]
+        self._makers = [self._maker(step, jobs) for step in steps]
+        self._notes = [figures.noter(step) for step in steps]
+        self._note_delivery = figures.noter("delivery") if jobs.stamped else None
         self._figures = figures
         self._shift = shift
         self._place = 0
@@ -66,6 +69,15 @@ class Cycle:
         self._begin()
         self._wire.flush()
 
+    def _maker(self, step: str, jobs: Jobs) -> Callable[[], bytes]:
+        """What makes the command of this step."""
+        if step == "PUT":
+            return jobs.put
+        if step == "DONE":
+            return lambda: b"DONE %b\r\n" % self._job_id
+        command = jobs.get if step == "GET" else jobs.getb
+        return lambda: command
+
     def _begin(self) -> None:
         if self._shift.take():
             self._place = 0
@@ -74,25 +86,19 @@ class Cycle:
             self._shift.leave()
 
     def _send(self) -> None:
-        step = self._steps[self._place]
-        if step == "PUT":
-            command = self._jobs.put()
-        elif step == "DONE":
-            command = b"DONE %b\r\n" % self._job_id
-        else:
-            command = self._jobs.get if step == "GET" else self._jobs.getb
-        self._wire.ask(command, KINDS[step], self._answered)
+        self._wire.ask(self._makers[self._place](), self._kinds[self._place], self._answered)
 
     def _answered(self, answer: Answer) -> None:
-        step = self._steps[self._place]
-        if not answer.good:
-            self._failed(step, answer.line)
+        line, data, asked_ns, now_ns = answer
+        place = self._place
+        if not line.startswith(GOOD):
+            self._failed(self._steps[place], line)
             return
-        self._figures.note(step, answer.asked_ns, answer.now_ns)
-        if KINDS[step] == JOB:
-            self._job_id = answer.line.split(b" ")[3]
-            if self._jobs.stamped:
-                self._figures.note("delivery", put_ns(answer.data), answer.now_ns)
+        self._notes[place](asked_ns, now_ns)
+        if self._kinds[place] == JOB:
+            self._job_id = line.split(b" ", 4)[3]
+            if self._note_delivery:
+                self._note_delivery(put_ns(data), now_ns)
         self._place += 1
         if self._place < len(self._steps):
             self._send()
@@ -112,7 +118,8 @@ class Cycle:
 
 async def work(cycles: Sequence[Cycle], shifts: Sequence[Shift], figures: Figures, seconds: float | None) -> float:
     """Let them work until they are through, or for so many seconds; returns the seconds until the last answer."""
-    begun = figures.last_ns = perf_counter_ns()
+    begun = perf_counter_ns()
+    figures.begin(begun)
     for cycle in cycles:
         cycle.start()
     until = None if seconds is None else begun + int(seconds * 1e9)

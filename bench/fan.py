@@ -66,7 +66,8 @@ def hand_over_row(name: str, done: Run) -> Row:
     for step in ("PUT", "DONE", "delivery"):
         latency = done.figures.latency(step, (50.0, 99.0))
         row.update({f"{step}_{name}": value for name, value in latency.items() if name != "max_ms"})
-    return {**row, "cpu_us_per_job": done.cpu_us_per(len(done.figures.latencies_us["DONE"]))}
+    return {**row, "cpu_us_per_job": done.cpu_us_per(len(done.figures.latencies_us["DONE"])),
+            "generator_load": done.generator_load}
 
 
 def median(values: list[float]) -> float:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 Value = str | int | float | None
 Row = dict[str, Value]
 Curve = list[list[float]]       # points
+Note = Callable[[int, int], None]       # it took from then until now, both of perf_counter_ns
 
 PERCENTILES = (50.0, 90.0, 99.0, 99.9)
 # Further out for the picture of a distribution, where the last percent is what matters.
@@ -23,18 +24,31 @@ class Figures:
         self.answered_ns: defaultdict[str, array[int]] = defaultdict(lambda: array("Q"))    # of the same commands
         self.problems: Counter[str] = Counter()     # every answer that is not the one hoped for
         self.cycles = 0                             # completed ones
-        self.last_ns = 0                            # when the last answer came
+        self._begun_ns = 0
 
     @property
     def commands(self) -> int:
         """Answered commands."""
         return sum(len(latencies) for step, latencies in self.latencies_us.items() if step.isupper())
 
-    def note(self, step: str, begun_ns: int, now_ns: int) -> None:
-        """This took from then until now, both of perf_counter_ns."""
-        self.latencies_us[step].append(max(now_ns - begun_ns, 0) // 1000)
-        self.answered_ns[step].append(now_ns)
-        self.last_ns = now_ns
+    @property
+    def last_ns(self) -> int:
+        """When the last answer came, or when it all began."""
+        return max((answered[-1] for answered in self.answered_ns.values() if answered), default=self._begun_ns)
+
+    def begin(self, now_ns: int) -> None:
+        """The clock is started."""
+        self._begun_ns = now_ns
+
+    def noter(self, step: str) -> Note:
+        """What notes how long a step took, as fast as it can be: it is called for each command."""
+        add_latency, add_answered = self.latencies_us[step].append, self.answered_ns[step].append
+
+        def note(begun_ns: int, now_ns: int) -> None:
+            add_latency((now_ns - begun_ns) // 1000)
+            add_answered(now_ns)
+
+        return note
 
     def latency(self, step: str, percentiles: Iterable[float] = PERCENTILES) -> Row:
         """The percentiles in milliseconds and the greatest value, None when there are no values: p50_ms, .., max_ms."""

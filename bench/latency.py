@@ -12,7 +12,6 @@ import asyncio
 from pathlib import Path
 
 import click
-import uvloop
 
 from bench.console import make_console
 from bench.cycles import Cycle, Shift
@@ -20,7 +19,7 @@ from bench.figures import Figures
 from bench.jobs import Jobs
 from bench.pacing import LATE, Pacer
 from bench.recording import Result, finish
-from bench.runs import Run
+from bench.runs import measure_load
 from bench.target import target, target_options
 from bench.wire import open_wires
 
@@ -43,18 +42,20 @@ def main(
         made = Jobs([QUEUE], size, stamped=True)
         measured.purge(made.queues)
         figures = Figures()
-        before = measured.cpu_us()
-        elapsed_s = uvloop.run(deliver(measured.leader(), made, figures, rate, seconds, workers))
-        done = Run(figures, elapsed_s, measured.cpu_us_since(before))
+        load = deliver(measured.leader(), made, figures, rate, seconds, workers)
+        done = measure_load(measured, figures, load)[0]
         steps = ("PUT", "delivery", "DONE", LATE)
         result = Result("latency", [done.row(step) for step in steps])
-        result.summary = {"seconds": done.seconds, "cpu_us_per_job": done.cpu_us_per(len(figures.latencies_us["PUT"]))}
+        result.summary = {"seconds": done.seconds, "cpu_us_per_job": done.cpu_us_per(len(figures.latencies_us["PUT"])),
+                          "generator_load": done.generator_load}
         result.curves = {step: figures.distribution(step) for step in steps}
         result.note_problems(figures.problems)
         finish(console, result, measured, record_to)
 
 
-async def deliver(leader: str, jobs: Jobs, figures: Figures, rate: float, seconds: float, workers: int) -> float:
+async def deliver(
+    leader: str, jobs: Jobs, figures: Figures, rate: float, seconds: float, workers: int
+) -> tuple[float, None]:
     """Put jobs at this rate while workers wait for them; returns the seconds it took."""
     producer = await open_wires(leader, 1)
     waiting = await open_wires(leader, workers)
@@ -65,7 +66,7 @@ async def deliver(leader: str, jobs: Jobs, figures: Figures, rate: float, second
         await asyncio.sleep(SETTLE_S)
         elapsed_s = await Pacer(producer, jobs, rate, figures).run(seconds)
         await asyncio.sleep(SETTLE_S)       # the last jobs are finished, too
-        return elapsed_s
+        return elapsed_s, None
     finally:
         for wire in [*producer, *waiting]:
             wire.close()

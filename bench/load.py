@@ -53,6 +53,7 @@ def main(
         result = Result("load", [done.row(step) for step in CYCLES[workload]], {
             "cycles_per_second": figures.cycles / done.seconds, "commands_per_second": figures.commands / done.seconds,
             "seconds": done.seconds, "cpu_us_per_command": done.cpu_us_per(figures.commands),
+            "generator_load": done.generator_load,
         })
         # that there is nothing to take at the moment is no mistake
         result.note_problems({told: count for told, count in figures.problems.items()

@@ -37,7 +37,8 @@ def main(
         done = hand_over(measured, made, producers, workers, jobs)
         result = Result("mixed", [done.row(step) for step in ("PUT", "GETB", "DONE", "delivery")])
         result.summary = {
-            "jobs_per_second": done.per_second("DONE"), "seconds": done.seconds, "cpu_us_per_job": done.cpu_us_per(jobs)
+            "jobs_per_second": done.per_second("DONE"), "seconds": done.seconds,
+            "cpu_us_per_job": done.cpu_us_per(jobs), "generator_load": done.generator_load,
         }
         result.note_problems(done.figures.problems)
         finish(console, result, measured, record_to)

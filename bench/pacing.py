@@ -23,6 +23,7 @@ class Pacer:
         self._jobs = jobs
         self._interval_ns = 1e9 / per_second
         self._figures = figures
+        self._note_late, self._note_put = figures.noter(LATE), figures.noter("PUT")
         self._sent = 0
         self._answered = 0
         self._stopped = False
@@ -33,7 +34,8 @@ class Pacer:
 
     async def run(self, seconds: float | None = None) -> float:
         """Send for so long, or until stopped; returns the seconds from the first command to the last answer."""
-        begun = self._figures.last_ns = perf_counter_ns()
+        begun = perf_counter_ns()
+        self._figures.begin(begun)
         until = None if seconds is None else begun + int(seconds * 1e9)
         while not self._stopped and (until is None or perf_counter_ns() < until):
             due = self._send(begun, perf_counter_ns())
@@ -50,7 +52,7 @@ class Pacer:
         used = []
         while (due := begun + int(self._sent * self._interval_ns)) <= now:
             wire = self._wires[self._sent % len(self._wires)]
-            self._figures.note(LATE, due, now)
+            self._note_late(due, now)
             wire.ask(self._jobs.put(), LINE, self._on_answer)
             used.append(wire)
             self._sent += 1
@@ -61,7 +63,7 @@ class Pacer:
     def _on_answer(self, answer: Answer) -> None:
         self._answered += 1
         if answer.good:
-            self._figures.note("PUT", answer.asked_ns, answer.now_ns)
+            self._note_put(answer.asked_ns, answer.now_ns)
         else:
             told = "connection lost" if answer.line == LOST else f"PUT: {answer.line.decode('ascii', 'replace')}"
             self._figures.problems[told] += 1

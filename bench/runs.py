@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
+from time import perf_counter, process_time
+from typing import Any, TypeVar
 
 import uvloop
 
@@ -13,16 +15,22 @@ from bench.jobs import Jobs
 from bench.target import Target
 from bench.wire import open_wires
 
+T = TypeVar("T")
+
 Crew = tuple[int, Sequence[str]]        # so many connections, each repeating these steps
 
 
 @dataclass
 class Run:
-    """What was measured. `cpu_us`: processor time of all local nodes together, None when it is not known."""
+    """What was measured. `cpu_us`: processor time of all local nodes together, None when it is not known.
+
+    `generator_load`: the share of one processor that this process has used. Near 1 it is what was measured.
+    """
 
     figures: Figures
     seconds: float
     cpu_us: int | None
+    generator_load: float
 
     def per_second(self, step: str) -> float:
         """Answers to this step."""
@@ -48,15 +56,21 @@ def run(
     """
     leader = target.leader()
     figures = Figures()
-    before = target.cpu_us()
-    elapsed_s = uvloop.run(_run(leader, jobs, crews, figures, times, seconds, pipeline))
-    return Run(figures, elapsed_s, target.cpu_us_since(before))
+    return measure_load(target, figures, _run(leader, jobs, crews, figures, times, seconds, pipeline))[0]
+
+
+def measure_load(target: Target, figures: Figures, load: Coroutine[Any, Any, tuple[float, T]]) -> tuple[Run, T]:
+    """Run a load, which returns its seconds and something else; the figures together with the rest, and that."""
+    nodes_before, own_before, begun = target.cpu_us(), process_time(), perf_counter()
+    elapsed_s, other = uvloop.run(load)
+    share = (process_time() - own_before) / (perf_counter() - begun)
+    return Run(figures, elapsed_s, target.cpu_us_since(nodes_before), share), other
 
 
 async def _run(
     leader: str, jobs: Jobs, crews: Sequence[Crew], figures: Figures,
     times: int | None, seconds: float | None, pipeline: int,
-) -> float:
+) -> tuple[float, None]:
     wires, cycles, shifts = [], [], []
     try:
         for connections, steps in crews:
@@ -65,7 +79,7 @@ async def _run(
             shift = Shift(times)
             shifts.append(shift)
             cycles += [Cycle(wire, steps, jobs, figures, shift) for wire in opened for _ in range(pipeline)]
-        return await work(cycles, shifts, figures, seconds)
+        return await work(cycles, shifts, figures, seconds), None
     finally:
         for wire in wires:
             wire.close()

@@ -25,7 +25,7 @@ from bench.filling import fill
 from bench.jobs import Jobs
 from bench.pacing import LATE, Pacer
 from bench.recording import Result, finish
-from bench.runs import Run
+from bench.runs import measure_load
 from bench.target import RECORD, Target, target
 from bench.wire import open_wires
 
@@ -109,13 +109,13 @@ def one_phase(
     leader = measured.leader()
     follower = next(name for name in measured.cluster.names if measured.cluster.direct(name) != leader)
     scene = Scene(measured.cluster, leader, follower, away, max(seconds - BEFORE_S, 0.1))
-    before, begun = measured.cpu_us(), perf_counter_ns()
-    elapsed_s, took_s = uvloop.run(load.run_while(leader, disturbed(scene, disturbance, seconds)))
-    done = Run(load.figures, elapsed_s, measured.cpu_us_since(before))
+    begun = perf_counter_ns()
+    done, took_s = measure_load(measured, load.figures, load.run_while(leader, disturbed(scene, disturbance, seconds)))
     row: Row = {
         "PUTs": len(load.figures.latencies_us["PUT"]), "per_second": done.per_second("PUT"),
         **load.figures.latency("PUT"), "late_p99_ms": load.figures.latency(LATE)["p99_ms"],
-        "took_s": took_s, "cpu_us_per_PUT": done.cpu_us_per(len(load.figures.latencies_us["PUT"])),
+        "took_s": took_s, "generator_load": done.generator_load,
+        "cpu_us_per_PUT": done.cpu_us_per(len(load.figures.latencies_us["PUT"])),
     }
     return row, load.figures.windows("PUT", begun, WINDOW_S)
 

@@ -11,6 +11,7 @@ from typing import NamedTuple, cast
 # What an answer has behind its first line: nothing; the data of the job, if there is one; so many lines as it says.
 LINE, JOB, LIST = range(3)
 
+GOOD = b"200 OK"
 LOST = b""      # the "line" of an answer that will not come, because the connection is closed
 
 
@@ -25,7 +26,7 @@ class Answer(NamedTuple):
     @property
     def good(self) -> bool:
         """Was it 200?"""
-        return self.line.startswith(b"200 OK")
+        return self.line.startswith(GOOD)
 
 
 OnAnswer = Callable[[Answer], None]

@@ -30,7 +30,7 @@ def test_latencies_are_told_in_milliseconds_whatever_their_order() -> None:
     values = list(range(1, 1001))
     random.Random(1).shuffle(values)
     for value in values:
-        figures.note("PUT", 5_000_000, 5_000_000 + value * 1_000_000)
+        figures.noter("PUT")(5_000_000, 5_000_000 + value * 1_000_000)
     assert figures.latency("PUT") == {
         "p50_ms": 500.0, "p90_ms": 900.0, "p99_ms": 990.0, "p99_9_ms": 999.0, "max_ms": 1000.0,
     }
@@ -43,8 +43,8 @@ def test_latencies_are_told_in_milliseconds_whatever_their_order() -> None:
 
 def test_only_commands_count_as_commands() -> None:
     figures = Figures()
-    figures.note("PUT", 0, 1)
-    figures.note("delivery", 0, 1)
+    figures.noter("PUT")(0, 1)
+    figures.noter("delivery")(0, 1)
     assert figures.commands == 1
 
 
@@ -52,7 +52,7 @@ def test_the_course_of_time_has_its_gaps() -> None:
     figures = Figures()
     for at_ms, latency_ms in ((100, 1), (400, 3), (1600, 7)):
         now = 50_000_000 + at_ms * 1_000_000
-        figures.note("PUT", now - latency_ms * 1_000_000, now)
+        figures.noter("PUT")(now - latency_ms * 1_000_000, now)
     assert figures.windows("PUT", 50_000_000, 0.5) == [
         [0.5, 4.0, 3.0, 3.0], [1.0, 0.0, 0.0, 0.0], [1.5, 0.0, 0.0, 0.0], [2.0, 2.0, 7.0, 7.0],
     ]

@@ -57,10 +57,9 @@ def main(
         measured.purge(QUEUES)
         result = Result("depth")
         run(measured, made, [(connections, ("PUT", "GET", "DONE"))], times=min(jobs, 5000))    # to warm up
-        waiting = 0
         for depth in depths:
-            waiting = deepen(measured, made, waiting, depth, console)
-            result.rows.append(measure(measured, made, depth, jobs, connections, result))
+            deepen(measured, made, depth, console)
+            result.rows.append(measure(measured, made, jobs, connections, result))
         for name in ("PUT_per_second", "GET_DONE_per_second"):
             rates = [float(rate) for row in result.rows if isinstance(rate := row[name], float)]
             result.summary[f"{name}_least_to_first"] = min(rates) / rates[0]
@@ -68,25 +67,22 @@ def main(
         finish(console, result, measured, record_to)
 
 
-def deepen(measured: Target, jobs: Jobs, waiting: int, depth: int, console: Console) -> int:
-    """Put jobs until so many wait; returns how many do."""
-    while waiting < depth:
-        portion = min(FILL_JOBS, depth - waiting)
-        uvloop.run(fill(measured.leader(), jobs, portion))
-        waiting += portion
-        console.print(f"{waiting:,} jobs wait")
-    return waiting
+def deepen(measured: Target, jobs: Jobs, depth: int, console: Console) -> None:
+    """Put jobs until so many wait."""
+    while (waiting := measured.waiting(QUEUES)) < depth:
+        uvloop.run(fill(measured.leader(), jobs, min(FILL_JOBS, depth - waiting)))
+        console.print(f"{measured.waiting(QUEUES):,} jobs wait")
 
 
-def measure(measured: Target, jobs: Jobs, depth: int, count: int, connections: int, result: Result) -> Row:
+def measure(measured: Target, jobs: Jobs, count: int, connections: int, result: Result) -> Row:
     """The figures at this depth; there are as many jobs afterwards as before."""
     measured.settle()
-    memory = measured.leader_memory_bytes()
+    waiting, memory = measured.waiting(QUEUES), measured.leader_memory_bytes()
     put = run(measured, jobs, [(connections, ("PUT",))], times=count)
     measured.settle()
     taken = run(measured, jobs, [(connections, ("GET", "DONE"))], times=count)
     row: Row = {
-        "waiting": depth, "PUT_per_second": put.per_second("PUT"), "PUT_cpu_us": put.cpu_us_per(count),
+        "waiting": waiting, "PUT_per_second": put.per_second("PUT"), "PUT_cpu_us": put.cpu_us_per(count),
         "GET_DONE_per_second": taken.per_second("DONE"), "GET_DONE_cpu_us": taken.cpu_us_per(count),
     }
     for step, figures in (("PUT", put.figures), ("GET", taken.figures), ("DONE", taken.figures)):

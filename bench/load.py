@@ -13,7 +13,6 @@ from pathlib import Path
 
 import click
 import uvloop
-from sockpq import Client
 
 from bench.console import make_console
 from bench.filling import fill
@@ -43,8 +42,7 @@ def main(
     with target(servers, nodes, console) as measured:
         made = Jobs([QUEUE], size)
         if workload == "getdone":
-            with Client(measured.servers) as client:
-                missing = max(jobs - client.total(QUEUE).jobs, 0)
+            missing = max(jobs - measured.waiting([QUEUE]), 0)
             console.print(f"putting {missing} jobs first")
             uvloop.run(fill(measured.leader(), made, missing))
         console.print(f"{workload}: {connections} connections x {pipeline} in flight, {size} bytes")

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 from rich.console import Console
-from sockpq import BadArguments, SockpqError, survey
+from sockpq import BadArguments, Client, SockpqError, survey
 
 from bench.cluster import LocalCluster, say, serves
 from bench.node import NodeError
@@ -76,6 +76,11 @@ class Target:
             answer = say(leader, f"QUEUE PURGE {queue} ALL", PURGE_S)
             if not answer or not answer.startswith(("200", "404")):
                 raise NodeError(f"{leader} does not purge {queue}: {answer}")
+
+    def waiting(self, queues: Sequence[str]) -> int:
+        """How many jobs wait in these queues."""
+        with Client(self.servers) as client:
+            return sum(client.total(queue).jobs for queue in queues)
 
     def cpu_us(self) -> dict[int, int]:
         """Processor time of each local node's process so far, in microseconds, by its number."""

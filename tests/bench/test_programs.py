@@ -127,6 +127,13 @@ def test_pictures_of_what_the_document_tells(tmp_path: Path) -> None:
     assert once == again        # or each drawing of the same data would be a change of the repository
 
 
+def test_jobs_that_are_refused_are_told() -> None:
+    with LocalCluster(nodes=1, config={"limits": {"data_bytes_max": 50}}) as cluster:
+        ended = run("bench.depth", "--servers", cluster.servers[0], "--depths", "10", "--size", "51", "--jobs", "1")
+    assert ended.returncode == 1
+    assert "413 Data Too Large" in ended.stdout
+
+
 def test_what_cannot_be_reached_is_told_clearly() -> None:
     ended = run("bench.mixed", "--servers", "127.0.0.1:1")
     assert ended.returncode == 1

@@ -87,7 +87,6 @@ def measure(measured: Target, jobs: Jobs, count: int, connections: int, result: 
     }
     for step, figures in (("PUT", put.figures), ("GET", taken.figures), ("DONE", taken.figures)):
         row[f"{step}_p99_ms"] = figures.latency(step)["p99_ms"]
-        row[f"{step}_max_ms"] = figures.latency(step)["max_ms"]
     row["generator_load"] = max(put.generator_load, taken.generator_load)
     row["leader_memory_MB"] = None if memory is None else memory / 1e6
     result.note_problems(put.figures.problems)

@@ -13,6 +13,7 @@ from bench.wire import LINE, LOST, Answer, Wire
 
 LATE = "sent late by"       # the generator's own fault: it is told, and does not count as the server's
 LOOK_S = 0.05
+SLEEP_S_MIN = 0.001     # the loop's clock knows no less: it would spin, and take the processor from the nodes
 
 
 class Pacer:
@@ -39,7 +40,7 @@ class Pacer:
         until = None if seconds is None else begun + int(seconds * 1e9)
         while not self._stopped and (until is None or perf_counter_ns() < until):
             due = self._send(begun, perf_counter_ns())
-            await asyncio.sleep(max((due - perf_counter_ns()) / 1e9, 0))
+            await asyncio.sleep(max((due - perf_counter_ns()) / 1e9, SLEEP_S_MIN))
         while self._answered < self._sent:
             if perf_counter_ns() - self._figures.last_ns > ANSWER_S * 1e9:
                 self._figures.problems["no answer"] += self._sent - self._answered

@@ -17,7 +17,7 @@ from bench.console import make_console
 from bench.figures import Curve, Figures, Row
 from bench.jobs import Jobs
 from bench.recording import Result, finish, written
-from bench.runs import Run, run
+from bench.runs import Run, run, warm_up
 from bench.target import target, target_options
 
 SIZE, SIZE_MAX = 20, 40     # bytes, as in his test
@@ -40,6 +40,7 @@ def main(
     with target(servers, nodes, console) as measured:
         made = Jobs([f"author-{number}" for number in range(queues)], SIZE, SIZE_MAX, PRIORITIES)
         measured.purge(made.queues)
+        warm_up(measured, made, jobs)
         result = Result("author")
         for phase, steps in PHASES.items():
             done = []

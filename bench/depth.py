@@ -20,7 +20,7 @@ from bench.figures import Row
 from bench.filling import fill
 from bench.jobs import Jobs
 from bench.recording import Result, finish
-from bench.runs import run
+from bench.runs import run, warm_up
 from bench.target import Target, target, target_options
 
 QUEUES = [f"depth-{number}" for number in range(10)]
@@ -56,7 +56,7 @@ def main(
         made = Jobs(QUEUES, size, priorities=PRIORITIES)
         measured.purge(QUEUES)
         result = Result("depth")
-        run(measured, made, [(connections, ("PUT", "GET", "DONE"))], times=min(jobs, 5000))    # to warm up
+        warm_up(measured, made, jobs)
         for depth in depths:
             deepen(measured, made, depth, console)
             result.rows.append(measure(measured, made, jobs, connections, result))

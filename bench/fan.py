@@ -16,7 +16,7 @@ from bench.console import make_console
 from bench.figures import Row
 from bench.jobs import Jobs
 from bench.recording import Result, finish
-from bench.runs import Run, run
+from bench.runs import Run, run, warm_up
 from bench.target import Target, target, target_options
 
 QUEUE = "fan"
@@ -41,6 +41,7 @@ def main(
     with target(servers, nodes, console) as measured:
         made = Jobs([QUEUE], size, stamped=True)
         measured.purge(made.queues)
+        warm_up(measured, made, jobs)
         result = Result("fan")
         rates: dict[int, list[float]] = {few: [], many: []}
         for _ in range(repeat):

@@ -10,12 +10,14 @@ from bench.node import NodeError
 from bench.wire import LIST, Wire, ask, open_wires
 
 CHUNK_JOBS = 1000
+CHUNK_BYTES = 4 << 20       # of data; the server takes 16 MiB in one PUTS
 WIRES = 4       # each has one PUTS in flight, so that the leader need not wait for us
 
 
 async def fill(leader: str, jobs: Jobs, count: int) -> None:
     """Put so many jobs; raises NodeError when one is not taken, OSError when the connection is lost."""
-    chunks = [CHUNK_JOBS] * (count // CHUNK_JOBS) + ([count % CHUNK_JOBS] if count % CHUNK_JOBS else [])
+    chunk = max(min(CHUNK_JOBS, CHUNK_BYTES // max(max(map(len, jobs.bodies)), 1)), 1)
+    chunks = [chunk] * (count // chunk) + ([count % chunk] if count % chunk else [])
     todo = iter(chunks)
     wires = await open_wires(leader, min(WIRES, max(len(chunks), 1)))
     try:

@@ -9,7 +9,9 @@ from struct import Struct
 from time import perf_counter_ns
 
 LEASE_S = 600
-KINDS = 10_000      # so many different jobs are made in advance and put in turn: making one costs nothing then
+KINDS = 10_000      # so many different jobs are made in advance and put in turn: making one costs nothing then ...
+KINDS_MIN = 16
+POOL_BYTES = 64 << 20   # ... but fewer of large ones
 STAMP = Struct("!Q")
 
 
@@ -22,15 +24,17 @@ class Jobs:
         """`size_max`: of a greater length than `size`; `priorities`: how many; `stamped`: a job's data tell when it was
         put (perf_counter_ns), and are 8 bytes at least."""
         chance = random.Random(1)      # the same jobs in each run
+        kinds = min(KINDS, max(KINDS_MIN, POOL_BYTES // max(size, size_max, 1)))
         self.queues = list(queues)
         self.stamped = stamped
-        lengths = [chance.randint(size, max(size, size_max)) for _ in range(KINDS)]
+        lengths = [chance.randint(size, max(size, size_max)) for _ in range(kinds)]
         if stamped:
             lengths = [max(length, STAMP.size) for length in lengths]
         self.lines = [f"{chance.choice(self.queues)} {chance.randrange(priorities)} {length}\r\n".encode()
                       for length in lengths]
-        self.bodies = [bytes(length) for length in lengths]
-        self._next = itertools.cycle(range(KINDS))
+        zeros = {length: bytes(length) for length in lengths}
+        self.bodies = [zeros[length] for length in lengths]
+        self._next = itertools.cycle(range(kinds))
         self._plain = [b"PUT " + line + body for line, body in zip(self.lines, self.bodies, strict=True)]
         what = f" {'|'.join(self.queues)} EXPIRE {LEASE_S}\r\n".encode()
         self.get, self.getb = b"GET" + what, b"GETB" + what

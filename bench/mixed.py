@@ -15,6 +15,7 @@ from bench.console import make_console
 from bench.fan import hand_over
 from bench.jobs import Jobs
 from bench.recording import Result, finish
+from bench.runs import warm_up
 from bench.target import target, target_options
 
 QUEUE = "mixed"
@@ -34,6 +35,7 @@ def main(
     with target(servers, nodes, console) as measured:
         made = Jobs([QUEUE], size, stamped=True)
         measured.purge(made.queues)
+        warm_up(measured, made, jobs)
         done = hand_over(measured, made, producers, workers, jobs)
         result = Result("mixed", [done.row(step) for step in ("PUT", "GETB", "DONE", "delivery")])
         result.summary = {

@@ -15,7 +15,7 @@ from bench.recording import Record
 BLUE, ORANGE, GREEN, RED, GREY = COLOURS = ("#2b6cb0", "#dd7a1e", "#2f855a", "#c53030", "#777777")
 STYLES = ("-", "--", ":", "-.")
 GOAL: dict[str, Any] = {"color": GREY, "linestyle": (0, (4, 3)), "linewidth": 1.0}
-THOUSANDS = FuncFormatter(lambda value, _: f"{value:,.0f}")
+THOUSANDS = FuncFormatter(lambda value, _: f"{value:,.10g}")
 PLAIN = FuncFormatter(lambda value, _: f"{value:g}")
 
 
@@ -119,7 +119,7 @@ def failover(records: list[Record]) -> Figure:
     axes.axvline(500, **GOAL)
     _from_zero(axes, "ms (dashed: 500 ms)", "% of the trials are over")
     axes.set_xlim(left=0)
-    axes.legend(loc="lower right")
+    _legend(axes)
     return figure
 
 

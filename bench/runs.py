@@ -17,6 +17,9 @@ from bench.wire import open_wires
 
 T = TypeVar("T")
 
+WARM_UP_CONNECTIONS = 50
+WARM_UP_JOBS = 10_000
+
 Crew = tuple[int, Sequence[str]]        # so many connections, each repeating these steps
 
 
@@ -57,6 +60,11 @@ def run(
     leader = target.leader()
     figures = Figures()
     return measure_load(target, figures, _run(leader, jobs, crews, figures, times, seconds, pipeline))[0]
+
+
+def warm_up(target: Target, jobs: Jobs, count: int) -> None:
+    """Put, take and finish some jobs first, but no more than so many: a new process is slower for a moment."""
+    run(target, jobs, [(WARM_UP_CONNECTIONS, ("PUT", "GET", "DONE"))], times=min(count, WARM_UP_JOBS))
 
 
 def measure_load(target: Target, figures: Figures, load: Coroutine[Any, Any, tuple[float, T]]) -> tuple[Run, T]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +14,10 @@ from sockpq import Client
 
 from bench.cluster import LocalCluster
 from bench.disturbances import DISTURBANCES
+from bench.filling import fill
+from bench.jobs import Jobs
 from bench.recording import Record, read
+from bench.target import Target
 
 ROOT = Path(__file__).parents[2]
 
@@ -125,6 +129,15 @@ def test_pictures_of_what_the_document_tells(tmp_path: Path) -> None:
     assert set(once) == {path.name for path in (ROOT / "docs" / "benchmarks").iterdir()}
     assert all(b"</svg>" in picture for picture in once.values())
     assert once == again        # or each drawing of the same data would be a change of the repository
+
+
+@pytest.mark.parametrize(("count", "size"), [(2500, 10), (9, 5 << 20)])
+def test_many_jobs_are_filled_in_whatever_their_size(servers: str, count: int, size: int) -> None:
+    asyncio.run(fill(servers, Jobs(["filled"], size), count))
+    with Client(servers) as client:
+        assert client.total("filled").jobs == count
+    Target(servers, None).purge(["filled"])
+    assert left(servers) == 0
 
 
 def test_jobs_that_are_refused_are_told() -> None:

@@ -52,7 +52,7 @@ def main(
                 console.print(f"{phase:10} with {waiting:9,} waiting: {rate:8,.0f} per second, CPU µs {written(cpu)}")
                 result.curves.setdefault(phase, []).append([waiting, rate, cpu or 0.0])
             result.rows.append(phase_row(phase, steps, done, result.curves[phase]))
-        measured.purge(made.queues)
+        measured.leave(made.queues)
         finish(console, result, measured, record_to)
 
 

@@ -63,7 +63,7 @@ def main(
         for name in ("PUT_per_second", "GET_DONE_per_second"):
             rates = [float(rate) for row in result.rows if isinstance(rate := row[name], float)]
             result.summary[f"{name}_least_to_first"] = min(rates) / rates[0]
-        measured.purge(QUEUES)
+        measured.leave(QUEUES)
         finish(console, result, measured, record_to)
 
 

@@ -51,7 +51,7 @@ def main(
                 result.note_problems(done.figures.problems)
                 rates[clients].append(done.per_second("DONE"))
         result.summary = {"ratio": median(rates[many]) / median(rates[few])}
-        measured.purge(made.queues)
+        measured.leave(made.queues)
         finish(console, result, measured, record_to)
 
 

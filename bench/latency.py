@@ -50,6 +50,7 @@ def main(
                           "generator_load": done.generator_load}
         result.curves = {step: figures.distribution(step) for step in steps}
         result.note_problems(figures.problems)
+        measured.leave(made.queues)
         finish(console, result, measured, record_to)
 
 

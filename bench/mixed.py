@@ -43,6 +43,7 @@ def main(
             "cpu_us_per_job": done.cpu_us_per(jobs), "generator_load": done.generator_load,
         }
         result.note_problems(done.figures.problems)
+        measured.leave(made.queues)
         finish(console, result, measured, record_to)
 
 

@@ -18,7 +18,7 @@ from bench.cluster import LocalCluster, say, serves
 from bench.node import NodeError
 
 ASK_S = 2.0
-PURGE_S = 60.0
+PURGE_S = 600.0         # of millions of jobs
 SETTLE_S = 120.0
 QUIET_S = 0.5
 QUIET_SHARE = 0.5       # of one processor, for all nodes together: idle ones use less
@@ -76,6 +76,11 @@ class Target:
             answer = say(leader, f"QUEUE PURGE {queue} ALL", PURGE_S)
             if not answer or not answer.startswith(("200", "404")):
                 raise NodeError(f"{leader} does not purge {queue}: {answer}")
+
+    def leave(self, queues: Sequence[str]) -> None:
+        """The benchmark is over: its jobs are removed from a cluster that lives on."""
+        if self.cluster is None:
+            self.purge(queues)
 
     def waiting(self, queues: Sequence[str]) -> int:
         """How many jobs wait in these queues."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -132,6 +133,8 @@ def cpu_us(pid: int) -> int:
 @contextmanager
 def target(servers: str | None, nodes: int, console: Console) -> Iterator[Target]:
     """The cluster to measure. What goes wrong with it is told in a sentence, and ends the program."""
+    _, files_max = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files_max, files_max))      # each connection is a file
     with errors_told(console), ExitStack() as stack:
         if servers:
             yield Target(servers, None)

@@ -78,6 +78,13 @@ def test_fan(servers: str, recorded: Path) -> None:
     assert left(servers) == 0
 
 
+def test_more_connections_than_files_are_usual(servers: str) -> None:
+    command = f"ulimit -Sn 64; exec {sys.executable} -m bench.load put --servers {servers} --seconds 0.2"
+    ended = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    Target(servers, None).purge(["load"])
+
+
 def test_mixed(servers: str, recorded: Path) -> None:
     record = measure(recorded, "mixed", "--servers", servers, "--producers", "3", "--workers", "5", "--jobs", "200")
     assert {row["step"]: row["answered"] for row in record.rows} == {

@@ -11,7 +11,7 @@ TOOLS  := .tools
 TOXIPROXY         := github.com/Shopify/toxiproxy/v2/cmd/server
 TOXIPROXY_VERSION := v2.12.0
 
-.PHONY: install dev check test test-deploy toxiproxy sim chaos chaos-long demo clean
+.PHONY: install dev check test test-deploy toxiproxy sim chaos chaos-long demo bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd and pqctl, nothing for developers
 dev: $(VENV)/.installed-dev          ## the same with the test tools
@@ -66,6 +66,10 @@ chaos-long: dev toxiproxy            ## real processes with faults, rotating: MI
 
 demo: install                        ## three nodes, real work, a killed leader; DIR=folder to hash
 	$(BIN)/python -m bench.demo $(if $(DIR),"$(DIR)")
+
+bench-plots: dev                     ## tables and pictures of docs/BENCHMARKS.md anew, from what is in bench/results
+	$(BIN)/python -m bench.tables bench/results/*.jsonl --into docs/BENCHMARKS.md
+	$(BIN)/python -m bench.plots bench/results/*.jsonl --to docs/benchmarks
 
 clean:
 	rm -rf $(VENV) $(TOOLS) build dist .mypy_cache .pytest_cache .ruff_cache

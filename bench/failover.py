@@ -12,7 +12,7 @@ import random
 import sys
 import threading
 import time
-from math import ceil
+from pathlib import Path
 
 import click
 from rich.console import Console
@@ -20,7 +20,10 @@ from sockpq import Client, SockpqError
 
 from bench.cluster import LocalCluster
 from bench.console import make_console
+from bench.figures import Row, percentile
 from bench.node import NodeError
+from bench.recording import Result, record
+from bench.target import RECORD, Target
 
 QUEUE = "failover"
 CALM_S = (0.2, 0.6)     # between two trials, so that the kill meets the heartbeats at any phase
@@ -62,7 +65,8 @@ def trial(cluster: LocalCluster, client: Client, freeze: bool) -> float:
 @click.option("--trials", default=20, show_default=True, type=click.IntRange(1, 10_000))
 @click.option("--writers", default=4, show_default=True, type=click.IntRange(0, 1000), help="Threads that PUT.")
 @click.option("--freeze", is_flag=True, help="SIGSTOP instead of SIGKILL: the leader falls silent.")
-def main(trials: int, writers: int, freeze: bool) -> None:
+@RECORD
+def main(trials: int, writers: int, freeze: bool, record_to: Path | None) -> None:
     """Measure the time from a dead or silent leader to the next acknowledged PUT."""
     console = make_console()
     figures: list[float] = []
@@ -81,21 +85,35 @@ def main(trials: int, writers: int, freeze: bool) -> None:
                 thread.join(30)
             acknowledged = sum(thread.acknowledged for thread in threads) + 2 * trials
             waiting = client.total(QUEUE).jobs
+            lost = max(acknowledged - waiting, 0)
+            found = result(figures, lost)
+            if record_to:
+                record(found, Target(",".join(cluster.servers), cluster), record_to)
     except (NodeError, SockpqError) as error:
         console.print(str(error), style="red", markup=False)
         sys.exit(1)
-    show(console, figures)
-    console.print(f"{acknowledged} acknowledged, {waiting} there, {max(acknowledged - waiting, 0)} lost")
-    sys.exit(0 if waiting >= acknowledged else 1)
+    show(console, found.rows[0])
+    console.print(f"{acknowledged} acknowledged, {waiting} there, {lost} lost")
+    sys.exit(1 if lost else 0)
 
 
-def show(console: Console, figures: list[float]) -> None:
+def result(figures: list[float], lost: int) -> Result:
+    """The seconds of all trials, and how many acknowledged jobs were lost, as they are kept."""
+    in_order = sorted(round(figure * 1000) for figure in figures)
+    row: Row = {
+        "trials": len(figures), "median_ms": percentile(in_order, 50), "p95_ms": percentile(in_order, 95),
+        "max_ms": in_order[-1], "within_500_ms": sum(figure <= 0.5 for figure in figures),
+        "within_1500_ms": sum(figure <= 1.5 for figure in figures), "lost": lost,
+    }
+    gaps = [[number + 1.0, figure * 1000] for number, figure in enumerate(figures)]
+    return Result("failover", [row], curves={"gaps": gaps})
+
+
+def show(console: Console, found: Row) -> None:
     """Median, 95th percentile, maximum."""
-    in_order = sorted(figures)
-    median, p95 = (in_order[ceil(len(in_order) * part) - 1] for part in (0.5, 0.95))
-    console.print(f"median {median * 1000:.0f} ms, p95 {p95 * 1000:.0f} ms, max {in_order[-1] * 1000:.0f} ms, "
-                  f"{sum(figure <= 0.5 for figure in figures)} of {len(figures)} within 500 ms, "
-                  f"{sum(figure <= 1.5 for figure in figures)} within 1500 ms")
+    console.print(f"median {found['median_ms']} ms, p95 {found['p95_ms']} ms, max {found['max_ms']} ms, "
+                  f"{found['within_500_ms']} of {found['trials']} within 500 ms, "
+                  f"{found['within_1500_ms']} within 1500 ms")
 
 
 if __name__ == "__main__":

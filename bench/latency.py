@@ -1,0 +1,77 @@
+"""How long a job takes from its PUT to a worker that waits for it, when there is little to do.
+
+    python -m bench.latency [--rate 100] [--seconds 30] [--workers 10]
+
+PUTs are sent at the given rate, whether or not those before have been answered. A step's time begins when its command
+is sent; how late the generator itself was is told as a step of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from bench.console import make_console
+from bench.cycles import Cycle, Shift
+from bench.figures import Figures
+from bench.jobs import Jobs
+from bench.pacing import LATE, Pacer
+from bench.recording import Result, finish
+from bench.runs import measure_load
+from bench.target import target, target_options
+from bench.wire import open_wires
+
+QUEUE = "latency"
+SETTLE_S = 0.2      # until the workers wait
+
+
+@click.command()
+@target_options
+@click.option("--rate", default=100.0, show_default=True, type=click.FloatRange(0.1, 100_000), help="PUTs per second.")
+@click.option("--seconds", default=30.0, show_default=True, type=click.FloatRange(0.1, 36_000))
+@click.option("--workers", default=10, show_default=True, type=click.IntRange(1, 5000), help="GETB and DONE.")
+@click.option("--size", default=100, show_default=True, type=click.IntRange(0, 8 << 20), help="Bytes of a job.")
+def main(
+    servers: str | None, nodes: int, record_to: Path | None, rate: float, seconds: float, workers: int, size: int
+) -> None:
+    """Measure the time from PUT to delivery, and that of a PUT."""
+    console = make_console()
+    with target(servers, nodes, console) as measured:
+        made = Jobs([QUEUE], size, stamped=True)
+        measured.purge(made.queues)
+        figures = Figures()
+        load = deliver(measured.leader(), made, figures, rate, seconds, workers)
+        done = measure_load(measured, figures, load)[0]
+        steps = ("PUT", "delivery", "DONE", LATE)
+        result = Result("latency", [done.row(step) for step in steps])
+        result.summary = {"seconds": done.seconds, "cpu_us_per_job": done.cpu_us_per(len(figures.latencies_us["PUT"])),
+                          "generator_load": done.generator_load}
+        result.curves = {step: figures.distribution(step) for step in steps}
+        result.note_problems(figures.problems)
+        measured.leave(made.queues)
+        finish(console, result, measured, record_to)
+
+
+async def deliver(
+    leader: str, jobs: Jobs, figures: Figures, rate: float, seconds: float, workers: int
+) -> tuple[float, None]:
+    """Put jobs at this rate while workers wait for them; returns the seconds it took."""
+    producer = await open_wires(leader, 1)
+    waiting = await open_wires(leader, workers)
+    try:
+        shift = Shift()
+        for wire in waiting:
+            Cycle(wire, ("GETB", "DONE"), jobs, figures, shift).start()
+        await asyncio.sleep(SETTLE_S)
+        elapsed_s = await Pacer(producer, jobs, rate, figures).run(seconds)
+        await asyncio.sleep(SETTLE_S)       # the last jobs are finished, too
+        return elapsed_s, None
+    finally:
+        for wire in [*producer, *waiting]:
+            wire.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""Producers and workers at the same time, each one command after the other.
+
+    python -m bench.mixed [--producers 50] [--workers 50] [--jobs 100000]
+
+Measured is the time from the first PUT to the last DONE.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from bench.console import make_console
+from bench.fan import hand_over
+from bench.jobs import Jobs
+from bench.recording import Result, finish
+from bench.runs import warm_up
+from bench.target import target, target_options
+
+QUEUE = "mixed"
+
+
+@click.command()
+@target_options
+@click.option("--producers", default=50, show_default=True, type=click.IntRange(1, 5000))
+@click.option("--workers", default=50, show_default=True, type=click.IntRange(1, 5000), help="GETB and DONE.")
+@click.option("--jobs", default=100_000, show_default=True, type=click.IntRange(1))
+@click.option("--size", default=100, show_default=True, type=click.IntRange(0, 8 << 20), help="Bytes of a job.")
+def main(
+    servers: str | None, nodes: int, record_to: Path | None, producers: int, workers: int, jobs: int, size: int
+) -> None:
+    """Measure jobs per second from producers to workers."""
+    console = make_console()
+    with target(servers, nodes, console) as measured:
+        made = Jobs([QUEUE], size, stamped=True)
+        measured.purge(made.queues)
+        warm_up(measured, made, jobs)
+        done = hand_over(measured, made, producers, workers, jobs)
+        result = Result("mixed", [done.row(step) for step in ("PUT", "GETB", "DONE", "delivery")])
+        result.summary = {
+            "jobs_per_second": done.per_second("DONE"), "seconds": done.seconds,
+            "cpu_us_per_job": done.cpu_us_per(jobs), "generator_load": done.generator_load,
+        }
+        result.note_problems(done.figures.problems)
+        measured.leave(made.queues)
+        finish(console, result, measured, record_to)
+
+
+if __name__ == "__main__":
+    main()

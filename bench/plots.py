@@ -1,0 +1,61 @@
+"""Draws what benchmarks have recorded. Needs matplotlib: pip install -e '.[bench]'.
+
+    python -m bench.plots bench/results/*.jsonl --to docs/benchmarks
+
+One picture for each program that has records: author, depth, failover, fan, latency, tails. Of several records of one
+program with the same options the last one counts; the same records give the same files.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bench.recording import Record, read
+
+try:
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    from bench import pictures
+except ImportError as error:
+    sys.exit(f"{error}; to draw, install it first: pip install -e '.[bench]'")
+
+STYLE: Any = {
+    "font.family": "sans-serif", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.grid": True, "axes.axisbelow": True, "grid.color": "#dddddd", "grid.linewidth": 0.6,
+    "legend.frameon": False, "svg.fonttype": "none", "svg.hashsalt": "sockpqd",
+}
+PICTURES: dict[str, Callable[[list[Record]], Figure]] = {
+    "author": pictures.author, "depth": pictures.depth, "failover": pictures.failover, "fan": pictures.fan,
+    "latency": pictures.latency, "tails": pictures.tails,
+}
+
+
+@click.command()
+@click.argument("recorded", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--to", "folder", required=True, type=click.Path(file_okay=False, path_type=Path), help="A folder.")
+@click.option("--format", "kind", default="svg", show_default=True, type=click.Choice(["svg", "png"]))
+def main(recorded: tuple[Path, ...], folder: Path, kind: str) -> None:
+    """Draw pictures."""
+    try:
+        records = read(recorded)
+    except ValueError as error:
+        raise click.ClickException(str(error)) from None
+    folder.mkdir(parents=True, exist_ok=True)
+    with mpl.rc_context(STYLE):
+        for program, draw in PICTURES.items():
+            of_program = [record for record in records if record.program == program]
+            if of_program:
+                path = folder / f"{program}.{kind}"
+                metadata = {"Date": None} if kind == "svg" else {}
+                draw(of_program).savefig(path, bbox_inches="tight", dpi=120, metadata=metadata)
+                click.echo(path)
+
+
+if __name__ == "__main__":
+    main()

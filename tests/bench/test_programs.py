@@ -1,0 +1,163 @@
+"""Each benchmark in a tiny run: it ends, and what it tells and keeps adds up."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from sockpq import Client
+
+from bench.cluster import LocalCluster
+from bench.disturbances import DISTURBANCES
+from bench.filling import fill
+from bench.jobs import Jobs
+from bench.recording import Record, read
+from bench.target import Target
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    with LocalCluster(nodes=1) as cluster:
+        yield ",".join(cluster.servers)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("recorded") / "recorded.jsonl"
+
+
+def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+
+
+def measure(recorded: Path, program: str, *options: str) -> Record:
+    """Run a benchmark that must end well; its record."""
+    ended = run(f"bench.{program}", *options, "--record", recorded)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    record = read([recorded])[-1]
+    assert record.program == program
+    assert not record.problems
+    return record
+
+
+def left(servers: str) -> int:
+    with Client(servers) as client:
+        totals = client.total()
+        return totals.jobs + totals.running
+
+
+def test_author(servers: str, recorded: Path) -> None:
+    record = measure(recorded, "author", "--servers", servers, "--rounds", "2", "--jobs", "150", "--queues", "3",
+                     "--connections", "4")
+    assert record.cluster == "running before"
+    assert "nodes" not in record.options
+    assert "servers" not in record.options
+    assert [waiting for waiting, _, _ in record.curves["PUT"]] == [0, 150]
+    assert [waiting for waiting, _, _ in record.curves["GET + DONE"]] == [300, 150]
+    assert [row["jobs"] for row in record.rows] == [300, 300]
+    assert all(row["cpu_us_per_job"] is None for row in record.rows)
+    assert left(servers) == 0
+
+
+def test_fan(servers: str, recorded: Path) -> None:
+    record = measure(recorded, "fan", "--servers", servers, "--many", "20", "--few", "2", "--jobs", "200",
+                     "--repeat", "1")
+    assert [(row["clients"], row["jobs"]) for row in record.rows] == [("2 + 2", 200), ("20 + 20", 200)]
+    few, many = (row["jobs_per_second"] for row in record.rows)
+    assert isinstance(few, float)
+    assert isinstance(many, float)
+    assert record.summary["ratio"] == pytest.approx(many / few, abs=0.001)
+    assert left(servers) == 0
+
+
+def test_more_connections_than_files_are_usual(servers: str) -> None:
+    command = f"ulimit -Sn 64; exec {sys.executable} -m bench.load put --servers {servers} --seconds 0.2"
+    ended = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    Target(servers, None).purge(["load"])
+
+
+def test_mixed(servers: str, recorded: Path) -> None:
+    record = measure(recorded, "mixed", "--servers", servers, "--producers", "3", "--workers", "5", "--jobs", "200")
+    assert {row["step"]: row["answered"] for row in record.rows} == {
+        "PUT": 200, "GETB": 200, "DONE": 200, "delivery": 200,
+    }
+    assert left(servers) == 0
+
+
+def test_latency_and_the_processor_time_of_local_nodes(recorded: Path) -> None:
+    record = measure(recorded, "latency", "--nodes", "1", "--rate", "200", "--seconds", "1", "--workers", "3")
+    assert record.cluster == "1 local node"
+    answered = {str(row["step"]): int(row["answered"] or 0) for row in record.rows}
+    assert set(answered) == {"PUT", "delivery", "DONE", "sent late by"}
+    assert len(set(answered.values())) == 1
+    assert 100 <= answered["PUT"] <= 201
+    cpu_us_per_job = record.summary["cpu_us_per_job"]
+    assert isinstance(cpu_us_per_job, float)
+    assert cpu_us_per_job > 0
+
+
+def test_depth(recorded: Path) -> None:
+    record = measure(recorded, "depth", "--nodes", "1", "--depths", "10,2500", "--jobs", "100", "--connections", "3")
+    assert [row["waiting"] for row in record.rows] == [10, 2500]
+    for row in record.rows:
+        assert isinstance(row["leader_memory_MB"], float)
+        assert 5 < row["leader_memory_MB"] < 5000
+    assert run("bench.depth", "--depths", "10,5").returncode == 2
+
+
+@pytest.mark.parametrize("rate", ["300", "0"])
+def test_tails(recorded: Path, rate: str) -> None:
+    phases = list(DISTURBANCES) if rate == "300" else ["nothing"]
+    record = measure(recorded, "tails", "--rate", rate, "--connections", "3", "--waiting", "1500", "--seconds", "1.2",
+                     "--away", "0.2", *(word for phase in phases for word in ("--only", phase)))
+    assert [row["phase"] for row in record.rows] == phases == list(record.curves)
+    for row in record.rows:
+        assert isinstance(row["PUTs"], int)
+        assert row["PUTs"] > 100
+
+
+@pytest.mark.skipif(not find_spec("matplotlib"), reason="no matplotlib: pip install -e '.[bench]'")
+def test_pictures_of_what_the_document_tells(tmp_path: Path) -> None:
+    kept = sorted((ROOT / "bench" / "results").glob("*.jsonl"))
+    for folder in ("once", "again"):
+        ended = run("bench.plots", *kept, "--to", tmp_path / folder)
+        assert ended.returncode == 0, ended.stderr
+    once, again = ({path.name: path.read_bytes() for path in (tmp_path / folder).iterdir()}
+                   for folder in ("once", "again"))
+    assert set(once) == {path.name for path in (ROOT / "docs" / "benchmarks").iterdir()}
+    assert all(b"</svg>" in picture for picture in once.values())
+    assert once == again        # or each drawing of the same data would be a change of the repository
+
+
+@pytest.mark.parametrize(("count", "size"), [(2500, 10), (9, 5 << 20)])
+def test_many_jobs_are_filled_in_whatever_their_size(servers: str, count: int, size: int) -> None:
+    asyncio.run(fill(servers, Jobs(["filled"], size), count))
+    with Client(servers) as client:
+        assert client.total("filled").jobs == count
+    Target(servers, None).purge(["filled"])
+    assert left(servers) == 0
+
+
+def test_jobs_that_are_refused_are_told() -> None:
+    with LocalCluster(nodes=1, config={"limits": {"data_bytes_max": 50}}) as cluster:
+        ended = run("bench.depth", "--servers", cluster.servers[0], "--depths", "10", "--size", "51", "--jobs", "1")
+    assert ended.returncode == 1
+    assert "413 Data Too Large" in ended.stdout
+
+
+def test_what_cannot_be_reached_is_told_clearly() -> None:
+    ended = run("bench.mixed", "--servers", "127.0.0.1:1")
+    assert ended.returncode == 1
+    assert "serves" in ended.stdout
+    ended = run("bench.mixed", "--servers", "x:y")
+    assert ended.returncode == 2
+    assert "Traceback" not in ended.stderr

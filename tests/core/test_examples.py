@@ -114,6 +114,15 @@ def test_ttl_counts_from_each_activation_and_not_while_the_job_runs(machine: Mac
     assert (machine.ready("q"), list(effects.ended)) == (0, ["q"])
 
 
+def test_ttl_does_not_count_anew_when_a_ready_job_is_told_to_be_active_now(machine: Machine) -> None:
+    ask(machine, PutWith(Put("q", 0, b""), ttl_ms=50, key="k"), now_ms=0)
+    ask(machine, Change(KEY, when=When(0)), now_ms=40)
+    run(machine, Tick(), now_ms=49)
+    assert machine.ready("q") == 1
+    run(machine, Tick(), now_ms=50)
+    assert machine.ready("q") == 0
+
+
 def test_periodic_job_skips_what_was_missed_and_ends_with_last(machine: Machine) -> None:
     ask(machine, PutWith(Put("q", 0, b""), every_ms=100), GET, now_ms=1000)
     assert ask(machine, Done(1), now_ms=1350) == [Rearmed(1400)]

@@ -269,11 +269,13 @@ class JobAccount(Whereabouts):
     def _change(self, change: Change, life: Life) -> None:
         self.seen["jobs changed"] += 1
         self.lives.rename(life, change.data)
+        due = life.not_before_ms <= self.clock_ms
         if change.when is not None:
             self.put_off(life, self._moment(change.when))
         if life.run is None:
             life.unsure = False
-            if change.when is not None:
+            # Who was due may have been READY, and stays it if due again: then its TTL does not count anew.
+            if change.when is not None and not (due and life.not_before_ms <= self.clock_ms):
                 self.wait(life)
             return
         run = self.running[life.run]

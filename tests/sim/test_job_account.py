@@ -240,6 +240,26 @@ def test_a_ttl_is_no_loss_when_it_is_over() -> None:
     assert left(*steps, (120, GET, x()), (999, Tick(), OK)) == {"x": "runs as 1"}
 
 
+# What a job is put for at 0; what a CHANGE at 40 says; when its TTL of 50 ms may be over.
+TTLS: dict[str, tuple[When | None, When, int]] = {
+    "READY before and after": (None, When(0), 50),
+    "READY before and after, for a time in the past": (None, When(at_ms=10), 50),
+    "due before, and perhaps READY": (When(20), When(0), 70),
+    "READY, then DELAYED": (None, When(5), 95),
+    "DELAYED, then READY": (When(100), When(0), 90),
+    "DELAYED before and after": (When(100), When(200), 290),
+}
+
+
+@pytest.mark.parametrize("states", TTLS)
+def test_a_ttl_counts_anew_when_a_change_of_time_makes_the_job_ready(states: str) -> None:
+    put_for, changed_to, fades_ms = TTLS[states]
+    steps = (0, PutWith(X, put_for, ttl_ms=50, key="k"), Stored()), (40, Change(KEY, when=changed_to), OK)
+    assert left(*steps, (fades_ms, SECOND, Stored())) == {"y": "waits"}
+    with pytest.raises(Violation, match="y and x both have key k"):
+        told(*steps, (fades_ms - 1, SECOND, Stored()))
+
+
 def test_what_was_purged_in_part_may_be_gone_or_there() -> None:
     steps = (0, IN_100, Stored()), (0, Y, Stored()), (0, PurgeQueue("q", JobState.READY), Removed(1))
     assert left(*steps) == {}

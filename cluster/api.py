@@ -103,6 +103,8 @@ class Figures(Struct, frozen=True):
     elections: int              # that this node started
     commit_latency: Histogram   # seconds from the proposal of an entry's first operation until it was applied
     fsync: Histogram            # seconds a sync of the journal took
+    turns: Histogram            # seconds a turn of the loop took, from its first event to its end
+    turn_longest_s: float       # of the last one to two minutes
     journal_bytes: int          # of the entries that the newest snapshot does not cover
     journal_room: int           # bytes the journal can take without asking the disk for space
     snapshot_index: int         # of the newest snapshot, 0: there is none

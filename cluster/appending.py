@@ -18,7 +18,6 @@ from cluster.messages import Ack, Append, Heartbeat, LogEntry, StaleTerm
 from cluster.transfer import Transfers
 
 FRAME_BYTES = 1 << 20           # entries of one message; more go into further messages, so that no turn gets long
-NEWS_SHARE = 0.8                # of a heartbeat's period: so long a commit index waits for entries to travel with
 CHOKE_BYTES = 8 << 20           # this much unsent: stop sending entries to the peer
 UNCHOKE_BYTES = 1 << 20         # sent down to this: go on
 CROWDED_BYTES = 64 << 10        # this much unsent: heartbeats of the library would wait behind it
@@ -57,13 +56,10 @@ class Sender:
         if peer.high is not None and index < peer.high[0]:
             entries = entries[peer.high[0] - index:]
             index, term = peer.high
-        context = self._context
-        if not entries and peer.high == (index, term) and context.now - peer.told_at < NEWS_SHARE * self._heartbeat_s:
-            return                              # nothing but a commit index: it saves a round of messages per commit
         frame: list[LogEntry] = []
         size = 0
-        buffered = context.network.buffered_bytes(peer.name)
-        if entries and buffered > CHOKE_BYTES:
+        buffered = self._context.network.buffered_bytes(peer.name) if entries else 0
+        if buffered > CHOKE_BYTES:
             self._choke(peer)
             return
         for entry in entries:
@@ -82,10 +78,16 @@ class Sender:
     def _send(self, peer: Peer, message: dict[str, Any], index: int, term: int, frame: list[LogEntry]) -> None:
         if frame:
             peer.high = frame[-1][1], frame[-1][2]
-        peer.told_at = self._context.now
         self._context.send(peer, Append(
             message["term"], peer.epoch, self._context.now, message["commit_index"], index, term, frame,
         ))
+
+    def tell_commit(self) -> None:
+        """Let the peers know at once what is committed; it travels with entries and heartbeats otherwise."""
+        replica = self._context.replica
+        for peer in self._context.peers.values():
+            if peer.high is not None and not peer.choked:
+                self._send(peer, {"term": replica.term, "commit_index": replica.commit_index}, *peer.high, [])
 
     def acknowledged(self, peer: Peer, ack: Ack) -> None:
         """Hand an answer of our own term to the library; anything else is stale."""

@@ -29,7 +29,7 @@ class Peer:
 
     __slots__ = (
         "admit_after", "admit_target", "beat_at", "choked", "epoch", "high", "info", "info_at", "leaves_at",
-        "leaving", "match", "name", "node", "proof", "receiving", "sending", "term", "told_at", "up",
+        "leaving", "match", "name", "node", "proof", "receiving", "sending", "term", "up",
     )
 
     def __init__(self, node: PeerNode) -> None:
@@ -45,7 +45,6 @@ class Peer:
         self.high: tuple[int, int] | None = None    # (index, term) of the last entry sent in this epoch
         self.match = 0                          # our log and the peer's are equal up to this index, on this connection
         self.proof = float("-inf")              # when we sent the newest message of this term that it answered
-        self.told_at = float("-inf")            # when it was last sent an Append
         self.beat_at = 0.0                      # when the guard itself last sent it a heartbeat
         self.choked = False                     # the library is told that it is not connected: send no entries
         self.sending: Any = None                # snapshot transfer to it (transfer.Outgoing)

@@ -1,9 +1,14 @@
-"""One turn of a node's loop, without sockets: messages in, operations in, Raft, disk, messages out, replies out.
+"""One turn of a node's loop, without sockets: messages in, operations in, Raft, replies and messages out, disk.
 
 The order inside a turn carries the promise of durability. What vouches for something (a vote, an answer to the leader)
 leaves only after the journal is synced. What a leader sends to be appended may leave before: the leader counts its own
 copy of an entry not earlier than in the turn after the one that synced it, because the library commits at the start of
-its tick and appends at the end. So the leader's disk works at the same time as its followers'.
+its tick and appends at the end. So the leader's disk works at the same time as its followers'. Replies to clients tell
+of committed entries, which are durable on a majority: they need not wait for the sync of the entries behind them.
+
+A turn does as little as it can, because with few clients there is one for every command or two. What is not needed for
+the entries under way is done every CHORES_S, or at once when something unusual has happened; and a follower executes
+what was committed then, or when it has become much, and not while the leader waits for its answer.
 """
 
 from __future__ import annotations
@@ -25,7 +30,7 @@ from cluster.journal import Journal
 from cluster.leadership import Leadership
 from cluster.library import PeerNode, Replica, check_version
 from cluster.membership import Members
-from cluster.messages import WIRE_FORMAT, Hello, Info, Message
+from cluster.messages import WIRE_FORMAT, Ack, Append, Hello, Info, Message
 from cluster.settings import Settings
 from cluster.snapshots import SnapshotStore
 from core import Applied, Effects, Machine, decode_entry
@@ -33,6 +38,10 @@ from core import Applied, Effects, Machine, decode_entry
 log = logging.getLogger("sockpqd.cluster")
 
 ROOM_BYTES_MIN = 16 << 20       # room in the journal that is kept for operations that remove jobs
+CHORES_S = 0.005                # what need not be done in every turn is done at most so often
+AT_ONCE = float("-inf")
+EVERYDAY = (Append, Ack)        # messages that make no such work
+APPLY_BYTES = 64 << 10          # a follower that has received so much does not wait for that to execute it
 INFO_S = 0.25                   # how often a node tells of itself
 COMPACT_BYTES_MIN = 64 << 20    # the journal is cut when it is larger than this ...
 COMPACT_FACTOR = 2              # ... and than this times the last snapshot,
@@ -81,6 +90,10 @@ class Driver:
         self._network = network
         self._listener = listener
         self._clock = clock
+        self._looked_at = 0                     # the journal's length when the library's tick looked at it last
+        self._chores_at = AT_ONCE
+        self._led = False                       # what was seen last of all that _changed() looks at
+        self._online = True
         self._info_at = float("-inf")
         self._info_told = ("", False)
         self.full = False
@@ -121,38 +134,87 @@ class Driver:
         """One turn. Raises whatever must stop this node."""
         now = self._clock.monotonic()
         self.guard.context.now = now
+        unusual = self._take_all()
+        if not self.replica.is_leader:
+            # Nobody waits for what a follower applies, but the leader waits for its answer.
+            self.journal.sync()
+            self._network.flush()
+        chores = unusual or now >= self._chores_at or self._changed()
+        if not chores and not self.replica.is_leader and self.journal.bytes_total - self._looked_at < APPLY_BYTES:
+            return
+        self._looked_at = self.journal.bytes_total
+        if chores:
+            self._chores_at = now + CHORES_S
+            self._judge(now)
+        self.leadership.proposer.flush(now)
+        self.guard.quorum.tick()
+        self.replica.tick()
+        if self.leadership.proposer.failure is not None:
+            raise FailStop("a listener failed") from self.leadership.proposer.failure
+        if chores or self._changed():
+            self._tell(now)
+        if self.replica.is_leader:
+            self._network.flush_appends()
+        self._listener.turn_ended()
+        self.journal.sync()
+        self._network.flush()
+
+    def _take_all(self) -> bool:
+        """Handle what has arrived; returns whether it was more than the everyday traffic of a log."""
         inbox, self.inbox = self.inbox, []
+        unusual = False
         for name, event in inbox:
+            unusual = unusual or type(event) not in EVERYDAY
             if name in self.guard.context.peers:
                 self._take(name, event)
+        return unusual
+
+    def _changed(self) -> bool:
+        """Has this node become or ceased to be leader? Another leader, other members, the service switched on or off?"""
+        return (
+            self.replica.is_leader is not self._led
+            or self.machine.term != self._term_seen
+            or self.machine.online is not self._online
+            or self.members.changed
+        )
+
+    def _judge(self, now: float) -> None:
+        """What is looked at now and then, before the library's tick."""
         if self.members.changed or self._stale or self.guard.farewells:
             self._follow_membership(now)        # a snapshot may have brought another
         self.leadership.judge(now)
         self.guard.tick(now)
-        self.replica.tick()
+
+    def _tell(self, now: float) -> None:
+        """The same, after it: what has changed is followed and told."""
+        if self._changed():
+            self._chores_at = AT_ONCE           # in the next turn, without waiting for a message
         if self.members.changed:
             self._follow_membership(now)
+        self._led, self._online = self.replica.is_leader, self.machine.online
+        if self.machine.term != self._term_seen:
+            self._term_seen = self.machine.term
+            self.leader_changes += 1
         self.leadership.proposer.expire(now)
-        if self.leadership.proposer.failure is not None:
-            raise FailStop("a listener failed") from self.leadership.proposer.failure
         if self.store.load_error is not None:
             raise self.store.load_error
         self._tell_info(now)
         self.full = self._full()
-        if self.machine.term != self._term_seen:
-            self._term_seen = self.machine.term
-            self.leader_changes += 1
         self._compact()
-        if self.replica.is_leader:
-            self._network.flush_appends()
-        self.journal.sync()
-        self._network.flush()
-        self._listener.turn_ended()
+
+    def urgent(self, event: Hello | Message | None) -> bool:
+        """Should this be handled at once? An answer that commits nothing can wait for the next turn."""
+        return not (
+            type(event) is Ack
+            and event.next_index <= self.replica.commit_index + 1
+            and event.success
+            and event.snapshot is None
+        )
 
     @property
     def busy(self) -> bool:
         """Is there work that should not wait for the next message or timer?"""
-        if self.inbox or self.leadership.proposer.ready:
+        if self.inbox or self.leadership.proposer.ready or self._chores_at == AT_ONCE:
             return True
         # A lone node commits in the turn after the one that synced; no answer of a peer will come to remind it.
         alone = self.replica.is_leader and self.guard.quorum.voters == {self.settings.name}

@@ -8,9 +8,10 @@ from cluster.api import Figures, NodeStatus, PeerFigures
 from cluster.driver import Driver
 from cluster.histogram import Histogram
 from cluster.marks import Marks
+from cluster.turns import Turns
 
 
-def figures(driver: Driver, nodes: Iterable[NodeStatus], marks: Marks, syncs: Histogram) -> Figures:
+def figures(driver: Driver, nodes: Iterable[NodeStatus], marks: Marks, syncs: Histogram, turns: Turns) -> Figures:
     """See Figures. `nodes`: what CLUSTER STATUS says; `syncs`: of the journal."""
     replica, journal, store, proposer = driver.replica, driver.journal, driver.store, driver.leadership.proposer
     mine = driver.settings.name
@@ -24,6 +25,8 @@ def figures(driver: Driver, nodes: Iterable[NodeStatus], marks: Marks, syncs: Hi
         elections=driver.guard.elections.begun,
         commit_latency=proposer.latencies,
         fsync=syncs,
+        turns=turns.seconds,
+        turn_longest_s=turns.longest_s,
         journal_bytes=journal.bytes_total,
         journal_room=journal.room_bytes,
         snapshot_index=store.newest_index,

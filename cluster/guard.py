@@ -201,6 +201,10 @@ class Guard(Transport):  # type: ignore[misc]
         context.handed_over, context.handed_over_at = context.replica.term, context.now
         context.send(peer, TimeoutNow(context.replica.term))
 
+    def tell_commit(self) -> None:
+        """Leader: do not let the others wait for the next entry to hear what is committed."""
+        self._sender.tell_commit()
+
     def receive(self, name: str, message: Message) -> None:
         """A message from a connected peer. Raises FailStop when this node must not go on."""
         self._receive[type(message)](self.context.peers[name], message)
@@ -247,9 +251,8 @@ class Guard(Transport):  # type: ignore[misc]
     # Time
 
     def tick(self, now: float) -> None:
-        """Once in each turn, before the library's own tick. `now`: monotonic seconds."""
+        """Now and then, before the library's own tick. `now`: monotonic seconds."""
         self.context.now = now
-        self.quorum.tick()
         self._transfers.pump()
         self._sender.tick()
         self.admission.found()

@@ -76,7 +76,7 @@ class Journal(Sequence[Entry]):
         self._table = self._state.table
         self._commit = 0
         self._recent = RecentEntries(window_bytes)
-        self._oldest: Entry | None = None           # the entry at first_index, because pysyncobj asks for it constantly
+        self._oldest: Entry | None = None           # the entry at first_index, once somebody has asked for it
         self._pending: list[Record] = []
         self._commit_due = False                    # the commit index alone is worth a frame
         self._commit_synced = 0
@@ -145,7 +145,7 @@ class Journal(Sequence[Entry]):
         self._pending.append(Record(frames.ENTRY, index, term, command, crc))
         self._recent.add(command, index, term)
         if index != self.last_index + 1:
-            self.first_index = index
+            self._show_from(index)
         self.last_index = index
         self.last_term = term
         self.bytes_total += len(command)
@@ -206,6 +206,10 @@ class Journal(Sequence[Entry]):
     def __getitem__(self, item: slice) -> Sequence[Entry]: ...
 
     def __getitem__(self, item: int | slice) -> Entry | Sequence[Entry]:
+        if item == -1 and self._recent.entries:         # pysyncobj asks for the last and the first one constantly
+            return self._recent.entries[-1]
+        if item == 0 and self._oldest is not None:
+            return self._oldest
         if isinstance(item, slice):
             return self._slice(item)
         return self.entry(item + (self.first_index if item >= 0 else self.last_index + 1))
@@ -293,13 +297,11 @@ class Journal(Sequence[Entry]):
         """The entry with this index. Raises IndexError, OSError, and JournalDamaged when it reads back changed."""
         if not self.first_index <= index <= self.last_index:
             raise IndexError(f"entry {index} is not among {self.first_index}..{self.last_index}")
-        if index >= self._recent.first:
-            return self._recent.entries[index - self._recent.first]
-        if index != self.first_index:
-            return self._read(index)
-        if self._oldest is None:
-            self._oldest = self._read(index)
-        return self._oldest
+        recent = self._recent
+        entry = recent.entries[index - recent.first] if index >= recent.first else self._read(index)
+        if index == self.first_index:
+            self._oldest = entry
+        return entry
 
     def _read(self, index: int) -> Entry:
         segment, offset, length, crc = self._table.place(index)

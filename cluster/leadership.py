@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from cluster.api import Pending
 from cluster.clock import Clock, ReplicatedTime
@@ -30,13 +30,12 @@ HAND_OVER_RETRY_S = 0.2
 class _Announced(Pending):
     """For the Lead entry. Whether it is applied is read from the machine, so that a late callback is no loss."""
 
-    def __init__(self, peers: Iterable[Peer]) -> None:
-        self._peers = peers
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
 
     def applied(self, reply: Reply) -> None:
         """Let the others know at once: it changes the numbers by which clients find the leader."""
-        for peer in self._peers:
-            peer.told_at = float("-inf")
+        self._guard.tell_commit()
 
     def refused(self) -> None:
         """Another leader came first."""
@@ -114,7 +113,6 @@ class Leadership:
             if due_ms is not None and due_ms <= self._time.now_ms():
                 self.tick_in_flight = True
                 self.proposer.propose(Tick(), _Ticked(self))
-        self.proposer.flush(now)
 
     def leading(self) -> bool:
         """Can this node execute what only a leader can? Whether it serves clients is another question.
@@ -174,7 +172,7 @@ class Leadership:
             settings.failover_grace_ms, settings.expire_default,
             tuple(Address(member.name, member.peer, member.client) for member in configured),
         )
-        self.propose_alone(lead, _Announced(self._guard.context.peers.values()))
+        self.propose_alone(lead, _Announced(self._guard))
 
     def _clock_is_wrong(self) -> bool:
         """Is our clock far ahead of most others'? Compared with nodes, never with replicated time (DECISIONS 2)."""

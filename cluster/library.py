@@ -129,9 +129,10 @@ class Replica(SyncObj):  # type: ignore[misc]
         apply: Callable[[int, bytes], Any],
     ) -> None:
         self._apply = apply
+        self.is_leader = False      # by its own belief; never enough for an answer (leadership.py decides who serves)
         conf = SyncObjConf(
             autoTick=False,
-            appendEntriesUseBatch=False,        # True would cost up to a heartbeat period for each command
+            appendEntriesUseBatch=True,         # but what was proposed is sent at once: _checkCommandsToApply()
             appendEntriesPeriod=heartbeat_s,
             appendEntriesBatchSizeBytes=BATCH_BYTES_MAX,
             raftMinTimeout=NEVER_S,
@@ -146,6 +147,7 @@ class Replica(SyncObj):  # type: ignore[misc]
             deserializer=_refuse,
             logCompactionMinEntries=1 << 60,    # by journal bytes instead: compact()
             logCompactionMinTime=NEVER_S,
+            onStateChanged=self._state_changed,
         )
         syncobj.createJournal = lambda _: journal
         syncobj.Serializer = lambda *_: snapshots
@@ -166,14 +168,22 @@ class Replica(SyncObj):  # type: ignore[misc]
         """Elections, commit, apply, send, append: one round of the library."""
         self.doTick(0.0)
 
+    def _state_changed(self, _before: int, _after: int) -> None:
+        self.is_leader = bool(self._isLeader())
+
+    def _checkCommandsToApply(self) -> None:
+        """Part of the library's tick: append what was proposed, and send it at once.
+
+        With its setting for that the library would also send after each commit, to tell the commit index. That travels
+        with the next entries, or with the next heartbeat.
+        """
+        self.conf.appendEntriesUseBatch = False
+        super()._checkCommandsToApply()
+        self.conf.appendEntriesUseBatch = True
+
     def compact(self) -> None:
         """Write a snapshot at the next tick and cut the log behind it."""
         self.forceLogCompaction()
-
-    @property
-    def is_leader(self) -> bool:
-        """Leader by its own belief; never enough for an answer (leadership.py decides who serves)."""
-        return bool(self._isLeader())
 
     @property
     def leader_node(self) -> PeerNode | None:
@@ -181,17 +191,6 @@ class Replica(SyncObj):  # type: ignore[misc]
         leader: PeerNode | None = self._getLeader()
         return leader
 
-    @property
-    def term(self) -> int:
-        """Current term."""
-        return int(self.raftCurrentTerm)
-
-    @property
-    def commit_index(self) -> int:
-        """Index of the last entry known to be committed."""
-        return int(self.raftCommitIndex)
-
-    @property
-    def applied_index(self) -> int:
-        """Index of the last applied entry."""
-        return int(self.raftLastApplied)
+    term: int = SyncObj.raftCurrentTerm              # current term
+    commit_index: int = SyncObj.raftCommitIndex      # index of the last entry known to be committed
+    applied_index: int = SyncObj.raftLastApplied     # index of the last applied entry

@@ -14,12 +14,14 @@ from cluster.context import Peer
 from cluster.disk import Disk, TimedDisk
 from cluster.driver import Driver
 from cluster.figures import figures
+from cluster.gathering import Gathering
 from cluster.journal import Journal
 from cluster.marks import Marks, Watch
 from cluster.messages import Hello, Info, Message
 from cluster.peers import PeerNetwork
 from cluster.settings import Settings
 from cluster.snapshots import SnapshotStore
+from cluster.turns import Turns
 from core import (
     Accepted,
     ChangeInProgress,
@@ -33,7 +35,7 @@ from core import (
 
 log = logging.getLogger("sockpqd.cluster")
 
-TICK_S = 0.01                   # a turn at least so often
+TICK_S = 0.01                   # a turn about so often, when nothing happens
 GIVE_AWAY_S = 5.0               # OFFLINE and an orderly stop wait so long for a successor
 POLL_S = 0.02
 UNSURE = 2147483647             # INTERCONNECT of a node that knows of no leader: never the minimum (DECISIONS 1)
@@ -50,18 +52,23 @@ class ClusterNode:
         self._loop = asyncio.get_running_loop()
         self.failed: asyncio.Future[None] = self._loop.create_future()
         self._network = PeerNetwork(settings, self._hello, self._event, self._receiving, self._meet)
+        self._clock = SystemClock()
         self._disk = TimedDisk()
         settings.data_dir.mkdir(parents=True, exist_ok=True)
         journal = Journal.open(settings.data_dir / "journal", self._disk)
         store = SnapshotStore.open(settings.data_dir / "snapshots", Disk(), journal, self.machine)
         self._driver = Driver(
-            settings, journal, store, self.machine, self._network, listener, SystemClock(), random.Random(),
+            settings, journal, store, self.machine, self._network, listener, self._clock, random.Random(),
         )
+        self._gathering = Gathering(self._driver.leadership.proposer, self._clock.monotonic)
+        self._turns = Turns()
         self._marks = Marks(settings.memory_mark_bytes, settings.disk_free_bytes_min)
         self._watch = Watch(settings.data_dir, self._marks, self._loop)
         self._administration = Administration(self._driver, self._wake)
         self._scheduled = False
         self._stopped = False
+        self._woken_at = 0.0            # when the first event of the next turn came,
+        self._turned_at = 0.0           # and when the last turn ended; monotonic seconds
         self._timer: asyncio.TimerHandle | None = None
 
     async def start(self) -> None:
@@ -90,7 +97,8 @@ class ClusterNode:
 
     def _event(self, name: str, event: Hello | Message | None) -> None:
         self._driver.inbox.append((name, event))
-        self._wake()
+        if self._driver.urgent(event):
+            self._wake()
 
     def _receiving(self, name: str) -> None:
         self._driver.guard.receiving(name)
@@ -101,11 +109,15 @@ class ClusterNode:
     def _wake(self) -> None:
         if not self._scheduled:
             self._scheduled = True
+            self._woken_at = self._clock.monotonic()
             self._loop.call_soon(self._turn)
 
     def _turn(self) -> None:
         self._scheduled = False
         if self._stopped or self.failed.done():
+            return
+        if not self._driver.inbox and self._gathering.waits():
+            self._wake()
             return
         try:
             self._driver.marked = self._marks.reached
@@ -113,12 +125,15 @@ class ClusterNode:
         except Exception as error:
             self.failed.set_exception(error)
             return
+        self._turned_at = self._clock.monotonic()
+        self._turns.observe(self._woken_at, self._turned_at)
         if self._driver.busy:
             self._wake()
 
     def _tick(self) -> None:
         if not self._stopped:
-            self._wake()
+            if self._clock.monotonic() - self._turned_at > TICK_S / 2:
+                self._wake()
             self._timer = self._loop.call_later(TICK_S, self._tick)
 
     # cluster.api.Cluster
@@ -186,7 +201,7 @@ class ClusterNode:
 
     def figures(self) -> Figures:
         """See Cluster."""
-        return figures(self._driver, self.status(), self._marks, self._disk.syncs)
+        return figures(self._driver, self.status(), self._marks, self._disk.syncs, self._turns)
 
     def state_hash(self) -> tuple[int, bytes]:
         """See Cluster."""

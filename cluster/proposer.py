@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from random import SystemRandom
-from typing import Any
+from random import Random
+from typing import Any, NamedTuple
 
 from cluster.api import Pending
 from cluster.histogram import Histogram
@@ -45,7 +45,7 @@ OPERATION_BYTES = 64            # what an operation is counted for beside its da
 OUTCOME_S = 3.0                 # no answer for so long: unknown (propose_timeout of CLUSTER.md 5)
 OUTCOME_AFTER_LOSS_S = 1.0      # the same once this node has lost leadership or the lease
 
-_random = SystemRandom()
+_random = Random()              # seeded by the operating system
 
 
 def _belongs_to_put(operation: Operation, before: Operation) -> bool:
@@ -84,16 +84,26 @@ _LARGE: dict[type, Callable[[Any], int]] = {
 }
 
 
+class Answered(NamedTuple):
+    """An entry that was applied, when its replies are given out."""
+
+    operations: int             # that it carried
+    queued: int                 # that wait for the next one
+    at: float                   # monotonic seconds
+    took_s: float               # since it was handed to Raft
+
+
 class _Batch:
     """The operations of one entry on its way."""
 
-    __slots__ = ("begun", "deadline", "open", "pendings", "size")
+    __slots__ = ("begun", "deadline", "launched", "open", "pendings", "size")
 
-    def __init__(self, pendings: list[Pending], size: int, begun: float, deadline: float) -> None:
+    def __init__(self, pendings: list[Pending], size: int, begun: float, launched: float) -> None:
         self.pendings = pendings
         self.size = size
         self.begun = begun          # when its first operation was proposed, monotonic seconds
-        self.deadline = deadline
+        self.launched = launched    # when it was handed to Raft
+        self.deadline = launched + OUTCOME_S
         self.open = True            # its operations have no outcome yet
 
 
@@ -119,6 +129,7 @@ class Proposer:
         self._queue: deque[tuple[Operation, Pending, int]] = deque()
         self._flying: deque[_Batch] = deque()
         self._since = 0.0                               # when the oldest of the queue was proposed
+        self.answered: Answered | None = None           # the last entry that was
         self.accepting = False
         self.backlog_bytes = 0
         self.latencies = Histogram()
@@ -137,7 +148,7 @@ class Proposer:
 
     def propose_alone(self, operation: Operation, pending: Pending, now: float) -> None:
         """Propose one operation as an entry of its own, also while this node does not serve (its Lead entry, say)."""
-        self._launch([operation], _Batch([pending], 0, now, now + OUTCOME_S))
+        self._launch([operation], _Batch([pending], 0, now, now))
 
     @property
     def idle(self) -> bool:
@@ -154,6 +165,11 @@ class Proposer:
         """Would flush() propose something?"""
         return bool(self._queue) and len(self._flying) < IN_FLIGHT_MAX
 
+    @property
+    def queued(self) -> int:
+        """Operations that no entry carries yet."""
+        return len(self._queue)
+
     def flush(self, now: float) -> None:
         """Propose what was collected, as far as few enough entries are in flight. `now`: monotonic seconds."""
         while self._queue and len(self._flying) < IN_FLIGHT_MAX:
@@ -169,7 +185,7 @@ class Proposer:
                 operations.append(operation)
                 pendings.append(pending)
                 total += size
-            self._launch(operations, _Batch(pendings, total, self._since, now + OUTCOME_S))
+            self._launch(operations, _Batch(pendings, total, self._since, now))
 
     def _launch(self, operations: list[Operation], batch: _Batch) -> None:
         self._flying.append(batch)
@@ -188,7 +204,9 @@ class Proposer:
         pendings = self._close(batch)
         if reason == SUCCESS and applied is not None:
             if pendings:
-                self.latencies.observe(self._monotonic() - batch.begun)
+                now = self._monotonic()
+                self.latencies.observe(now - batch.begun)
+                self.answered = Answered(len(pendings), len(self._queue), now, now - batch.launched)
             for pending, reply in zip(pendings, applied.replies, strict=False):
                 pending.applied(reply)
             self._effects(applied.effects)

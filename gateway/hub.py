@@ -29,9 +29,8 @@ log = logging.getLogger("sockpqd.gateway")
 class Hub:
     """The cluster's listener; wakes conversations once per turn.
 
-    Outcomes only mark a conversation awake. It goes on when the turn has ended, or, for outcomes outside of a turn, in
-    the next iteration of the loop: so no answer leaves before its turn is durable, and each connection is written to
-    once.
+    Outcomes only mark a conversation awake. It goes on at the end of the turn, or, for outcomes outside of a turn, in
+    the next iteration of the loop: so each connection is written to once, after all entries were sent to the others.
     """
 
     def __init__(

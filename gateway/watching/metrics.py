@@ -58,7 +58,7 @@ class _Gathered(Collector):
         yield from _marks(figures)
         yield from self._jobs()
         yield from self._clients(figures)
-        yield from self._process()
+        yield from self._process(figures)
 
     def _node(self, figures: Figures) -> Iterator[Metric]:
         cluster = self._sources.hub.cluster
@@ -99,11 +99,13 @@ class _Gathered(Collector):
         yield _gauge("proposals", "Operations that have no outcome yet.", figures.proposals)
         yield _gauge("backlog_bytes", "Their size.", figures.backlog_bytes)
 
-    def _process(self) -> Iterator[Metric]:
+    def _process(self, figures: Figures) -> Iterator[Metric]:
         sources = self._sources
         yield _counter("cpu_seconds", "Processor time of this process.", time.process_time())
         yield _histogram("loop_lag_seconds", "How late the event loop was, looked at four times a second.",
                          sources.loop_lag.seconds)
+        yield _histogram("turn_seconds", "Turns of the loop, from the first event to the last answer.", figures.turns)
+        yield _gauge("turn_longest_seconds", "The longest turn of the last one to two minutes.", figures.turn_longest_s)
         yield _counter("log_lines_lost", "Lines of the log that nobody took in time.", sources.lines_lost())
         yield _labelled("certificate_expiry_seconds", "Unix time at which a certificate ends.", "certificate",
                         sources.certificates())

@@ -93,7 +93,7 @@ def test_a_learner_counts_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     add(world, "n4")
     world.start("n4")
     world.put_now()
-    world.run_until(world.settled)
+    world.run_until(lambda: world.settled() and world["n4"].up.journal.voter)
     leader = world.leader()
     others = [node.name for node in world.followers() if node.name != "n4"]
     for name in others:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.driver import INFO_S, Driver
+from cluster.driver import CHORES_S, INFO_S, Driver
 from tests.sim.watched import SlowChild
 
 if TYPE_CHECKING:
@@ -17,6 +17,11 @@ BEYOND_S = 0.0005               # the library compares times with >, so a turn m
 
 def idle_until(node: SimNode, driver: Driver, children: list[SlowChild]) -> float:
     """When the node has to take its next turn, if nothing arrives before. `children`: those of its process."""
+    return max(_next_deed(node, driver, children), node.world.events.now + CHORES_S + BEYOND_S)
+
+
+def _next_deed(node: SimNode, driver: Driver, children: list[SlowChild]) -> float:
+    """When there is something to do. An earlier turn than the next chores would not do it."""
     now = node.world.events.now
     if node.world.plan.fine_turns or _sends(driver):
         return now + SOON_S
@@ -27,7 +32,7 @@ def idle_until(node: SimNode, driver: Driver, children: list[SlowChild]) -> floa
     if driver.replica.is_leader:
         return min(until, now + driver.settings.heartbeat_ms / 1000 + BEYOND_S, _due_at(node, driver))
     deadline = driver.guard.elections._deadline
-    if deadline is None:
+    if deadline is None or driver.replica.commit_index > driver.replica.applied_index:
         return now + SOON_S
     return min(until, node.clock.when(min(deadline, driver._info_at + INFO_S)) + BEYOND_S)
 

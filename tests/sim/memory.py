@@ -33,9 +33,7 @@ class Memory:
         self._checks = checks
         self._journal: WatchedJournal | None = None
         self._promise: Promise | None = None
-        self._since = 0.0           # when the last sync is over, on a slow disk,
-        self._last = 0              # the last durable entry then,
-        self._before = 0            # and until then
+        self._syncs = [(0.0, 0)]    # when each sync is over, on a slow disk, and the last durable entry then
         self._intact = 0            # the log has not lost anything up to here since the last sync
         self._held = 0              # a committed entry that was durable here, and all before it
 
@@ -43,7 +41,7 @@ class Memory:
         """A new process has read the disk: what was vouched for must be there."""
         self.loses(self._intact + 1)
         self._journal = journal
-        self._since, self._last, self._before = self._events.now, journal.last_index, journal.last_index
+        self._syncs = [(self._events.now, journal.last_index)]
         self._intact = journal.last_index
         old, new = self._promise, _promise(journal)
         if old is None or new == old:
@@ -61,13 +59,13 @@ class Memory:
         if self._journal is not None:
             self._held = max(self._held, self._committed_in(self._journal, self._intact))
             self._intact = min(self._intact, index - 1)
+            self._syncs = [(over_at, min(last, index - 1)) for over_at, last in self._syncs]
 
     def synced(self, journal: WatchedJournal, takes_s: float, *, damaged: bool) -> None:
         """The journal says that everything is durable, which is true `takes_s` from now."""
         self._promise = _promise(journal)
-        now = self._events.now
-        self._before = self._last if self._since <= now else self._before
-        self._since, self._last, self._intact = now + takes_s, journal.last_index, journal.last_index
+        self._syncs = [(0.0, self._durable()), *self._under_way(), (self._events.now + takes_s, journal.last_index)]
+        self._intact = journal.last_index
         self._compare(journal, damaged=damaged)
 
     def _compare(self, journal: WatchedJournal, *, damaged: bool) -> None:
@@ -80,13 +78,20 @@ class Memory:
 
     def hurry(self) -> None:
         """What the disk was working on is done."""
-        self._since = self._events.now
+        self._syncs = [(self._events.now, self._syncs[-1][1])]
 
     def has(self, index: int, term: int | None) -> bool:
         """Is this entry on the disk now?"""
         journal = self._journal
-        last = min(self._intact, self._last if self._since <= self._events.now else self._before)
+        last = min(self._intact, self._durable())
         return journal is not None and index <= last and (index < journal.first_index or journal.term_at(index) == term)
+
+    def _under_way(self) -> list[tuple[float, int]]:
+        return [sync for sync in self._syncs if sync[0] > self._events.now]
+
+    def _durable(self) -> int:
+        """The last entry of the syncs that are over."""
+        return [last for over_at, last in self._syncs if over_at <= self._events.now][-1]
 
     def term_at(self, index: int) -> int | None:
         """Term of an entry in the log."""

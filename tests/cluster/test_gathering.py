@@ -1,0 +1,141 @@
+"""When entries wait for clients that are about to come back."""
+
+from __future__ import annotations
+
+from cluster.gathering import LONGEST_S, RESTS_MAX, SHARE, Gathering
+from cluster.proposer import OPERATIONS_MAX
+from core import Stored
+from tests.cluster.test_proposer import Log
+
+FLIGHT_S = 0.001
+
+
+class Gathered(Log):
+    """A log whose proposer is looked at between entries."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gathering = Gathering(self.proposer, lambda: self.now)
+
+    def round(self, operations: int) -> None:
+        """An entry with so many operations is proposed and answered."""
+        for _ in range(operations):
+            self.put()
+        self.proposer.flush(self.now)
+        self.now += FLIGHT_S
+        self.land(*[Stored()] * operations)
+
+    def put_many(self, count: int) -> None:
+        for _ in range(count):
+            self.put()
+
+
+def test_the_first_command_waits_for_nobody() -> None:
+    log = Gathered()
+    log.put()
+    assert not log.gathering.waits()
+
+
+def test_an_entry_waits_until_everybody_is_back() -> None:
+    log = Gathered()
+    log.round(3)
+    log.put()
+    assert log.gathering.waits()
+    log.put()
+    assert log.gathering.waits()
+    log.put()
+    assert not log.gathering.waits()
+    assert not log.gathering.waits(), "and it does not begin again before the next is answered"
+
+
+def test_who_was_queued_meanwhile_is_not_taken_for_one_who_came_back() -> None:
+    log = Gathered()
+    log.put_many(2)
+    log.proposer.flush(log.now)
+    log.put_many(5)
+    log.now += FLIGHT_S
+    log.land(Stored(), Stored())
+    assert log.gathering.waits()
+    log.put_many(2)
+    assert not log.gathering.waits()
+
+
+def test_it_does_not_wait_long() -> None:
+    log = Gathered()
+    log.round(4)
+    log.put()
+    assert log.gathering.waits()
+    log.now += SHARE * FLIGHT_S
+    assert not log.gathering.waits()
+    log.proposer.flush(log.now)
+    log.now += 1.0
+    log.land(Stored())
+    log.put()
+    assert not log.gathering.waits(), "the one that was answered is back"
+    log.round(1)
+    assert log.entries == []
+    log.gathering.waits()
+    log.now += LONGEST_S
+    assert not log.gathering.waits()
+
+
+def test_a_full_entry_waits_for_nobody() -> None:
+    log = Gathered()
+    log.put_many(10)
+    log.proposer.flush(log.now)
+    log.put_many(OPERATIONS_MAX - 2)
+    log.now += FLIGHT_S
+    log.land(*[Stored()] * 10)
+    log.put()
+    assert log.gathering.waits()
+    log.put()
+    assert not log.gathering.waits()
+
+
+def test_what_brings_nothing_is_tried_more_and_more_seldom_and_again_when_it_does() -> None:
+    log = Gathered()
+    rests: list[int] = []
+    passed = 0
+    while len(rests) < 9:
+        log.round(4)
+        log.put()
+        if log.gathering.waits():
+            rests.append(passed)
+            passed = 0
+            log.now += LONGEST_S
+            assert not log.gathering.waits()
+        else:
+            passed += 1
+        log.proposer.flush(log.now)
+        log.land(Stored())
+        log.gathering.waits()
+    assert rests[0] == 0
+    assert sorted(rests) == rests
+    assert rests[-1] >= RESTS_MAX // 4
+    log.put_many(4)
+    log.proposer.flush(log.now)
+    for _ in range(2 * RESTS_MAX):
+        log.now += FLIGHT_S
+        log.land(*[Stored()] * 4)
+        log.put()
+        if log.gathering.waits():
+            break
+        log.put_many(3)
+        log.proposer.flush(log.now)
+    log.put_many(3)
+    assert not log.gathering.waits(), "this time they came"
+    log.proposer.flush(log.now)
+    log.now += FLIGHT_S
+    log.land(*[Stored()] * 4)
+    log.put()
+    assert log.gathering.waits(), "so the next entry waits as well"
+    log.now += LONGEST_S
+    assert not log.gathering.waits()
+    log.proposer.flush(log.now)
+    for waits in (False, True):
+        log.now += FLIGHT_S
+        log.land(Stored())
+        log.round(4)
+        log.put()
+        assert log.gathering.waits() is waits, "and one failure does not make it give up again"
+        log.proposer.flush(log.now)

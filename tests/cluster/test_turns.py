@@ -1,0 +1,168 @@
+"""What a turn does first, what it leaves for later, and how long turns took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cluster import driver as driver_module
+from cluster.messages import Ack, Append, Info, Message
+from cluster.turns import MINUTE_S, Turns
+from core import Put, SwitchService
+from tests.cluster.small_cluster import SimNode, SmallCluster
+
+
+def noting(calls: list[str], what: str, real: Callable[..., Any]) -> Callable[..., Any]:
+    def noted(*arguments: Any) -> Any:
+        calls.append(what)
+        return real(*arguments)
+    return noted
+
+
+def watch(node: SimNode, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The order of what a node does from now on."""
+    calls: list[str] = []
+    driver = node.up
+    monkeypatch.setattr(driver.journal, "sync", noting(calls, "sync", driver.journal.sync))
+    monkeypatch.setattr(driver.replica, "tick", noting(calls, "tick", driver.replica.tick))
+    for name in ("flush", "flush_appends", "turn_ended"):
+        monkeypatch.setattr(node, name, noting(calls, name, getattr(node, name)))
+    return calls
+
+
+def test_a_leader_sends_entries_then_replies_then_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = SmallCluster(3)
+    leader = world.leader()
+    calls = watch(leader, monkeypatch)
+    leader.propose(Put("q", 0, b"x"))
+    leader.up.turn()
+    assert [call for call in calls if call != "tick"][:3] == ["flush_appends", "turn_ended", "sync"]
+
+
+def append_to(world: SmallCluster, follower: SimNode) -> None:
+    """One job is proposed, and its entry is in the follower's inbox."""
+    world.put_now()
+    world.run_until(world.settled)
+    leader = world.leader()
+    kept: list[Message] = []
+
+    def keep(source: str, target: str, message: Message) -> bool:
+        if target == follower.name and isinstance(message, Append):
+            kept.append(message)
+        return target != follower.name
+    world.filter = keep
+    leader.propose(Put("q", 0, b"x"))
+    leader.up.turn()
+    follower.up.inbox += [(leader.name, message) for message in kept]
+
+
+def test_a_follower_answers_before_it_executes(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = SmallCluster(3)
+    world.leader()
+    follower = world.followers()[0]
+    append_to(world, follower)
+    follower.up._chores_at = 0.0
+    calls = watch(follower, monkeypatch)
+    follower.up.turn()
+    assert calls.index("sync") < calls.index("flush") < calls.index("tick")
+
+
+def test_a_follower_executes_a_little_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = SmallCluster(3)
+    world.leader()
+    follower = world.followers()[0]
+    append_to(world, follower)
+    follower.up._chores_at = world.now + 1
+    calls = watch(follower, monkeypatch)
+    follower.up.turn()
+    assert "tick" not in calls
+    assert calls[:2] == ["sync", "flush"]
+    append_to_again = follower.up.journal.last_index
+    assert follower.up.replica.applied_index < append_to_again
+    world.filter = lambda *_: True
+    world.run_until(world.settled)
+
+
+def test_much_to_execute_is_not_put_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver_module, "APPLY_BYTES", 1)
+    world = SmallCluster(3)
+    world.leader()
+    follower = world.followers()[0]
+    append_to(world, follower)
+    follower.up._chores_at = world.now + 1
+    calls = watch(follower, monkeypatch)
+    follower.up.turn()
+    assert "tick" in calls
+
+
+def test_an_unusual_message_is_followed_by_chores(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = SmallCluster(3)
+    world.leader()
+    follower = world.followers()[0]
+    follower.up._chores_at = world.now + 1
+    judged: list[float] = []
+    monkeypatch.setattr(follower.up.leadership, "judge", judged.append)
+    follower.up.turn()
+    assert not judged
+    info = next(message for _, _, message in reversed(world.sent) if isinstance(message, Info))
+    follower.up.inbox.append((world.leader().name, info))
+    follower.up.turn()
+    assert judged
+
+
+def test_who_has_become_leader_does_not_wait_for_a_message_to_serve() -> None:
+    world = SmallCluster(1)
+    driver = world["n1"].up
+    world.run_until(lambda: driver.replica.is_leader)
+    turns = 0
+    while not driver.leadership.serving and driver.busy:
+        driver.turn()
+        turns += 1
+    assert driver.leadership.serving, f"{turns} turns, and nothing more to do"
+
+
+def test_a_service_that_is_switched_off_serves_nobody_in_the_next_turn() -> None:
+    world = SmallCluster(3)
+    leader = world.leader()
+    switched = leader.propose(SwitchService(online=False))
+    world.run_until(lambda: switched.state == "applied")
+    while leader.up.leadership.proposer.accepting and leader.up.busy:
+        leader.up.turn()
+    assert leader.propose(Put("q", 0, b"x")).state == "refused"
+
+
+def test_only_answers_that_commit_something_are_urgent() -> None:
+    world = SmallCluster(3)
+    world.put_now()
+    world.run_until(world.settled)
+    driver = world.leader().up
+    committed = driver.replica.commit_index
+
+    def answer(next_index: int, success: bool = True, snapshot: int | None = None) -> Ack:
+        return Ack(driver.replica.term, 1, world.now, next_index, not success, success, snapshot)
+    assert not driver.urgent(answer(committed + 1))
+    assert driver.urgent(answer(committed + 2))
+    assert driver.urgent(answer(committed, success=False)), "the follower asks for other entries"
+    assert driver.urgent(answer(committed + 1, snapshot=1)), "a transfer has ended"
+    assert driver.urgent(None)
+    assert driver.urgent(next(message for _, _, message in world.sent if isinstance(message, Append)))
+
+
+def test_the_longest_turn_is_forgotten_after_two_minutes() -> None:
+    turns = Turns()
+    now = 1000.0
+    turns.observe(now, now + 0.5)
+    turns.observe(now + 1, now + 1.1)
+    assert turns.longest_s == pytest.approx(0.5)
+    now += MINUTE_S + 2
+    turns.observe(now, now + 0.2)
+    assert turns.longest_s == pytest.approx(0.5)
+    now += MINUTE_S + 2
+    turns.observe(now, now + 0.001)
+    assert turns.longest_s == pytest.approx(0.2)
+    now += 3 * MINUTE_S
+    turns.observe(now, now + 0.001)
+    assert turns.longest_s == pytest.approx(0.001)
+    assert sum(turns.seconds.counts) == 5

@@ -7,6 +7,8 @@ it, so that the leader knows how old a proof of leadership is without comparing 
 
 from __future__ import annotations
 
+from struct import Struct as Layout
+
 import msgspec
 from msgspec import Struct
 
@@ -168,6 +170,9 @@ Message = (
 )
 
 _encoder = msgspec.msgpack.Encoder()
+_LARGE_BYTES = 1 << 16                  # from here on MessagePack writes lengths in 32 bits
+_LARGE_ENTRY = Layout(">BBI")           # what stands before a command of that size
+_ARRAY_OF_THREE, _BIN_32 = 0x93, 0xC6
 _hello_decoder = msgspec.msgpack.Decoder(Hello)
 _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
@@ -177,11 +182,35 @@ def encode(message: Hello | Message) -> bytes:
     return _encoder.encode(message)
 
 
-def decode(data: bytes) -> Message:
+def encode_parts(message: Message) -> list[bytes]:
+    """As encode(), but in parts that follow each other: the large commands of an Append are themselves, not copied."""
+    if type(message) is Append:
+        for command, _, _ in message.entries:
+            if len(command) >= _LARGE_BYTES:
+                return _parts(message)
+    return [_encoder.encode(message)]
+
+
+def _parts(message: Append) -> list[bytes]:
+    # The entries are the last field; an array of as many empty values begins as that of the entries does.
+    nothing = [None] * len(message.entries)
+    array = _encoder.encode(nothing)[:-len(nothing)]
+    parts = [_encoder.encode(msgspec.structs.replace(message, entries=[]))[:-1] + array]
+    for entry in message.entries:
+        command, index, term = entry
+        if len(command) < _LARGE_BYTES:
+            parts.append(_encoder.encode(entry))
+        else:
+            rest = _encoder.encode(index) + _encoder.encode(term)
+            parts += [_LARGE_ENTRY.pack(_ARRAY_OF_THREE, _BIN_32, len(command)), command, rest]
+    return parts
+
+
+def decode(data: bytes | bytearray) -> Message:
     """The message in these bytes; raises msgspec.DecodeError or msgspec.ValidationError for anything else."""
     return _decoder.decode(data)
 
 
-def decode_hello(data: bytes) -> Hello:
+def decode_hello(data: bytes | bytearray) -> Hello:
     """The Hello in these bytes; raises like decode()."""
     return _hello_decoder.decode(data)

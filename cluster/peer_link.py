@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from cluster.framing import HEAD_BYTES, PIECE_BYTES, pieces, whole
-from cluster.messages import Append, Heartbeat, Message, SnapshotChunk, encode
+from cluster.messages import Append, Heartbeat, Message, SnapshotChunk, encode_parts
 
 if TYPE_CHECKING:
     from cluster.peer_connection import PeerConnection
@@ -33,19 +34,20 @@ class PeerLink:
         self.closed = asyncio.Event()                       # wakes the dialer
         self._early: list[bytes] = []                       # frames that may leave before the journal is synced
         self._late: list[bytes] = []
-        self._large: deque[bytes] = deque()                 # frames that give way to others; they may leave early, too
+        self._large: deque[Iterator[bytes]] = deque()       # messages that give way to others; they may leave early
         self._large_bytes = 0
 
     def add(self, message: Message) -> None:
         """Put a message among those that leave with the next flush."""
-        data = encode(message)
+        parts = encode_parts(message)
+        length = sum(map(len, parts))
         if not isinstance(message, Append | SnapshotChunk):
-            (self._early if isinstance(message, Heartbeat) else self._late).append(whole(data))
-        elif len(data) > PIECE_BYTES or self._large:        # what is behind a large one must stay behind it
-            self._large.extend(pieces(data))
-            self._large_bytes += len(data)
+            (self._early if isinstance(message, Heartbeat) else self._late).append(whole(*parts))
+        elif length > PIECE_BYTES or self._large:           # what is behind a large one must stay behind it
+            self._large.append(pieces(*parts))
+            self._large_bytes += length
         else:
-            self._early.append(whole(data))
+            self._early.append(whole(*parts))
 
     def unsent_bytes(self) -> int:
         """Of appends and heartbeats, and of all that the operating system has not taken."""
@@ -71,9 +73,12 @@ class PeerLink:
         """Write pieces until the connection has enough to do."""
         transport = self.outgoing.transport if self.outgoing is not None else None
         while transport is not None and self._large and transport.get_write_buffer_size() <= WINDOW_BYTES:
-            piece = self._large.popleft()
-            self._large_bytes -= len(piece) - HEAD_BYTES
-            transport.write(piece)
+            piece = next(self._large[0], None)
+            if piece is None:
+                self._large.popleft()
+            else:
+                self._large_bytes -= len(piece) - HEAD_BYTES
+                transport.write(piece)
 
     def clear(self) -> None:
         """Close both connections; nothing of before is sent or received any more."""

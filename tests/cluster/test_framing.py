@@ -10,7 +10,7 @@ from cluster import framing
 from cluster.framing import HEAD_BYTES, LAST, PIECE, PIECE_BYTES, Unframer, pieces, whole
 
 
-def take(unframer: Unframer) -> list[bytes]:
+def take(unframer: Unframer) -> list[bytes | bytearray]:
     messages = []
     while (message := unframer.next()) is not None:
         messages.append(message)
@@ -28,6 +28,22 @@ def test_what_was_sent_arrives(sent: list[tuple[bytes, bool]], cut: int, piece_b
         messages += take(unframer)
     assert messages == [data for data, _ in sent]
     assert unframer.waiting_bytes == 0
+
+
+@given(st.lists(st.binary(max_size=20), max_size=10), st.integers(1, 30))
+def test_a_message_in_parts_is_framed_like_the_whole(parts: list[bytes], piece_bytes: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(framing, "PIECE_BYTES", piece_bytes)
+        assert list(pieces(*parts)) == list(pieces(b"".join(parts)))
+    assert whole(*parts) == whole(b"".join(parts))
+
+
+def test_what_has_arrived_counts_as_waiting_until_its_message_is_complete() -> None:
+    unframer = Unframer(1000)
+    for count, byte in enumerate(whole(b"beat")[:-1], 1):
+        unframer.feed(bytes([byte]))
+        assert unframer.next() is None
+        assert unframer.waiting_bytes == (count if count < HEAD_BYTES else count - HEAD_BYTES)
 
 
 def test_a_small_message_stands_between_the_pieces_of_a_large_one() -> None:

@@ -23,6 +23,7 @@ from cluster.messages import (
     decode,
     decode_hello,
     encode,
+    encode_parts,
 )
 
 ALL: list[Message] = [
@@ -45,6 +46,28 @@ ALL: list[Message] = [
 @pytest.mark.parametrize("message", ALL, ids=lambda message: type(message).__name__)
 def test_every_message_arrives_as_it_was_sent(message: Message) -> None:
     assert decode(encode(message)) == message
+
+
+LARGE = bytes(range(256)) * 256         # the smallest command that is not copied
+
+
+@pytest.mark.parametrize("commands", [
+    [], [b"small"], [LARGE[1:]], [LARGE], [LARGE + b"x"], [b"small", LARGE, b"small", LARGE], [b"small"] * 20 + [LARGE],
+], ids=["none", "small", "almost", "large", "larger", "mixed", "many"])
+@pytest.mark.parametrize("first", [1, 127, 70_000, 1 << 40])
+def test_a_message_in_parts_is_the_same_bytes(commands: list[bytes], first: int) -> None:
+    entries = [(command, index, first) for index, command in enumerate(commands, first)]
+    message = Append(first, 1, 12.5, 9, first - 1, first, entries)
+    assert b"".join(encode_parts(message)) == encode(message)
+
+
+def test_a_large_command_is_not_copied() -> None:
+    assert any(part is LARGE for part in encode_parts(Append(3, 1, 12.5, 9, 8, 3, [(b"small", 9, 3), (LARGE, 10, 3)])))
+
+
+@pytest.mark.parametrize("message", ALL, ids=lambda message: type(message).__name__)
+def test_any_message_can_be_had_in_parts(message: Message) -> None:
+    assert b"".join(encode_parts(message)) == encode(message)
 
 
 def test_hello_arrives_as_it_was_sent_and_is_no_other_message() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import threading
 
 import pytest
 
@@ -56,6 +57,65 @@ def test_a_chain_goes_on_from_a_snapshot() -> None:
     assert rest.checkpoint() == whole.checkpoint()
 
 
+def test_the_hashes_of_large_entries_are_made_beside_and_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(divergence, "CHECKPOINT_ENTRIES", 4)
+    entries = [bytes([index]) * (divergence.ASIDE_BYTES if index % 3 == 0 else 10) for index in range(1, 60)]
+    replies = [[Handed(1, "q", 0, bytes(divergence.ASIDE_BYTES))] if index % 7 == 0 else [] for index in range(1, 60)]
+    aside, plain = Chain(), Chain()
+    for index, (entry, answers) in enumerate(zip(entries, replies, strict=True), 1):
+        aside.extend(index, entry, answers)
+        assert aside.index == index
+    threads = threading.active_count()
+    assert aside.value is not None
+    assert threads > 1
+    monkeypatch.setattr(divergence, "ASIDE_BYTES", 1 << 30)
+    for index, (entry, answers) in enumerate(zip(entries, replies, strict=True), 1):
+        plain.extend(index, entry, answers)
+    assert aside.value == plain.value
+    assert aside.checkpoint() == plain.checkpoint()
+    assert [aside.at(index) for index in range(60)] == [plain.at(index) for index in range(60)]
+
+
+def test_the_hash_of_a_large_entry_keeps_nobody_waiting_who_does_not_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(divergence, "CHECKPOINT_ENTRIES", 1)
+    go_on, hash_now = threading.Event(), divergence._hash
+
+    def slow_hash(before: bytes, entry: bytes, answers: bytes) -> bytes:
+        if len(entry) > 10:
+            go_on.wait(20)
+        return hash_now(before, entry, answers)
+
+    monkeypatch.setattr(divergence, "_hash", slow_hash)
+    chain = Chain()
+    chain.extend(1, b"small", [])
+    chain.extend(2, bytes(divergence.ASIDE_BYTES), [])
+    chain.extend(3, b"behind", [])
+    assert chain.index == 3
+    assert chain.checkpoint()[0] == 1                   # what is known; what is behind it comes later
+    assert chain.at(2) is None
+    go_on.set()
+    value = chain.value
+    assert chain.checkpoint() == (3, value)
+    assert chain.at(2) not in (None, value)
+
+
+def test_a_chain_that_waits_for_hashes_keeps_a_limited_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(divergence, "DUE_BYTES_MAX", 3 * divergence.ASIDE_BYTES)
+    chain = Chain()
+    for index in range(1, 40):
+        chain.extend(index, bytes(divergence.ASIDE_BYTES), [])
+        assert sum(len(entry) for _, entry, _ in chain._due) <= 3 * divergence.ASIDE_BYTES
+
+
+def test_a_snapshot_replaces_a_chain_that_still_waits_for_hashes() -> None:
+    chain, other = Chain(), Chain()
+    chain.extend(1, bytes(divergence.ASIDE_BYTES), [])
+    for each in (chain, other):
+        each.start(7, b"x" * 16)
+        each.extend(8, b"entry", [])
+    assert chain.value == other.value
+
+
 def test_who_is_contradicted_by_a_majority_stops_and_who_is_confirmed_does_not() -> None:
     good, bad = chain_of(600), chain_of(600, spoil_at=2)
     index, value = good.checkpoint()
@@ -84,7 +144,7 @@ def test_a_replica_that_differs_leaves_service_also_when_it_leads(
     world = SmallCluster(3)
     world.put_now()
     victim = world.leader() if role == "leader" else world.followers()[0]
-    victim.up.chain.value = bytes(16)           # as if its memory had lied
+    victim.up.chain._value = bytes(16)          # as if its memory had lied
     for _ in range(30):
         world.put()
         world.run(0.1)

@@ -27,7 +27,7 @@ keep their places in all versions.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from zlib import crc32
 
@@ -41,6 +41,8 @@ _CRC_AND_MARK = struct.Struct("<II")
 _MARK = 0xA5A5A5A5
 _END_MARK = b"\xa5"
 _ZERO_SECTOR = bytes(SECTOR_BYTES)
+_BLOCK_BYTES = 64 << 10                         # looked at together; stays in the cache of a core
+_ZERO_BLOCK = bytes(_BLOCK_BYTES + SECTOR_BYTES)
 
 # Bodies smaller than this are joined before they are written: a copy is cheaper than one more piece.
 _SMALL_BYTES = 4096
@@ -105,7 +107,7 @@ def encode(
     tail = bytes(length - used) + _END_MARK
     zero = single = 0
     if any(_ZERO_RUN in body for body in bodies):
-        zero, single = _count_sparse(b"".join([bytes(HEADER.size), directory, *bodies, tail]))
+        zero, single = _count_sparse([bytes(HEADER.size), directory, *bodies, tail])
     checked = _CHECKED.pack(
         MAGIC, VERSION, 0, journal_id, sequence, length, commit_index, len(records), zero, single,
         crc32(directory, sequence & 0xFFFFFFFF),
@@ -130,16 +132,35 @@ def _gather(bodies: list[bytes]) -> list[bytes]:
     return pieces
 
 
-def _count_sparse(frame: bytes) -> tuple[int, int]:
-    """How many sectors behind the first are all zeros, and how many have a single bit."""
+def _count_sparse(pieces: Iterable[bytes]) -> tuple[int, int]:
+    """How many sectors of a frame behind the first are all zeros, and how many have a single bit."""
     zero = single = 0
-    for start in range(SECTOR_BYTES, len(frame), SECTOR_BYTES):
-        sector = frame[start:start + SECTOR_BYTES]
-        if sector == _ZERO_SECTOR:
-            zero += 1
-        elif sector.count(0) == SECTOR_BYTES - 1 and int.from_bytes(sector, "little").bit_count() == 1:
-            single += 1
+    for block in _blocks(pieces):
+        if _ZERO_BLOCK.startswith(block):
+            zero += len(block) // SECTOR_BYTES
+            continue
+        if _ZERO_RUN not in block:
+            continue
+        for start in range(0, len(block), SECTOR_BYTES):
+            sector = block[start:start + SECTOR_BYTES]
+            if sector == _ZERO_SECTOR:
+                zero += 1
+            elif sector.count(0) == SECTOR_BYTES - 1 and int.from_bytes(sector, "little").bit_count() == 1:
+                single += 1
     return zero, single
+
+
+def _blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """A frame behind its first sector, in blocks of whole sectors, so that most need no look at each of them."""
+    block = b""
+    skipped = SECTOR_BYTES
+    for piece in pieces:
+        for start in range(0, len(piece), _BLOCK_BYTES):
+            block += piece[start:start + _BLOCK_BYTES]
+            end = len(block) - len(block) % SECTOR_BYTES
+            if end:
+                yield block[skipped:end]
+                block, skipped = block[end:], 0
 
 
 def body_crc(index: int, body: bytes) -> int:
@@ -196,7 +217,7 @@ def is_torn(data: bytes, offset: int, header: Header | None) -> bool:
         return False
     if data[end - 1] == 0:
         return True
-    zero, _ = _count_sparse(data[offset:end])
+    zero, _ = _count_sparse([data[offset:end]])
     missing = zero - header.zero_sectors
     return missing > (1 if header.single_bit_sectors else 0)
 

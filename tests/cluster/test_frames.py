@@ -1,0 +1,50 @@
+"""What a frame says of its sectors is what a reader of the whole frame counts, however it was put together."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from cluster import frames
+from cluster.frames import SECTOR_BYTES, Record
+
+
+def body(rng: random.Random, sectors: int) -> bytes:
+    """Runs of zeros, single bits and noise, of any length and at any place."""
+    runs = []
+    while sum(map(len, runs)) < sectors * SECTOR_BYTES:
+        length = rng.choice((1, 100, SECTOR_BYTES, 5000, 70_000))
+        run = bytearray(length)
+        kind = rng.randrange(3)
+        if kind == 0:
+            run[:] = rng.randbytes(length)
+        elif kind == 1:
+            run[rng.randrange(length)] = 1 << rng.randrange(8)
+        runs.append(bytes(run))
+    return b"".join(runs)
+
+
+def count(frame: bytes) -> tuple[int, int]:
+    """Sector by sector."""
+    sectors = [int.from_bytes(frame[at:at + SECTOR_BYTES]) for at in range(SECTOR_BYTES, len(frame), SECTOR_BYTES)]
+    return sum(sector == 0 for sector in sectors), sum(sector.bit_count() == 1 for sector in sectors)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_sectors_without_and_with_a_single_bit_are_counted(seed: int) -> None:
+    rng = random.Random(seed)
+    bodies = [body(rng, rng.choice((0, 1, 10, 300))) for _ in range(rng.randrange(1, 5))]
+    records = [
+        Record(frames.ENTRY, index, 1, each, frames.body_crc(index, each)) for index, each in enumerate(bodies, 1)
+    ]
+    pieces, length = frames.encode(records, bytes(range(8)), 5, 3)
+    frame = b"".join(pieces)
+    header = frames.read_header(frame, 0)
+    assert header is not None
+    assert len(frame) == length
+    assert (header.zero_sectors, header.single_bit_sectors) == count(frame)
+
+
+def test_the_first_sector_is_not_counted() -> None:
+    assert frames._count_sparse([bytes(SECTOR_BYTES), b"\x01" + bytes(SECTOR_BYTES - 1), bytes(SECTOR_BYTES)]) == (1, 1)

@@ -92,6 +92,10 @@ class Disk:
         """The file's bytes are durable when this returns. After an error nothing is known: never try again."""
         os.fdatasync(file)
 
+    def forget(self, file: int, length: int, offset: int) -> None:
+        """These synced bytes will hardly be read again: their place in memory is better used for what comes next."""
+        os.posix_fadvise(file, offset, length, os.POSIX_FADV_DONTNEED)
+
     def sync_directory(self, directory: Path) -> None:
         """Names created, renamed or removed in the directory are durable when this returns."""
         file = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -23,6 +23,9 @@ log = logging.getLogger("sockpqd.cluster")
 
 SEGMENT_BYTES = 32 << 20
 READ_AHEAD_BYTES = 256 << 10
+# A synced frame of this size is not kept in the operating system's memory: large frames one behind the other would take
+# new pages for ever, and a page that is used for the first time costs a virtual machine several times a warm one.
+FORGOTTEN_BYTES = 1 << 20
 _WIPE_BYTES = 1 << 20
 _NAME = re.compile(r"journal-(\d{8})")
 
@@ -151,6 +154,8 @@ class Segments:
         file = self._file(self.active)
         self._disk.write(file, pieces, self.position)
         self._disk.sync(file)
+        if length >= FORGOTTEN_BYTES:
+            self._disk.forget(file, length, self.position)
         self.position += length
         self.sequence += 1
 

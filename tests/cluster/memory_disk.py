@@ -94,6 +94,9 @@ class MemoryDisk(Disk):
             raise self.failing
         self._open[file].unsynced = []
 
+    def forget(self, file: int, length: int, offset: int) -> None:
+        """Nothing is kept twice here."""
+
     def sync_directory(self, directory: Path) -> None:
         pass
 

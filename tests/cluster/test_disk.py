@@ -50,6 +50,17 @@ def test_allocated_space_reads_as_zeros(tmp_path: Path) -> None:
     disk.close(file)
 
 
+def test_what_the_system_is_told_to_forget_is_still_on_the_disk(tmp_path: Path) -> None:
+    disk = Disk()
+    file = disk.create(tmp_path / "file")
+    data = os.urandom(100_000)
+    disk.write(file, [data], 300)
+    disk.sync(file)
+    disk.forget(file, len(data), 300)
+    assert disk.read(file, len(data), 300) == data
+    disk.close(file)
+
+
 def test_a_lock_is_held_until_it_is_closed(tmp_path: Path) -> None:
     disk = Disk()
     held = disk.lock(tmp_path / "lock")

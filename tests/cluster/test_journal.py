@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import logging
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from cluster import frames, segment
 from cluster.disk import Disk
 from cluster.entries import EntriesView
 from cluster.journal import Journal, JournalDamaged, StorageInUse
@@ -526,3 +528,42 @@ def test_real_files(tmp_path: Path) -> None:
     assert list(journal[:]) == entries[200:]
     journal.close()
     assert list(Journal.open(tmp_path, Disk(), segment_bytes=1 << 16)[:]) == entries[200:]
+
+
+class ForgetfulDisk(FaultyDisk):
+    """Remembers what it was told to forget."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.forgotten: list[tuple[bytes, int]] = []
+        self.synced = False
+
+    def write(self, file: int, pieces: Sequence[bytes], offset: int) -> None:
+        self.synced = False
+        super().write(file, pieces, offset)
+
+    def sync(self, file: int) -> None:
+        super().sync(file)
+        self.synced = True
+
+    def forget(self, file: int, length: int, offset: int) -> None:
+        assert self.synced
+        self.forgotten.append((self.read(file, length, offset), offset))
+
+
+def test_large_frames_are_not_kept_in_the_memory_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segment, "FORGOTTEN_BYTES", 4096)
+    disk = ForgetfulDisk()
+    journal = open_journal(disk, segment_bytes=1 << 16)
+    for index in range(1, 10):
+        journal.add(b"\0small", index, 1)
+        journal.sync()
+    assert disk.forgotten == []
+    for index in range(10, 40):
+        journal.add(bytes([index]) * 5000, index, 1)
+        journal.sync()
+        frame, _ = disk.forgotten[-1]
+        assert bytes([index]) * 5000 in frame
+        assert frame.startswith(frames.MAGIC)
+    assert len(disk.forgotten) == 30
+    journal.close()

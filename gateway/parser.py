@@ -1,7 +1,7 @@
 """Bytes in, requests out, without IO: lines, data blocks, and what to do with those that cannot be accepted.
 
 Bytes are fed as they come; requests are pulled, so that what stands behind a blocked command stays here as plain bytes.
-A data block is cut out of the received bytes once; one that comes in many pieces is collected in one growing buffer.
+A data block is cut out of the received bytes once; one that comes in many pieces is joined once, at its end.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from gateway.requests import Broken, CloneData, Command, Refused
 from gateway.values import ArgumentError
 
 CR = 13
+PIECE_BYTES = 16 << 10      # of a data block; smaller ones are gathered first
 
 
 class _LineError(Exception):
@@ -52,7 +53,8 @@ class Parser:
         self._left = 0                      # bytes of that block still to come
         self._head: PutHead | DataHead | NumberedHead | None = None     # the line whose block is collected
         self._puts: PutsSoFar | None = None                             # the PUTS whose lines and blocks are collected
-        self._data = bytearray()            # what is collected
+        self._pieces: list[bytes] = []      # what is collected, joined when all is there,
+        self._few = bytearray()             # and behind it what came in pieces so small that a list of them is too much
         self._skip_answer = b""             # what is said when the block has been skipped
         self._lines = 0                     # complete ones, so far
         self._closed = False
@@ -155,7 +157,8 @@ class Parser:
         self._block = self._head = self._puts = None
         self._buffer, self._start = b"", 0
         self._later.clear()
-        self._data.clear()
+        self._pieces.clear()
+        self._few.clear()
 
     def _broken(self, answer: bytes) -> Broken:
         self.close()
@@ -183,13 +186,20 @@ class Parser:
 
     def _collect(self) -> Command | None:
         while self._left and (piece := self._take(self._left)):
-            self._data += piece
             self._left -= len(piece)
+            if self._few or len(piece) < PIECE_BYTES:
+                self._few += piece
+                if len(self._few) < PIECE_BYTES:
+                    continue
+                piece = bytes(self._few)
+                self._few.clear()
+            self._pieces.append(piece)
         if self._left or self._head is None:
             return None
-        request = self._head.with_data(bytes(self._data))
+        request = self._head.with_data(b"".join([*self._pieces, self._few]))
         self._block = self._head = None
-        self._data = bytearray()
+        self._pieces.clear()
+        self._few.clear()
         return request
 
     def _puts_block(self, head: PutsHead) -> Command | None:

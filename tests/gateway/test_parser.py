@@ -6,10 +6,11 @@ import tracemalloc
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from core import Change, Done, Get, Move, Put, Selector
+from gateway import parser
 from gateway.limits import CLONE_CHUNK_BYTES_MAX, MIB, Limits
 from gateway.parser import Parser
 from gateway.requests import Broken, CloneData, CloneStart, Command, Ping, Refused
@@ -102,6 +103,19 @@ def test_some_cut_of_the_stream_gives_the_same_requests(stream: bytes, cuts: lis
     edges = sorted({0, *(cut for cut in cuts if cut < len(stream)), len(stream)})
     pieces = [stream[start:end] for start, end in pairwise(edges)]
     assert read(pieces) == read([stream])
+
+
+@given(st.lists(st.binary(max_size=40), max_size=5), st.lists(st.integers(0, 400)), st.integers(1, 20))
+@example([bytes(range(40))], [13, 14, 24, 26, 30], 4)
+def test_data_in_many_pieces_small_and_large_are_joined_in_order(
+    blocks: list[bytes], cuts: list[int], piece_bytes: int
+) -> None:
+    stream = b"".join(b"PUT q 0 %d\r\n%s" % (len(block), block) for block in blocks)
+    edges = sorted({0, *(cut for cut in cuts if cut < len(stream)), len(stream)})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parser, "PIECE_BYTES", piece_bytes)
+        requests = read([stream[start:end] for start, end in pairwise(edges)])
+    assert requests == [Put("q", 0, block) for block in blocks]
 
 
 @given(STREAMS, st.integers(1, 30))

@@ -170,7 +170,7 @@ class Driver:
         return unusual
 
     def _changed(self) -> bool:
-        """Has this node become or ceased to be leader? Another leader, other members, the service switched on or off?"""
+        """Is anything new that must be followed at once: who leads, the members, or the service switched on or off?"""
         return (
             self.replica.is_leader is not self._led
             or self.machine.term != self._term_seen

@@ -8,7 +8,7 @@ of committed entries, which are durable on a majority: they need not wait for th
 
 A turn does as little as it can, because with few clients there is one for every command or two. What is not needed for
 the entries under way is done every CHORES_S, or at once when something unusual has happened; and a follower executes
-what was committed then, or when it has become much, and not while the leader waits for its answer.
+what was committed when it has answered.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ ROOM_BYTES_MIN = 16 << 20       # room in the journal that is kept for operation
 CHORES_S = 0.005                # what need not be done in every turn is done at most so often
 AT_ONCE = float("-inf")
 EVERYDAY = (Append, Ack)        # messages that make no such work
-APPLY_BYTES = 64 << 10          # a follower that has received so much does not wait for that to execute it
 INFO_S = 0.25                   # how often a node tells of itself
 COMPACT_BYTES_MIN = 64 << 20    # the journal is cut when it is larger than this ...
 COMPACT_FACTOR = 2              # ... and than this times the last snapshot,
@@ -90,7 +89,6 @@ class Driver:
         self._network = network
         self._listener = listener
         self._clock = clock
-        self._looked_at = 0                     # the journal's length when the library's tick looked at it last
         self._chores_at = AT_ONCE
         self._led = False                       # what was seen last of all that _changed() looks at
         self._online = True
@@ -140,9 +138,6 @@ class Driver:
             self.journal.sync()
             self._network.flush()
         chores = unusual or now >= self._chores_at or self._changed()
-        if not chores and not self.replica.is_leader and self.journal.bytes_total - self._looked_at < APPLY_BYTES:
-            return
-        self._looked_at = self.journal.bytes_total
         if chores:
             self._chores_at = now + CHORES_S
             self._judge(now)

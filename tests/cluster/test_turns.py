@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from cluster import driver as driver_module
 from cluster.messages import Ack, Append, Info, Message
 from cluster.turns import MINUTE_S, Turns
 from core import Put, SwitchService
@@ -67,34 +66,6 @@ def test_a_follower_answers_before_it_executes(monkeypatch: pytest.MonkeyPatch) 
     calls = watch(follower, monkeypatch)
     follower.up.turn()
     assert calls.index("sync") < calls.index("flush") < calls.index("tick")
-
-
-def test_a_follower_executes_a_little_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = SmallCluster(3)
-    world.leader()
-    follower = world.followers()[0]
-    append_to(world, follower)
-    follower.up._chores_at = world.now + 1
-    calls = watch(follower, monkeypatch)
-    follower.up.turn()
-    assert "tick" not in calls
-    assert calls[:2] == ["sync", "flush"]
-    append_to_again = follower.up.journal.last_index
-    assert follower.up.replica.applied_index < append_to_again
-    world.filter = lambda *_: True
-    world.run_until(world.settled)
-
-
-def test_much_to_execute_is_not_put_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver_module, "APPLY_BYTES", 1)
-    world = SmallCluster(3)
-    world.leader()
-    follower = world.followers()[0]
-    append_to(world, follower)
-    follower.up._chores_at = world.now + 1
-    calls = watch(follower, monkeypatch)
-    follower.up.turn()
-    assert "tick" in calls
 
 
 def test_an_unusual_message_is_followed_by_chores(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ def _next_deed(node: SimNode, driver: Driver, children: list[SlowChild]) -> floa
     if driver.replica.is_leader:
         return min(until, now + driver.settings.heartbeat_ms / 1000 + BEYOND_S, _due_at(node, driver))
     deadline = driver.guard.elections._deadline
-    if deadline is None or driver.replica.commit_index > driver.replica.applied_index:
+    if deadline is None:
         return now + SOON_S
     return min(until, node.clock.when(min(deadline, driver._info_at + INFO_S)) + BEYOND_S)
 

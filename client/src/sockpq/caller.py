@@ -226,6 +226,10 @@ class Caller:
         """A connection to the leader, for `numbered` requests one that speaks for the slot's session."""
         address = await self._finder.leader(retry.deadline, retry.attempts)
         link = slot.link
+        if link is not None and link.address == address and not link.usable():
+            # It was closed while nobody used it. Its server may be back, follow another, and answer TOTAL all the same.
+            self._leave(address)
+            address = await self._finder.leader(retry.deadline, retry.attempts)
         if link is None or link.address != address or not link.usable():
             slot.drop_link()
             try:

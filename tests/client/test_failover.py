@@ -101,6 +101,25 @@ def test_idle_connections_to_a_former_leader_are_closed(cluster: FakeCluster, cl
         time.sleep(0.01)
 
 
+def test_a_server_that_closed_an_idle_connection_is_not_taken_for_the_leader(
+    cluster: FakeCluster, client: Client,
+) -> None:
+    """It may have been killed and be back as a follower: TOTAL is answered by followers too, from what they have."""
+    former, leader = cluster.servers[:2]
+    client.total()
+    assert former.received[-1] == "TOTAL"
+    cluster.lead(leader)
+    for connection in list(former._connections):
+        connection.shutdown(socket.SHUT_RDWR)
+    until = time.monotonic() + 10
+    while former.connections:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    client.total()
+    assert former.received.count("TOTAL") == 1
+    assert leader.received[-1] == "TOTAL"
+
+
 def test_busy_is_repeated_on_the_same_server(cluster: FakeCluster, client: Client) -> None:
     cluster.servers[0].fail("PUT", Fault.BUSY, Fault.BUSY)
     client.put("q", b"x")

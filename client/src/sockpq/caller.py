@@ -226,11 +226,12 @@ class Caller:
         """A connection to the leader, for `numbered` requests one that speaks for the slot's session."""
         address = await self._finder.leader(retry.deadline, retry.attempts)
         link = slot.link
-        if link is not None and link.address == address and not link.usable():
+        usable = link is not None and link.address == address and link.usable()
+        if link is not None and link.address == address and not usable:
             # It was closed while nobody used it. Its server may be back, follow another, and answer TOTAL all the same.
             self._leave(address)
             address = await self._finder.leader(retry.deadline, retry.attempts)
-        if link is None or link.address != address or not link.usable():
+        if link is None or not usable:
             slot.drop_link()
             try:
                 link = await self._connect(slot, address, retry.deadline)

@@ -226,12 +226,13 @@ class Caller:
         """A connection to the leader, for `numbered` requests one that speaks for the slot's session."""
         address = await self._finder.leader(retry.deadline, retry.attempts)
         link = slot.link
-        usable = link is not None and link.address == address and link.usable()
-        if link is not None and link.address == address and not usable:
+        if link is not None and link.address == address and not link.usable():
             # It was closed while nobody used it. Its server may be back, follow another, and answer TOTAL all the same.
+            slot.drop_link()
+            link = None
             self._leave(address)
             address = await self._finder.leader(retry.deadline, retry.attempts)
-        if link is None or not usable:
+        if link is None or link.address != address:
             slot.drop_link()
             try:
                 link = await self._connect(slot, address, retry.deadline)

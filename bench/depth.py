@@ -21,7 +21,7 @@ from bench.filling import fill
 from bench.jobs import Jobs
 from bench.recording import Result, finish
 from bench.runs import run, warm_up
-from bench.target import Target, target, target_options
+from bench.target import SIZE, Target, target, target_options
 
 QUEUES = [f"depth-{number}" for number in range(10)]
 PRIORITIES = 1000
@@ -45,7 +45,7 @@ def parse_depths(context: click.Context, option: click.Parameter, value: str) ->
               help="How many jobs wait.")
 @click.option("--jobs", default=50_000, show_default=True, type=click.IntRange(1), help="Put, and taken, at each.")
 @click.option("--connections", default=100, show_default=True, type=click.IntRange(1, 10_000))
-@click.option("--size", default=100, show_default=True, type=click.IntRange(0, 8 << 20), help="Bytes of a job.")
+@SIZE
 def main(
     servers: str | None, nodes: int, record_to: Path | None,
     depths: list[int], jobs: int, connections: int, size: int,

@@ -9,6 +9,7 @@ from the first PUT to the last DONE. The many should get at least 80% of the job
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import median_low
 
 import click
 
@@ -17,7 +18,7 @@ from bench.figures import Row
 from bench.jobs import Jobs
 from bench.recording import Result, finish
 from bench.runs import Run, run, warm_up
-from bench.target import Target, target, target_options
+from bench.target import SIZE, Target, target, target_options
 
 QUEUE = "fan"
 WORKER = ("GETB", "DONE")
@@ -28,7 +29,7 @@ WORKER = ("GETB", "DONE")
 @click.option("--many", default=1000, show_default=True, type=click.IntRange(1, 4000), help="Producers, and workers.")
 @click.option("--few", default=10, show_default=True, type=click.IntRange(1, 4000))
 @click.option("--jobs", default=50_000, show_default=True, type=click.IntRange(1), help="For each measurement.")
-@click.option("--size", default=100, show_default=True, type=click.IntRange(0, 8 << 20), help="Bytes of a job.")
+@SIZE
 @click.option("--pipeline", default=1, show_default=True, type=click.IntRange(1, 1000),
               help="In flight on each connection of the few.")
 @click.option("--repeat", default=3, show_default=True, type=click.IntRange(1, 100), help="Both in turn, so often.")
@@ -50,7 +51,7 @@ def main(
                 result.rows.append(hand_over_row(f"{clients:,} + {clients:,}", done))
                 result.note_problems(done.figures.problems)
                 rates[clients].append(done.per_second("DONE"))
-        result.summary = {"ratio": median(rates[many]) / median(rates[few])}
+        result.summary = {"ratio": median_low(rates[many]) / median_low(rates[few])}
         measured.leave(made.queues)
         finish(console, result, measured, record_to)
 
@@ -69,11 +70,6 @@ def hand_over_row(name: str, done: Run) -> Row:
         row.update({f"{step}_{name}": value for name, value in latency.items() if name != "max_ms"})
     return {**row, "cpu_us_per_job": done.cpu_us_per(len(done.figures.latencies_us["DONE"])),
             "generator_load": done.generator_load}
-
-
-def median(values: list[float]) -> float:
-    """The middle one; of two the lower one."""
-    return sorted(values)[(len(values) - 1) // 2]
 
 
 if __name__ == "__main__":

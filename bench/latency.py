@@ -20,7 +20,7 @@ from bench.jobs import Jobs
 from bench.pacing import LATE, Pacer
 from bench.recording import Result, finish
 from bench.runs import measure_load
-from bench.target import target, target_options
+from bench.target import SIZE, target, target_options
 from bench.wire import open_wires
 
 QUEUE = "latency"
@@ -32,7 +32,7 @@ SETTLE_S = 0.2      # until the workers wait
 @click.option("--rate", default=100.0, show_default=True, type=click.FloatRange(0.1, 100_000), help="PUTs per second.")
 @click.option("--seconds", default=30.0, show_default=True, type=click.FloatRange(0.1, 36_000))
 @click.option("--workers", default=10, show_default=True, type=click.IntRange(1, 5000), help="GETB and DONE.")
-@click.option("--size", default=100, show_default=True, type=click.IntRange(0, 8 << 20), help="Bytes of a job.")
+@SIZE
 def main(
     servers: str | None, nodes: int, record_to: Path | None, rate: float, seconds: float, workers: int, size: int
 ) -> None:

@@ -19,7 +19,7 @@ from bench.filling import fill
 from bench.jobs import Jobs
 from bench.recording import Result, finish
 from bench.runs import run
-from bench.target import target, target_options
+from bench.target import SIZE, target, target_options
 
 QUEUE = "load"
 CYCLES = {"put": ("PUT",), "getdone": ("GET", "DONE"), "mixed": ("PUT", "GET", "DONE")}
@@ -30,7 +30,7 @@ CYCLES = {"put": ("PUT",), "getdone": ("GET", "DONE"), "mixed": ("PUT", "GET", "
 @target_options
 @click.option("--connections", default=100, show_default=True, type=click.IntRange(1, 10_000))
 @click.option("--pipeline", default=1, show_default=True, type=click.IntRange(1, 10_000), help="In flight on each.")
-@click.option("--size", default=100, show_default=True, type=click.IntRange(0, 8 << 20), help="Bytes of a job.")
+@SIZE
 @click.option("--seconds", default=10.0, show_default=True, type=click.FloatRange(0.1, 3600))
 @click.option("--jobs", default=200_000, show_default=True, type=click.IntRange(1), help="Put before getdone begins.")
 def main(

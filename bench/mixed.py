@@ -16,7 +16,7 @@ from bench.fan import hand_over
 from bench.jobs import Jobs
 from bench.recording import Result, finish
 from bench.runs import warm_up
-from bench.target import target, target_options
+from bench.target import SIZE, target, target_options
 
 QUEUE = "mixed"
 
@@ -26,7 +26,7 @@ QUEUE = "mixed"
 @click.option("--producers", default=50, show_default=True, type=click.IntRange(1, 5000))
 @click.option("--workers", default=50, show_default=True, type=click.IntRange(1, 5000), help="GETB and DONE.")
 @click.option("--jobs", default=100_000, show_default=True, type=click.IntRange(1))
-@click.option("--size", default=100, show_default=True, type=click.IntRange(0, 8 << 20), help="Bytes of a job.")
+@SIZE
 def main(
     servers: str | None, nodes: int, record_to: Path | None, producers: int, workers: int, jobs: int, size: int
 ) -> None:

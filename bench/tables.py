@@ -8,7 +8,6 @@ between the lines <!-- author --> and <!-- /author --> is replaced, and so on fo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,10 +63,12 @@ def lines(record: Record) -> Iterator[str]:
 def replaced(document: str, sections: dict[str, str]) -> str:
     """The document with these sections; raises ValueError when it has no place for one."""
     for program, text in sections.items():
-        place = re.compile(rf"(<!-- {program} -->\n).*?(<!-- /{program} -->)", re.DOTALL)
-        if not place.search(document):
+        begin, end = f"<!-- {program} -->\n", f"<!-- /{program} -->"
+        before, begun, rest = document.partition(begin)
+        _, ended, behind = rest.partition(end)
+        if not begun or not ended:
             raise ValueError(f"there is no place <!-- {program} --> .. <!-- /{program} -->")
-        document = place.sub(lambda found, text=text: f"{found[1]}{text}{found[2]}", document)  # type: ignore[misc]
+        document = before + begin + text + end + behind
     return document
 
 

@@ -26,7 +26,7 @@ from bench.jobs import Jobs
 from bench.pacing import LATE, Pacer
 from bench.recording import Result, finish
 from bench.runs import measure_load
-from bench.target import RECORD, Target, target
+from bench.target import RECORD, SIZE, Target, target
 from bench.wire import open_wires
 
 NODES = 3
@@ -42,7 +42,7 @@ WINDOW_S = 0.5
 @click.option("--waiting", default=500_000, show_default=True, type=click.IntRange(0), help="Jobs that wait.")
 @click.option("--seconds", default=10.0, show_default=True, type=click.FloatRange(0.1, 3600), help="A phase at least.")
 @click.option("--away", default=5.0, show_default=True, type=click.FloatRange(0, 3600), help="Seconds of the follower.")
-@click.option("--size", default=100, show_default=True, type=click.IntRange(0, 8 << 20), help="Bytes of a job.")
+@SIZE
 @click.option("--only", type=click.Choice(list(DISTURBANCES)), multiple=True, help="Only these phases.")
 def main(
     record_to: Path | None, rate: float, connections: int, waiting: int, seconds: float, away: float, size: int,

@@ -34,6 +34,8 @@ NODES = click.option("--nodes", default=3, show_default=True, type=click.IntRang
 RECORD = click.option("--record", "record_to", type=click.Path(dir_okay=False, path_type=Path),
                       help="Append the figures to this file, as a line of JSON.")
 
+SIZE = click.option("--size", default=100, show_default=True, type=click.IntRange(0, 8 << 20), help="Bytes of a job.")
+
 
 def target_options(function: Function) -> Function:
     """The options that all benchmarks have."""

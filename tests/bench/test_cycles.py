@@ -35,7 +35,7 @@ class Worker:
         self.shift = Shift(times)
         self.wire = Wire()
         self.transport = Transport()
-        self.wire.connection_made(self.transport)   # type: ignore[arg-type]
+        self.wire.connection_made(self.transport)   # type: ignore[arg-type]  # a double with what a wire uses
         jobs = Jobs(["q"], 0, stamped=stamped)
         for _ in range(cycles):
             Cycle(self.wire, CYCLES[workload], jobs, self.figures, self.shift).start()

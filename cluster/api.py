@@ -65,7 +65,7 @@ class Listener(Protocol):
         """This node begins or ceases to serve."""
 
     def turn_ended(self) -> None:
-        """The turn's work is durable and sent: write out collected answers now."""
+        """The entries of the turn are sent to the others: write out the answers to committed operations now."""
 
 
 class NodeStatus(Struct, frozen=True):

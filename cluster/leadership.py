@@ -64,7 +64,7 @@ class _Ticked(Pending):
 
 
 class Leadership:
-    """Judged once a turn. `serving_changed` is called on each change."""
+    """Judged with the chores of a turn (driver.py). `serving_changed` is called on each change."""
 
     def __init__(
         self,

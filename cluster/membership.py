@@ -96,7 +96,7 @@ class Promotion(Pending):
         self._proposed = False
 
     def tick(self, leading: bool) -> None:
-        """Once a turn. `leading`: this node leads, and its Lead entry is applied."""
+        """Now and then. `leading`: this node leads, and its Lead entry is applied."""
         context, membership = self._context, self._machine.membership
         peer = None if membership.learner is None else context.peers.get(membership.learner)
         if not leading or peer is None or not peer.up or peer.choked or peer.term != context.replica.term:

@@ -11,6 +11,7 @@ import fcntl
 import os
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from cluster.histogram import Histogram
@@ -20,6 +21,8 @@ IOV_MAX = 1024      # pieces one pwritev takes (Linux; POSIX grants only 16, `ge
 
 class Disk:
     """Real files. A file is named by its descriptor; all reads and writes say where."""
+
+    _thread: ThreadPoolExecutor | None = None       # for sync_beside()
 
     def make_directory(self, directory: Path) -> None:
         """Create the directory and its parents, if missing."""
@@ -91,6 +94,12 @@ class Disk:
     def sync(self, file: int) -> None:
         """The file's bytes are durable when this returns. After an error nothing is known: never try again."""
         os.fdatasync(file)
+
+    def sync_beside(self, file: int) -> Future[None]:
+        """Begin to sync, and let the caller go on: the future ends when sync() would return, or has its error."""
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, "sync")
+        return self._thread.submit(self.sync, file)
 
     def forget(self, file: int, length: int, offset: int) -> None:
         """These synced bytes will hardly be read again: their place in memory is better used for what comes next."""

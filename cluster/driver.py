@@ -133,6 +133,8 @@ class Driver:
         now = self._clock.monotonic()
         self.guard.context.now = now
         unusual = self._take_all()
+        if self.journal.look():
+            self.guard.quorum.heard()
         if not self.replica.is_leader:
             # Nobody waits for what a follower applies, but the leader waits for its answer.
             self.journal.sync()
@@ -151,8 +153,19 @@ class Driver:
         if self.replica.is_leader:
             self._network.flush_appends()
         self._listener.turn_ended()
+        if self._sync():
+            self._network.flush()
+
+    def _sync(self) -> bool:
+        """Make the turn durable; returns whether it is.
+
+        A leader goes on while its disk writes a large entry. What it sends vouches for nothing new, and its own copy
+        does not count until then.
+        """
+        if self.replica.is_leader:
+            return self.journal.sync_beside()
         self.journal.sync()
-        self._network.flush()
+        return True
 
     def _take_all(self) -> bool:
         """Handle what has arrived; returns whether it was more than the everyday traffic of a log."""
@@ -213,7 +226,7 @@ class Driver:
             return True
         # A lone node commits in the turn after the one that synced; no answer of a peer will come to remind it.
         alone = self.replica.is_leader and self.guard.quorum.voters == {self.settings.name}
-        return alone and self.replica.applied_index < self.journal.last_index
+        return alone and self.replica.applied_index < self.journal.durable_index
 
     def _follow_membership(self, now: float) -> None:
         """Count whom the applied membership names, and have connections to all members."""

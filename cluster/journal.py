@@ -2,7 +2,8 @@
 
 Changes are collected in memory and become durable together in sync(), as one frame (frames.py) in a segment file
 (segment.py). The order in which they were made is the order on disk, so what survives a crash is always a state that
-the node really had at the end of some turn.
+the node really had at the end of some turn. Who has something else to do meanwhile calls sync_beside(): where there is
+much to sync, that goes on in a thread, and what is changed until it ends comes into the next frame.
 
 Of the entries only the newest stay in memory; older ones are read back when somebody asks for them.
 
@@ -18,31 +19,32 @@ entry, indexes are those of Raft.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from concurrent.futures import Future
 from pathlib import Path
-from typing import overload
 
 from cluster import frames
 from cluster.disk import Disk
-from cluster.entries import EntriesView, Entry
+from cluster.entries import Entry
 from cluster.frames import Header, PlacedRecord, Record
 from cluster.journal_state import JournalState, Restated
-from cluster.recent import WINDOW_BYTES, RecentEntries
+from cluster.positions import Positions
+from cluster.recent import WINDOW_BYTES
 from cluster.segment import SEGMENT_BYTES, Segments
 from cluster.storage_errors import JournalDamaged, JournalTooNew, StorageInUse
 
 __all__ = ["Journal", "JournalDamaged", "JournalTooNew", "StorageInUse"]
 
-_LIST_ENTRIES_MAX = 256         # longer slices are not copied
+BESIDE_BYTES = 256 << 10        # a sync of so much is worth a thread
 _STATE_BYTES_MAX = 1024         # bound on the STATE record that a frame gets when it begins a segment
 
 
-class Journal(Sequence[Entry]):
+class Journal(Positions):
     """The log as pysyncobj wants it, durable after sync().
 
     Read-only attributes: `first_index`, `last_index`, `last_term` (0 while there is no entry), `clears` (how often
     clear() was called), `bytes_total` (length of the commands that the newest snapshot does not cover: the measure for
-    compaction).
+    compaction), `durable_index` (the last entry that is synced), `syncing` (the sync that goes on beside the caller).
 
     An OSError means that the disk failed and the node must stop; after a failed write or sync every further change is
     refused with the same error, because nobody knows what is on the disk then. Only where the disk was full before
@@ -67,17 +69,17 @@ class Journal(Sequence[Entry]):
         return journal
 
     def __init__(self, directory: Path, disk: Disk, segment_bytes: int, window_bytes: int) -> None:
-        self.first_index = 1
-        self.last_index = 0
+        super().__init__(window_bytes)
         self.last_term = 0
+        self.durable_index = 0
+        self.syncing: Future[None] | None = None
         self.clears = 0
         self.bytes_total = 0
         self._state = JournalState()
         self._table = self._state.table
         self._commit = 0
-        self._recent = RecentEntries(window_bytes)
-        self._oldest: Entry | None = None           # the entry at first_index, once somebody has asked for it
         self._pending: list[Record] = []
+        self._written = 0                           # the last entry that is in a frame, synced or not
         self._commit_due = False                    # the commit index alone is worth a frame
         self._commit_synced = 0
         self._shrunk = False                        # segments may be superfluous
@@ -102,7 +104,7 @@ class Journal(Sequence[Entry]):
             self._begin(self._synced_state)
         self._check_complete()
         self.first_index = self._table.first
-        self.last_index = self._table.next - 1
+        self.last_index = self.durable_index = self._written = self._table.next - 1
         self._recall_last()
         self.bytes_total = self._table.bytes_between(self._state.covered, self._table.next)
         self._commit_synced = self._commit
@@ -156,6 +158,7 @@ class Journal(Sequence[Entry]):
         self._pending = [record for record in self._pending if record.kind in (frames.TERM, frames.VOTER)]
         self._change(frames.CLEAR)
         self.first_index, self.last_index = 1, 0
+        self.durable_index = self._written = 0
         self.bytes_total = 0
         self._shrunk = True
         self._recent.truncate(1)
@@ -169,6 +172,7 @@ class Journal(Sequence[Entry]):
         self.bytes_total -= self._table.bytes_between(max(index, self._state.covered), self._table.next)
         self._change(frames.TRUNCATE, index)
         self.last_index = index - 1
+        self.durable_index, self._written = min(self.durable_index, index - 1), min(self._written, index - 1)
         self._shrunk = True
         self._recent.truncate(index)
         self._recall_last()
@@ -191,44 +195,6 @@ class Journal(Sequence[Entry]):
     def align(self, position: int) -> None:
         """Show the log from `position` on, as if nothing had been before it. Nothing is removed from disk."""
         self._show_from(self.first_index + position)
-
-    def _show_from(self, index: int) -> None:
-        self.first_index = index
-        self._oldest = None
-
-    def __len__(self) -> int:
-        return self.last_index + 1 - self.first_index
-
-    @overload
-    def __getitem__(self, item: int) -> Entry: ...
-
-    @overload
-    def __getitem__(self, item: slice) -> Sequence[Entry]: ...
-
-    def __getitem__(self, item: int | slice) -> Entry | Sequence[Entry]:
-        if item == -1 and self._recent.entries:         # pysyncobj asks for the last and the first one constantly
-            return self._recent.entries[-1]
-        if item == 0 and self._oldest is not None:
-            return self._oldest
-        if isinstance(item, slice):
-            return self._slice(item)
-        return self.entry(item + (self.first_index if item >= 0 else self.last_index + 1))
-
-    def _slice(self, item: slice) -> Sequence[Entry]:
-        size = self.last_index + 1 - self.first_index
-        start, stop = item.start or 0, size if item.stop is None else item.stop
-        if start < 0 or stop < 0 or item.step is not None:
-            start, stop, step = item.indices(size)
-            if step != 1:
-                return [self[position] for position in range(start, stop, step)]
-        if stop > size:
-            stop = size
-        if start >= stop:
-            return []
-        low = self.first_index + start - self._recent.first
-        if low >= 0 and stop - start <= _LIST_ENTRIES_MAX:
-            return self._recent.entries[low:low + stop - start]
-        return EntriesView(self.entry, self.first_index + start, self.first_index + stop)
 
     def setRaftCommitIndex(self, index: int) -> None:
         """Remember the commit index; it goes to disk with the next frame, at the latest after a second."""
@@ -255,9 +221,10 @@ class Journal(Sequence[Entry]):
         the deletion of segments when nothing is written.
         """
         self.keep_commit()
-        if not self._pending:
-            self._delete_superfluous()
-        self._segments.try_to_prepare()
+        if self.syncing is None:
+            self._segments.try_to_prepare()
+            if not self._pending:
+                self._delete_superfluous()
 
     def _destroy(self) -> None:
         self.close()
@@ -330,15 +297,53 @@ class Journal(Sequence[Entry]):
 
     def sync(self) -> None:
         """Make all changes so far durable: one write, one fdatasync. Does nothing when there are none."""
+        self._end_sync()
+        self._sync(beside=False)
+
+    def sync_beside(self) -> bool:
+        """The same without waiting for the disk if there is much to sync. Returns whether all is durable.
+
+        If not, what is not comes with further calls; `syncing` tells when the next one can do something.
+        """
+        if self.syncing is None or self.look():
+            self._sync(beside=True)
+        return self.syncing is None
+
+    def look(self) -> bool:
+        """Note that the sync beside the caller is over; returns False if it is not, or there is none."""
+        if self.syncing is None or not self.syncing.done():
+            return False
+        self._end_sync()
+        return True
+
+    def _sync(self, *, beside: bool) -> None:
         if not self._pending and not self._commit_due:
             return
         if self._failed is not None:
             raise self._failed
-        records = self._pending
-        self._write(records)
+        self._write(self._pending, beside=beside)
         self._pending = []
-        self._recent.evict()
-        self._delete_superfluous()
+        if self.syncing is None:
+            self._synced()
+
+    def _end_sync(self) -> None:
+        """Wait for the sync beside the caller, if there is one."""
+        syncing, self.syncing = self.syncing, None
+        if syncing is not None:
+            try:
+                syncing.result()
+            except OSError as error:
+                self._failed = error
+                raise
+            self._synced()
+
+    def _synced(self) -> None:
+        """Everything that is in a frame is durable."""
+        self.durable_index = self._written
+        self._segments.synced()
+        if not self._pending:
+            self._recent.evict()
+            self._delete_superfluous()
 
     def _delete_superfluous(self) -> None:
         """Delete one segment in which no kept entry is. All changes must be synced, the removal of its entries too."""
@@ -349,6 +354,9 @@ class Journal(Sequence[Entry]):
 
     def close(self) -> None:
         """Close all files; what was not synced is lost."""
+        if self.syncing is not None:
+            with contextlib.suppress(OSError):
+                self.syncing.result()
         self._segments.close()
         if self._lock is not None:
             self._disk.close(self._lock)
@@ -368,20 +376,18 @@ class Journal(Sequence[Entry]):
         body, size = state.pack(), self._segments.active_bytes
         return Record(frames.STATE, size, self._segments.active, body, frames.body_crc(size, body))
 
-    def _write(self, records: list[Record]) -> None:
-        """One frame with these records."""
+    def _write(self, records: list[Record], *, beside: bool = False) -> None:
+        """One frame with these records, and its sync; `beside`: which only begins, if the frame is large."""
         segments = self._segments
         commit = min(self._commit, self.last_index)
-        begins = False
         pieces, length = frames.encode(records, segments.journal_id, segments.sequence + 1, commit)
         if not segments.fits(length):
             segments.advance(length + _STATE_BYTES_MAX)
             records = [self._state_record(self._synced_state), *records]
             pieces, length = frames.encode(records, segments.journal_id, segments.sequence + 1, commit)
-            begins = True
         offset = segments.position + frames.HEADER.size + frames.RECORD.size * len(records)
         try:
-            segments.append(pieces, length)
+            self.syncing = segments.append(pieces, length, beside=beside and length >= BESIDE_BYTES)
         except OSError as error:
             self._failed = error
             raise
@@ -389,8 +395,7 @@ class Journal(Sequence[Entry]):
             if kind == frames.ENTRY:
                 self._table.put(index, segments.active, offset)
             offset += len(body)
+        self._written = self.last_index
         self._commit_due = False
         self._commit_synced = commit
         self._synced_state = self._state.restated()
-        if begins:
-            segments.try_to_prepare()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
+from concurrent.futures import Future
 from pathlib import Path
 
 from cluster.administration import Administration
@@ -65,6 +67,7 @@ class ClusterNode:
         self._marks = Marks(settings.memory_mark_bytes, settings.disk_free_bytes_min)
         self._watch = Watch(settings.data_dir, self._marks, self._loop)
         self._administration = Administration(self._driver, self._wake)
+        self._syncing: Future[None] | None = None       # that wakes this node when it ends
         self._scheduled = False
         self._stopped = False
         self._woken_at = 0.0            # when the first event of the next turn came,
@@ -129,6 +132,15 @@ class ClusterNode:
         self._turns.observe(self._woken_at, self._turned_at)
         if self._driver.busy:
             self._wake()
+        syncing = self._driver.journal.syncing
+        if syncing is not None and syncing is not self._syncing:
+            syncing.add_done_callback(self._synced)
+        self._syncing = syncing
+
+    def _synced(self, _: Future[None]) -> None:
+        """In the thread that has synced."""
+        with contextlib.suppress(RuntimeError):         # the loop is closed
+            self._loop.call_soon_threadsafe(self._wake)
 
     def _tick(self) -> None:
         if not self._stopped:

@@ -41,7 +41,7 @@ class Quorum:
         self._told = -1, LOST, 0
 
     def heard(self) -> None:
-        """Leader: a peer has acknowledged something."""
+        """Leader: a peer has acknowledged something, or this node has synced it."""
         self._heard = True
 
     def proof(self) -> float:
@@ -51,10 +51,14 @@ class Quorum:
         return self._reached(EVER, proofs)
 
     def match(self) -> int:
-        """Leader: the log is equal up to here on a majority."""
+        """Leader: the log is equal up to here on a majority, and durable on this node.
+
+        A majority without this node would do. But what is committed is applied, and may be in a snapshot at once.
+        """
         term = self._context.replica.term
         matches = [peer.match if _counts(peer, term) else 0 for peer in self.peers]
-        return int(self._reached(self._context.journal.last_index, matches))
+        durable = self._context.journal.durable_index
+        return int(min(durable, self._reached(durable, matches)))
 
     def _reached(self, mine: float, theirs: list[float] | list[int]) -> float:
         """What a majority has at least; what this node has is never below another's."""
@@ -67,8 +71,8 @@ class Quorum:
     def tick(self) -> None:
         """Leader: tell the library what a majority has reached since the last time.
 
-        Must come before anything in a turn that appends to the log: this node counts its own copy of an entry as well,
-        and that is durable only at the end of the turn.
+        This node counts its own copy of an entry as well, as soon as that is durable: at the end of the turn in which
+        it was appended, or later.
         """
         if not self._context.leads() or not (self._heard or self.majority == 1):
             return

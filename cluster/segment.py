@@ -12,6 +12,7 @@ import errno
 import logging
 import re
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 
 from cluster import frames
@@ -48,7 +49,9 @@ class Segments:
         self._oldest = 1
         self._files: dict[int, int] = {}            # segment -> descriptor, opened when needed
         self._spare_bytes = 0                       # size of segment active + 1, 0 while it does not exist
+        self._begun = False         # the first frame of the active segment may not be synced yet
         self._read_ahead: tuple[int, int, bytes] = (0, 0, b"")
+        self._large: tuple[int, int, int] | None = None     # file, length and position of the last frame, if it is
 
     def path(self, segment: int) -> Path:
         """The file of a segment."""
@@ -148,16 +151,29 @@ class Segments:
             self._disk.sync(file)       # the frame that says how long the file is must not be durable before it is
             self._spare_bytes = length
         self.active, self.active_bytes, self.position, self._spare_bytes = spare, self._spare_bytes, 0, 0
+        self._begun = True
 
-    def append(self, pieces: list[bytes], length: int) -> None:
-        """Write one frame and sync it."""
-        file = self._file(self.active)
+    def append(self, pieces: list[bytes], length: int, *, beside: bool) -> Future[None] | None:
+        """Write one frame and sync it. `beside`: the sync only begins; it must have ended before the next frame."""
+        file, syncing = self._file(self.active), None
         self._disk.write(file, pieces, self.position)
-        self._disk.sync(file)
-        if length >= FORGOTTEN_BYTES:
-            self._disk.forget(file, length, self.position)
+        if beside:
+            syncing = self._disk.sync_beside(file)
+        else:
+            self._disk.sync(file)
+        self._large = (file, length, self.position) if length >= FORGOTTEN_BYTES else None
         self.position += length
         self.sequence += 1
+        return syncing
+
+    def synced(self) -> None:
+        """The last frame is: the next segment may exist, and the operating system need not keep what is large."""
+        if self._begun:
+            self._begun = False
+            self.try_to_prepare()
+        if self._large is not None:
+            self._disk.forget(*self._large)
+            self._large = None
 
     def prepare(self) -> None:
         """Create the next segment, unless it exists."""

@@ -10,6 +10,7 @@ import copy
 import errno
 import random
 from collections.abc import Sequence
+from concurrent.futures import Future
 from pathlib import Path
 
 from cluster.disk import Disk
@@ -28,8 +29,28 @@ class _File:
         self.unsynced: list[tuple[int, bytes, bytes]] = []      # offset, old bytes, new bytes
 
 
+class Beside(Future[None]):
+    """A sync that is done at the moment in which somebody asks for its result, as late as it can be."""
+
+    def __init__(self, disk: FaultyDisk, file: int) -> None:
+        super().__init__()
+        self._disk = disk
+        self._file = file
+
+    def done(self) -> bool:
+        """See Future."""
+        return not self._disk.slow
+
+    def result(self, timeout: float | None = None) -> None:
+        """See Future."""
+        self._disk.sync(self._file)
+
+
 class FaultyDisk(Disk):
-    """`steps` counts what changes something; `crash_at` stops before that step; `fail` makes operations raise."""
+    """`steps` counts what changes something; `crash_at` stops before that step; `fail` makes operations raise.
+
+    `slow`: a sync beside the caller goes on until somebody waits for it.
+    """
 
     def __init__(self) -> None:
         self.names_now: dict[str, _File] = {}
@@ -42,6 +63,7 @@ class FaultyDisk(Disk):
         self.crash_at: int | None = None
         self.fail: dict[str, OSError] = {}          # operation -> error
         self.free_bytes: int | None = None          # None: no limit
+        self.slow = False
 
     # What the tests do to it
 
@@ -175,6 +197,9 @@ class FaultyDisk(Disk):
         self._step("sync")
         target = self._open[file]
         target.unsynced, target.synced_bytes = [], len(target.data)
+
+    def sync_beside(self, file: int) -> Future[None]:
+        return Beside(self, file)
 
     def forget(self, file: int, length: int, offset: int) -> None:
         """Nothing is kept twice here."""

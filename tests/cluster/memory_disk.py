@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
+from concurrent.futures import Future
 from itertools import count as count_up
 from pathlib import Path
 
@@ -39,6 +40,12 @@ class MemoryDisk(Disk):
 
     def make_directory(self, directory: Path) -> None:
         pass
+
+    def sync_beside(self, file: int) -> Future[None]:
+        over: Future[None] = Future()
+        self.sync(file)
+        over.set_result(None)
+        return over
 
     def names(self, directory: Path) -> list[str]:
         prefix = f"{directory}/"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import random
+from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 
 from tests.cluster.faulty_disk import Crash, FaultyDisk
@@ -12,15 +14,39 @@ JOURNAL = Path("/journal")
 SNAPSHOTS = Path("/snapshots")
 
 
+BESIDE_S = (0.0, 0.002, 0.05)   # what a sync beside the node takes on a disk that is not slow
+
+
+class SlowSync(Future[None]):
+    """A sync beside the node. Nothing is durable before somebody has seen that it is over."""
+
+    def __init__(self, disk: SimDisk, file: int, over_at: float) -> None:
+        super().__init__()
+        self.over_at = over_at
+        self._disk = disk
+        self._file = file
+
+    def done(self) -> bool:
+        return self._disk.now() >= self.over_at
+
+    def result(self, timeout: float | None = None) -> None:
+        disk = self._disk
+        waited_s = max(0.0, self.over_at - disk.now())
+        disk.spent_s += waited_s - disk.slow_s          # which sync() adds
+        disk.sync(self._file)
+
+
 class SimDisk(FaultyDisk):
     """Loses, tears, fails, fills up and dawdles.
 
     `crash_in`: the machine dies before that many further steps (1: the next one). `slow_s`: what each sync takes, added
     up in `spent_s`. `failing_syncs`: so many of the next syncs raise EIO. `errors`: how many errors were raised.
+    `now()`: seconds.
     """
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, now: Callable[[], float]) -> None:
         super().__init__()
+        self.now = now
         self._rng = rng
         self.crash_in: int | None = None
         self.dead = False
@@ -53,6 +79,9 @@ class SimDisk(FaultyDisk):
         except OSError:
             self.errors += 1
             raise
+
+    def sync_beside(self, file: int) -> SlowSync:
+        return SlowSync(self, file, self.now() + (self.slow_s or self._rng.choice(BESIDE_S)))
 
     def restart(self) -> None:
         """A new process on the same disk."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster.driver import CHORES_S, INFO_S, Driver
+from tests.sim.disk import SlowSync
 from tests.sim.watched import SlowChild
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ def _next_deed(node: SimNode, driver: Driver, children: list[SlowChild]) -> floa
     if driver.store._job is not None:
         ready_at = children[-1].ready_at
         until = ready_at if ready_at > now else now + SOON_S
+    syncing = driver.journal.syncing
+    if isinstance(syncing, SlowSync):
+        until = min(until, max(syncing.over_at, now))
     if driver.replica.is_leader:
         return min(until, now + driver.settings.heartbeat_ms / 1000 + BEYOND_S, _due_at(node, driver))
     deadline = driver.guard.elections._deadline

@@ -68,6 +68,11 @@ class Memory:
         self._intact = journal.last_index
         self._compare(journal, damaged=damaged)
 
+    def synced_to(self, index: int) -> None:
+        """The journal says that entries are durable up to here; it may know more, and says nothing of that."""
+        self._syncs = [(0.0, self._durable()), *self._under_way(), (self._events.now, index)]
+        self._intact = max(self._intact, index)
+
     def _compare(self, journal: WatchedJournal, *, damaged: bool) -> None:
         """What was noted must be there."""
         if self._held:

@@ -44,7 +44,7 @@ class SimNode:
         self.name = name
         self.clock = clock
         self._monotonic = clock.monotonic
-        self.disk = SimDisk(random.Random(world.rng.random()))
+        self.disk = SimDisk(random.Random(world.rng.random()), self._now)
         self.driver: Driver | None = None
         self.machine = WatchedMachine(self)
         self.serving = False
@@ -63,6 +63,9 @@ class SimNode:
         self._open: dict[Outcome, None] = {}
         self._proposed: list[Outcome] = []
         self.memory = Memory(name, world.events, world.checks)
+
+    def _now(self) -> float:
+        return self._events.now
 
     # Life
 
@@ -174,7 +177,7 @@ class SimNode:
         """A new, empty disk."""
         assert self.driver is None
         self.world.write_file(self)
-        self.disk = SimDisk(random.Random(self.world.rng.random()))
+        self.disk = SimDisk(random.Random(self.world.rng.random()), self._now)
         self.lost = self.voter or self.damaged or self.lost
         self.voter = self.damaged = False
         self.memory = Memory(self.name, self.world.events, self.checks)
@@ -264,7 +267,7 @@ class SimNode:
         self.wake(self._events.now if driver.busy else idle_until(self, driver, self._children))
 
     def _after_turn(self, driver: Driver, errors: int) -> None:
-        if driver.journal.unsynced:
+        if driver.journal.unsynced and driver.journal.syncing is None:
             raise Violation(f"{self.name} ended a turn with changes that are not on disk")
         self.voter = driver.journal.voter
         self.lost = self.lost and not self.voter
@@ -295,6 +298,10 @@ class SimNode:
     def synced(self, journal: WatchedJournal) -> None:
         """The journal says that everything is durable."""
         self.memory.synced(journal, self.disk.spent_s, damaged=self.damaged)
+
+    def synced_beside(self, journal: WatchedJournal) -> None:
+        """The journal says that entries are durable."""
+        self.memory.synced_to(journal.durable_index)
 
     def has_durably(self, index: int, term: int | None) -> bool:
         """Is this entry on its disk now? A voter that lost its disk is given the benefit of the doubt."""

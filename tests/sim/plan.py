@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from cluster import appending, driver, leadership, library, proposer, transfer
+from cluster import appending, driver, journal, leadership, library, proposer, transfer
 from cluster.library import PeerNode
 from core import Then, session_frames, session_handlers, sessions
 from tests.core import model_sessions
@@ -87,6 +87,7 @@ def draw(seed: int, **fixed: Any) -> Plan:
         sessions=rng.choice((0.0, 0.4, 0.7, 1.0)),
         extended=rng.choice((0.0, 0.2, 0.4, 0.8)),
     )
+    plan.constants.append((journal, "BESIDE_BYTES", rng.choice((0, 300, 256 << 10))))
     for name, value in fixed.items():
         setattr(plan, name, value)
     return plan

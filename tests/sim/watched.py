@@ -38,16 +38,28 @@ class WatchedJournal(Journal):
         super().clear()
 
     def sync(self) -> None:
+        self._watch(super().sync)
+
+    def sync_beside(self) -> bool:
+        return bool(self._watch(super().sync_beside))
+
+    def _watch(self, sync: Callable[[], bool | None]) -> bool | None:
+        """`sync` returns False when not all is durable then."""
         memory = self.node.memory
-        if not self.unsynced:
-            super().sync()              # at most a new commit index: nothing more is vouched for than before
+        memory.syncing = memory.syncing or self.unsynced
+        all_durable = sync()
+        if all_durable is not False:
             memory.commit = self._commit_synced
-            return
-        memory.syncing = True
-        super().sync()
-        memory.syncing = False
-        memory.commit = self._commit_synced
-        self.node.synced(self)
+            if memory.syncing:          # else at most a new commit index: nothing more is vouched for than before
+                memory.syncing = False
+                self.node.synced(self)
+        return all_durable
+
+    def _end_sync(self) -> None:
+        beside = self.syncing is not None
+        super()._end_sync()
+        if beside:
+            self.node.synced_beside(self)
 
 
 class WatchedMachine(Machine):

@@ -151,8 +151,11 @@ class LocalCluster:
             time.sleep(POLL_S)
 
     def wait_until_level(self, timeout: float = 20.0) -> None:
-        """Wait until the leader has heard from every node and none lags; raises NodeError."""
-        self.wait_until(lambda views: any(_level(view) for view in views), "all nodes up and none lags", timeout)
+        """Wait until every node has heard from every other and none lags; raises NodeError."""
+        self.wait_until(
+            lambda views: any(_level(view) for view in views) and all(_whole(view) for view in views),
+            "all nodes up and none lags", timeout,
+        )
 
     def wait_until_logged(self, name: str, text: str, start: int = 0, timeout: float = 20.0) -> None:
         """Wait until the node's log has `text` behind the first `start` characters: it is written a little later than
@@ -321,6 +324,11 @@ def serves(server: str, context: ssl.SSLContext | None = None) -> bool:
 
 
 def _level(view: ServerView) -> bool:
-    """Does this view come from the leader and show every node up and up to date?"""
+    """Does this view come from the leader and show every node up to date?"""
     leads = any(node.role == "LEADER" and node.id == view.id for node in view.nodes)
-    return leads and all(node.role in ("LEADER", "FOLLOWER") and node.lag == 0 for node in view.nodes)
+    return leads and all(node.lag == 0 for node in view.nodes)
+
+
+def _whole(view: ServerView) -> bool:
+    """Is this node connected to every other? Two followers may find each other long after both have the leader."""
+    return bool(view.nodes) and all(node.role in ("LEADER", "FOLLOWER") for node in view.nodes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from time import perf_counter
@@ -63,7 +64,7 @@ async def follower_emptied(scene: Scene) -> None:
 async def large_jobs(scene: Scene) -> None:
     """One other client puts jobs of 8 MiB, one after another."""
     until = perf_counter() + scene.large_s
-    command = f"PUT large 0 {LARGE_BYTES} TTL {LARGE_TTL_S}\r\n".encode() + bytes(LARGE_BYTES)
+    command = f"PUT large 0 {LARGE_BYTES} TTL {LARGE_TTL_S}\r\n".encode() + os.urandom(LARGE_BYTES)
     while perf_counter() < until:
         await _ask(scene, command)
 

@@ -44,7 +44,9 @@ EVERYDAY = (Append, Ack)        # messages that make no such work
 INFO_S = 0.25                   # how often a node tells of itself
 COMPACT_BYTES_MIN = 64 << 20    # the journal is cut when it is larger than this ...
 COMPACT_FACTOR = 2              # ... and than this times the last snapshot,
-COMPACT_ENTRIES = 200_000       # or when it has so many entries, however small: a start takes about 20 µs for each
+COMPACT_ENTRIES = 200_000       # or when it has so many entries, however small: a start takes about 20 µs for each;
+COMPACT_REST_S = 10.0           # not more often than this: all nodes write snapshots then, and clients notice,
+COMPACT_BYTES_MAX = 1 << 30     # unless it is larger than this
 
 
 class Outbox(Network, Protocol):
@@ -90,6 +92,7 @@ class Driver:
         self._listener = listener
         self._clock = clock
         self._chores_at = AT_ONCE
+        self._compacted_at = AT_ONCE
         self._led = False                       # what was seen last of all that _changed() looks at
         self._online = True
         self._info_at = float("-inf")
@@ -208,7 +211,7 @@ class Driver:
             raise self.store.load_error
         self._tell_info(now)
         self.full = self._full()
-        self._compact()
+        self._compact(now)
 
     def urgent(self, event: Hello | Message | None) -> bool:
         """Should this be handled at once? An answer that commits nothing can wait for the next turn."""
@@ -358,8 +361,11 @@ class Driver:
         for peer in self.guard.context.peers.values():
             self.guard.context.send(peer, info)
 
-    def _compact(self) -> None:
-        large = self.journal.bytes_total > max(COMPACT_BYTES_MIN, COMPACT_FACTOR * self.store.newest_bytes)
+    def _compact(self, now: float) -> None:
+        length = self.journal.bytes_total
+        large = length > max(COMPACT_BYTES_MIN, COMPACT_FACTOR * self.store.newest_bytes)
         long = self.journal.last_index - self.store.newest_index > COMPACT_ENTRIES
-        if (large or long) and not self.store.busy:
+        rested = now >= self._compacted_at + COMPACT_REST_S or length > COMPACT_BYTES_MAX or self._no_room()
+        if (large or long) and rested and not self.store.busy:
+            self._compacted_at = now
             self.replica.compact()

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,15 @@ def test_an_empty_folder_is_told_clearly(tmp_path: Path) -> None:
     assert "nothing to do" in ended.stdout
 
 
+@pytest.fixture
+def _interruptible() -> Iterator[None]:
+    """Whoever runs the tests in the background of a shell ignores SIGINT, and what they start would inherit that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interruptible")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_everything_that_was_started(tmp_path: Path, number: signal.Signals) -> None:
     (tmp_path / "files").mkdir()

@@ -87,7 +87,10 @@ def draw(seed: int, **fixed: Any) -> Plan:
         sessions=rng.choice((0.0, 0.4, 0.7, 1.0)),
         extended=rng.choice((0.0, 0.2, 0.4, 0.8)),
     )
-    plan.constants.append((journal, "BESIDE_BYTES", rng.choice((0, 300, 256 << 10))))
+    plan.constants += [
+        (journal, "BESIDE_BYTES", rng.choice((0, 300, 256 << 10))),
+        (driver, "COMPACT_REST_S", rng.choice((0.0, 0.0, 0.5))),
+    ]
     for name, value in fixed.items():
         setattr(plan, name, value)
     return plan

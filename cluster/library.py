@@ -9,6 +9,7 @@ Replica; a test fails when the installed version is another one.
 from __future__ import annotations
 
 import importlib.metadata
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -83,11 +84,28 @@ class _NoPoller:
         """Do nothing: the loop waits, not the library."""
 
 
+_REGULAR = b"\0"                # pysyncobj's mark of a command that calls a method
+_CALL_HEAD_BYTES = {0xC4: 5, 0xC5: 6, 0xC6: 8}      # by the mark that tells how many bytes the length of the data has
+
+
+def _call_head(method: int, length: int) -> bytes:
+    """How msgpack begins a call of this method with one argument, of so many bytes: [method, [bytes]]."""
+    if length < 1 << 8:
+        return struct.pack(">BBBBB", 0x92, method, 0x91, 0xC4, length)
+    if length < 1 << 16:
+        return struct.pack(">BBBBH", 0x92, method, 0x91, 0xC5, length)
+    return struct.pack(">BBBBI", 0x92, method, 0x91, 0xC6, length)
+
+
 def _dumps(value: Any, protocol: int | None = None) -> bytes:
     return bytes(msgpack.packb(value))
 
 
 def _loads(data: bytes) -> Any:
+    # The entries, which may be of megabytes, are not copied here.
+    head = _CALL_HEAD_BYTES.get(data[3], 0) if len(data) > 3 else 0
+    if head and data[:head] == _call_head(data[1], len(data) - head):
+        return data[1], (memoryview(data)[head:],)
     # tuples, because pysyncobj tells a call with arguments from one without by isinstance(.., tuple)
     return msgpack.unpackb(data, use_list=False)
 
@@ -154,6 +172,7 @@ class Replica(SyncObj):  # type: ignore[misc]
         syncobj.monotonicTime = monotonic
         super().__init__(node, [QUORUM], conf, nodeClass=PeerNode, transport=transport)
         self._poller = _NoPoller()
+        self._entry_id = self._methodToID[self._getFuncName("entry")]
 
     @replicated  # type: ignore[untyped-decorator]
     def entry(self, data: bytes) -> Any:
@@ -161,8 +180,11 @@ class Replica(SyncObj):  # type: ignore[misc]
         return self._apply(self.raftLastApplied + 1, data)
 
     def propose(self, data: bytes, callback: Callback) -> None:
-        """Append an entry; `callback(result of apply, reason)` comes from within a later tick(), or never."""
-        self.entry(data, callback=callback)
+        """Append an entry; `callback(result of apply, reason)` comes from within a later tick(), or never.
+
+        As entry(data, callback=callback), with one copy of the data instead of four.
+        """
+        self._applyCommand(b"".join((_REGULAR, _call_head(self._entry_id, len(data)), data)), callback)
 
     def tick(self) -> None:
         """Elections, commit, apply, send, append: one round of the library."""

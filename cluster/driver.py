@@ -229,7 +229,7 @@ class Driver:
             return True
         # A lone node commits in the turn after the one that synced; no answer of a peer will come to remind it.
         alone = self.replica.is_leader and self.guard.quorum.voters == {self.settings.name}
-        return alone and self.replica.applied_index < self.journal.durable_index
+        return alone and self.journal.syncing is None and self.replica.applied_index < self.journal.last_index
 
     def _follow_membership(self, now: float) -> None:
         """Count whom the applied membership names, and have connections to all members."""

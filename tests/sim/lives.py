@@ -125,8 +125,9 @@ class Lives:
         other = self.holder(queue, life.key)
         if life.key is not None and other is not None and other is not life:
             if other.may_be_gone(clock_ms):
-                self._loose.add((queue, life.key))
-            life.key = None
+                self._loose.add((queue, life.key))      # and if it is, this one keeps its key
+            else:
+                life.key = None
         life.queue = queue
 
     def loosen(self, life: Life, *queues: str) -> None:

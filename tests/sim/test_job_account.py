@@ -260,6 +260,13 @@ def test_a_ttl_counts_anew_when_a_change_of_time_makes_the_job_ready(states: str
         told(*steps, (fades_ms - 1, SECOND, Stored()))
 
 
+def test_a_kicked_job_keeps_its_key_if_the_job_that_had_it_is_gone() -> None:
+    third = PutWith(Put("q", 0, b"z"), key="k", on_dup=OnDup.REPLACE)
+    dead = [TRIES, (0, KEYED, Stored()), GOT, (0, Later(1), OK), (0, PutWith(Y, key="k", ttl_ms=50), Stored())]
+    assert left(*dead, (49, Kick("q", 9), Removed(1)), (49, third, JobReplaced())) == {"x": "waits", "z": "waits"}
+    assert left(*dead, (50, Kick("q", 9), Removed(1)), (50, third, JobReplaced())) == {"z": "waits"}
+
+
 def test_what_was_purged_in_part_may_be_gone_or_there() -> None:
     steps = (0, IN_100, Stored()), (0, Y, Stored()), (0, PurgeQueue("q", JobState.READY), Removed(1))
     assert left(*steps) == {}

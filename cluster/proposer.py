@@ -41,7 +41,8 @@ log = logging.getLogger("sockpqd.cluster")
 OPERATIONS_MAX = 2000           # of one entry, so that a turn stays short and heartbeats are never late
 ENTRY_BYTES = 1 << 20           # an entry is closed at this size; a larger operation travels alone
 IN_FLIGHT_MAX = 1               # entries proposed and not applied; 2 made entries smaller and a PUT a quarter dearer
-OPERATION_BYTES = 64            # what an operation is counted for beside its data
+OPERATION_BYTES = 64            # what an operation is counted for beside its data,
+JOB_BYTES = 1 << 10             # and each job of one that has many: an entry has about a thousand of these
 OUTCOME_S = 3.0                 # no answer for so long: unknown (propose_timeout of CLUSTER.md 5)
 OUTCOME_AFTER_LOSS_S = 1.0      # the same once this node has lost leadership or the lease
 
@@ -70,17 +71,17 @@ def _size(operation: Operation) -> int:
 
 
 # What the other operations are counted for that are large, in bytes or in the work they make: an entry of too much work
-# is a turn that keeps everybody waiting.
+# is a turn that keeps everybody waiting, on followers so long that the leader hears nothing of them.
 _LARGE: dict[type, Callable[[Any], int]] = {
     PutWith: lambda operation: len(operation.put.data),
     Change: lambda operation: len(operation.data or b""),
     Move: lambda operation: len(operation.data or b""),
-    Batch: lambda operation: sum(map(_size, operation.operations)),
-    Pick: lambda operation: OPERATION_BYTES * (operation.count or 0),
-    DoneAll: lambda operation: OPERATION_BYTES * len(operation.ids),
-    LaterAll: lambda operation: OPERATION_BYTES * len(operation.ids),
-    Kick: lambda operation: OPERATION_BYTES * PORTION_MAX,
-    PurgeQueue: lambda operation: OPERATION_BYTES * PORTION_MAX,
+    Batch: lambda operation: JOB_BYTES * len(operation.operations) + sum(map(_size, operation.operations)),
+    Pick: lambda operation: JOB_BYTES * (operation.count or 0),
+    DoneAll: lambda operation: JOB_BYTES * len(operation.ids),
+    LaterAll: lambda operation: JOB_BYTES * len(operation.ids),
+    Kick: lambda operation: JOB_BYTES * PORTION_MAX,
+    PurgeQueue: lambda operation: JOB_BYTES * PORTION_MAX,
 }
 
 

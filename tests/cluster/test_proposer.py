@@ -19,6 +19,7 @@ from core import (
     LaterAll,
     Move,
     Operation,
+    Pick,
     Put,
     PutWith,
     Request,
@@ -107,6 +108,17 @@ def test_data_are_counted_in_whatever_operation_they_are(operation: Operation) -
     log.proposer.flush(0.0)
     assert len(decode_entry(log.entries[0][0]).operations) == 1
     assert log.proposer.backlog_bytes > ENTRY_BYTES - 1000
+
+
+@pytest.mark.parametrize("operation", [
+    Batch((Put("q", 0, b""),) * 400, False), Pick(Get(None), 400), DoneAll(tuple(range(400))), LaterAll(tuple(range(400))),
+], ids=lambda operation: type(operation).__name__)
+def test_an_entry_has_about_a_thousand_jobs(operation: Operation) -> None:
+    log = Log()
+    for _ in range(3):
+        log.proposer.propose(operation, Outcome())
+    log.proposer.flush(0.0)
+    assert len(decode_entry(log.entries[0][0]).operations) == 2
 
 
 @pytest.mark.parametrize("get", [Get(("q",), item="i"), Request(1, 1, bytes(16), 1, True, Get(("q",), item="i"))])

@@ -111,7 +111,8 @@ def test_data_are_counted_in_whatever_operation_they_are(operation: Operation) -
 
 
 @pytest.mark.parametrize("operation", [
-    Batch((Put("q", 0, b""),) * 400, False), Pick(Get(None), 400), DoneAll(tuple(range(400))), LaterAll(tuple(range(400))),
+    Batch((Put("q", 0, b""),) * 400, False), Pick(Get(None), 400), DoneAll(tuple(range(400))),
+    LaterAll(tuple(range(400))),
 ], ids=lambda operation: type(operation).__name__)
 def test_an_entry_has_about_a_thousand_jobs(operation: Operation) -> None:
     log = Log()

@@ -53,7 +53,7 @@ def available_of_item(queue: Queue, part: Part) -> int:
 def first_job(state: State, queue: str, item: str | None) -> Job:
     """The job that the queue would give next; it must have one to give."""
     one = state.queues.by_name[queue]
-    return one.ready[0] if item is None else state.items.by_name[item].parts[queue].ready[0]
+    return one.ready.first if item is None else state.items.by_name[item].parts[queue].ready[0]
 
 
 def first_of(

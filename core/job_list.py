@@ -1,4 +1,4 @@
-"""Jobs in their order: the READY ones of a queue or of an item in it, the DELAYED ones of a queue, dead ones.
+"""Jobs in their order: the READY ones of an item or of a priority, the DELAYED ones of a queue, dead ones.
 
 Jobs are put at the tail of their priority and nearly always taken from the front, but RETURN brings one back to its old
 place and a hand-out by item takes one from the middle. So this is a sorted list: whatever happens costs O(log jobs),

@@ -54,7 +54,7 @@ def _of_one(state: State, get: Get, name: str, count: int) -> list[RunningJob]:
     lease_ms, then = lease(state, queue, get)
     data_bytes = 0
     while len(jobs) < count and queue.ready.size and not queue.closed:
-        data_bytes += len(queue.ready[0].data)
+        data_bytes += len(queue.ready.first.data)
         if data_bytes > DATA_BYTES_MAX and jobs:
             break
         jobs.append(state.hand_out(queue, state.take(queue, None), lease_ms, then))

@@ -15,6 +15,7 @@ from sortedcontainers import SortedList
 
 from core.job import AnyJob, DelayedJob, Job
 from core.job_list import JobList
+from core.ready_jobs import ReadyJobs
 from core.settings import QueueSettings
 
 
@@ -23,7 +24,7 @@ class Queue(Struct, gc=False, eq=False):
 
     name: str
     settings: QueueSettings | None = None
-    ready: JobList[Job] = field(default_factory=JobList)
+    ready: ReadyJobs = field(default_factory=ReadyJobs)
     running: int = 0
     ranks: dict[int, int] = field(default_factory=dict)     # rank -> waiting jobs of it, for TOTAL's priorities
     held: JobList[Job] | None = None                        # READY, but withheld by ITEMLIMIT (see items.py)

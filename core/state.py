@@ -172,7 +172,7 @@ class State:
             job = self.items.by_name[item_name].parts[queue.name].ready[0]
             self._take_out(queue, job)
         elif queue.settings is not None and queue.settings.item_limit:
-            job = queue.ready[0]
+            job = queue.ready.first
             self._take_out(queue, job)
         else:
             job = queue.ready.take_first()

@@ -1,0 +1,127 @@
+"""The READY jobs of a queue: a run for each priority, whose tail is where new ones come.
+
+With a million jobs waiting, finding the place of a new one among all of them means to look at twenty, which are
+anywhere in memory: that took longer than all the rest of a PUT. Here it is the end of a run, and a hand-out is the
+beginning of the first. Other jobs are looked at only when one comes back to its old place, or is taken from the middle.
+
+Most queues are short, and a plain list is then both the smallest and the fastest; it becomes runs past `FEW_MAX` jobs.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+
+from msgspec import Struct, field
+from sortedcontainers import SortedList
+
+from core.job import Job
+from core.job_list import JobList
+
+FEW_MAX = 500
+
+_NONE: SortedList = SortedList()        # the ranks while there are no runs
+
+
+class ReadyJobs(Struct, gc=False, eq=False):
+    """Jobs, the next one first. Not collected as garbage for the reason given in job.py."""
+
+    size: int = 0
+    _few: list[Job] = field(default_factory=list)               # all of them, while there are no runs
+    _runs: dict[int, Job | JobList[Job]] | None = None          # by rank; of a single job: itself
+    _ranks: SortedList = field(default_factory=lambda: _NONE)   # of the runs,
+    _front: int = 0                                             # and the first of these
+
+    def __iter__(self) -> Iterator[Job]:
+        if self._runs is None:
+            yield from self._few
+            return
+        for rank in self._ranks:
+            run = self._runs[rank]
+            if isinstance(run, JobList):
+                yield from run
+            else:
+                yield run
+
+    @property
+    def first(self) -> Job:
+        """The next job; there must be one."""
+        if self._runs is None:
+            return self._few[0]
+        run = self._runs[self._front]
+        return run[0] if isinstance(run, JobList) else run
+
+    def add(self, job: Job) -> None:
+        """Put `job` at its place."""
+        self.size += 1
+        runs = self._runs
+        if runs is not None:
+            run = runs.get(job.rank)
+            if isinstance(run, JobList):
+                run.add(job)
+            else:
+                self._begin(runs, job, run)
+            return
+        few = self._few
+        if not few or few[-1] < job:
+            few.append(job)
+        else:
+            insort(few, job)
+        if self.size > FEW_MAX:
+            self._spread()
+
+    def _spread(self) -> None:
+        """Make runs of the few, which are many."""
+        few, self._few, self.size = self._few, [], 0
+        self._runs, self._ranks, self._front = {}, SortedList(), few[0].rank
+        for job in few:
+            self.add(job)
+
+    def _begin(self, runs: dict[int, Job | JobList[Job]], job: Job, other: Job | None) -> None:
+        """There was no job of this rank, or only this one."""
+        if other is None:
+            runs[job.rank] = job
+            self._ranks.add(job.rank)
+            self._front = min(self._front, job.rank)
+        else:
+            runs[job.rank] = run = JobList()
+            run.add(other)
+            run.add(job)
+
+    def take_first(self) -> Job:
+        """Remove and return the next job; there must be one."""
+        self.size -= 1
+        runs = self._runs
+        if runs is None:
+            return self._few.pop(0)
+        run = runs[self._front]
+        if isinstance(run, JobList):
+            job = run.take_first()
+            if not run.size:
+                self._end(runs, self._front)
+            return job
+        self._end(runs, self._front)
+        return run
+
+    def remove(self, job: Job) -> None:
+        """Take `job` out, wherever it is; it must be here."""
+        self.size -= 1
+        runs = self._runs
+        if runs is None:
+            del self._few[bisect_left(self._few, job)]
+            return
+        run = runs[job.rank]
+        if isinstance(run, JobList):
+            run.remove(job)
+            if run.size:
+                return
+        self._end(runs, job.rank)
+
+    def _end(self, runs: dict[int, Job | JobList[Job]], rank: int) -> None:
+        """The run has no job any more."""
+        del runs[rank]
+        self._ranks.remove(rank)
+        if runs:
+            self._front = self._ranks[0]
+        else:
+            self._runs, self._ranks = None, _NONE

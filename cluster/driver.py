@@ -46,7 +46,7 @@ COMPACT_BYTES_MIN = 64 << 20    # the journal is cut when it is larger than this
 COMPACT_FACTOR = 2              # ... and than this times the last snapshot,
 COMPACT_ENTRIES = 200_000       # or when it has so many entries, however small: a start takes about 20 µs for each;
 COMPACT_REST_S = 10.0           # not more often than this: all nodes write snapshots then, and clients notice,
-COMPACT_BYTES_MAX = 1 << 30     # unless it is larger than this
+COMPACT_BYTES_MAX = 1 << 30     # unless it is larger than this, or there is no room
 
 
 class Outbox(Network, Protocol):
@@ -93,6 +93,7 @@ class Driver:
         self._clock = clock
         self._chores_at = AT_ONCE
         self._compacted_at = AT_ONCE
+        self._durable_at = AT_ONCE              # when nothing was left to sync
         self._led = False                       # what was seen last of all that _changed() looks at
         self._online = True
         self._info_at = float("-inf")
@@ -136,8 +137,7 @@ class Driver:
         now = self._clock.monotonic()
         self.guard.context.now = now
         unusual = self._take_all()
-        if self.journal.look():
-            self.guard.quorum.heard()
+        self.journal.look()
         if not self.replica.is_leader:
             # Nobody waits for what a follower applies, but the leader waits for its answer.
             self.journal.sync()
@@ -156,18 +156,22 @@ class Driver:
         if self.replica.is_leader:
             self._network.flush_appends()
         self._listener.turn_ended()
-        if self._sync():
+        if self._sync(now):
             self._network.flush()
 
-    def _sync(self) -> bool:
+    def _sync(self, now: float) -> bool:
         """Make the turn durable; returns whether it is.
 
         A leader goes on while its disk writes a large entry. What it sends vouches for nothing new, and its own copy
-        does not count until then.
+        does not count until then. But nothing is committed meanwhile: with a disk that takes too long for that it must
+        fall silent, as with one that is too slow for small entries, so that another can lead.
         """
-        if self.replica.is_leader:
-            return self.journal.sync_beside()
-        self.journal.sync()
+        if self.replica.is_leader and now - self._durable_at < self.settings.election_min_ms / 1000:
+            if not self.journal.sync_beside():
+                return False
+        else:
+            self.journal.sync()
+        self._durable_at = now
         return True
 
     def _take_all(self) -> bool:

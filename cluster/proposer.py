@@ -41,8 +41,8 @@ log = logging.getLogger("sockpqd.cluster")
 OPERATIONS_MAX = 512            # of one entry: a turn takes up to 20 ms then, twice as long with all of 1,000 clients
 ENTRY_BYTES = 1 << 20           # an entry is closed at this size; a larger operation travels alone
 IN_FLIGHT_MAX = 1               # entries proposed and not applied; 2 made entries smaller and a PUT a quarter dearer
-OPERATION_BYTES = 64            # what an operation is counted for beside its data,
-JOB_BYTES = 1 << 10             # and each job of one that has many: an entry has about a thousand of these
+JOBS_MAX = 2000                 # the same for the jobs of commands that have many
+OPERATION_BYTES = 64            # what an operation is counted for beside its data
 OUTCOME_S = 3.0                 # no answer for so long: unknown (propose_timeout of CLUSTER.md 5)
 OUTCOME_AFTER_LOSS_S = 1.0      # the same once this node has lost leadership or the lease
 
@@ -70,18 +70,32 @@ def _size(operation: Operation) -> int:
     return OPERATION_BYTES
 
 
-# What the other operations are counted for that are large, in bytes or in the work they make: an entry of too much work
-# is a turn that keeps everybody waiting, on followers so long that the leader hears nothing of them.
 _LARGE: dict[type, Callable[[Any], int]] = {
     PutWith: lambda operation: len(operation.put.data),
     Change: lambda operation: len(operation.data or b""),
     Move: lambda operation: len(operation.data or b""),
-    Batch: lambda operation: JOB_BYTES * len(operation.operations) + sum(map(_size, operation.operations)),
-    Pick: lambda operation: JOB_BYTES * (operation.count or 0),
-    DoneAll: lambda operation: JOB_BYTES * len(operation.ids),
-    LaterAll: lambda operation: JOB_BYTES * len(operation.ids),
-    Kick: lambda operation: JOB_BYTES * PORTION_MAX,
-    PurgeQueue: lambda operation: JOB_BYTES * PORTION_MAX,
+    Batch: lambda operation: sum(map(_size, operation.operations)),
+    DoneAll: lambda operation: OPERATION_BYTES * len(operation.ids),
+    LaterAll: lambda operation: OPERATION_BYTES * len(operation.ids),
+}
+
+
+def _jobs(operation: Operation) -> int:
+    """How many jobs an operation may have to do with. An entry of too many is a turn that keeps everybody waiting, and
+    on followers one that is silent for so long that another election begins."""
+    if type(operation) is Request:
+        operation = operation.operation
+    count = _MANY.get(type(operation))
+    return 1 if count is None else count(operation)
+
+
+_MANY: dict[type, Callable[[Any], int]] = {
+    Batch: lambda operation: len(operation.operations),
+    Pick: lambda operation: operation.count or 1,
+    DoneAll: lambda operation: len(operation.ids),
+    LaterAll: lambda operation: len(operation.ids),
+    Kick: lambda operation: min(operation.count, PORTION_MAX),
+    PurgeQueue: lambda operation: PORTION_MAX,
 }
 
 
@@ -176,10 +190,11 @@ class Proposer:
         while self._queue and len(self._flying) < IN_FLIGHT_MAX:
             operations: list[Operation] = []
             pendings: list[Pending] = []
-            total = 0
+            total = jobs = 0
             while self._queue:
                 operation, pending, size = self._queue[0]
-                full = len(operations) >= OPERATIONS_MAX or total + size > ENTRY_BYTES
+                jobs += _jobs(operation)
+                full = len(operations) >= OPERATIONS_MAX or jobs > JOBS_MAX or total + size > ENTRY_BYTES
                 if full and operations and not _belongs_to_put(operation, operations[-1]):
                     break
                 self._queue.popleft()

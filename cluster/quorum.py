@@ -21,7 +21,8 @@ class Quorum:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._heard = False             # something was acknowledged since the library was told last,
+        self._heard = False             # something was acknowledged since the library was told last;
+        self._durable = 0               # this node had so much then,
         self._told = -1, LOST, 0        # in this term, with this proof and match
         self.voters: frozenset[str] = frozenset()
         self.peers: list[Peer] = []
@@ -41,7 +42,7 @@ class Quorum:
         self._told = -1, LOST, 0
 
     def heard(self) -> None:
-        """Leader: a peer has acknowledged something, or this node has synced it."""
+        """Leader: a peer has acknowledged something."""
         self._heard = True
 
     def proof(self) -> float:
@@ -74,9 +75,10 @@ class Quorum:
         This node counts its own copy of an entry as well, as soon as that is durable: at the end of the turn in which
         it was appended, or later.
         """
-        if not self._context.leads() or not (self._heard or self.majority == 1):
+        durable = self._context.journal.durable_index
+        if not (self._heard or durable != self._durable or self.majority == 1) or not self._context.leads():
             return
-        self._heard = False
+        self._heard, self._durable = False, durable
         term, proof, match = self._context.replica.term, self.proof(), self.match()
         told_term, told_proof, told_match = self._told
         # Answers of a minority are no news: the library steps down when it hears nothing of a majority for a while.

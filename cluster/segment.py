@@ -60,7 +60,8 @@ class Segments:
     @property
     def room_bytes(self) -> int:
         """Bytes that can be written without asking the disk for more space."""
-        return self.active_bytes - self.position + self._spare_bytes
+        spare = self._segment_bytes if self._begun else self._spare_bytes
+        return self.active_bytes - self.position + spare
 
     # Opening
 

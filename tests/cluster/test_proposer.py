@@ -16,10 +16,13 @@ from core import (
     Effects,
     Finished,
     Get,
+    JobState,
+    Kick,
     LaterAll,
     Move,
     Operation,
     Pick,
+    PurgeQueue,
     Put,
     PutWith,
     Request,
@@ -111,15 +114,22 @@ def test_data_are_counted_in_whatever_operation_they_are(operation: Operation) -
 
 
 @pytest.mark.parametrize("operation", [
-    Batch((Put("q", 0, b""),) * 400, False), Pick(Get(None), 400), DoneAll(tuple(range(400))),
-    LaterAll(tuple(range(400))),
+    Batch((Put("q", 0, b""),) * 800, False), Pick(Get(None), 800), DoneAll(tuple(range(800))),
+    LaterAll(tuple(range(800))), Kick("q", 800), PurgeQueue("q", JobState.READY),
+    Request(1, 1, bytes(16), 0, False, Pick(Get(None), 800)),
 ], ids=lambda operation: type(operation).__name__)
-def test_an_entry_has_about_a_thousand_jobs(operation: Operation) -> None:
+def test_an_entry_has_two_thousand_jobs_at_most(operation: Operation) -> None:
     log = Log()
     for _ in range(3):
         log.proposer.propose(operation, Outcome())
     log.proposer.flush(0.0)
     assert len(decode_entry(log.entries[0][0]).operations) == 2
+
+
+def test_what_is_asked_for_takes_no_memory() -> None:
+    log = Log()
+    log.proposer.propose(Pick(Get(None), 10_000), Outcome())
+    assert log.proposer.backlog_bytes < 1000
 
 
 @pytest.mark.parametrize("get", [Get(("q",), item="i"), Request(1, 1, bytes(16), 1, True, Get(("q",), item="i"))])

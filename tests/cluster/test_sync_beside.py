@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import random
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ import pytest
 from cluster import journal as module
 from cluster.disk import Disk
 from cluster.journal import Journal
+from cluster.messages import Heartbeat
 from tests.cluster.faulty_disk import FaultyDisk
+from tests.cluster.small_cluster import SimNode, SmallCluster
 
 DIRECTORY = Path("/journal")
 LARGE = bytes(range(1, 201)) * 10
@@ -168,3 +171,89 @@ def test_real_files_are_synced_in_a_thread(tmp_path: Path) -> None:
         assert journal.durable_index == 1
     finally:
         journal.close()
+
+
+# A leader
+
+LARGE_JOB = bytes(2000)
+
+
+class StalledError(Exception):
+    """The loop would stand still here."""
+
+
+class Slow(Future[None]):
+    """A sync that is over at some time, and lasts on the simulated clock of a cluster."""
+
+    def __init__(self, cluster: SmallCluster, over_at: float, not_seen: int = 0) -> None:
+        super().__init__()
+        self._cluster = cluster
+        self._over_at = over_at
+        self._not_seen = not_seen           # so many looks come a moment too early
+        self.waited_at: float | None = None
+
+    def done(self) -> bool:
+        if self._cluster.now < self._over_at:
+            return False
+        self._not_seen -= 1
+        return self._not_seen < 0
+
+    def result(self, timeout: float | None = None) -> None:
+        if self._cluster.now < self._over_at:
+            self.waited_at = self._cluster.now
+            raise StalledError
+
+
+def slow_leader(over_in_s: float, not_seen: int = 0) -> tuple[SmallCluster, SimNode, Slow]:
+    """Its syncs beside the loop are over then."""
+    cluster = SmallCluster(3)
+    cluster.put_now()
+    leader = cluster.leader()
+    slow = Slow(cluster, cluster.now + over_in_s, not_seen)
+    leader.disk.sync_beside = lambda file: slow       # type: ignore[method-assign]
+    return cluster, leader, slow
+
+
+def test_a_leader_goes_on_and_answers_when_its_own_copy_is_durable() -> None:
+    cluster, leader, _ = slow_leader(0.3)
+    outcome = cluster.put(LARGE_JOB)
+    cluster.run(0.29)
+    assert outcome.state == "open"
+    assert leader.up.journal.last_index == cluster.followers()[0].up.journal.last_index
+    cluster.run(0.03)
+    assert outcome.state == "applied"
+    assert cluster.serving() is leader
+
+
+@pytest.mark.parametrize("not_seen", [0, 1])
+def test_it_answers_in_the_next_turn_whenever_it_sees_that(not_seen: int) -> None:
+    cluster, leader, _ = slow_leader(0.02, not_seen)
+    outcome = cluster.put(LARGE_JOB)
+    cluster.filter = lambda source, target, message: not isinstance(message, Heartbeat)     # no answer reminds it
+    cluster.run(0.021)
+    for _ in range(2):
+        cluster.turn(leader.name)
+    assert outcome.state == "applied"
+
+
+def test_it_falls_silent_when_its_disk_takes_as_long_as_an_election() -> None:
+    cluster, leader, slow = slow_leader(1000.0)
+    begun, outcome = cluster.now, cluster.put(LARGE_JOB)
+    cluster.run_until(lambda: slow.waited_at is not None, 2.0)
+    assert slow.waited_at is not None
+    assert 0.5 < slow.waited_at - begun < 0.8
+    assert isinstance(leader.failure, StalledError)
+    assert outcome.state != "applied"
+    cluster.put_now()
+    assert cluster.serving() is not leader
+
+
+def test_there_is_room_for_the_next_segment_while_it_is_not_made_yet(journal: Journal, disk: FaultyDisk) -> None:
+    index, room = 2, journal.room_bytes
+    while len(disk.names(DIRECTORY)) < 4:
+        begin(journal, disk, index)
+        assert journal.room_bytes > 8192
+        disk.slow = False
+        assert journal.look()
+        index += 1
+    assert room > 8192

@@ -14,7 +14,7 @@ JOURNAL = Path("/journal")
 SNAPSHOTS = Path("/snapshots")
 
 
-BESIDE_S = (0.0, 0.002, 0.05)   # what a sync beside the node takes on a disk that is not slow
+BESIDE_S = (0.0, 0.002, 0.05, 0.05, 1.0)  # what a sync beside the node takes on a disk that is not slow
 
 
 class SlowSync(Future[None]):

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import NoReturn, Protocol
 
-NICE = 10                   # the node itself goes first
+NICE = 15                   # the node itself goes first
 _MESSAGE_BYTES = 4096       # fits into an empty pipe, so the child never waits for a reader
 
 

@@ -11,12 +11,14 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from cluster import journal
 from cluster.journal import Journal
 from tests.cluster.faulty_disk import Crash, FaultyDisk
 
 DIRECTORY = Path("/journal")
 SEGMENT_BYTES = 8192
 WINDOW_BYTES = 3000
+LARGE_BYTES = 1500
 
 commands = st.one_of(
     st.binary(max_size=300),
@@ -56,7 +58,12 @@ class JournalMachine(RuleBasedStateMachine):
         self.disk = FaultyDisk()
         self.model = Model()
         self.synced = Model()
+        self.beside: Model | None = None        # what is in the frame that is being synced beside us
+        self.large, journal.BESIDE_BYTES = journal.BESIDE_BYTES, LARGE_BYTES
         self.journal = self.open()
+
+    def teardown(self) -> None:
+        journal.BESIDE_BYTES = self.large
 
     def open(self) -> Journal:
         return Journal.open(DIRECTORY, self.disk, segment_bytes=SEGMENT_BYTES, window_bytes=WINDOW_BYTES)
@@ -128,8 +135,48 @@ class JournalMachine(RuleBasedStateMachine):
         self.journal.onOneSecondTimer()
         self.sync()
 
+    def ended(self) -> None:
+        """What was synced beside us is durable."""
+        self.synced, self.beside = self.beside or self.synced, None
+
+    @rule(slow=st.booleans())
+    def sync_beside(self, slow: bool) -> None:
+        self.disk.slow = slow
+        if not slow:
+            self.ended()
+        commit_written = self.journal.unsynced or self.journal._commit_due
+        if self.journal.sync_beside():
+            assert not self.journal.unsynced
+            self.remember(commit_written)
+        elif self.beside is None:
+            before = self.synced
+            self.remember(True)
+            self.synced, self.beside = before, self.synced
+
+    @rule(length=st.integers(LARGE_BYTES, 6000), more=st.lists(commands, max_size=3))
+    def go_on_beside(self, length: int, more: list[bytes]) -> None:
+        self.add([bytes(length)], newer=False, index=1)
+        self.sync_beside(slow=True)
+        self.add(more, newer=False, index=1)
+
+    @rule(slow=st.booleans())
+    def look(self, slow: bool) -> None:
+        self.disk.slow = slow
+        assert self.journal.look() is (self.beside is not None and not slow)
+        if not slow:
+            self.ended()
+
+    @invariant()
+    def durable(self) -> None:
+        assert (self.journal.syncing is None) is (self.beside is None)
+        vouched = [entry for entry in self.model.kept if entry[1] <= self.journal.durable_index]
+        assert all(entry in self.synced.kept for entry in vouched)
+        if not self.journal.unsynced and self.beside is None:
+            assert self.journal.durable_index == self.journal.last_index
+
     @rule()
     def sync(self) -> None:
+        self.ended()
         commit_written = self.journal.unsynced or self.journal._commit_due
         self.journal.sync()
         assert not self.journal.unsynced
@@ -142,6 +189,7 @@ class JournalMachine(RuleBasedStateMachine):
 
     @rule()
     def close_and_open(self) -> None:
+        self.ended()
         self.journal.close()
         assert self.disk.open_files == 0
         self.model = self.synced.reopened()
@@ -150,7 +198,8 @@ class JournalMachine(RuleBasedStateMachine):
     @rule(steps=st.integers(0, 8), opening=st.integers(0, 12))
     def crash_in_sync(self, steps: int, opening: int) -> None:
         """Power fails somewhere in sync(), and perhaps again while the journal is opened."""
-        before = self.synced
+        before = [self.synced, self.beside or self.synced]
+        self.ended()
         commit_written = self.journal.unsynced or self.journal._commit_due
         self.disk.crash_at = self.disk.steps + steps
         try:
@@ -159,7 +208,7 @@ class JournalMachine(RuleBasedStateMachine):
         except Crash:
             self.remember(True)
         else:
-            before = self.synced
+            before = [self.synced]
         self.disk.crash(self.rng)
         self.disk.crash_at = self.disk.steps + opening
         try:
@@ -168,10 +217,8 @@ class JournalMachine(RuleBasedStateMachine):
             self.disk.crash(self.rng)
             self.journal = self.open()
         self.disk.crash_at = None
-        if self.journal_is(before.reopened()) and self.goes_on_as(before):
-            self.model = before.reopened()
-        else:
-            self.model = self.synced.reopened()
+        found = [state for state in before if self.journal_is(state.reopened()) and self.goes_on_as(state)]
+        self.model = (found or [self.synced])[0].reopened()
         self.synced = deepcopy(self.model)
 
     def journal_is(self, model: Model) -> bool:

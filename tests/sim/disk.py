@@ -14,7 +14,8 @@ JOURNAL = Path("/journal")
 SNAPSHOTS = Path("/snapshots")
 
 
-BESIDE_S = (0.0, 0.002, 0.05, 0.05, 1.0)  # what a sync beside the node takes on a disk that is not slow
+BESIDE_S = (0.0, 0.002, 0.05, 0.05, 1.0)    # what a sync beside the node takes,
+WELL_S = (0.0, 0.002)                       # and when nothing is wrong any more
 
 
 class SlowSync(Future[None]):
@@ -51,6 +52,7 @@ class SimDisk(FaultyDisk):
         self.crash_in: int | None = None
         self.dead = False
         self.slow_s = 0.0
+        self._beside_s = BESIDE_S
         self.spent_s = 0.0
         self.failing_syncs = 0
         self.errors = 0
@@ -81,7 +83,7 @@ class SimDisk(FaultyDisk):
             raise
 
     def sync_beside(self, file: int) -> SlowSync:
-        return SlowSync(self, file, self.now() + (self.slow_s or self._rng.choice(BESIDE_S)))
+        return SlowSync(self, file, self.now() + (self.slow_s or self._rng.choice(self._beside_s)))
 
     def restart(self) -> None:
         """A new process on the same disk."""
@@ -90,6 +92,7 @@ class SimDisk(FaultyDisk):
 
     def repair(self) -> None:
         """Nothing is wrong from now on; what was lost stays lost."""
+        self._beside_s = WELL_S
         self.slow_s, self.failing_syncs, self.free_bytes, self.crash_in = 0.0, 0, None, None
 
     def damage(self, rng: random.Random) -> str:

@@ -81,7 +81,7 @@ class Journal(Positions):
         self._pending: list[Record] = []
         self._written = 0                           # the last entry that is in a frame, synced or not
         self._commit_due = False                    # the commit index alone is worth a frame
-        self._commit_synced = 0
+        self._commit_synced = 0                     # that of the last frame, synced or not
         self._shrunk = False                        # segments may be superfluous
         self._failed: OSError | None = None
         self._disk = disk
@@ -354,9 +354,8 @@ class Journal(Positions):
 
     def close(self) -> None:
         """Close all files; what was not synced is lost."""
-        if self.syncing is not None:
-            with contextlib.suppress(OSError):
-                self.syncing.result()
+        with contextlib.suppress(OSError):
+            self._end_sync()
         self._segments.close()
         if self._lock is not None:
             self._disk.close(self._lock)

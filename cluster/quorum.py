@@ -49,7 +49,7 @@ class Quorum:
         """Leader: a majority has answered something that was sent at this moment or later; monotonic seconds."""
         term = self._context.replica.term
         proofs = [peer.proof if peer.up and _counts(peer, term) else LOST for peer in self.peers]
-        return self._reached(EVER, proofs)
+        return self._reached(proofs)
 
     def match(self) -> int:
         """Leader: the log is equal up to here on a majority, and durable on this node.
@@ -58,14 +58,13 @@ class Quorum:
         """
         term = self._context.replica.term
         matches = [peer.match if _counts(peer, term) else 0 for peer in self.peers]
-        durable = self._context.journal.durable_index
-        return int(min(durable, self._reached(durable, matches)))
+        return int(min(self._context.journal.durable_index, self._reached(matches)))
 
-    def _reached(self, mine: float, theirs: list[float] | list[int]) -> float:
-        """What a majority has at least; what this node has is never below another's."""
+    def _reached(self, theirs: list[float] | list[int]) -> float:
+        """What as many peers have at least as make a majority, with this node if it is a voter."""
         needed = self.majority - self.member
         if not needed:
-            return mine
+            return EVER
         theirs.sort(reverse=True)
         return theirs[needed - 1]
 

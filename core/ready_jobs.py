@@ -1,8 +1,8 @@
 """The READY jobs of a queue: a run for each priority, whose tail is where new ones come.
 
-With a million jobs waiting, finding the place of a new one among all of them means to look at twenty, which are
-anywhere in memory: that took longer than all the rest of a PUT. Here it is the end of a run, and a hand-out is the
-beginning of the first. Other jobs are looked at only when one comes back to its old place, or is taken from the middle.
+With a million jobs of many priorities, finding the place of a new one among all of them means to look at twenty, which
+are anywhere in memory: that took longer than all the rest of a PUT. Here it is the end of a run, where those before it
+have just come to, and a hand-out is the beginning of the first run.
 
 Most queues are short, and a plain list is then both the smallest and the fastest; it becomes runs past `FEW_MAX` jobs.
 """

@@ -108,7 +108,7 @@ def _constants(rng: random.Random) -> list[tuple[Any, str, Any]]:
         (transfer, "CHUNK_BYTES", rng.choice((500, 2000, 256 << 10))),
         (transfer, "WINDOW_BYTES", rng.choice((1, 2000, 2 << 20))),
         (proposer, "IN_FLIGHT_MAX", rng.choice((1, 1, 4))),
-        (proposer, "OPERATIONS_MAX", rng.choice((1, 5, 512, 512, 512))),
+        (proposer, "OPERATIONS_MAX", rng.choice((1, 5, 640, 640, 640))),
         *_session_constants(rng),
     ]
 

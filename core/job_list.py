@@ -1,86 +1,104 @@
 """Jobs in their order: the READY ones of an item or of a priority, the DELAYED ones of a queue, dead ones.
 
-Jobs are put at the tail of their priority and nearly always taken from the front, but RETURN brings one back to its old
-place and a hand-out by item takes one from the middle. So this is a sorted list: whatever happens costs O(log jobs),
-and nothing dead stays behind.
-
-Most lists are short (an item often has one job), and a plain list is then both the smallest and the fastest; past
-`SHORT_MAX` jobs, where moving its tail begins to cost, it becomes a SortedList.
+Jobs are put at the tail and nearly always taken from the front, but RETURN brings one back to its old place and a
+hand-out by item takes one from the middle. So this is a sorted list in blocks, as sortedcontainers has it: whatever
+happens costs O(log jobs) and the moves in one block, and nothing dead stays behind. But what happens nearly always
+costs nothing else: a job behind all others is compared with the last one alone, and the first one is simply taken.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator
-from typing import Any, Generic, TypeVar
+from itertools import chain
+from operator import itemgetter
+from typing import Generic, TypeVar
 
 from msgspec import Struct, field
-from sortedcontainers import SortedList
 
 from core.job import DelayedJob, Job
 
-SHORT_MAX = 500
+BLOCK_MAX = 1000                # jobs; moving so many in memory takes less than a µs
 
 _Job = TypeVar("_Job", Job, DelayedJob)
+_last = itemgetter(-1)
 
 
 class JobList(Struct, Generic[_Job], gc=False, eq=False):
-    """Jobs, the next one first. Not collected as garbage for the reason given in job.py."""
+    """Jobs, the next one first. Not collected as garbage for the reason given in job.py.
+
+    The blocks are never empty, but that an empty list has one.
+    """
 
     size: int = 0
-    _jobs: Any = field(default_factory=list)        # list[_Job] or SortedList
+    _blocks: list[list[_Job]] = field(default_factory=lambda: [[]])
 
     def __iter__(self) -> Iterator[_Job]:
-        return iter(self._jobs)
+        return chain.from_iterable(self._blocks)
 
     def __getitem__(self, position: int) -> _Job:
-        job: _Job = self._jobs[position]
-        return job
+        for block in self._blocks:
+            if position < len(block):
+                return block[position]
+            position -= len(block)
+        raise IndexError(position)
 
     def add(self, job: _Job) -> None:
         """Put `job` at its place."""
         self.size += 1
-        jobs = self._jobs
-        if type(jobs) is not list:
-            jobs.add(job)
+        blocks = self._blocks
+        block = blocks[-1]
+        if not block or block[-1] < job:
+            if len(block) < BLOCK_MAX:
+                block.append(job)
+            else:
+                blocks.append([job])
             return
-        if not jobs or jobs[-1] < job:
-            jobs.append(job)
-        else:
-            insort(jobs, job)
-        if self.size > SHORT_MAX:
-            self._jobs = SortedList(jobs)
+        number = self._block_of(job)
+        block = blocks[number]
+        insort(block, job)
+        if len(block) > BLOCK_MAX:
+            middle = len(block) // 2
+            blocks[number:number + 1] = [block[:middle], block[middle:]]
+
+    def _block_of(self, job: _Job) -> int:
+        """Number of the block in which the place of `job` is."""
+        blocks = self._blocks
+        return 0 if len(blocks) == 1 else min(bisect_left(blocks, job, key=_last), len(blocks) - 1)
 
     def take_first(self) -> _Job:
         """Remove and return the next job; there must be one."""
         self.size -= 1
-        job: _Job = self._jobs.pop(0)
+        blocks = self._blocks
+        block = blocks[0]
+        job = block.pop(0)
+        if not block and self.size:
+            del blocks[0]
         return job
 
     def position(self, job: _Job) -> int:
         """How many jobs stand before the place of `job`."""
-        jobs = self._jobs
-        found: int = bisect_left(jobs, job) if type(jobs) is list else jobs.bisect_left(job)
-        return found
+        number = self._block_of(job)
+        return sum(map(len, self._blocks[:number])) + bisect_left(self._blocks[number], job)
 
     def remove(self, job: _Job) -> None:
         """Take `job` out, wherever it is; it must be here."""
         self.size -= 1
-        jobs = self._jobs
-        if type(jobs) is not list:
-            jobs.remove(job)
-        else:
-            del jobs[bisect_left(jobs, job)]
+        number = self._block_of(job)
+        block = self._blocks[number]
+        del block[bisect_left(block, job)]
+        if not block and self.size:
+            del self._blocks[number]
 
     def __contains__(self, job: _Job) -> bool:
         """Is a job with this place here?"""
-        at = self.position(job)
-        return at < self.size and bool(self._jobs[at].seq == job.seq)
+        block = self._blocks[self._block_of(job)]
+        at = bisect_left(block, job)
+        return at < len(block) and block[at].seq == job.seq
 
     def discard(self, job: _Job) -> bool:
         """Take `job` out if it is here; was it?"""
-        if job not in self:
-            return False
-        del self._jobs[self.position(job)]
-        self.size -= 1
-        return True
+        found = job in self
+        if found:
+            self.remove(job)
+        return found

@@ -21,7 +21,8 @@ class Guardian:
 
     def __init__(self, folder: Path) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-I", __file__, str(folder)], stdin=subprocess.PIPE, start_new_session=True
+            [sys.executable, "-I", __file__, str(folder)], stdin=subprocess.PIPE, start_new_session=True,
+            env=dict(os.environ),   # a copy: Python forks as vfork does, and another thread may change the original
         )
 
     def watch(self, pid: int) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster.child import NICE
 from cluster.disk import Disk
 from cluster.journal import Journal
 from cluster.snapshots import (
@@ -270,7 +271,7 @@ class TestChild:
         pid = real.store._job.pid  # type: ignore[union-attr]
         held = [os.readlink(f"/proc/{pid}/fd/{number}") for number in os.listdir(f"/proc/{pid}/fd") if int(number) > 2]
         assert sorted(name.split(":")[0] for name in held if "snapshot-" not in name) == ["pipe"]
-        assert os.getpriority(os.PRIO_PROCESS, pid) == os.getpriority(os.PRIO_PROCESS, 0) + 10
+        assert os.getpriority(os.PRIO_PROCESS, pid) == os.getpriority(os.PRIO_PROCESS, 0) + NICE
 
     def test_export_writes_the_stream_alone(self, real: Node, tmp_path: Path) -> None:
         real.propose(10)

@@ -24,7 +24,8 @@ def watch(node: SimNode, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The order of what a node does from now on."""
     calls: list[str] = []
     driver = node.up
-    monkeypatch.setattr(driver.journal, "sync", noting(calls, "sync", driver.journal.sync))
+    for name in ("sync", "sync_beside"):
+        monkeypatch.setattr(driver.journal, name, noting(calls, "sync", getattr(driver.journal, name)))
     monkeypatch.setattr(driver.replica, "tick", noting(calls, "tick", driver.replica.tick))
     for name in ("flush", "flush_appends", "turn_ended"):
         monkeypatch.setattr(node, name, noting(calls, name, getattr(node, name)))

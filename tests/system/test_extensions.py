@@ -113,7 +113,7 @@ def test_the_examples_of_waiting(cluster: LocalCluster) -> None:
         begun = time.monotonic()
         client.say(b"GETB nothing WITHIN 0.3\r\n", b"404 Queue Empty\r\n")
         client.say(b"PUT work 0 1 IS x WAIT nothing WITHIN 0.3\r\nx", b"206 Wait for output\r\n408 Wait Timeout\r\n")
-        assert time.monotonic() - begun >= 0.6
+        assert time.monotonic() - begun > 0.59         # uvloop's timers count whole milliseconds, from the last turn on
         client.say(b"QUEUE DELETE work FORCE\r\nQUEUE DELETE answers FORCE\r\n", b"200 OK\r\n" * 2)
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterator
 from itertools import chain
-from operator import itemgetter
 from typing import Generic, TypeVar
 
 from msgspec import Struct, field
@@ -21,7 +20,6 @@ from core.job import DelayedJob, Job
 BLOCK_MAX = 1000                # jobs; moving so many in memory takes less than a µs
 
 _Job = TypeVar("_Job", Job, DelayedJob)
-_last = itemgetter(-1)
 
 
 class JobList(Struct, Generic[_Job], gc=False, eq=False):
@@ -102,3 +100,7 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
         if found:
             self.remove(job)
         return found
+
+
+def _last(block: list[_Job]) -> _Job:
+    return block[-1]

@@ -81,8 +81,11 @@ _LARGE: dict[type, Callable[[Any], int]] = {
 
 
 def _jobs(operation: Operation) -> int:
-    """How many jobs an operation may have to do with. An entry of too many is a turn that keeps everybody waiting, and
-    on followers one that is silent for so long that another election begins."""
+    """How many jobs an operation may have to do with.
+
+    An entry of too many is a turn that keeps everybody waiting, and in which followers are silent for longer than the
+    leader's lease.
+    """
     if type(operation) is Request:
         operation = operation.operation
     count = _MANY.get(type(operation))

@@ -9,6 +9,7 @@ import pytest
 
 from core.job import Job
 from core.job_list import BLOCK_MAX, JobList
+from tests.core.counted import Counted, counted
 
 
 def job(rank: int, seq: int) -> Job:
@@ -87,16 +88,9 @@ def test_it_is_a_sorted_list_through_any_history(seed: int, monkeypatch: pytest.
         ready[len(jobs)]
 
 
-def test_a_job_behind_all_others_is_compared_with_the_last_one_alone() -> None:
-    compared = 0
-
-    class Counted(Job):
-        def __lt__(self, other: Job) -> bool:
-            nonlocal compared
-            compared += 1
-            return super().__lt__(other)
-
+def test_a_job_behind_all_others_is_compared_with_the_last_one_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Counted, "compared", 0)
     ready: JobList[Job] = JobList()
     for seq in range(5 * BLOCK_MAX):
-        ready.add(Counted(0, 0, seq, "q", b"", None, 0, None, None))
-    assert compared < 5 * BLOCK_MAX
+        ready.add(counted(0, seq))
+    assert 0 < Counted.compared < 5 * BLOCK_MAX

@@ -178,6 +178,8 @@ class SimNode:
         assert self.driver is None
         self.world.write_file(self)
         self.disk = SimDisk(random.Random(self.world.rng.random()), self._now)
+        if self.world.healed:
+            self.disk.repair()
         self.lost = self.voter or self.damaged or self.lost
         self.voter = self.damaged = False
         self.memory = Memory(self.name, self.world.events, self.checks)

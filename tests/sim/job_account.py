@@ -277,6 +277,10 @@ class JobAccount(Whereabouts):
             # Who was due may have been READY, and stays it if due again: then its TTL does not count anew.
             if change.when is not None and not (due and life.not_before_ms <= self.clock_ms):
                 self.wait(life)
+            elif change.when is not None and life.loose and life.fades_ms is not None:
+                faded_ms = life.fades_ms        # nobody knows whether it was due
+                self.wait(life)
+                life.fades_ms = min(faded_ms, life.fades_ms)
             return
         run = self.running[life.run]
         told = run.handed

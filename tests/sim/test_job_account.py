@@ -260,6 +260,16 @@ def test_a_ttl_counts_anew_when_a_change_of_time_makes_the_job_ready(states: str
         told(*steps, (fades_ms - 1, SECOND, Stored()))
 
 
+def test_the_ttl_of_a_job_that_may_have_been_changed_ends_as_early_as_it_may() -> None:
+    in_r = Selector(queue="r", key="k")
+    dead = [TRIES, (0, KEYED, Stored()), GOT, (0, Later(1), OK), (0, PutWith(Y, key="k", ttl_ms=50), Stored())]
+    delayed = (0, PutWith(Put("r", 0, b"z"), When(1000), ttl_ms=50, key="k"), Stored())
+    doubted = [*dead, delayed, (50, Kick("q", 9), Removed(1)), (50, Change(KEY, when=When(0)), OK)]
+    called = [*doubted, (60, Change(in_r, when=When(0)), OK)]
+    assert left(*called, (109, Tick(), OK)) == {"z": "waits"}
+    assert left(*called, (110, Tick(), OK)) == {}
+
+
 def test_a_kicked_job_keeps_its_key_if_the_job_that_had_it_is_gone() -> None:
     third = PutWith(Put("q", 0, b"z"), key="k", on_dup=OnDup.REPLACE)
     dead = [TRIES, (0, KEYED, Stored()), GOT, (0, Later(1), OK), (0, PutWith(Y, key="k", ttl_ms=50), Stored())]

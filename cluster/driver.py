@@ -22,6 +22,7 @@ import msgspec
 
 from cluster.api import Listener
 from cluster.clock import Clock
+from cluster.compaction import Compaction
 from cluster.context import Network
 from cluster.divergence import Comparison, compared
 from cluster.errors import ApplyFailed, EntryTooNew, FailStop
@@ -42,11 +43,6 @@ CHORES_S = 0.005                # what need not be done in every turn is done at
 AT_ONCE = float("-inf")
 EVERYDAY = (Append, Ack)        # messages that make no such work
 INFO_S = 0.25                   # how often a node tells of itself
-COMPACT_BYTES_MIN = 64 << 20    # the journal is cut when it is larger than this ...
-COMPACT_FACTOR = 2              # ... and than this times the last snapshot,
-COMPACT_ENTRIES = 200_000       # or when it has so many entries, however small: a start takes about 20 µs for each;
-COMPACT_REST_S = 10.0           # not more often than this: all nodes write snapshots then, and clients notice,
-COMPACT_BYTES_MAX = 1 << 30     # unless it is larger than this, or there is no room
 
 
 class Outbox(Network, Protocol):
@@ -86,13 +82,13 @@ class Driver:
         self.store = store
         self.chain = store.chain
         self.members = Members(settings, machine)
+        self._compaction = Compaction(settings.name, self.members, journal, store)
         self._stale = True                      # the guard does not know these members yet
         self._linked: dict[str, str] = {}               # peers of the network, and their addresses
         self._network = network
         self._listener = listener
         self._clock = clock
         self._chores_at = AT_ONCE
-        self._compacted_at = AT_ONCE
         self._durable_at = AT_ONCE              # when nothing was left to sync
         self._led = False                       # what was seen last of all that _changed() looks at
         self._online = True
@@ -215,7 +211,8 @@ class Driver:
             raise self.store.load_error
         self._tell_info(now)
         self.full = self._full()
-        self._compact(now)
+        if self._compaction.begins(now, no_room=self._no_room()):
+            self.replica.compact()
 
     def urgent(self, event: Hello | Message | None) -> bool:
         """Should this be handled at once? An answer that commits nothing can wait for the next turn."""
@@ -364,12 +361,3 @@ class Driver:
         info = self.info()
         for peer in self.guard.context.peers.values():
             self.guard.context.send(peer, info)
-
-    def _compact(self, now: float) -> None:
-        length = self.journal.bytes_total
-        large = length > max(COMPACT_BYTES_MIN, COMPACT_FACTOR * self.store.newest_bytes)
-        long = self.journal.last_index - self.store.newest_index > COMPACT_ENTRIES
-        rested = now >= self._compacted_at + COMPACT_REST_S or length > COMPACT_BYTES_MAX or self._no_room()
-        if (large or long) and rested and not self.store.busy:
-            self._compacted_at = now
-            self.replica.compact()

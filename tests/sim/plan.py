@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from cluster import appending, driver, journal, leadership, library, proposer, transfer
+from cluster import appending, compaction, driver, journal, leadership, library, proposer, transfer
 from cluster.library import PeerNode
 from core import Then, session_frames, session_handlers, sessions
 from tests.core import model_sessions
@@ -89,7 +89,7 @@ def draw(seed: int, **fixed: Any) -> Plan:
     )
     plan.constants += [
         (journal, "BESIDE_BYTES", rng.choice((0, 300, 256 << 10))),
-        (driver, "COMPACT_REST_S", rng.choice((0.0, 0.0, 0.5))),
+        (compaction, "REST_S", rng.choice((0.0, 0.0, 0.5))),
     ]
     for name, value in fixed.items():
         setattr(plan, name, value)
@@ -100,8 +100,8 @@ def _constants(rng: random.Random) -> list[tuple[Any, str, Any]]:
     """The product's sizes, so small that short runs reach them."""
     choke = rng.choice((2000, 20_000, 8 << 20))
     return [
-        (driver, "COMPACT_BYTES_MIN", rng.choice((1000, 3000, 10_000, 64 << 20))),
-        (driver, "COMPACT_FACTOR", rng.choice((0, 0, 1))),
+        (compaction, "BYTES_MIN", rng.choice((1000, 3000, 10_000, 64 << 20))),
+        (compaction, "FACTOR", rng.choice((0, 0, 1))),
         (appending, "FRAME_BYTES", rng.choice((1000, 4000, 1 << 20))),
         (appending, "CHOKE_BYTES", choke),
         (appending, "UNCHOKE_BYTES", min(rng.choice((0, 1000, 1 << 20)), choke)),

@@ -1,0 +1,64 @@
+"""When a node writes a snapshot and cuts its journal by itself."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from cluster import compaction, driver
+from cluster.compaction import REST_S
+from tests.cluster.small_cluster import SmallCluster
+
+ENTRIES = 50
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> SmallCluster:
+    monkeypatch.setattr(compaction, "ENTRIES", ENTRIES)
+    monkeypatch.setattr(driver, "ROOM_BYTES_MIN", 0)        # segments are small here
+    return SmallCluster(3)
+
+
+def snapshots(world: SmallCluster, seconds: float, *, puts_per_s: int) -> dict[str, list[float]]:
+    """When each node has written one, while jobs are put."""
+    found: dict[str, list[float]] = {node.name: [] for node in world}
+    newest = {node.name: node.up.store.newest_index for node in world}
+    end = world.now + seconds
+    while world.now < end:
+        world.put(b"x")
+        world.run(1 / puts_per_s)
+        for node in world:
+            if node.up.store.newest_index != newest[node.name]:
+                newest[node.name] = node.up.store.newest_index
+                found[node.name].append(world.now)
+    return found
+
+
+def test_one_node_after_the_other_writes_a_snapshot(world: SmallCluster) -> None:
+    world.leader()
+    found = snapshots(world, 3.5 * REST_S, puts_per_s=20)
+    assert all(len(times) in (3, 4) for times in found.values()), found
+    times = sorted(itertools.chain(*found.values()))
+    apart = [later - earlier for earlier, later in itertools.pairwise(times)]
+    assert min(apart) > 0.9 * REST_S / 3, found
+
+
+def test_a_journal_that_is_far_too_long_is_cut_at_once(world: SmallCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.leader()
+    monkeypatch.setattr(compaction, "BYTES_MAX", 1000)
+    found = snapshots(world, REST_S, puts_per_s=20)
+    assert all(len(times) >= 3 for times in found.values()), found
+
+
+def test_a_node_without_room_does_not_wait(world: SmallCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.leader()
+    monkeypatch.setattr(driver, "ROOM_BYTES_MIN", 1 << 30)
+    found = snapshots(world, REST_S, puts_per_s=20)
+    assert all(len(times) >= 3 for times in found.values()), found
+
+
+def test_few_entries_are_no_reason(world: SmallCluster) -> None:
+    world.leader()
+    found = snapshots(world, ENTRIES / 20 / 2, puts_per_s=20)
+    assert not any(found.values())

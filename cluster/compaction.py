@@ -27,7 +27,7 @@ class Compaction:
         self._journal = journal
         self._store = store
         self._last = float("-inf")              # when the last one began, monotonic seconds
-        self._long_since: float | None = None   # the journal is to be cut
+        self._long_since: float | None = float("-inf")  # the journal is to be cut; at the start without waiting
 
     def begins(self, now: float, *, no_room: bool) -> bool:
         """Is it time, and begins one now? `now`: monotonic seconds; `no_room`: this node refuses jobs for that."""

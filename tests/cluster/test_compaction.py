@@ -58,6 +58,14 @@ def test_a_node_without_room_does_not_wait(world: SmallCluster, monkeypatch: pyt
     assert all(len(times) >= 3 for times in found.values()), found
 
 
+def test_a_node_that_starts_with_a_long_journal_does_not_wait(world: SmallCluster) -> None:
+    world.leader()
+    snapshots(world, 1.5 * ENTRIES / 20, puts_per_s=20)
+    world.kill("n3")
+    world.start("n3")
+    assert snapshots(world, 0.5, puts_per_s=20)["n3"]
+
+
 def test_few_entries_are_no_reason(world: SmallCluster) -> None:
     world.leader()
     found = snapshots(world, ENTRIES / 20 / 2, puts_per_s=20)

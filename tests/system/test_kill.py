@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+import socket
 import time
 
 import pytest
+import sockpq
 
 from bench.cluster import LocalCluster
 from tests.system.load import Producer, check, drain
@@ -56,21 +58,36 @@ def test_kill_any_nodes_at_any_moment() -> None:
             assert "Traceback" not in cluster.logs(name), cluster.logs(name)
 
 
+def begin_a_snapshot(server: str) -> None:
+    """Say so, and do not wait for its end."""
+    host, _, port = server.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(b"CLUSTER SNAPSHOT\r\n")
+
+
+def wait_for_snapshots(cluster: LocalCluster) -> None:
+    """Until each node has one: each was started with a journal that is to be cut."""
+    end = time.monotonic() + 30
+    while not all(list(cluster.data_dir(name).glob("snapshots/snapshot-*")) for name in cluster.names):
+        assert time.monotonic() < end, "no snapshot was written"
+        time.sleep(0.05)
+
+
 def test_all_killed_while_a_snapshot_is_written_and_the_journal_is_cut() -> None:
     with LocalCluster(3) as cluster:
         big = bytes(1 << 20)
-        import sockpq
-
         with sockpq.Client(cluster.servers, timeout=60) as client:
             for k in range(150):
                 client.put("big", b"%06d" % k + big)
                 if k % 50 == 49:
+                    for server in cluster.servers:
+                        begin_a_snapshot(server)
+                    time.sleep(random.random() * 0.2)
                     for name in cluster.names:
                         cluster.kill(name)
                     for name in cluster.names:
                         cluster.restart(name, wait=False)
-            for name in cluster.names:
-                assert list(cluster.data_dir(name).glob("snapshots/snapshot-*")), "no snapshot was written"
+            wait_for_snapshots(cluster)
             numbers = []
             while (job := client.get("big", expire=600)) is not None:
                 numbers.append(int(job.data[:6]))

@@ -81,7 +81,7 @@ class Journal(Positions):
         self._pending: list[Record] = []
         self._written = 0                           # the last entry that is in a frame, synced or not
         self._commit_due = False                    # the commit index alone is worth a frame
-        self._commit_synced = 0                     # that of the last frame, synced or not
+        self._commit_written = 0                    # that of the last frame, synced or not
         self._shrunk = False                        # segments may be superfluous
         self._failed: OSError | None = None
         self._disk = disk
@@ -107,7 +107,7 @@ class Journal(Positions):
         self.last_index = self.durable_index = self._written = self._table.next - 1
         self._recall_last()
         self.bytes_total = self._table.bytes_between(self._state.covered, self._table.next)
-        self._commit_synced = self._commit
+        self._commit_written = self._commit
         self._shrunk = True                         # the process before may have died before all were deleted
         self._segments.try_to_prepare()
 
@@ -293,7 +293,7 @@ class Journal(Positions):
 
     def keep_commit(self) -> None:
         """Let the next sync() write a new commit index, also when nothing else has changed."""
-        self._commit_due = min(self._commit, self.last_index) != self._commit_synced
+        self._commit_due = min(self._commit, self.last_index) != self._commit_written
 
     def sync(self) -> None:
         """Make all changes so far durable: one write, one fdatasync. Does nothing when there are none."""
@@ -396,5 +396,5 @@ class Journal(Positions):
             offset += len(body)
         self._written = self.last_index
         self._commit_due = False
-        self._commit_synced = commit
+        self._commit_written = commit
         self._synced_state = self._state.restated()

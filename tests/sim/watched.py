@@ -49,7 +49,7 @@ class WatchedJournal(Journal):
         memory.syncing = memory.syncing or self.unsynced
         all_durable = sync()
         if all_durable is not False:
-            memory.commit = self._commit_synced
+            memory.commit = self._commit_written
             if memory.syncing:          # else at most a new commit index: nothing more is vouched for than before
                 memory.syncing = False
                 self.node.synced(self)

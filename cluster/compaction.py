@@ -1,8 +1,8 @@
 """When a node writes a snapshot and cuts its journal by itself.
 
 The journals of all nodes become long with the same entry. Writing a snapshot costs the clients of a node time: the work
-of the child, and the copies of memory pages that change meanwhile. So one node does it after the other, and a majority
-is undisturbed.
+of the child, and the copies of memory pages that change meanwhile. So one node begins after the other, and as long as a
+snapshot takes no longer than a node's share of REST_S, a majority is undisturbed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ class Compaction:
         self._journal = journal
         self._store = store
         self._last = float("-inf")              # when the last one began, monotonic seconds
-        self._long_since: float | None = float("-inf")  # the journal is to be cut; at the start without waiting
+        # Since when the journal is to be cut, None: it is not. One that is so at the start does not wait: a node that
+        # is started again and again would never come to its place.
+        self._long_since: float | None = float("-inf")
 
     def begins(self, now: float, *, no_room: bool) -> bool:
         """Is it time, and begins one now? `now`: monotonic seconds; `no_room`: this node refuses jobs for that."""

@@ -66,7 +66,7 @@ def begin_a_snapshot(server: str) -> None:
 
 
 def wait_for_snapshots(cluster: LocalCluster) -> None:
-    """Until each node has one: each was started with a journal that is to be cut."""
+    """Until each node has one: it was told to write it, or was started with a journal that is to be cut."""
     end = time.monotonic() + 30
     while not all(list(cluster.data_dir(name).glob("snapshots/snapshot-*")) for name in cluster.names):
         assert time.monotonic() < end, "no snapshot was written"

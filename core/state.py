@@ -61,6 +61,7 @@ class State:
         "servers",
         "sessions",
         "settings",
+        "spent",
         "term",
         "undo",
         "users",
@@ -90,8 +91,10 @@ class State:
         self.users: dict[str, User] = {}            # never altered: a change makes a new one
         self.clone: PendingClone | None = None
         # No part of the state between two entries: the item of the last Put of the entry being applied; what the entry
-        # has brought about; items that were finished in the operation being executed; the way back to before it.
+        # has cost (settings.py) and brought about; items that were finished in the operation being executed; the way
+        # back to before it.
         self.put_item: str | None = None
+        self.spent = 0
         self.effects = Effects()
         self.finished_items: list[str] = []
         self.undo: Undo | None = None
@@ -239,6 +242,7 @@ class State:
         """The job just taken runs under a new id, for `lease_ms` or without limit."""
         number = self.next_id
         self.next_id = number + 1
+        self.spent += len(job.data)
         deadline_ms = None if lease_ms is None else self.clock_ms + lease_ms
         running = RunningJob(
             number, job.queue, -job.rank, job.data, job.item, deadline_ms, then, job.when, job.seq, job.attempts + 1,

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 from core.job_operations import (
-    Atomic,
     Batch,
     Bury,
     Change,

@@ -41,6 +41,11 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
             position -= len(block)
         raise IndexError(position)
 
+    @property
+    def first(self) -> _Job:
+        """The first job; there must be one."""
+        return self._blocks[0][0]
+
     def add(self, job: _Job) -> None:
         """Put `job` at its place."""
         self.size += 1

@@ -171,6 +171,7 @@ def _again(state: State, operation: Request, answered: Answered) -> Reply | None
     jobs = [handed(state.running[number], meta) for number in numbers if number in state.running]
     if not jobs:
         return None
+    state.spent += sum(len(job.data) for job in jobs)
     return jobs[0] if isinstance(answer, HandedOut) else HandedMany(tuple(jobs))
 
 

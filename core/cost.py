@@ -211,7 +211,7 @@ COSTS: dict[type[Any], Callable[[Any], Cost]] = {
     CloneEnd: lambda operation: (BASE_BYTES, OPERATION_WORK_MAX),
     OpenSession: lambda operation: (BASE_BYTES + _names(operation.user), JOB),
     AttachSession: lambda operation: (BASE_BYTES + _names(operation.user), JOB),
-    CloseSession: lambda operation: (BASE_BYTES, JOB * PORTION_MAX),
+    CloseSession: lambda operation: (BASE_BYTES, JOB * PORTION_MAX),        # or UNBOUND_MAX, for which less is done
     SetUser: lambda operation: (BASE_BYTES + _names(operation.name, operation.rights) + len(operation.key), USERS),
     DeleteUser: lambda operation: (BASE_BYTES + _names(operation.name), USERS),
 }

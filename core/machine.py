@@ -214,7 +214,7 @@ class Machine:
 
     def running(self) -> list[RunningJob]:
         """All running jobs in rising id. For reading."""
-        return list(self._state.running.values())
+        return list(self._state.in_order().values())
 
     @property
     def session_count(self) -> int:

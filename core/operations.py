@@ -151,7 +151,11 @@ class AttachSession(Struct, array_like=True, tag=16, gc=False, frozen=True):
 
 
 class CloseSession(Struct, array_like=True, tag=17, gc=False, frozen=True):
-    """The session ends now. Jobs bound to it go LATER with `release`, otherwise they run on, unbound (DECISIONS 29)."""
+    """The session ends now. Jobs bound to it go LATER with `release`, otherwise they run on, unbound (DECISIONS 29).
+
+    Replies: Accepted, SessionNotFound; Removed when there were more jobs to unbind than one entry should: the session
+    lives on with the others.
+    """
 
     session: int
     release: bool

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from heapq import merge
+from itertools import islice
 
 from msgspec import Struct, field
 from sortedcontainers import SortedList
@@ -25,13 +26,26 @@ class Queue(Struct, gc=False, eq=False):
     name: str
     settings: QueueSettings | None = None
     ready: ReadyJobs = field(default_factory=ReadyJobs)
-    running: int = 0
+    taken: dict[int, None] = field(default_factory=dict)    # ids of the running ones, in rising order
+    disordered: bool = False                                # or not, since a batch was undone
     ranks: dict[int, int] = field(default_factory=dict)     # rank -> waiting jobs of it, for TOTAL's priorities
     held: JobList[Job] | None = None                        # READY, but withheld by ITEMLIMIT (see items.py)
     delayed: JobList[DelayedJob] | None = None
     keys: dict[str, AnyJob] | None = None                   # the jobs that have a key
     filed_ms: int | None = None                             # under which it stands in delays.py
     front: int | None = None                                # rank of the job it would give next; None: it gives none
+
+    @property
+    def running(self) -> int:
+        """Number of running jobs."""
+        return len(self.taken)
+
+    def first_taken(self, count: int) -> list[int]:
+        """The ids of so many running jobs, the smallest first."""
+        if self.disordered:
+            self.taken = dict.fromkeys(sorted(self.taken))
+            self.disordered = False
+        return list(islice(self.taken, count))
 
     @property
     def ready_count(self) -> int:
@@ -46,7 +60,7 @@ class Queue(Struct, gc=False, eq=False):
     @property
     def finished(self) -> bool:
         """Has it no unfinished job?"""
-        return not (self.running or self.ready_count or self.deferred)
+        return not (self.taken or self.ready_count or self.deferred)
 
     @property
     def closed(self) -> bool:

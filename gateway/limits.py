@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from core import OPERATION_BYTES_MAX, OPERATION_WORK_MAX
+
 KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
@@ -34,16 +36,21 @@ BACKLOG_BYTES_MAX = 32 * MIB
 BATCH_JOBS_MAX = 10_000
 NUMBERED_BATCH_JOBS_MAX = 4096
 
-# The lines and data of one PUTS, and of one transaction: they become one entry of the log, kept in memory until then.
+# The lines and data of one PUTS, kept in memory until they are complete.
 BATCH_BYTES_MAX = 16 * MIB
 
-# Commands of one transaction (EXTENSIONS.md 8).
+# Commands of one transaction (EXTENSIONS.md 8), and what they may cost together: they are one operation.
 TRANSACTION_COMMANDS_MAX = 1000
+TRANSACTION_BYTES_MAX = OPERATION_BYTES_MAX - KIB
+TRANSACTION_WORK_MAX = OPERATION_WORK_MAX - KIB
+
+# Names of queues in one command: what one operation may look at. Lines of the default length have fewer.
+QUEUES_MAX = 40_000
 
 # Queues among which a connection remembers whose turn it is (BY PRIORITY): with more it begins anew.
 ROTATION_QUEUES_MAX = 1000
 
-# Items that one job waits for (AFTER): 10,000 jobs of a PUTS may wait for so many each.
+# Items that one job waits for (AFTER): all of a PUTS may wait for so many each.
 AFTER_ITEMS_MAX = 100
 
 # Numbers of jobs and attempts in settings; a larger one is a mistake, 0 means no limit.

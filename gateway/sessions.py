@@ -16,6 +16,7 @@ from core import (
     CloseSession,
     OpenSession,
     Operation,
+    Removed,
     Reply,
     SessionAttached,
     SessionNotFound,
@@ -95,7 +96,9 @@ async def close_session(conversation: Conversation, request: requests.SessionClo
     if attached is None:
         conversation.say(without_session(conversation))
         return
-    outcome = await propose(conversation.hub.cluster, CloseSession(attached.number, request.release))
+    outcome: Reply | Fate = Removed(0, more=True)
+    while isinstance(outcome, Removed):         # it has so many jobs that they are unbound in portions
+        outcome = await propose(conversation.hub.cluster, CloseSession(attached.number, request.release))
     if isinstance(outcome, Accepted | SessionNotFound):
         conversation.attach(None)
     conversation.say(outcome)

@@ -55,6 +55,7 @@ from core import (
     Put,
     PutWith,
     Rearmed,
+    Removed,
     RemoveMember,
     Reply,
     Request,
@@ -80,6 +81,7 @@ from tests.core.model_time import DUE_MAX
 from tests.core.model_view import ModelView
 
 USERS_MAX = 10_000
+UNBOUND_MAX = 10_000
 SPENT_MAX = 8 * 1024 * 1024     # bytes handed out after which an entry is over
 
 There = tuple[list[tuple[int, str, str | None]], list[tuple[str, str | None]]]
@@ -231,8 +233,12 @@ class Model(ModelView, ModelEnd, ModelMembers):
         if self.sessions.find(close.session) is None:
             return SessionNotFound()
         if not close.release:
-            for job in self.taken(close.session):
+            bound = self.taken(close.session)
+            for job in bound[:UNBOUND_MAX]:
                 job.session = None
+            if len(bound) > UNBOUND_MAX:
+                self.sessions.use(close.session, self.clock_ms)
+                return Removed(UNBOUND_MAX, True)
         self.end_session(close.session, DUE_MAX)
         return Accepted()
 

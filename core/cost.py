@@ -66,7 +66,7 @@ Cost = tuple[int, int]          # bytes, work
 
 # No operation may cost more, or it is refused before it is proposed.
 OPERATION_BYTES_MAX = 16 << 20
-OPERATION_WORK_MAX = 50_000     # some 25 ms, and 50 where jobs have everything that they can have
+OPERATION_WORK_MAX = 30_000     # some 15 ms, and 30 where jobs have everything that they can have
 
 BASE_BYTES = 64                 # of whatever has no length of its own, and of the operation in the leader's memory
 OPTIONS_BYTES = 64              # of the options of a Put
@@ -166,7 +166,7 @@ def _purge(operation: DeleteQueue | PurgeQueue) -> Cost:
 
 
 def _kick(operation: Kick) -> Cost:
-    return BASE_BYTES + _names(operation.queue), JOB * max(0, min(operation.count, PORTION_MAX))
+    return BASE_BYTES + _names(operation.queue), 2 * JOB * max(0, min(operation.count, PORTION_MAX))
 
 
 def _request(operation: Request) -> Cost:

@@ -12,7 +12,7 @@ from typing import Any
 
 from cluster import appending, compaction, driver, journal, leadership, library, proposer, transfer
 from cluster.library import PeerNode
-from core import Then, machine, offers, pick_handler, session_frames, session_handlers, sessions, undo
+from core import Then, job_handlers, machine, offers, pick_handler, session_frames, session_handlers, sessions, undo
 from tests.core import model, model_give, model_sessions
 from tests.sim import ledger
 
@@ -105,7 +105,7 @@ def _spent_constants(rng: random.Random, plan: Plan) -> list[tuple[Any, str, Any
         spent = 8 << 20
     return [
         *((module, "SPENT_MAX", spent) for module in (machine, model, ledger)),
-        *((module, "STEP", 512 if spent > 40 else 0) for module in (offers, undo)),
+        *((module, "STEP", 512 if spent > 40 else 0) for module in (job_handlers, offers, undo)),
         (pick_handler, "HANDED_BYTES_MAX", 2 * spent),
         (model_give, "PICK_BYTES", 2 * spent),
     ]

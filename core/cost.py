@@ -118,7 +118,7 @@ def _get(operation: Get) -> Cost:
 def _pick(operation: Pick) -> Cost:
     size, work = _get(operation.get)
     count = operation.count
-    return size + ID_BYTES, work if count is None else work + min(JOB * count, OPERATION_WORK_MAX)
+    return size + ID_BYTES, work if count is None else work + max(0, min(JOB * count, OPERATION_WORK_MAX))
 
 
 def _ids(operation: DoneAll | LaterAll) -> Cost:
@@ -166,7 +166,7 @@ def _purge(operation: DeleteQueue | PurgeQueue) -> Cost:
 
 
 def _kick(operation: Kick) -> Cost:
-    return BASE_BYTES + _names(operation.queue), 2 * JOB * max(0, min(operation.count, PORTION_MAX))
+    return BASE_BYTES + _names(operation.queue), JOB * max(0, min(operation.count, PORTION_MAX))
 
 
 def _request(operation: Request) -> Cost:

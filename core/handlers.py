@@ -43,7 +43,7 @@ def put(state: State, operation: Put, seed: int) -> Reply:
             state.put_item = None
             return refusal
         queue = state.queues.open(name)
-    item = state.items.new_name() if operation.new_item else operation.item
+    item = state.items.new_name(seed) if operation.new_item else operation.item
     state.put_item = item
     state.wait(queue, -operation.priority, state.new_seq(), operation.data, item)
     return Stored(item) if operation.new_item else STORED

@@ -19,13 +19,16 @@ DATA_BYTES_CEILING = 8 * MIB
 # Chunks of a CLONE: small enough that one never keeps heartbeats waiting (CLUSTER.md 6.6).
 CLONE_CHUNK_BYTES_MAX = 48 * KIB
 
-# Commands of one connection that are proposed and not yet answered. A pipelining client gains nothing from more, and
-# each one costs memory here and in the log.
+# Commands of one connection that are proposed and not yet answered, when few have as many (Cluster.share). A pipelining
+# client gains nothing from more, and each one costs memory here and in the log.
 COMMANDS_IN_FLIGHT_MAX = 4096
 
-# Commands taken from all connections between two turns of the cluster: about 15 ms of work, so that a flood of
-# pipelined commands cannot make heartbeats late.
-COMMANDS_PER_TURN_MAX = 4096
+# Commands taken from all connections while the loop reads, and as many again at the end of a turn: some milliseconds
+# of work each, so that a flood of pipelined commands cannot make heartbeats or other clients late.
+COMMANDS_PER_TURN_MAX = 1024
+
+# Commands of one connection before the next one has its turn.
+COMMANDS_PER_SLICE = 128
 
 # Proposed and not yet applied, over all clients: above it no client is read, at the half of it reading goes on.
 # Two full log entries of the largest size keep the disk busy; more would only wait.

@@ -55,7 +55,7 @@ def _put(conversation: Conversation, put: Put, numbering: Numbering | None = Non
     conversation.propose(put, numbering)
     waiters = conversation.hub.waiters
     if len(waiters):
-        waiters.follow(put)
+        waiters.follow(put, conversation)
 
 
 def _put_with(conversation: Conversation, put: PutWith, numbering: Numbering | None = None) -> None:
@@ -78,9 +78,9 @@ def _follow(conversation: Conversation, put: Put | PutWith) -> None:
     if not len(waiters):
         return
     if isinstance(put, Put):
-        waiters.follow(put)
+        waiters.follow(put, conversation)
     elif put.when is None and not put.after:
-        waiters.follow(put.put)
+        waiters.follow(put.put, conversation)
 
 
 def _puts(conversation: Conversation, request: requests.Puts, numbering: Numbering | None = None) -> None:
@@ -126,8 +126,9 @@ def _put_wait(conversation: Conversation, request: requests.PutWait, numbering: 
     hub = conversation.hub
     if request.within_ms is not None:
         hub.waiters.limit(waiter, request.within_ms)
-    hub.cluster.propose(request.put if numbering is None else numbering.request(request.put), slot)
-    hub.cluster.propose(waiter.operation, waiter)
+    put = request.put if numbering is None else numbering.request(request.put)
+    hub.cluster.propose_for(conversation, put, slot)
+    hub.cluster.propose_for(conversation, waiter.operation, waiter, behind=True)
     _follow(conversation, request.put)
 
 
@@ -172,7 +173,7 @@ def _blocking_get(
     hub = conversation.hub
     if request.within_ms is not None:
         hub.waiters.limit(waiter, request.within_ms)
-    hub.cluster.propose(waiter.operation, waiter)
+    hub.cluster.propose_for(conversation, waiter.operation, waiter)
 
 
 def _bound(conversation: Conversation, request: requests.Bound, numbering: Numbering | None = None) -> None:

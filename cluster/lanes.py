@@ -29,17 +29,18 @@ OfClient = tuple[Operation, ClientPending, int, int, bool]
 class _Lane:
     """The operations of one client."""
 
-    __slots__ = ("client", "number", "since", "time", "waiting")
+    __slots__ = ("client", "number", "served", "since", "time", "waiting")
 
     def __init__(self, client: object, time: int, number: int) -> None:
         self.client = client
         self.time = time                # in bytes that were given
-        self.number = number            # of its coming; decides between equal times
+        self.served = False             # of equal times those come first that had no turn yet:
+        self.number = number            # all others are equal when a round has ended; then by their coming
         self.since = 0.0                # when it had its last turn, or stopped being empty; monotonic seconds
         self.waiting: deque[OfClient] = deque()
 
     def __lt__(self, other: _Lane) -> bool:
-        return (self.time, self.number) < (other.time, other.number)
+        return (self.time, self.served, self.number) < (other.time, other.served, other.number)
 
 
 class Lanes:
@@ -64,9 +65,7 @@ class Lanes:
         lane = self._lanes.get(client)
         if lane is None:
             self._numbers += 1
-            # Turns are not of equal size, so some lane may be further behind than one turn: begin beside it then.
-            time = min(self._time - QUANTUM_BYTES, self._heap[0].time) if self._heap else self._time - QUANTUM_BYTES
-            lane = self._lanes[client] = _Lane(client, time, self._numbers)
+            lane = self._lanes[client] = _Lane(client, self._time - QUANTUM_BYTES, self._numbers)
             heapq.heappush(self._heap, lane)
         if not lane.waiting:
             lane.since = self._monotonic()
@@ -94,6 +93,7 @@ class Lanes:
             self._forget()
         else:
             lane.time += given
+            lane.served = True
             lane.since = now
             heapq.heapreplace(self._heap, lane)
         return True

@@ -25,6 +25,7 @@ from core import (
     Later,
     LaterWith,
     Move,
+    Operation,
     Put,
     PutWith,
     Reply,
@@ -32,7 +33,7 @@ from core import (
     Touch,
 )
 from gateway import answers, requests
-from gateway.limits import BATCH_BYTES_MAX, TRANSACTION_COMMANDS_MAX
+from gateway.limits import BATCH_BYTES_MAX, COMMAND_BYTES, TRANSACTION_COMMANDS_MAX
 from gateway.pending import Fate
 
 if TYPE_CHECKING:
@@ -49,13 +50,20 @@ QUEUEABLE: tuple[type, ...] = (
 )
 
 
+def adds_data(operation: Operation) -> bool:
+    """Does it take room in memory and on the disk?"""
+    if isinstance(operation, Change | Move):
+        return operation.data is not None
+    return isinstance(operation, Put | PutWith)
+
+
 class Transaction:
     """The queued commands of a connection, or why their COMMIT will be refused."""
 
     def __init__(self) -> None:
         self.operations: list[Atomic] = []
         self.refusal: bytes | None = None       # what COMMIT will be answered
-        self.adds_jobs = False
+        self.adds_data = False
         self.burials: list[requests.BuryRequest] = []
         self._commands = 0
         self._bytes = 0
@@ -69,8 +77,13 @@ class Transaction:
         if self._commands > TRANSACTION_COMMANDS_MAX or self._bytes > BATCH_BYTES_MAX:
             return self._refuse(answers.TOO_LARGE)
         self.operations.append(operation)
-        self.adds_jobs = self.adds_jobs or isinstance(operation, Put | PutWith)
+        self.adds_data = self.adds_data or adds_data(operation)
         return answers.QUEUED
+
+    @property
+    def held_bytes(self) -> int:
+        """What the queued commands cost."""
+        return self._bytes + COMMAND_BYTES * len(self.operations) if self.operations else 0
 
     def refuse(self, answer: bytes) -> bytes:
         """A command cannot be executed, and so none of them will be."""
@@ -136,7 +149,7 @@ def commit(conversation: Conversation, transaction: Transaction, numbering: Numb
     cluster = conversation.hub.cluster
     if transaction.refusal is not None:
         conversation.say(transaction.refusal)
-    elif transaction.adds_jobs and cluster.full and cluster.serving:
+    elif transaction.adds_data and cluster.full and cluster.serving:
         conversation.say(answers.BUSY)
     else:
         operations = tuple(transaction.operations)
@@ -147,8 +160,8 @@ def commit(conversation: Conversation, transaction: Transaction, numbering: Numb
 
 def _queue(conversation: Conversation, operation: Atomic) -> None:
     assert conversation.transaction is not None
-    cluster = conversation.hub.cluster
-    if isinstance(operation, Put | PutWith) and cluster.full:       # what is queued takes room, too
+    hub = conversation.hub
+    if adds_data(operation) and (hub.cluster.full or hub.account.high):     # what is queued takes room, too
         conversation.say(conversation.transaction.refuse(answers.BUSY))
     else:
         conversation.say(conversation.transaction.queue(operation))

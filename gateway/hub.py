@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING
 
 from core import Effects
 from gateway.access import Access
+from gateway.account import Account, held_bytes_max
+from gateway.answers import BUSY, OFFLINE_MODE
 from gateway.limits import BACKLOG_BYTES_MAX, COMMANDS_IN_FLIGHT_MAX, COMMANDS_PER_TURN_MAX, EXPORTS_MAX, Limits
+from gateway.memory import memory_mark_bytes
 from gateway.tally import Tally
 from gateway.waiters import Waiters
 
@@ -48,6 +51,7 @@ class Hub:
         self.work: set[asyncio.Future[Outcome]] = set()     # of operators; held here, as their clients may go
         self.connections: set[Connection] = set()
         self.tally = Tally()
+        self.account = Account(held_bytes_max(memory_mark_bytes(limits.memory_mark_bytes)))
         self.on_serving: Callable[[], None] = lambda: None
         self.new_secret: Callable[[], int] = lambda: secrets.randbits(64)       # of a session
         self._export_dir = export_dir
@@ -131,6 +135,12 @@ class Hub:
         if not self._congested:
             self._congested = self.cluster.backlog_bytes > BACKLOG_BYTES_MAX
         return self._congested
+
+    def no_room(self) -> bytes | None:
+        """What is said to data that are not here yet, if there is no room for them; 500 goes before 503."""
+        if not self.account.high and not self.cluster.full:
+            return None
+        return BUSY if self.cluster.serving else OFFLINE_MODE
 
     def wake_when_relieved(self, conversation: Conversation) -> None:
         """Wake the conversation when the cluster has worked off half of its backlog."""

@@ -10,6 +10,19 @@ KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
 
+# What is held for all clients together (account.py): of the mark of memory, and at least. When so much of it is in use,
+# nobody is read who is further ahead than this, and only bodies that are here at once are taken.
+HELD_SHARE_PERCENT = 25
+HELD_BYTES_MIN = 64 * MIB
+HELD_HIGH_PERCENT = 75
+AHEAD_BYTES_MAX = 16 * KIB
+
+# What the account counts beside bytes that came, about as measured: for a collected command, and for each queue that a
+# blocked command names when they are more than a few.
+COMMAND_BYTES = 256
+WAITER_QUEUE_BYTES = 160
+FEW_QUEUES = 16
+
 # A declared block above this is not read to its end before it is refused: the connection is closed (A4).
 SKIPPED_BYTES_MAX = 256 * MIB
 
@@ -63,8 +76,9 @@ WEIGHT_MAX = 1_000_000
 # Jobs of a queue that one entry activates (PORTION): more would make entries long.
 PORTION_MAX = 1000
 
-# The kernel's and the transport's buffers of one connection before the gateway stops executing its commands.
-OUTPUT_HIGH_WATER_BYTES = 256 * KIB
+# What the kernel does not take at once of one connection's answers before the gateway stops executing its commands, and
+# the account is told. The kernel's buffer keeps the line busy; with nothing here, nothing is held that is not counted.
+OUTPUT_HIGH_WATER_BYTES = 0
 
 # Answers of one turn are joined up to this size and then written.
 OUTPUT_PIECE_BYTES = 256 * KIB

@@ -48,10 +48,14 @@ class Arena:
         """A word for the table."""
         self.notes.append(text)
 
+    def fail(self, text: str) -> None:
+        """The attack has not been held off."""
+        self.failures.append(text)
+
     def expect(self, holds: bool, otherwise: str) -> None:
-        """The attack has not been held off unless this holds."""
+        """`fail` unless this holds."""
         if not holds:
-            self.failures.append(otherwise)
+            self.fail(otherwise)
 
     def kill(self, name: str) -> None:
         """SIGKILL, as part of the attack."""

@@ -14,16 +14,18 @@ from tests.hostile.ordinary import QUEUE, Report
 
 LEASE_S = 600.0             # nothing that was taken to be counted comes back meanwhile
 AT_ONCE = 1000
+LEFT_MAX = 10_000
+CALL_S = 10.0
 HASH_S = 10.0
-EQUAL_S = 20.0
+EQUAL_S = 10.0
 
 
 def found(servers: list[str]) -> list[int]:
     """The numbers of all jobs that the ordinary client has left, waiting or running. Raises SockpqError."""
-    with sockpq.Client(servers, sessions=False, timeout=20) as client:
+    with sockpq.Client(servers, sessions=False, timeout=CALL_S) as client:
         while client.get_many(AT_ONCE, QUEUE, expire=LEASE_S):
             pass                # now all of them run, and none is on its way from one state to another
-        return [int(job.data or b"0") for job in client.running(data=True) if job.queue == QUEUE]
+        return [int(job.data) for job in client.peek_queue(QUEUE, "running", LEFT_MAX)]
 
 
 def differences(report: Report, left: Iterable[int]) -> list[str]:

@@ -18,7 +18,7 @@ from tests.hostile.cluster import HostileCluster
 from tests.hostile.inventory import differences, disagreement, found
 from tests.hostile.ordinary import Ordinary, Report
 from tests.hostile.verdict import Outcome, gap_s, judge, p50_ms
-from tests.hostile.watch import Watch
+from tests.hostile.watch import RESTARTABLE, Watch
 
 CONFIG = {"raft": {"failover_grace_ms": 1000}}
 NAMES = ("n1", "n2", "n3")
@@ -26,7 +26,7 @@ PREPARE_S = 60.0
 ATTACK_MAX_S = 60.0         # however long it should be: an attack that hangs is an end of it
 BEFORE_S = 1.0
 AFTER_S = 1.0               # the ordinary client goes on for so long after everything is well again
-BACK_MAX_S = 20.0
+BACK_MAX_S = 10.0
 
 
 def run(attack: Attack, keep: Path | None = None) -> Outcome:
@@ -64,9 +64,11 @@ def _play(attack: Attack, cluster: HostileCluster, outcome: Outcome) -> None:
         outcome.reasons += arena.failures
         outcome.notes += arena.notes
         for end in watch.ends:
-            if attack.restarts and cluster.running(end.name):
-                outcome.notes.append(f"{end.name} ended with {end.code} and came back")
-            elif end.pid not in arena.killed:
+            if end.pid in arena.killed:
+                continue
+            if attack.restarts and end.code == RESTARTABLE:
+                outcome.notes.append(f"{end.name} ended with {end.code} and was started again")
+            else:
                 outcome.reasons.append(f"{end.name} ended with {end.code}")
 
 
@@ -95,14 +97,18 @@ def _back(cluster: HostileCluster) -> float | None:
     """Seconds until a leader serves and all nodes are level; None when that takes too long."""
     begun = time.monotonic()
     try:
-        cluster.serving(BACK_MAX_S)
-        cluster.wait_until_level(BACK_MAX_S)
+        if cluster.serving(BACK_MAX_S) is not None:
+            cluster.wait_until_level(BACK_MAX_S)
+            return time.monotonic() - begun
     except NodeError:
-        return None
-    return time.monotonic() - begun
+        pass
+    return None
 
 
 def _count(cluster: HostileCluster, report: Report, outcome: Outcome) -> None:
+    if cluster.leader() is None:
+        outcome.reasons.append("no node serves in the end")
+        return
     try:
         outcome.reasons += differences(report, found(cluster.servers))
     except sockpq.SockpqError as error:

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from tests.hostile.attack import Attack
-from tests.hostile.attacks import commands, releases
+from tests.hostile.attacks import bodies, commands, disk, releases
 
-ATTACKS: tuple[Attack, ...] = (*commands.ATTACKS, *releases.ATTACKS)
+ATTACKS: tuple[Attack, ...] = (*commands.ATTACKS, *releases.ATTACKS, *bodies.ATTACKS, *disk.ATTACKS)

@@ -8,10 +8,10 @@ import time
 from tests.hostile.arena import Arena
 from tests.hostile.attack import Attack, Bounds
 
-PARENTS = 10_000
-DONE_AT_ONCE = 5000
+PARENTS = 50_000
+DONE_AT_ONCE = 9000
 LOOK_S = 0.1
-LARGE = 100_000
+LARGE = 200_000
 BOUND = 20_000
 
 
@@ -55,8 +55,8 @@ async def removals(arena: Arena) -> None:
 
 
 ATTACKS = (
-    Attack("parents", "DONE of 10,000 parents of AFTER jobs, 5,000 in a command", parents, prepare=put_families,
+    Attack("parents", "DONE of 50,000 parents of AFTER jobs, 9,000 in a command", parents, prepare=put_families,
            bounds=Bounds(gap_s=2, growth_mb=300), seconds=30),
-    Attack("removals", "QUEUE DELETE FORCE of 100,000 jobs; SESSION CLOSE RELEASE with 20,000 bound ones", removals,
+    Attack("removals", "QUEUE DELETE FORCE of 200,000 jobs; SESSION CLOSE RELEASE with 20,000 bound ones", removals,
            prepare=put_large, bounds=Bounds(gap_s=2, growth_mb=300)),
 )

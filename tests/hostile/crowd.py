@@ -2,7 +2,7 @@
 
     async with Crowd(server, 60, repeated=b"PUT q 0 1\r\nx") as crowd:
         await asyncio.sleep(5)
-    crowd.lines         # answers that came
+    crowd.good          # answers 200 that came
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import Self, cast
 AT_ONCE = 100               # connections being made
 CONNECT_S = 5.0
 WRITE_BYTES = 256 * 1024    # kept here for a server that does not read
-AGAIN_S = 0.05
 HEAD_BYTES = 200            # of what a connection was told, for those who want to look
+
+GOOD = b"200 OK"
 
 Bytes = Callable[[int], bytes]      # what the connection of this number sends
 
@@ -26,10 +27,10 @@ class Crowd:
 
     def __init__(
         self, server: str, count: int, *, opening: bytes | Bytes = b"", repeated: bytes = b"", reads: bool = True,
-        source: str | None = None, again: bool = False,
+        source: str | None = None, again_s: float | None = None, most_bytes: int | None = None,
     ) -> None:
-        """`opening` is sent once, then `repeated` without end, as fast as the server reads; `again`: whoever is cut
-        comes back."""
+        """`opening` is sent once, then `repeated` as fast as the server reads: without end, or so long as it is no more
+        than `most_bytes` on a connection. `again_s`: whoever is cut comes back so many seconds later."""
         self._host, _, port = server.rpartition(":")
         self._port = int(port)
         self._count = count
@@ -37,7 +38,8 @@ class Crowd:
         self._repeated = repeated
         self._reads = reads
         self._source = None if source is None else (source, 0)
-        self._again = again
+        self._again_s = again_s
+        self._most_bytes = most_bytes
         self._members: set[_Member] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._slots = asyncio.Semaphore(AT_ONCE)
@@ -45,7 +47,7 @@ class Crowd:
         self.made = 0               # connections in all,
         self.refused = 0            # that could not be made,
         self.cut = 0                # that were ended by the server
-        self.lines = 0              # line ends that came,
+        self.good = 0               # answers 200 that came,
         self.bytes = 0              # and bytes in all
         self.heads: list[bytes] = []    # how the answers to some connections that were cut began
 
@@ -81,13 +83,13 @@ class Crowd:
                 self._come_back(number)
 
     def _come_back(self, number: int) -> None:
-        if self._again and not self._closing:
-            task = asyncio.get_running_loop().create_task(self._later(number))
+        if self._again_s is not None and not self._closing:
+            task = asyncio.get_running_loop().create_task(self._later(number, self._again_s))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _later(self, number: int) -> None:
-        await asyncio.sleep(AGAIN_S)
+    async def _later(self, number: int, seconds: float) -> None:
+        await asyncio.sleep(seconds)
         await self._connect(number)
 
 
@@ -98,6 +100,7 @@ class _Member(asyncio.Protocol):
         self._crowd = crowd
         self._number = number
         self._writes = True
+        self._written = 0
         self._head = b""
         self._transport: asyncio.Transport | None = None
 
@@ -132,7 +135,7 @@ class _Member(asyncio.Protocol):
             crowd._come_back(self._number)
 
     def data_received(self, data: bytes) -> None:
-        self._crowd.lines += data.count(b"\n")
+        self._crowd.good += data.count(GOOD)        # one that comes in two pieces is not worth the trouble
         self._crowd.bytes += len(data)
         if len(self._head) < HEAD_BYTES:
             self._head = (self._head + data)[:HEAD_BYTES]
@@ -146,8 +149,12 @@ class _Member(asyncio.Protocol):
 
     def _more(self) -> None:
         """Write until the server's and the kernel's buffers are full; but give way to the others now and then."""
-        if not self._crowd._repeated or not self._writes or self._transport is None or self._crowd._closing:
+        repeated, most = self._crowd._repeated, self._crowd._most_bytes
+        if not repeated or not self._writes or self._transport is None or self._crowd._closing:
             return
-        self._transport.write(self._crowd._repeated)
+        self._written += len(repeated)
+        if most is not None and self._written > most:
+            return
+        self._transport.write(repeated)
         if self._writes:
             asyncio.get_running_loop().call_soon(self._more)

@@ -3,6 +3,19 @@
 from __future__ import annotations
 
 from tests.hostile.attack import Attack
-from tests.hostile.attacks import bodies, commands, disk, releases
+from tests.hostile.attacks import (
+    bodies,
+    commands,
+    connections,
+    disk,
+    memory,
+    overload,
+    releases,
+    rubbish,
+    sessions,
+)
 
-ATTACKS: tuple[Attack, ...] = (*commands.ATTACKS, *releases.ATTACKS, *bodies.ATTACKS, *disk.ATTACKS)
+ATTACKS: tuple[Attack, ...] = (
+    *commands.ATTACKS, *releases.ATTACKS, *bodies.ATTACKS, *disk.ATTACKS, *connections.ATTACKS, *memory.ATTACKS,
+    *overload.ATTACKS, *sessions.ATTACKS, *rubbish.ATTACKS,
+)

@@ -27,7 +27,7 @@ async def large_jobs(arena: Arena) -> None:
     """Answers are encoded, stored and sent: 800 MiB each time, if nobody sees to it."""
     begun = time.monotonic()
     server = await asyncio.to_thread(arena.server)
-    async with Crowd(server, JOBS, opening=b"GET large EXPIRE 600\r\n", again=True) as crowd:
+    async with Crowd(server, JOBS, opening=b"GET large EXPIRE 600\r\n", again_s=0.1) as crowd:
         while crowd.bytes < JOBS * len(DATA) and time.monotonic() < begun + arena.seconds:
             await asyncio.sleep(LOOK_S)
     arrived = f"{crowd.bytes // len(DATA)} of {JOBS} jobs arrived within {time.monotonic() - begun:.1f} s"

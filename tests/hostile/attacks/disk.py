@@ -53,7 +53,7 @@ class Owner:
         try:
             await self._client.touch(job_id, LEASE_S, timeout=CALL_S)
         except JobNotFound:
-            self._arena.expect(False, "a lease ended that its owner could not prolong")
+            self._arena.fail("a lease ended that its owner could not prolong")
         except (NotExecuted, OutcomeUnknown):
             return False
         return True
@@ -62,7 +62,7 @@ class Owner:
         for server in self._arena.cluster.servers:
             answer = await say(server, b"SESSION %b\r\n" % self._session, CALL_S)
             if answer.startswith(b"404"):
-                self._arena.expect(False, "a session ended that its owner could not prolong")
+                self._arena.fail("a session ended that its owner could not prolong")
             if answer.startswith((b"200", b"404")):
                 return True
         return False
@@ -123,7 +123,8 @@ async def _back(arena: Arena, owner: Owner) -> None:
         await asyncio.to_thread(arena.server)
         await asyncio.to_thread(arena.cluster.wait_until_level)
     except NodeError:
-        arena.expect(False, "not all nodes served when there was room again")
+        arena.fail("not all nodes served when there was room again")
+        return
     back_s = time.monotonic() - begun
     arena.note(f"all nodes served {back_s:.1f} s after there was room again")
     arena.expect(back_s <= BACK_S, f"all nodes served only {back_s:.1f} s after there was room again")

@@ -88,18 +88,20 @@ class Arena:
             if not answer.startswith(b"200 OK"):
                 raise OSError(f"PUTS: {answer!r}")
 
-    async def besiege(self, count: int, seconds: float | None = None, **what: Any) -> list[Crowd]:
+    async def besiege(
+        self, count: int, seconds: float | None = None, *, crowds: list[Crowd] | None = None, **what: Any
+    ) -> None:
         """So many hostile connections (see Crowd), at the leader, whoever that is, for the attack's time or so many
-        seconds. Returns the crowds, one for each leader, which have gone."""
+        seconds. `crowds`: gets the crowds, one for each leader."""
         until = time.monotonic() + (self.seconds if seconds is None else seconds)
         server = await asyncio.to_thread(self.server)
-        gone: list[Crowd] = []
         while True:
             async with Crowd(server, count, **what) as crowd:
-                gone.append(crowd)
+                if crowds is not None:
+                    crowds.append(crowd)
                 moved = await self._moved(server, until)
             if moved is None:
-                return gone
+                return
             server = moved
 
     async def _moved(self, server: str, until: float) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.hostile.attack import Attack
 from tests.hostile.attacks import (
     bodies,
+    clock,
     commands,
     connections,
     disk,
@@ -17,5 +18,5 @@ from tests.hostile.attacks import (
 
 ATTACKS: tuple[Attack, ...] = (
     *commands.ATTACKS, *releases.ATTACKS, *bodies.ATTACKS, *disk.ATTACKS, *connections.ATTACKS, *memory.ATTACKS,
-    *overload.ATTACKS, *sessions.ATTACKS, *rubbish.ATTACKS,
+    *overload.ATTACKS, *sessions.ATTACKS, *clock.ATTACKS, *rubbish.ATTACKS,
 )

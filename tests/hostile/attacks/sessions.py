@@ -7,6 +7,7 @@ from collections import Counter
 
 from tests.hostile.arena import Arena, say
 from tests.hostile.attack import Attack, Bounds
+from tests.hostile.crowd import Crowd
 from tests.hostile.ordinary import Habits
 
 ORDINARY, SHORT_LIVED = "127.0.0.2", "127.0.0.3"
@@ -21,8 +22,9 @@ SHORT_LIFE = b"SESSION TTL 3600\r\nREQ 1 PUT short 0 1\r\nx"
 
 async def sessions(arena: Arena) -> None:
     """One owner opens all there are; programs that live for a moment leave theirs behind."""
-    crowds, answers = await asyncio.gather(
-        arena.besiege(CONNECTIONS, repeated=OPEN * AT_ONCE, most_bytes=EACH * len(OPEN)), _short_lives(arena))
+    crowds: list[Crowd] = []
+    _, answers = await asyncio.gather(
+        arena.besiege(CONNECTIONS, crowds=crowds, repeated=OPEN * AT_ONCE, most_bytes=EACH * len(OPEN)), _short_lives(arena))
     arena.note(f"{sum(crowd.good for crowd in crowds):,} sessions for one owner, "
                f"{sum(answers.values())} by short-lived programs")
     if wrong := {answer: times for answer, times in answers.items() if answer != b"200"}:

@@ -81,7 +81,8 @@ class Arena:
             wire.close()
 
     async def put_lists(self, queues: Sequence[str], options: Callable[[int], str] = lambda number: "") -> None:
-        """Put a job without data into each of these queues; `options`: what stands behind the length. Raises OSError."""
+        """Put a job without data into each of these queues; `options`: what stands behind the length. Raises
+        OSError."""
         lines = [f"{queue} 0 0{options(number)}\r\n" for number, queue in enumerate(queues)]
         parts = [lines[begin:begin + PUTS_MAX] for begin in range(0, len(lines), PUTS_MAX)]
         for answer in await self.dialogue([f"PUTS {len(part)}\r\n{''.join(part)}".encode() for part in parts]):

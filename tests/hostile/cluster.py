@@ -1,4 +1,4 @@
-"""A cluster of real nodes within limits: of descriptors, address space, memory, disk; and with clocks that can be set."""
+"""A cluster of real nodes with limits (descriptors, address space, memory, disk) and clocks that can be set."""
 
 from __future__ import annotations
 

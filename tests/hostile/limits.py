@@ -49,6 +49,7 @@ def groups(names: Sequence[str], memory_mb: int) -> Iterator[dict[str, Group]]:
     """A control group for each of these nodes; empty where there can be none. Removed at the end, when the processes
     have ended."""
     made: dict[str, Group] = {}
+    _sweep()
     try:
         for name in names:
             group = _make(f"{NAME}-{os.getpid()}-{name}", memory_mb << 20)
@@ -76,6 +77,15 @@ def _make(name: str, size: int) -> Group | None:
     except OSError:
         return None
     return group
+
+
+def _sweep() -> None:
+    """Remove what processes left behind that were killed."""
+    for folder in (TOP / "memory", TOP):
+        for group in folder.glob(f"{NAME}-*-*"):
+            if not Path(f"/proc/{group.name.removeprefix(NAME).split('-')[1]}").exists():
+                with contextlib.suppress(OSError):
+                    group.rmdir()
 
 
 def _remove(group: Group) -> None:

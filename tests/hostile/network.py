@@ -1,7 +1,7 @@
 """A network of this process alone: a loopback interface on which there may be addresses that are not loopback's.
 
-What the servers grant to loopback strangers must not have, so hostile clients come from other addresses. An address that
-is taken away leaves half of each connection behind, as a host does that has lost its power. Needs root and `ip`.
+What the servers grant to loopback strangers must not have, so hostile clients come from other addresses. An address
+that is taken away leaves half of each connection behind, as a host does that has lost its power. Needs root and `ip`.
 """
 
 from __future__ import annotations

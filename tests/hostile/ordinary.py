@@ -16,12 +16,14 @@ import sys
 import threading
 import time
 from collections import Counter
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import msgspec
 from msgspec import Struct, field
 
+ROOT = Path(__file__).parents[2]
 QUEUE = "ordinary"
 LOST = "no answer"                  # the connection ended, or was silent for too long: the outcome is unknown
 ANSWER_S = 5.0
@@ -196,7 +198,7 @@ class Ordinary:
     def __init__(self, habits: Habits) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.hostile.ordinary", msgspec.json.encode(habits).decode()],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True, cwd=ROOT,
         )
 
     def __enter__(self) -> Self:

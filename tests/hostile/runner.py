@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -67,9 +68,9 @@ def _play(attack: Attack, cluster: HostileCluster, outcome: Outcome) -> None:
             if end.pid in arena.killed:
                 continue
             if attack.restarts and end.code == RESTARTABLE:
-                outcome.notes.append(f"{end.name} ended with {end.code} and was started again")
+                outcome.notes.append(f"{end.told} and was started again")
             else:
-                outcome.reasons.append(f"{end.name} ended with {end.code}")
+                outcome.reasons.append(end.told)
 
 
 def _attack(attack: Attack, arena: Arena, watch: Watch, ordinary: Ordinary, outcome: Outcome) -> None:
@@ -117,7 +118,7 @@ def _count(cluster: HostileCluster, report: Report, outcome: Outcome) -> None:
         outcome.reasons.append(different)
 
 
-async def _bounded(attack, seconds: float) -> None:  # type: ignore[no-untyped-def]
+async def _bounded(attack: Awaitable[None], seconds: float) -> None:
     """Raises TimeoutError, which is an OSError."""
     async with asyncio.timeout(seconds):
         await attack

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from msgspec import Struct, field
 
@@ -43,7 +44,7 @@ def p50_ms(report: Report, begin_s: float, end_s: float) -> float | None:
 def gap_s(ended_s: Iterable[float], begin_s: float, end_s: float) -> float:
     """The longest time between two cycles that ended, or from one to the edge of these times."""
     points = [begin_s, *(moment for moment in ended_s if begin_s < moment < end_s), end_s]
-    return max(after - before for before, after in zip(points, points[1:], strict=False))
+    return max(after - before for before, after in pairwise(points))
 
 
 def judge(outcome: Outcome, attack: Attack, report: Report, begin_s: float) -> None:

@@ -22,7 +22,12 @@ class End(Struct, frozen=True):
 
     name: str
     pid: int
-    code: int | None
+    code: int | None            # None: it was started again before anybody asked
+
+    @property
+    def told(self) -> str:
+        """In words."""
+        return f"{self.name} ended" + ("" if self.code is None else f" with {self.code}")
 
 
 class Watch:

@@ -8,7 +8,7 @@ import time
 from sockpq import SockpqError
 
 from tests.hostile.arena import Arena
-from tests.hostile.attack import Attack, Bounds
+from tests.hostile.attack import Attack
 
 JUMPS_S = (60, 3600, -60)
 TERM_S = 4.0            # how long a lease and a delay are, and how far away the time of AT
@@ -48,8 +48,8 @@ async def _jump(arena: Arena, jump_s: float) -> None:
                 if not await asyncio.to_thread(_lead, arena, name):
                     arena.fail(f"{told}: {name} does not become the leader")
             for _ in QUEUES:
-                job = await asyncio.to_thread(
-                    client.get, list(QUEUES), expire=600, block=True, wait=max(began + TERM_S + LATE_S - time.time(), 0))
+                left_s = max(began + TERM_S + LATE_S - time.time(), 0)
+                job = await asyncio.to_thread(client.get, list(QUEUES), expire=600, block=True, wait=left_s)
                 if job is None:
                     arena.fail(f"{told}: a job was more than {LATE_S:g} s late")
                     break

@@ -13,7 +13,8 @@ SEED = 18
 AGAIN_S = 0.1
 MOST_BYTES = 4 * MIB
 NUMBERS = (b"-1", b"00", b"1e9", b"18446744073709551616", b"9" * 400, b"0x10", b"", b"\xff")
-HALVES = (b"PUT q 0 100\r\nabc", b"GET", b"PUTS 10000\r\nq 0 1\r\n", b"CLONE 1000000\r\n", b"REQ 1 ", b"BEGIN\r\nPUT q 0")
+HALVES = (b"PUT q 0 100\r\nabc", b"GET", b"PUTS 10000\r\nq 0 1\r\n", b"CLONE 1000000\r\n", b"REQ 1 ",
+          b"BEGIN\r\nPUT q 0")
 
 
 def rubbish(chance: random.Random) -> bytes:

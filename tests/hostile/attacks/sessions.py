@@ -24,7 +24,8 @@ async def sessions(arena: Arena) -> None:
     """One owner opens all there are; programs that live for a moment leave theirs behind."""
     crowds: list[Crowd] = []
     _, answers = await asyncio.gather(
-        arena.besiege(CONNECTIONS, crowds=crowds, repeated=OPEN * AT_ONCE, most_bytes=EACH * len(OPEN)), _short_lives(arena))
+        arena.besiege(CONNECTIONS, crowds=crowds, repeated=OPEN * AT_ONCE, most_bytes=EACH * len(OPEN)),
+        _short_lives(arena))
     arena.note(f"{sum(crowd.good for crowd in crowds):,} sessions for one owner, "
                f"{sum(answers.values())} by short-lived programs")
     if wrong := {answer: times for answer, times in answers.items() if answer != b"200"}:

@@ -61,7 +61,7 @@ TRANSACTION_BYTES_MAX = OPERATION_BYTES_MAX - KIB
 TRANSACTION_WORK_MAX = OPERATION_WORK_MAX - KIB
 
 # Names of queues in one command: what one operation may look at. Lines of the default length have fewer.
-QUEUES_MAX = 40_000
+QUEUES_MAX = 20_000
 
 # Queues among which a connection remembers whose turn it is (BY PRIORITY): with more it begins anew.
 ROTATION_QUEUES_MAX = 1000

@@ -304,6 +304,11 @@ class FakeCluster:
         self._index += 1
         self.log.append(operations)
         applied = self.machine.apply(self._index, self.now_ms, self._index * 7919, operations)
+        executed = len(applied.replies)
+        if pendings and executed < len(pendings):       # the entry had enough: the next one begins with the others
+            again = zip(operations[executed:], pendings[executed:], strict=True)
+            for operation, pending in reversed(list(again)):
+                self._in_flight.insert(0, (operation, pending))
         for pending, reply in zip(pendings or [], applied.replies, strict=False):
             pending.applied(reply)
         if self.serving and self._listener is not None:

@@ -113,7 +113,7 @@ class Checks:
         if None not in (before, known_before) and before != known_before:
             raise Violation(f"{name} has another entry before entry {index} of term {term}")
 
-    def launched(self, data: bytes, proposed: list[Outcome]) -> list[Operation]:
+    def launched(self, data: bytes, proposed: list[Outcome]) -> Entry:
         """A leader gives an entry to Raft; `proposed` are the operations that it was given, in order."""
         entry: Entry = decode_entry(data)
         if entry.seed in self._launched:
@@ -129,7 +129,7 @@ class Checks:
                 raise Violation(f"{operation} overtook {outcome.operation}")
             outcome.entry, outcome.place = entry.seed, place
             self._outcomes.append(outcome)
-        return entry.operations
+        return entry
 
     def applied(
         self, name: str, index: int, now_ms: int, seed: int, operations: list[Operation], replies: list[Reply],

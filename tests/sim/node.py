@@ -92,6 +92,7 @@ class SimNode:
         self._children, self._outbox = [], SimOutbox(self)
         self.machine = WatchedMachine(self)
         self._blocked_until = self._events.now
+        self.world.timekeeping.started(self.name)
         try:
             driver = self._build()
         except (Crash, Exception) as error:
@@ -128,7 +129,9 @@ class SimNode:
         submit = proposer._submit
 
         def watched(entry: bytes, callback: Callback) -> None:
-            for operation in self.checks.launched(entry, self._proposed):
+            launched = self.checks.launched(entry, self._proposed)
+            self.world.timekeeping.launched(self, launched)
+            for operation in launched.operations:
                 if isinstance(operation, PromoteLearner):
                     self._promotes(self.world.nodes[operation.node])
             submit(entry, callback)
@@ -164,6 +167,7 @@ class SimNode:
 
     def _gone(self) -> None:
         running, self.driver = self.driver, None
+        self.world.timekeeping.ended(self.name)
         self._next_turn = NEVER
         self.serving = False
         if running is not None:

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from cluster.administration import Administration
-from cluster.api import Figures, Listener, NodeStatus, NotPossible, Pending
+from cluster.api import ClientPending, Figures, Listener, NodeStatus, NotPossible, Pending
 from cluster.clock import SystemClock
 from cluster.context import Peer
 from cluster.disk import Disk, TimedDisk
@@ -174,6 +174,18 @@ class ClusterNode:
         """See Cluster."""
         self._driver.leadership.proposer.propose(operation, pending)
         self._wake()
+
+    def propose_for(
+        self, client: object, operation: Operation, pending: ClientPending, *, behind: bool = False,
+    ) -> None:
+        """See Cluster."""
+        self._driver.leadership.proposer.propose_for(client, operation, pending, behind=behind)
+        self._wake()
+
+    @property
+    def share(self) -> int:
+        """See Cluster."""
+        return self._driver.leadership.proposer.share
 
     def leader(self) -> str | None:
         """See Cluster."""

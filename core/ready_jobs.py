@@ -51,6 +51,11 @@ class ReadyJobs(Struct, gc=False, eq=False):
         run = self._runs[self._front]
         return run[0] if isinstance(run, JobList) else run
 
+    @property
+    def front(self) -> int:
+        """The rank of the next job; there must be one."""
+        return self._few[0].rank if self._runs is None else self._front
+
     def add(self, job: Job) -> None:
         """Put `job` at its place."""
         self.size += 1

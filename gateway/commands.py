@@ -75,7 +75,7 @@ def _ping(conversation: Conversation, request: requests.Ping) -> None:
     else:
         slot = Awaited(conversation)
         conversation.await_slot(slot)
-        conversation.hub.cluster.propose(TouchSession(conversation.attached.number), slot)
+        conversation.hub.cluster.propose_for(conversation, TouchSession(conversation.attached.number), slot)
 
 
 # ---- this node and its applied state

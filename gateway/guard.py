@@ -9,9 +9,9 @@ from gateway.answers import AUTH_REQUIRED
 from gateway.rules import OPEN, RULES
 
 if TYPE_CHECKING:
-    from gateway.conversation import Link
     from gateway.grammar import Head
     from gateway.hub import Hub
+    from gateway.link import Link
     from gateway.requests import Command
     from gateway.rights import Rights
 

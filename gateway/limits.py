@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from core import OPERATION_BYTES_MAX, OPERATION_WORK_MAX
+
 KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
+
+# What is held for all clients together (account.py): of the mark of memory, and at least. When so much of it is in use,
+# nobody is read who is further ahead than this, and only bodies that are here at once are taken.
+HELD_SHARE_PERCENT = 25
+HELD_BYTES_MIN = 64 * MIB
+HELD_HIGH_PERCENT = 75
+AHEAD_BYTES_MAX = 16 * KIB
+
+# What the account counts beside bytes that came, about as measured: for a collected command, and for each queue that a
+# blocked command names when they are more than a few.
+COMMAND_BYTES = 256
+WAITER_QUEUE_BYTES = 160
+FEW_QUEUES = 16
 
 # A declared block above this is not read to its end before it is refused: the connection is closed (A4).
 SKIPPED_BYTES_MAX = 256 * MIB
@@ -17,13 +32,16 @@ DATA_BYTES_CEILING = 8 * MIB
 # Chunks of a CLONE: small enough that one never keeps heartbeats waiting (CLUSTER.md 6.6).
 CLONE_CHUNK_BYTES_MAX = 48 * KIB
 
-# Commands of one connection that are proposed and not yet answered. A pipelining client gains nothing from more, and
-# each one costs memory here and in the log.
+# Commands of one connection that are proposed and not yet answered, when few have as many (Cluster.share). A pipelining
+# client gains nothing from more, and each one costs memory here and in the log.
 COMMANDS_IN_FLIGHT_MAX = 4096
 
-# Commands taken from all connections between two turns of the cluster: about 15 ms of work, so that a flood of
-# pipelined commands cannot make heartbeats late.
-COMMANDS_PER_TURN_MAX = 4096
+# Commands taken from all connections while the loop reads, and as many again at the end of a turn: some milliseconds
+# of work each, so that a flood of pipelined commands cannot make heartbeats or other clients late.
+COMMANDS_PER_TURN_MAX = 1024
+
+# Commands of one connection before the next one has its turn.
+COMMANDS_PER_SLICE = 128
 
 # Proposed and not yet applied, over all clients: above it no client is read, at the half of it reading goes on.
 # Two full log entries of the largest size keep the disk busy; more would only wait.
@@ -34,16 +52,21 @@ BACKLOG_BYTES_MAX = 32 * MIB
 BATCH_JOBS_MAX = 10_000
 NUMBERED_BATCH_JOBS_MAX = 4096
 
-# The lines and data of one PUTS, and of one transaction: they become one entry of the log, kept in memory until then.
+# The lines and data of one PUTS, kept in memory until they are complete.
 BATCH_BYTES_MAX = 16 * MIB
 
-# Commands of one transaction (EXTENSIONS.md 8).
+# Commands of one transaction (EXTENSIONS.md 8), and what they may cost together: they are one operation.
 TRANSACTION_COMMANDS_MAX = 1000
+TRANSACTION_BYTES_MAX = OPERATION_BYTES_MAX - KIB
+TRANSACTION_WORK_MAX = OPERATION_WORK_MAX - KIB
+
+# Names of queues in one command: what one operation may look at. Lines of the default length have fewer.
+QUEUES_MAX = 40_000
 
 # Queues among which a connection remembers whose turn it is (BY PRIORITY): with more it begins anew.
 ROTATION_QUEUES_MAX = 1000
 
-# Items that one job waits for (AFTER): 10,000 jobs of a PUTS may wait for so many each.
+# Items that one job waits for (AFTER): all of a PUTS may wait for so many each.
 AFTER_ITEMS_MAX = 100
 
 # Numbers of jobs and attempts in settings; a larger one is a mistake, 0 means no limit.
@@ -53,8 +76,9 @@ WEIGHT_MAX = 1_000_000
 # Jobs of a queue that one entry activates (PORTION): more would make entries long.
 PORTION_MAX = 1000
 
-# The kernel's and the transport's buffers of one connection before the gateway stops executing its commands.
-OUTPUT_HIGH_WATER_BYTES = 256 * KIB
+# What the kernel does not take at once of one connection's answers before the gateway stops executing its commands, and
+# the account is told. The kernel's buffer keeps the line busy; with nothing here, nothing is held that is not counted.
+OUTPUT_HIGH_WATER_BYTES = 0
 
 # Answers of one turn are joined up to this size and then written.
 OUTPUT_PIECE_BYTES = 256 * KIB

@@ -16,6 +16,7 @@ from core import (
     CloseSession,
     OpenSession,
     Operation,
+    Removed,
     Reply,
     SessionAttached,
     SessionNotFound,
@@ -95,7 +96,9 @@ async def close_session(conversation: Conversation, request: requests.SessionClo
     if attached is None:
         conversation.say(without_session(conversation))
         return
-    outcome = await propose(conversation.hub.cluster, CloseSession(attached.number, request.release))
+    outcome: Reply | Fate = Removed(0, more=True)
+    while isinstance(outcome, Removed):         # it has so many jobs that they are unbound in portions
+        outcome = await propose(conversation.hub.cluster, CloseSession(attached.number, request.release))
     if isinstance(outcome, Accepted | SessionNotFound):
         conversation.attach(None)
     conversation.say(outcome)
@@ -118,8 +121,16 @@ async def taken(conversation: Conversation, request: requests.Taken) -> None:
 class _Awaited:
     """Where the outcome of an operation goes that a coroutine waits for."""
 
-    def __init__(self) -> None:
+    def __init__(self, cluster: Cluster, operation: Operation, client: object) -> None:
         self.outcome: asyncio.Future[Reply | Fate] = asyncio.get_running_loop().create_future()
+        self._cluster = cluster
+        self._operation = operation
+        self._client = client or self
+        self.propose()
+
+    def propose(self) -> None:
+        """Put the operation into the log."""
+        self._cluster.propose_for(self._client, self._operation, self)
 
     def applied(self, reply: Reply) -> None:
         """The operation was executed."""
@@ -133,13 +144,18 @@ class _Awaited:
         """Nobody knows."""
         self._settle(Fate.UNKNOWN)
 
+    def overdue(self) -> None:
+        """There is much to do, and this can wait."""
+        self.propose()
+
     def _settle(self, outcome: Reply | Fate) -> None:
         if not self.outcome.done():     # the client may have gone
             self.outcome.set_result(outcome)
 
 
-async def propose(cluster: Cluster, operation: Operation) -> Reply | Fate:
-    """Put the operation into the log and wait for what becomes of it."""
-    awaited = _Awaited()
-    cluster.propose(operation, awaited)
-    return await awaited.outcome
+async def propose(cluster: Cluster, operation: Operation, client: object = None) -> Reply | Fate:
+    """Put the operation into the log and wait for what becomes of it.
+
+    `client`: the conversation, if others of its operations may be under way.
+    """
+    return await _Awaited(cluster, operation, client).outcome

@@ -127,6 +127,8 @@ class Figures(Struct, frozen=True):
     disk_free_bytes_min: int
     disk_reached: bool
     full: bool                  # PUT is refused
+    clock_ahead_ms: int | None  # of this node's wall clock, beyond the median of the voters'; None: not known
+    time_ahead_ms: int | None   # the same of replicated time
     peers: tuple[PeerFigures, ...]
 
 
@@ -209,8 +211,8 @@ class Cluster(Protocol):
     async def transfer(self, name: str | None) -> NodeStatus | NotPossible:
         """CLUSTER TRANSFER: hand leadership to this node, or to the one that is best prepared. Returns the new leader.
 
-        Words of NotPossible: unknown, learner, down, offline, behind, clock (more than ten minutes fast), alone,
-        busy (another transfer is under way), timeout. Raises NotLeader.
+        Words of NotPossible: unknown, learner, down, offline, behind, alone, busy (another transfer is under way),
+        timeout. Raises NotLeader.
         """
 
     async def switch_service(self, online: bool) -> None:

@@ -268,8 +268,10 @@ class Driver:
             self._info_at = float("-inf")       # introduce ourselves at once
         else:
             self.guard.receive(name, event)
-            if isinstance(event, Info) and event.checkpoint:
-                self._comparison.claimed(name, event.checkpoint, event.chain)
+            if isinstance(event, Info):
+                self.leadership.heard(event)
+                if event.checkpoint:
+                    self._comparison.claimed(name, event.checkpoint, event.chain)
 
     def _apply(self, index: int, data: bytes) -> Applied | None:
         """Execute one committed entry. An exception is a bug: skipping the entry would make this replica differ."""
@@ -331,7 +333,7 @@ class Driver:
         return Info(
             self.role(), self.replica.term, self.replica.applied_index, self.lag(), self.leadership.online,
             self.journal.voter, self.journal.empty, self._no_room(), self._clock.wall_ms(), self.settings.version,
-            *self.chain.checkpoint(),
+            *self.chain.checkpoint(), time_ms=self.leadership.time_ms(),
         )
 
     def hello(self, receiver: str) -> Hello:
@@ -340,7 +342,8 @@ class Driver:
         return Hello(
             WIRE_FORMAT, self.settings.name, receiver, self.machine.cluster_id or b"", self.settings.version,
             journal.voter, journal.empty, configuration=self.machine.membership.configuration,
-            address=self.members.peer_address(self.settings.name),
+            address=self.members.peer_address(self.settings.name), wall_ms=self._clock.wall_ms(),
+            time_ms=self.leadership.time_ms(),
         )
 
     def meet(self, hello: Hello) -> None:

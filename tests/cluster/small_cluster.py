@@ -106,6 +106,9 @@ class SimNode:
     def monotonic(self) -> float:
         return self.world.now
 
+    def steady(self) -> float:
+        return self.world.now
+
     def wall_ms(self) -> int:
         return 1_700_000_000_000 + int(self.world.now * 1000) + self.wall_offset_ms
 

@@ -14,7 +14,7 @@ from cluster.messages import Hello, Message
 from cluster.settings import Member, Settings
 from cluster.snapshots import SnapshotStore
 from cluster.storage_errors import StorageDamaged
-from core import Applied, Effects, PromoteLearner
+from core import Applied, Effects, PromoteLearner, decode_entry
 from tests.cluster.faulty_disk import Crash
 from tests.sim.disk import JOURNAL, SNAPSHOTS, SimDisk
 from tests.sim.events import DriftingClock
@@ -92,6 +92,7 @@ class SimNode:
         self._children, self._outbox = [], SimOutbox(self)
         self.machine = WatchedMachine(self)
         self._blocked_until = self._events.now
+        self.world.timekeeping.started(self.name)
         try:
             driver = self._build()
         except (Crash, Exception) as error:
@@ -129,6 +130,7 @@ class SimNode:
 
         def watched(entry: bytes, callback: Callback) -> None:
             carried = self.checks.launched(entry, self._proposed)
+            self.world.timekeeping.launched(self, decode_entry(entry))
             for operation, _ in carried:
                 if isinstance(operation, PromoteLearner):
                     self._promotes(self.world.nodes[operation.node])
@@ -178,6 +180,7 @@ class SimNode:
 
     def _gone(self) -> None:
         running, self.driver = self.driver, None
+        self.world.timekeeping.ended(self.name)
         self._next_turn = NEVER
         self.serving = False
         if running is not None:

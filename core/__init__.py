@@ -108,12 +108,14 @@ from core.replies import (
     UnknownNode,
     UserNotFound,
 )
-from core.seen import Counts, Seen
+from core.seen import Counts, History, Seen
+from core.sessions import SESSIONS_MAX, Session
 from core.settings import PORTION_MAX, ClusterSettings, QueueSettings
 from core.users import User
 
 __all__ = [
     "PORTION_MAX",
+    "SESSIONS_MAX",
     "Aborted",
     "Accepted",
     "AddLearner",
@@ -148,6 +150,7 @@ __all__ = [
     "Get",
     "Handed",
     "HandedMany",
+    "History",
     "InvalidSnapshot",
     "JobExists",
     "JobIgnored",
@@ -200,6 +203,7 @@ __all__ = [
     "RunningJob",
     "Seen",
     "Selector",
+    "Session",
     "SessionAttached",
     "SessionNotFound",
     "SessionOpened",

@@ -2,7 +2,7 @@
 
 from cluster.api import Cluster, Figures, Listener, NodeStatus, PeerFigures, Pending
 from cluster.complaints import Complaints
-from cluster.errors import ApplyFailed, ClusterError, FailStop, LibraryMismatch, RaftViolated
+from cluster.errors import ApplyFailed, ClusterError, FailStop, LibraryMismatch, OutOfMemory, RaftViolated
 from cluster.handshakes import Handshakes
 from cluster.histogram import Histogram
 from cluster.node import ClusterNode
@@ -24,6 +24,7 @@ __all__ = [
     "Listener",
     "Member",
     "NodeStatus",
+    "OutOfMemory",
     "PeerFigures",
     "PeerTls",
     "Pending",

@@ -55,6 +55,13 @@ class Pending(Protocol):
         """Nobody knows whether it was or will be executed (leader deposed, no answer in time)."""
 
 
+class ClientPending(Pending, Protocol):
+    """The same for an operation that was proposed for a client; there is a fourth outcome."""
+
+    def overdue(self) -> None:
+        """As refused(), but this node serves: it has too much to do, and the client had no turn for too long."""
+
+
 class Listener(Protocol):
     """What a cluster tells the gateway, always on the loop."""
 
@@ -138,7 +145,24 @@ class Cluster(Protocol):
         """The administrative switch of this node (OFFLINE, ONLINE)."""
 
     def propose(self, operation: Operation, pending: Pending) -> None:
-        """Put the operation into the log. Operations keep the order in which they are proposed."""
+        """Put an operation of this node itself into the log."""
+
+    def propose_for(
+        self, client: object, operation: Operation, pending: ClientPending, *, behind: bool = False,
+    ) -> None:
+        """Put an operation into the log for a client. Those of one client keep the order in which they are proposed.
+
+        When there is more than the next entry can hold, clients take turns. `behind`: the operation stands right behind
+        the one proposed just before it, which was for the same client.
+        """
+
+    @property
+    def share(self) -> int:
+        """Operations that one client should have proposed at most, so that all clients together are served soon."""
+
+    @property
+    def time_ms(self) -> int:
+        """Replicated time now, as far as this node knows it; that of `machine` stands still between two entries."""
 
     @property
     def full(self) -> bool:

@@ -25,7 +25,7 @@ from cluster.clock import Clock
 from cluster.compaction import Compaction
 from cluster.context import Network
 from cluster.divergence import Comparison, compared
-from cluster.errors import ApplyFailed, EntryTooNew, FailStop
+from cluster.errors import ApplyFailed, EntryTooNew, FailStop, OutOfMemory
 from cluster.guard import Guard
 from cluster.journal import Journal
 from cluster.leadership import Leadership
@@ -145,8 +145,11 @@ class Driver:
         self.leadership.proposer.flush(now)
         self.guard.quorum.tick()
         self.replica.tick()
-        if self.leadership.proposer.failure is not None:
-            raise FailStop("a listener failed") from self.leadership.proposer.failure
+        failure = self.leadership.proposer.failure
+        if isinstance(failure, MemoryError):
+            raise OutOfMemory("no memory to give out replies: start this node again") from failure
+        if failure is not None:
+            raise FailStop("a listener failed") from failure
         if chores or self._changed():
             self._tell(now)
         if self.replica.is_leader:
@@ -273,6 +276,12 @@ class Driver:
         if index <= self.machine.index:
             return None                         # the library repeats an entry when its callback raised (H5b)
         try:
+            return self._execute(index, data)
+        except MemoryError as error:
+            raise OutOfMemory(f"no memory to execute entry {index}: start this node again") from error
+
+    def _execute(self, index: int, data: bytes) -> Applied:
+        try:
             entry = decode_entry(data)
         except (ValueError, msgspec.MsgspecError) as error:
             # What is on disk and on the wire is checksummed: somebody wrote it like this.
@@ -280,13 +289,15 @@ class Driver:
                               "start that version on this node") from error
         try:
             applied = self.machine.apply(index, entry.now_ms, entry.seed, entry.operations)
+        except MemoryError:
+            raise
         except Exception as error:
             # Neither its bytes nor what the exception says: jobs are in both.
             place = traceback.extract_tb(error.__traceback__)[-1]
             log.critical("entry %d cannot be applied: %s in %s, line %d; this node stops: report it, with this line",
                          index, type(error).__name__, place.filename, place.lineno)
             raise ApplyFailed(f"entry {index} cannot be applied") from error
-        self.chain.extend(index, data, compared(entry.operations, applied.replies))
+        self.chain.extend(index, data, compared(entry, applied.replies))
         return applied
 
     def _effects(self, effects: Effects) -> None:

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from cluster.administration import Administration
-from cluster.api import Figures, Listener, NodeStatus, NotPossible, Pending
+from cluster.api import ClientPending, Figures, Listener, NodeStatus, NotPossible, Pending
 from cluster.clock import SystemClock
 from cluster.context import Peer
 from cluster.disk import Disk, TimedDisk
@@ -161,6 +161,11 @@ class ClusterNode:
         return self._driver.leadership.online
 
     @property
+    def time_ms(self) -> int:
+        """See Cluster."""
+        return max(self.machine.clock_ms, self._driver.leadership.time_ms())
+
+    @property
     def full(self) -> bool:
         """See Cluster."""
         return self._driver.full
@@ -174,6 +179,18 @@ class ClusterNode:
         """See Cluster."""
         self._driver.leadership.proposer.propose(operation, pending)
         self._wake()
+
+    def propose_for(
+        self, client: object, operation: Operation, pending: ClientPending, *, behind: bool = False,
+    ) -> None:
+        """See Cluster."""
+        self._driver.leadership.proposer.propose_for(client, operation, pending, behind=behind)
+        self._wake()
+
+    @property
+    def share(self) -> int:
+        """See Cluster."""
+        return self._driver.leadership.proposer.share
 
     def leader(self) -> str | None:
         """See Cluster."""

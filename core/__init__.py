@@ -1,5 +1,6 @@
 """The queue as a function of the log: no clock, no randomness, no input or output."""
 
+from core.cost import OPERATION_BYTES_MAX, OPERATION_WORK_MAX, cost
 from core.effects import Effects
 from core.frames import SnapshotError
 from core.job import RunningJob
@@ -114,6 +115,8 @@ from core.settings import PORTION_MAX, ClusterSettings, QueueSettings
 from core.users import User
 
 __all__ = [
+    "OPERATION_BYTES_MAX",
+    "OPERATION_WORK_MAX",
     "PORTION_MAX",
     "SESSIONS_MAX",
     "Aborted",
@@ -223,6 +226,7 @@ __all__ = [
     "User",
     "UserNotFound",
     "When",
+    "cost",
     "decode_entry",
     "encode_entry",
 ]

@@ -8,13 +8,13 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from core import times
-from core.job import Job, More, RunningJob
+from core.job import Job, More, RunningJob, fading
 from core.job_operations import LaterWith
 from core.queue_operations import Order
 from core.queues import DEAD, DONE, LATER, PUT
 from core.refusals import FINISHED
 from core.replies import Rearmed, Reply
-from core.state import State, fading
+from core.state import State
 
 NAME_CHARS_MAX = 255
 DEAD_SUFFIX = "_dead"

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from core.choice import choose
 from core.clone import PendingClone
 from core.clone import adopt as adopt_clone
 from core.endings import finish, put_back, undo_hand_out
 from core.frames import SnapshotError
-from core.giving import candidates, first_of, hand_out, unfinished
-from core.job_operations import Done, Get, Later, Policy, Put, Return, Then
+from core.giving import hand_out, unfinished
+from core.job_operations import Done, Get, Later, Put, Return, Then
 from core.member_handlers import follow
+from core.offers import choice
 from core.operations import CloneBegin, CloneChunk, CloneEnd, Lead, Tick
 from core.queues import PUT
 from core.refusals import (
@@ -74,12 +74,9 @@ def get(state: State, operation: Get, seed: int) -> Reply:
         if not queue.ready.size or queue.closed:
             return EMPTY_UNFINISHED
     else:
-        names = candidates(state, queues, item)
-        if not names:
+        queue = choice(state, queues, item, state.settings.policy, seed)
+        if queue is None:
             return EMPTY_UNFINISHED if unfinished(state, queues, item) else EMPTY
-        if state.settings.policy is Policy.PRIORITY:
-            names = first_of(state, names, queues, item)
-        queue = state.queues.by_name[choose(names, seed)]
     job = hand_out(state, queue, item, operation)
     if session is not None:
         session.bind(job)

@@ -73,6 +73,13 @@ class More(Struct, gc=False, frozen=True):
     after: tuple[str, ...] = ()     # of a DELAYED one: items that must be finished first
 
 
+def fading(more: More, fade_ms: int | None) -> More:
+    """The same with another end of its TTL."""
+    if more.fade_ms == fade_ms:
+        return more
+    return More(more.key, more.tries, more.ttl_ms, fade_ms, more.every_ms, more.origin, more.after)
+
+
 class Job(Struct, order=True, frozen=True, gc=False):
     """A READY job. Jobs sort by their place: rank, when, seq. Seqs differ, so no later field is compared."""
 

@@ -23,14 +23,17 @@ from core.queue_operations import JobState
 from core.replies import Reply
 from core.seen import Counts, History, Seen
 from core.sessions import Session
-from core.settings import ClusterSettings, QueueSettings
+from core.settings import SPENT_MAX, ClusterSettings, QueueSettings
 from core.state import State
 from core.times import pass_time, release
 from core.users import User
 
 
 class Applied(Struct):
-    """The replies to the operations of an entry, in their order, and what the entry brought about."""
+    """The replies to the operations of an entry, in their order, and what the entry brought about.
+
+    There are fewer replies than operations when the entry had enough: see Machine.apply.
+    """
 
     replies: list[Reply]
     effects: Effects
@@ -58,11 +61,16 @@ class Machine:
         time in milliseconds; replicated time follows it, but never goes back. `seed`: 64 random bits. What time ends
         or begins comes first (while the service is online), then the operations are executed in order. An
         exception is a bug, never a client's mistake, and leaves the state undefined: the node must stop.
+
+        When so much was handed out, or done that nobody could foresee, that the entry would take too long, the rest of
+        its operations is not executed, here or anywhere: they have no reply, and belong at the head of the next entry.
+        The first one is always executed, and so is a hand-out that stands behind its Put.
         """
         state = self._state
         assert index > state.index, f"entry {index} after entry {state.index}"
         state.index = index
         state.put_item = None
+        state.spent = 0
         if now_ms > state.clock_ms:
             state.clock_ms = now_ms
         seq = state.clock_ms << SEQ_BITS
@@ -77,6 +85,8 @@ class Machine:
             pass_time(state)
         replies: list[Reply] = []
         for operation in operations:
+            if state.spent >= SPENT_MAX:        # a Put spends nothing, so its hand-out is not cut off
+                break
             replies.append(HANDLERS[type(operation)](state, operation, seed))
             seed += 1
             if state.finished_items:
@@ -217,7 +227,7 @@ class Machine:
 
     def running(self) -> list[RunningJob]:
         """All running jobs in rising id. For reading."""
-        return list(self._state.running.values())
+        return list(self._state.in_order().values())
 
     @property
     def session_count(self) -> int:

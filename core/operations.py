@@ -41,7 +41,8 @@ from core.queue_operations import (
     ResumeQueue,
 )
 
-ENTRY_FORMAT = 1
+ENTRY_FORMAT = 2        # 2: the hash chain has no data of jobs handed out (cluster/divergence.py)
+FORMATS = (1, 2)
 
 
 class Tick(Struct, array_like=True, tag=6, gc=False, frozen=True):
@@ -153,7 +154,11 @@ class AttachSession(Struct, array_like=True, tag=16, gc=False, frozen=True):
 
 
 class CloseSession(Struct, array_like=True, tag=17, gc=False, frozen=True):
-    """The session ends now. Jobs bound to it go LATER with `release`, otherwise they run on, unbound (DECISIONS 29)."""
+    """The session ends now. Jobs bound to it go LATER with `release`, otherwise they run on, unbound (DECISIONS 29).
+
+    Replies: Accepted, SessionNotFound; Removed when there were more jobs to unbind than one entry should: the session
+    lives on with the others.
+    """
 
     session: int
     release: bool
@@ -268,6 +273,6 @@ def encode_entry(now_ms: int, seed: int, operations: list[Operation]) -> bytes:
 def decode_entry(data: bytes) -> Entry:
     """The entry in these bytes; raises ValueError when they are not an entry of a known format."""
     entry = _decoder.decode(data)
-    if entry.format != ENTRY_FORMAT:
-        raise ValueError(f"log entry of format {entry.format}; this version reads format {ENTRY_FORMAT}")
+    if entry.format not in FORMATS:
+        raise ValueError(f"log entry of format {entry.format}; this version reads formats 1 to {ENTRY_FORMAT}")
     return entry

@@ -125,19 +125,23 @@ def purge_queue(state: State, operation: PurgeQueue, seed: int) -> Reply:
 
 
 def delete_queue(state: State, operation: DeleteQueue, seed: int) -> Reply:
-    """The queue is no more: its settings, and with `force` its jobs."""
+    """The queue is no more: its settings, and with `force` its jobs, if they are few enough for one entry."""
     name = operation.queue
     if not _exists(state, name):
         return QUEUE_NOT_FOUND
     if not operation.force and (name in state.queues.by_name or name in state.dead):
         return QUEUE_NOT_EMPTY
-    for job in _not_running(state, name, None, None, None):
+    jobs = _not_running(state, name, None, None, PORTION_MAX)
+    for job in jobs:
         _drop(state, job)
-    if name in state.queues.by_name:
-        for number in [job.id for job in state.running.values() if job.queue == name]:
-            running = state.stop(number)
-            assert running is not None
-            state.close(name, running.item)
+    queue = state.queues.by_name.get(name)
+    taken = [] if queue is None else queue.first_taken(PORTION_MAX - len(jobs))
+    for number in taken:
+        running = state.stop(number)
+        assert running is not None
+        state.close(name, running.item)
+    if name in state.queues.by_name or name in state.dead:
+        return Removed(len(jobs) + len(taken), more=True)
     state.queues.forget(name)
     state.kept.drop(name)
     return ACCEPTED

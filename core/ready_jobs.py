@@ -67,6 +67,11 @@ class ReadyJobs(Struct, gc=False, eq=False):
         seq: int = min(self.first.seq, self._firsts[0][0])
         return seq
 
+    @property
+    def front(self) -> int:
+        """The rank of the next job; there must be one."""
+        return self._few[0].rank if self._runs is None else self._front
+
     def add(self, job: Job) -> None:
         """Put `job` at its place."""
         self.size += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 from core.batch_handler import ATOMIC, batch
@@ -42,6 +43,7 @@ from core.replies import (
     Empty,
     Handed,
     HandedMany,
+    Removed,
     Reply,
     RequestMismatch,
     RequestTooOld,
@@ -55,6 +57,8 @@ from core.state import State
 
 REQUEST_MISMATCH = RequestMismatch()
 REQUEST_TOO_OLD = RequestTooOld()
+
+UNBOUND_MAX = 10_000        # jobs that one CloseSession unbinds
 
 SECRET_MASK = (1 << 64) - 1
 
@@ -94,8 +98,11 @@ def close_session(state: State, operation: CloseSession, seed: int) -> Reply:
     if session is None:
         return SESSION_NOT_FOUND
     if not operation.release:
-        for number in list(session.taken):
+        for number in list(islice(session.taken, UNBOUND_MAX)):
             state.sessions.unbind(state.running[number])
+        if session.taken:
+            state.sessions.use(operation.session, state.clock_ms)
+            return Removed(UNBOUND_MAX, more=True)
     end_session(state, session, DUE_MAX)
     return ACCEPTED
 
@@ -177,6 +184,7 @@ def _again(state: State, operation: Request, answered: Answered) -> Reply | None
     jobs = [handed(state.running[number], meta) for number in numbers if number in state.running]
     if not jobs:
         return None
+    state.spent += sum(len(job.data) for job in jobs)
     return jobs[0] if isinstance(answer, HandedOut) else HandedMany(tuple(jobs))
 
 

@@ -106,7 +106,7 @@ def _frames(state: State, users: bool) -> Iterator[Frame]:
                 (job.due_ms, job.seq, -job.rank, job.item, job.data, job.attempts, job.at_ms, _more_row(job.more))
                 for job in delayed
             ])
-    for running in _portions(state.running.values()):
+    for running in _portions(state.in_order().values()):
         yield Running([_running_row(job) for job in running])
     yield from _released_frames(state)
     yield from _counted_frames(state)
@@ -165,8 +165,8 @@ def _settings_frames(state: State) -> Iterator[Settings | QueueRows]:
 
 
 def _released_frames(state: State) -> Iterator[Released]:
-    for batch in state.delays.released:
-        seqs = [job.seq for job in batch.jobs]
+    for batch in state.delays.released.values():
+        seqs = list(batch.seqs)
         for start in range(0, len(seqs), FRAME_JOBS_MAX):
             end = start + FRAME_JOBS_MAX
             yield Released(batch.item, seqs[start:end], end < len(seqs))

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from core.delays import Release
 from core.effects import Effects
 from core.job import DelayedJob, Job, RunningJob
 from core.queues import NOTHING_COUNTED
+from core.settings import STEP
 
 if TYPE_CHECKING:
     from core.state import State
@@ -19,9 +21,7 @@ if TYPE_CHECKING:
 class Undo:
     """What has been done to `state` since this was made, and how to undo it."""
 
-    __slots__ = (
-        "_counters", "_effects", "_next_item", "_next_seq", "_places", "_released", "_sessions", "_state", "_steps",
-    )
+    __slots__ = ("_counters", "_effects", "_next_item", "_next_seq", "_places", "_sessions", "_state", "_steps")
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -32,7 +32,6 @@ class Undo:
         self._next_seq = state.next_seq
         self._next_item = state.items.next_item
         self._effects = state.effects
-        self._released = [release.copy() for release in state.delays.released]
         state.effects = Effects()       # what is undone has had no effect
         state.undo = self
 
@@ -50,18 +49,15 @@ class Undo:
             step()
         for queue, item in self._places:
             state.close(queue, item)
-        if self._sessions:      # ids came back behind greater ones
-            state.running = dict(sorted(state.running.items()))
-            for number in self._sessions:
-                if number:
-                    session = state.sessions.by_number[number]
-                    session.taken = dict.fromkeys(sorted(session.taken))
         for name, counters in self._counters.items():
             known = state.queues.find(name)
             if known is not None:
                 known.counters = counters
+        for number in self._sessions:       # ids came back behind greater ones
+            session = state.sessions.by_number[number]
+            session.taken = dict.fromkeys(sorted(session.taken))
+            state.spent += STEP // 8 * len(session.taken)
         state.finished_items.clear()
-        state.delays.reinstate(self._released)
         state.next_seq = self._next_seq
         state.items.next_item = self._next_item
         state.effects = self._effects
@@ -90,18 +86,25 @@ class Undo:
         self._places[job.queue, job.item] = None
         self._steps.append(lambda: self._state.undefer(self._state.queues.open(job.queue), job))
 
-    def undeferred(self, job: DelayedJob) -> None:
-        """`job` was DELAYED."""
-        self._steps.append(lambda: self._state.defer(self._state.queues.open(job.queue), job))
+    def undeferred(self, job: DelayedJob, releases: list[Release]) -> None:
+        """`job` was DELAYED, and among these releases."""
+        def step() -> None:
+            self._state.defer(self._state.queues.open(job.queue), job)
+            self._state.delays.reinstate(job, releases)
+
+        self._steps.append(step)
 
     def stopped(self, job: RunningJob) -> None:
         """`job` runs no more; it is still bound to its session."""
         self._keep_counters(job.queue)
         number = job.session
-        self._sessions[number or 0] = None
+        if number is not None:
+            self._sessions[number] = None
 
         def step() -> None:
-            self._state.start(self._state.queues.open(job.queue), job)
+            queue = self._state.queues.open(job.queue)
+            self._state.start(queue, job)
+            self._state.disordered = queue.disordered = True
             if number is not None:
                 self._state.sessions.by_number[number].bind(job)
 

@@ -99,7 +99,7 @@ def peek_queue(state: State, name: str, which: JobState, count: int) -> list[See
         elif which is JobState.DELAYED:
             jobs = queue.delayed or ()
         elif queue.running:
-            jobs = (job for job in state.running.values() if job.queue == name)
+            jobs = (state.running[number] for number in queue.first_taken(count))
     ready = JobState.DEAD if which is JobState.DEAD else JobState.READY
     return [_seen(job, ready) for job in islice(jobs, max(count, 0))]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from core import CloneBegin, CloneChunk, CloneEnd, InvalidSnapshot, Operation, Reply
+from gateway import answers
 from gateway.numbering import DIGEST_BYTES, Numbering
 from gateway.pending import Fate, Outcome
 
@@ -75,6 +76,11 @@ class Clone:
         self._failed = Fate.REFUSED
         self._ended()
 
+    def overdue(self) -> None:
+        """Nor will one of them be: there is too much to do."""
+        self._failed = self._failed or answers.BUSY
+        self._ended()
+
     def unknown(self) -> None:
         """Nobody knows."""
         self._failed = self.outcome = Fate.UNKNOWN if self._numbering is None else Fate.UNKNOWN_REQUEST
@@ -82,7 +88,7 @@ class Clone:
 
     def _propose(self, operation: Operation) -> None:
         self._open += 1
-        self._conversation.hub.cluster.propose(operation, self)
+        self._conversation.hub.cluster.propose_for(self._conversation, operation, self)
 
     def _ended(self) -> None:
         self._open -= 1

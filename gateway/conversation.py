@@ -17,7 +17,7 @@ from core import Handed, HandedMany, Policy, Reply, Requested, Return
 from gateway import answers
 from gateway.commands import ALONE, AT_ONCE
 from gateway.guard import Guard
-from gateway.limits import COMMANDS_IN_FLIGHT_MAX, OUTPUT_PIECE_BYTES
+from gateway.limits import COMMANDS_PER_SLICE, OUTPUT_PIECE_BYTES
 from gateway.parser import Parser
 from gateway.patience import Turn
 from gateway.pending import NOBODY, Awaited, AwaitedRequest, Fate, Outcome, Said, Slot, Told
@@ -97,7 +97,8 @@ class Conversation:
             return
         self._parser.feed(data)
         self._dry = False
-        self._go_on()
+        if not self.awake:
+            self._go_on()
         if not self.closed:
             self._throttle()
 
@@ -143,11 +144,11 @@ class Conversation:
         if numbering is None:
             slot = Awaited(self)
             self._slots.append(slot)
-            self.hub.cluster.propose(operation, slot)
+            self.hub.cluster.propose_for(self, operation, slot)
         else:
             slot = AwaitedRequest(self)
             self._slots.append(slot)
-            self.hub.cluster.propose(numbering.request(operation), slot)
+            self.hub.cluster.propose_for(self, numbering.request(operation), slot)
 
     def propose_told(
         self, operation: Requested, tell: Callable[[Reply], Outcome], numbering: Numbering | None = None,
@@ -155,7 +156,8 @@ class Conversation:
         """The same; what `tell` makes of the reply is the answer."""
         slot = Told(self, tell, numbering is not None)
         self._slots.append(slot)
-        self.hub.cluster.propose(operation if numbering is None else numbering.request(operation), slot)
+        asked = operation if numbering is None else numbering.request(operation)
+        self.hub.cluster.propose_for(self, asked, slot)
 
     def nothing_in_flight(self) -> bool:
         """Are all commands before this one answered?"""
@@ -262,14 +264,17 @@ class Conversation:
     def _pump(self) -> bool:
         """Execute commands as long as nothing holds them up; are all that are complete executed?"""
         hub = self.hub
+        slice_end = max(0, hub.budget - COMMANDS_PER_SLICE)
         while not (self.waiter or self._task or self._output_full or self.closed):
-            if len(self._slots) >= COMMANDS_IN_FLIGHT_MAX:
+            if len(self._slots) >= hub.in_flight_max:
                 self._drain()       # those answered at once make room
-                if len(self._slots) >= COMMANDS_IN_FLIGHT_MAX:
+                if len(self._slots) >= hub.in_flight_max:
                     return False
                 continue
-            if hub.budget <= 0:
-                self.wake()
+            if hub.budget <= slice_end:
+                if not self.awake:
+                    self.awake = True
+                    hub.stand_in_line(self)
                 return False
             request = self._held or self._parser.next()
             if request is None:

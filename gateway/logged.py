@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from core import (
@@ -38,6 +39,7 @@ from gateway.choices import chosen, known_empty
 from gateway.limits import PORTION_MAX
 from gateway.numbering import Numbering
 from gateway.pending import Fate, Outcome, PutOfWait
+from gateway.splitting import Many, propose_split, split
 from gateway.transactions import commit, log_burial
 from gateway.waiter import Waiter
 
@@ -53,7 +55,7 @@ def _put(conversation: Conversation, put: Put, numbering: Numbering | None = Non
     conversation.propose(put, numbering)
     waiters = conversation.hub.waiters
     if len(waiters):
-        waiters.follow(put)
+        waiters.follow(put, conversation)
 
 
 def _put_with(conversation: Conversation, put: PutWith, numbering: Numbering | None = None) -> None:
@@ -76,9 +78,9 @@ def _follow(conversation: Conversation, put: Put | PutWith) -> None:
     if not len(waiters):
         return
     if isinstance(put, Put):
-        waiters.follow(put)
+        waiters.follow(put, conversation)
     elif put.when is None and not put.after:
-        waiters.follow(put.put)
+        waiters.follow(put.put, conversation)
 
 
 def _puts(conversation: Conversation, request: requests.Puts, numbering: Numbering | None = None) -> None:
@@ -97,7 +99,17 @@ def _puts(conversation: Conversation, request: requests.Puts, numbering: Numberi
             return reply
         replies = iter(reply.replies)
         return answers.lines_of([line or answers.answer(next(replies)) for line in lines])
-    conversation.propose_told(Batch(puts, atomic=False), tell, numbering)
+    _propose_many(conversation, Batch(puts, atomic=False), numbering, tell)
+
+
+def _propose_many(
+    conversation: Conversation, command: Many, numbering: Numbering | None, tell: Callable[[Reply], Outcome],
+) -> None:
+    operations = split(command)
+    if len(operations) == 1:
+        conversation.propose_told(command, tell, numbering)
+    else:
+        propose_split(conversation, operations, tell, numbering)
 
 
 def _put_wait(conversation: Conversation, request: requests.PutWait, numbering: Numbering | None = None) -> None:
@@ -114,8 +126,9 @@ def _put_wait(conversation: Conversation, request: requests.PutWait, numbering: 
     hub = conversation.hub
     if request.within_ms is not None:
         hub.waiters.limit(waiter, request.within_ms)
-    hub.cluster.propose(request.put if numbering is None else numbering.request(request.put), slot)
-    hub.cluster.propose(waiter.operation, waiter)
+    put = request.put if numbering is None else numbering.request(request.put)
+    hub.cluster.propose_for(conversation, put, slot)
+    hub.cluster.propose_for(conversation, waiter.operation, waiter, behind=True)
     _follow(conversation, request.put)
 
 
@@ -160,7 +173,7 @@ def _blocking_get(
     hub = conversation.hub
     if request.within_ms is not None:
         hub.waiters.limit(waiter, request.within_ms)
-    hub.cluster.propose(waiter.operation, waiter)
+    hub.cluster.propose_for(conversation, waiter.operation, waiter)
 
 
 def _bound(conversation: Conversation, request: requests.Bound, numbering: Numbering | None = None) -> None:
@@ -177,6 +190,12 @@ def _bound(conversation: Conversation, request: requests.Bound, numbering: Numbe
 
 def _operation(conversation: Conversation, operation: Requested, numbering: Numbering | None = None) -> None:
     conversation.propose(operation, numbering)
+
+
+def _of_many(
+    conversation: Conversation, operation: DoneAll | LaterAll, numbering: Numbering | None = None,
+) -> None:
+    _propose_many(conversation, operation, numbering, lambda reply: reply)
 
 
 def _bury(conversation: Conversation, request: requests.BuryRequest, numbering: Numbering | None = None) -> None:
@@ -222,12 +241,13 @@ class InLog(Protocol):
 
 
 _OPERATIONS = (
-    Done, DoneAll, DoneLast, Later, LaterAll, LaterWith, Touch, Change, Delete, Move, Bury, Batch, CreateQueue,
-    ConfigureQueue, PauseQueue, ResumeQueue, Configure,
+    Done, DoneLast, Later, LaterWith, Touch, Change, Delete, Move, Bury, Batch, CreateQueue, ConfigureQueue, PauseQueue,
+    ResumeQueue, Configure,
 )
 
 IN_LOG: dict[type, InLog] = {
     **dict.fromkeys(_OPERATIONS, _operation),
+    **dict.fromkeys((DoneAll, LaterAll), _of_many),
     Put: _put,
     PutWith: _put_with,
     requests.Puts: _puts,

@@ -66,6 +66,11 @@ class Awaited(Struct, gc=False, eq=False):
         self.outcome = Fate.REFUSED
         self.conversation.wake()
 
+    def overdue(self) -> None:
+        """Nor will it be: there is too much to do."""
+        self.outcome = answers.BUSY
+        self.conversation.wake()
+
     def unknown(self) -> None:
         """Nobody knows."""
         self.outcome = Fate.UNKNOWN
@@ -101,6 +106,11 @@ class Told(Struct, gc=False, eq=False):
         self.outcome = Fate.REFUSED
         self.conversation.wake()
 
+    def overdue(self) -> None:
+        """Nor will it be: there is too much to do."""
+        self.outcome = answers.BUSY
+        self.conversation.wake()
+
     def unknown(self) -> None:
         """Nobody knows."""
         self.outcome = Fate.UNKNOWN_REQUEST if self.numbered else Fate.UNKNOWN
@@ -129,6 +139,12 @@ class PutOfWait(Awaited):
         assert self.waiter is not None
         self.waiter.silence()
         super().refused()
+
+    def overdue(self) -> None:
+        """Likewise."""
+        assert self.waiter is not None
+        self.waiter.silence()
+        super().overdue()
 
     def unknown(self) -> None:
         """Nobody knows, neither of this operation nor of the other."""

@@ -86,6 +86,18 @@ class Waiter(Struct, gc=False, eq=False):
         """Nobody knows whether a job was handed out to it."""
         self.conversation.hub.waiters.give_up(self, self.unknown_fate)
 
+    def overdue(self) -> None:
+        """Its Get had no turn for long. Who is willing to wait need not be refused."""
+        waiters = self.conversation.hub.waiters
+        if self.silent:
+            waiters.give_up(self, b"")
+        elif self.conversation.ended:
+            waiters.give_up(self, Fate.CANCELLED)
+        elif self.late:
+            waiters.give_up(self, answers.BUSY)
+        else:
+            self.conversation.hub.cluster.propose_for(self.conversation, self.operation, self)
+
     def silence(self) -> None:
         """The PUT before it was not executed: that line speaks for the wait as well."""
         self.silent = True

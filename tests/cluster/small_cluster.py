@@ -41,6 +41,10 @@ class Outcome:
         assert self.state == "open"
         self.state = "unknown"
 
+    def overdue(self) -> None:
+        assert self.state == "open"
+        self.state = "overdue"
+
 
 class SimNode:
     """One node: its disk outlives its driver."""

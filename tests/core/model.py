@@ -55,6 +55,7 @@ from core import (
     Put,
     PutWith,
     Rearmed,
+    Removed,
     RemoveMember,
     Reply,
     Request,
@@ -80,6 +81,8 @@ from tests.core.model_time import DUE_MAX
 from tests.core.model_view import ModelView
 
 USERS_MAX = 10_000
+UNBOUND_MAX = 10_000
+SPENT_MAX = 8 * 1024 * 1024     # bytes handed out after which an entry is over
 
 There = tuple[list[tuple[int, str, str | None]], list[tuple[str, str | None]]]
 Fine = Stored | JobIgnored | JobReplaced | Finished | Rearmed | Accepted | Leased      # what aborts no transaction
@@ -117,8 +120,11 @@ class Model(ModelView, ModelEnd, ModelMembers):
             self.end_due()
             self._tell(before, applied)
         self.put_item = None
+        self.spent = 0
         before = self._there()
         for position, operation in enumerate(operations):
+            if self.spent >= SPENT_MAX:
+                break
             applied.replies.append(self._execute(operation, seed + position, applied))
             self.settle()
             before = self._tell(before, applied)
@@ -230,8 +236,12 @@ class Model(ModelView, ModelEnd, ModelMembers):
         if self.sessions.find(close.session) is None:
             return SessionNotFound()
         if not close.release:
-            for job in self.taken(close.session):
+            bound = self.taken(close.session)
+            for job in bound[:UNBOUND_MAX]:
                 job.session = None
+            if len(bound) > UNBOUND_MAX:
+                self.sessions.use(close.session, self.clock_ms)
+                return Removed(UNBOUND_MAX, True)
         self.end_session(close.session, DUE_MAX)
         return Accepted()
 
@@ -265,6 +275,7 @@ class Model(ModelView, ModelEnd, ModelMembers):
         meta = isinstance(request.operation, Pick) and request.operation.meta
         ids = [answer.id] if isinstance(answer, Handed) else [one.id for one in answer.jobs]
         jobs = tuple(self.handed(job, meta) for number in ids if (job := self.job(number)) is not None)
+        self.spent += sum(len(one.data) for one in jobs)
         if isinstance(answer, HandedMany) and jobs:
             return HandedMany(jobs)
         return next(iter(jobs), None)

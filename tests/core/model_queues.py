@@ -31,7 +31,7 @@ from tests.core.model_jobs import ModelJob
 
 QUEUES_MAX = 100_000
 PORTION = 1000
-RESORTED_MAX = 10_000
+RESORTED_MAX = 5_000
 
 OnQueue = CreateQueue | ConfigureQueue | DeleteQueue | PurgeQueue | PauseQueue | ResumeQueue | Configure
 
@@ -181,9 +181,13 @@ class ModelQueues:
             return QueueNotFound()
         if not operation.force and (self.unfinished(queue) or dead):
             return QueueNotEmpty()
-        for state in JobState:
-            for job in self.in_state(queue, state):
-                self.remove(job)
+        found: list[ModelJob] = []
+        for state in (JobState.READY, JobState.DELAYED, JobState.DEAD, JobState.RUNNING):
+            found += [job for job in self.in_state(queue, state) if job not in found]
+        for job in found[:PORTION]:
+            self.remove(job)
+        if len(found) > PORTION:
+            return Removed(PORTION, True)
         self.queues.pop(queue, None)
         self.left_queue(queue)
         self._forget_keys(queue)

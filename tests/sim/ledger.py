@@ -51,6 +51,8 @@ from tests.sim.job_account import JobAccount
 from tests.sim.rules import Rules
 from tests.sim.trace import Violation
 
+SPENT_MAX = 8 << 20             # bytes handed out after which an entry is over
+
 
 @dataclass
 class Account:
@@ -82,11 +84,20 @@ class Ledger:
         self._clock_ms = self.jobs.clock_ms = max(self._clock_ms, now_ms)
         if self._online and not (operations and isinstance(operations[0], Lead)):
             self._end_due()
-        for operation, reply in zip(operations, replies, strict=True):
+        self._enough(operations, replies)
+        for operation, reply in zip(operations, replies, strict=False):
             if isinstance(operation, Request):
                 self._request(operation, reply)
             else:
                 self._executed(operation, reply)
+
+    def _enough(self, operations: list[Operation], replies: list[Reply]) -> None:
+        """An entry is cut behind the operation with which so much was handed out, and only there."""
+        handed = [sum(len(job.data) for job in _jobs(reply)) for reply in replies]
+        if sum(handed[:-1]) >= SPENT_MAX:
+            raise Violation(f"an entry hands out {handed}, and {SPENT_MAX} are enough")
+        if len(replies) < len(operations) and sum(handed) < SPENT_MAX:
+            raise Violation(f"an entry leaves operations to the next one and hands out {handed}")
 
     # What time does
 

@@ -14,7 +14,7 @@ from cluster.messages import Hello, Message
 from cluster.settings import Member, Settings
 from cluster.snapshots import SnapshotStore
 from cluster.storage_errors import StorageDamaged
-from core import Effects, PromoteLearner
+from core import Applied, Effects, PromoteLearner
 from tests.cluster.faulty_disk import Crash
 from tests.sim.disk import JOURNAL, SNAPSHOTS, SimDisk
 from tests.sim.events import DriftingClock
@@ -128,15 +128,29 @@ class SimNode:
         submit = proposer._submit
 
         def watched(entry: bytes, callback: Callback) -> None:
-            for operation in self.checks.launched(entry, self._proposed):
+            carried = self.checks.launched(entry, self._proposed)
+            for operation, _ in carried:
                 if isinstance(operation, PromoteLearner):
                     self._promotes(self.world.nodes[operation.node])
-            submit(entry, callback)
+
+            def landed(applied: Applied | None, reason: int) -> None:
+                if applied is not None:
+                    self._left_out([outcome for _, outcome in carried[len(applied.replies):]])
+                callback(applied, reason)
+            submit(entry, landed)
 
         proposer._submit = watched
         driver.recover()
         self.memory.vouch(journal, damaged=self.damaged)
         return driver
+
+    def _left_out(self, outcomes: list[Outcome | None]) -> None:
+        """An entry had enough before these: they are the first to be proposed again, in their order."""
+        again = [outcome for outcome in outcomes if outcome is not None and outcome.state == "open"]
+        for outcome in again:
+            outcome.entry = None
+        self._proposed[:0] = again
+        self.world.trace.seen["operations left to the next entry"] += len(again)
 
     def _fork(self, work: object) -> SlowChild:
         delay_s = self.world.rng.choice(self.world.plan.child_s)

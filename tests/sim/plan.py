@@ -12,8 +12,9 @@ from typing import Any
 
 from cluster import appending, compaction, driver, journal, leadership, library, proposer, transfer
 from cluster.library import PeerNode
-from core import Then, session_frames, session_handlers, sessions
-from tests.core import model_sessions
+from core import Then, machine, offers, pick_handler, session_frames, session_handlers, sessions, undo
+from tests.core import model, model_give, model_sessions
+from tests.sim import ledger
 
 NETWORK = (
     "connection lost", "partition", "one-way", "bridge", "isolated leader", "random cuts", "slow link", "narrow link",
@@ -91,9 +92,23 @@ def draw(seed: int, **fixed: Any) -> Plan:
         (journal, "BESIDE_BYTES", rng.choice((0, 300, 256 << 10))),
         (compaction, "REST_S", rng.choice((0.0, 0.0, 0.5))),
     ]
+    plan.constants += _spent_constants(rng, plan)
     for name, value in fixed.items():
         setattr(plan, name, value)
     return plan
+
+
+def _spent_constants(rng: random.Random, plan: Plan) -> list[tuple[Any, str, Any]]:
+    """What an entry may hand out. What one leaves to the next can be overtaken where several are in flight."""
+    spent = rng.choice((1, 40, 8 << 20))
+    if (proposer, "IN_FLIGHT_MAX", 1) not in plan.constants:
+        spent = 8 << 20
+    return [
+        *((module, "SPENT_MAX", spent) for module in (machine, model, ledger)),
+        *((module, "STEP", 512 if spent > 40 else 0) for module in (offers, undo)),
+        (pick_handler, "HANDED_BYTES_MAX", 2 * spent),
+        (model_give, "PICK_BYTES", 2 * spent),
+    ]
 
 
 def _constants(rng: random.Random) -> list[tuple[Any, str, Any]]:

@@ -28,8 +28,6 @@ from bench.cluster import LocalCluster, say
 DATA = Path(__file__).parent / "data"
 BLOCK_BYTES = 64 << 10
 BALLAST = bytes(8 << 20)        # zeros: they fill journals and vanish when they are packed
-BALLASTS = 12                   # make any journal too long
-WRITTEN_S = 20                  # a node rests for ten seconds between two snapshots
 LEASE_MAX_S = 100 * 365 * 86400
 LEASE_S = 600                   # is over when the directory is used again, unless the clock there is wrong
 SETTLED_S = 3.0                 # after so long an idle node has written down that everything is committed
@@ -103,10 +101,10 @@ def make(name: str) -> None:
                 load.work(100)
                 _fill_the_journal(client, data_dir, snapshots)
             load.work(300)
-        time.sleep(SETTLED_S)       # the client has closed its session as well
         answer = say(server, "CLUSTER HASH", 2.0)
         assert answer is not None
         index, value = answer.split()[2:]
+        time.sleep(SETTLED_S)
         cluster.kill("n1")
         names = sorted(path.name for path in (data_dir / "snapshots").iterdir())
         assert len(names) == 2, names
@@ -126,12 +124,11 @@ def _fill_the_journal(client: sockpq.Client, data_dir: Path, snapshots: int) -> 
     def written() -> int:
         return len(list((data_dir / "snapshots").glob("snapshot-????????????????")))
 
-    for attempt in range(WRITTEN_S * 5):
-        if attempt < BALLASTS:
-            client.put("ballast", BALLAST)
-            job = client.get("ballast", expire=LEASE_MAX_S)
-            assert job is not None
-            job.done()
+    for _ in range(300):           # a node waits ten seconds and more between two snapshots
+        client.put("ballast", BALLAST)
+        job = client.get("ballast", expire=LEASE_MAX_S)
+        assert job is not None
+        job.done()
         time.sleep(0.2)
         if written() == snapshots:
             return

@@ -163,6 +163,10 @@ class Cluster(Protocol):
         """Operations that one client should have proposed at most, so that all clients together are served soon."""
 
     @property
+    def time_ms(self) -> int:
+        """Replicated time now, as far as this node knows it; that of `machine` stands still between two entries."""
+
+    @property
     def full(self) -> bool:
         """Is there no room for further jobs, on disk or in memory, here or on too many? What removes jobs goes on."""
 

@@ -161,6 +161,11 @@ class ClusterNode:
         return self._driver.leadership.online
 
     @property
+    def time_ms(self) -> int:
+        """See Cluster."""
+        return max(self.machine.clock_ms, self._driver.leadership.time_ms())
+
+    @property
     def full(self) -> bool:
         """See Cluster."""
         return self._driver.full

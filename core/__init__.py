@@ -109,7 +109,8 @@ from core.replies import (
     UnknownNode,
     UserNotFound,
 )
-from core.seen import Counts, Seen
+from core.seen import Counts, History, Seen
+from core.sessions import SESSIONS_MAX, Session
 from core.settings import PORTION_MAX, ClusterSettings, QueueSettings
 from core.users import User
 
@@ -117,6 +118,7 @@ __all__ = [
     "OPERATION_BYTES_MAX",
     "OPERATION_WORK_MAX",
     "PORTION_MAX",
+    "SESSIONS_MAX",
     "Aborted",
     "Accepted",
     "AddLearner",
@@ -151,6 +153,7 @@ __all__ = [
     "Get",
     "Handed",
     "HandedMany",
+    "History",
     "InvalidSnapshot",
     "JobExists",
     "JobIgnored",
@@ -203,6 +206,7 @@ __all__ = [
     "RunningJob",
     "Seen",
     "Selector",
+    "Session",
     "SessionAttached",
     "SessionNotFound",
     "SessionOpened",

@@ -18,6 +18,7 @@ from core.job_operations import Done, Get, Later, Put, Return, Then
 from core.member_handlers import follow
 from core.offers import choice
 from core.operations import CloneBegin, CloneChunk, CloneEnd, Lead, Tick
+from core.queues import PUT
 from core.refusals import (
     ACCEPTED,
     EMPTY,
@@ -46,6 +47,7 @@ def put(state: State, operation: Put, seed: int) -> Reply:
     item = state.items.new_name() if operation.new_item else operation.item
     state.put_item = item
     state.wait(queue, -operation.priority, state.new_seq(), operation.data, item)
+    queue.counters[PUT] += 1
     return Stored(item) if operation.new_item else STORED
 
 

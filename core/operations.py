@@ -131,12 +131,15 @@ class OpenSession(Struct, array_like=True, tag=15, gc=False, frozen=True):
     """A client wants a session (CLUSTER.md 8), which ends `ttl_ms` after its last use.
 
     `secret`: 64 random bits, so that nobody can guess the name of somebody else's session. `user`: whose session it
-    is, "" when the client has no name.
+    is, "" when the client has no name. `address`: where the client is. One user at one address may have `owner_max`
+    sessions: for another one it loses its longest unused one without bound jobs.
     """
 
     secret: int
     ttl_ms: int
     user: str = ""
+    address: str = ""
+    owner_max: int | None = None        # None: any number
 
 
 class AttachSession(Struct, array_like=True, tag=16, gc=False, frozen=True):

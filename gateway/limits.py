@@ -101,8 +101,12 @@ LINGER_S = 1.0
 SESSION_TTL_MS_DEFAULT = 900_000
 SESSION_TTL_MS_MIN, SESSION_TTL_MS_MAX = 1_000, 86_400_000
 
-# A command that waits in a session uses it so many times per TTL: one use may be late without harm.
+# A command that waits in a session uses it so many times per TTL: one use may be late without harm. An owner that has
+# nearly as many sessions as it may have loses the longest unused ones, which are not to be those: so then it is used at
+# this interval, in which hardly anybody opens that many others.
 SESSION_USES_PER_TTL = 3
+SESSION_LOOK_S = 10.0
+CROWDED = 0.9                   # of sessions_per_owner_max
 
 # Waiting clients whose host vanished are found by TCP keepalive after about two minutes.
 KEEPALIVE_IDLE_S = 60
@@ -145,6 +149,7 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
     line_bytes_max: int = 64 * KIB          # one command line with its line end (A3)
     snapshot_bytes_max: int = 4 * GIB       # what CLONE takes (DECISIONS 6)
     connections_max: int = 10_000           # clients at once; file descriptors are the scarce thing
+    sessions_per_owner_max: int = 10_000    # of one user at one address: a tenth of all that there may be
     output_bytes_max: int = 64 * MIB        # unread answers of one connection: a slower reader is cut
     pipeline_bytes_max: int = 1 * MIB       # commands kept behind a blocked one (A9)
     memory_mark_bytes: int = 0              # memory in use above which PUT is refused; 0: 80% of what there is (A62)

@@ -145,6 +145,11 @@ class FakeCluster:
         self._turn_ended()
 
     @property
+    def time_ms(self) -> int:
+        """As cluster.api."""
+        return self.now_ms
+
+    @property
     def in_flight(self) -> list[Operation]:
         """What is proposed and not decided."""
         return [operation for operation, _ in self._in_flight]

@@ -20,7 +20,7 @@ AHEAD_BYTES_MAX = 16 * KIB
 # What the account counts beside bytes that came, about as measured: for a collected command, and for each queue that a
 # blocked command names when they are more than a few.
 COMMAND_BYTES = 256
-WAITER_QUEUE_BYTES = 160
+WAITER_QUEUE_BYTES = 110
 FEW_QUEUES = 16
 
 # A declared block above this is not read to its end before it is refused: the connection is closed (A4).

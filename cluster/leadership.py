@@ -161,10 +161,6 @@ class Leadership:
             self.proposer.stop_accepting(now, lost=not self._leads(now))
         self._serving_changed(serving)
 
-    def time_ms(self) -> int:
-        """Replicated time as this node knows it, 0 when it does not."""
-        return self._time.now_ms() if self.announced else 0
-
     def _announce(self) -> None:
         """Propose our Lead entry, the first of this leadership."""
         term = self._replica.term

@@ -104,7 +104,7 @@ def _ranks(state: State, names: list[str], item: str | None) -> list[int]:
     if item is None:
         by_name = state.queues.by_name
         return [by_name[name].ready.front for name in names]
-    parts = state.items.by_name[item].parts
+    parts = state.items.by_name[item].parts if names else {}
     return [parts[name].ready.first.rank for name in names]
 
 

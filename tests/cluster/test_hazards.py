@@ -20,7 +20,8 @@ from cluster.appending import Receiver, Sender
 from cluster.errors import ApplyFailed, FailStop, LibraryMismatch, OutOfMemory, RaftViolated
 from cluster.journal import Journal
 from cluster.messages import Ack, Append, Heartbeat, Info, Message, RequestVote, SnapshotChunk
-from core import OPERATION_BYTES_MAX, Batch, Put, PutWith, Results, Stored, When, cost, encode_entry
+from core import OPERATION_BYTES_MAX, Batch, Get, Put, PutWith, Results, Stored, When, cost, encode_entry
+from core.cost import BASE_BYTES, COSTS, JOB
 from tests.cluster.small_cluster import Outcome, SimNode, SmallCluster
 
 
@@ -494,6 +495,21 @@ def test_h11d_so_is_the_largest_batch() -> None:
     size = len(encode_entry(0, 0, [batch]))
     assert size <= cost(batch)[0] <= OPERATION_BYTES_MAX
     assert size > OPERATION_BYTES_MAX * 9 // 10
+
+
+def test_h11d_no_number_of_long_commands_makes_an_entry_too_large(
+    cured: bool, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What 64 clients send that pipeline GETs of 256 names."""
+    world = SmallCluster(3)
+    leader = world.leader()
+    if not cured:
+        monkeypatch.setitem(COSTS, Get, lambda operation: (BASE_BYTES, JOB))
+    get = Get(tuple(f"{number:0254}" for number in range(256)))
+    outcomes = [leader.propose(get) for _ in range(64 * 10)]
+    world.run(2.0)
+    assert (leader.failure is None) is cured
+    assert ({outcome.state for outcome in outcomes} == {"applied"}) is cured
 
 
 def test_the_installed_library_is_the_pinned_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,6 +127,16 @@ def test_the_model_says_the_same() -> None:
     assert_equal_to_model(log, Machine(), Model())
 
 
+@pytest.mark.parametrize("asked", [("q",), ("q", "p"), None])
+@pytest.mark.parametrize("policy", Policy)
+@pytest.mark.parametrize("count", [None, 1, 5])
+def test_an_item_that_there_is_not_has_nothing_to_give(
+    machine: Machine, asked: tuple[str, ...] | None, policy: Policy, count: int | None,
+) -> None:
+    ask(machine, Put("q", 0, b""))
+    assert ask(machine, Pick(Get(asked, item="none"), count, policy)) == [Empty(False)]
+
+
 def test_queues_that_have_given_their_batch_give_again_afterwards(machine: Machine) -> None:
     ask(machine, *[ConfigureQueue(queue, QueueChange(batch=1)) for queue in "ab"])
     ask(machine, *[Put(queue, 0, b"") for queue in "ab" for _ in range(3)])

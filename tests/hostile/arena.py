@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import sockpq
@@ -18,7 +18,9 @@ from tests.hostile.crowd import Crowd
 LOOK_S = 0.5
 SERVING_S = 15.0
 CALL_S = 20.0
+INSIST_S = 40.0
 PUTS_MAX = 10_000
+DONE = (b"200 OK", b"409 Job Exists")
 LISTED = (b"PUTS", b"GET")         # commands that are answered by a list
 
 
@@ -64,7 +66,7 @@ class Arena:
             self.killed.add(pid)
             self.cluster.kill(name)
 
-    @contextmanager
+    @contextlib.contextmanager
     def client(self, **options: Any) -> Iterator[sockpq.Client]:
         """A client of the library, without sessions, which prepares things or looks at them."""
         with sockpq.Client(self.cluster.servers, **{"sessions": False, "timeout": CALL_S, **options}) as client:
@@ -85,9 +87,19 @@ class Arena:
         OSError."""
         lines = [f"{queue} 0 0{options(number)}\r\n" for number, queue in enumerate(queues)]
         parts = [lines[begin:begin + PUTS_MAX] for begin in range(0, len(lines), PUTS_MAX)]
-        for answer in await self.dialogue([f"PUTS {len(part)}\r\n{''.join(part)}".encode() for part in parts]):
-            if not answer.startswith(b"200 OK"):
-                raise OSError(f"PUTS: {answer!r}")
+        await self.insist([f"PUTS {len(part)}\r\n{''.join(part)}".encode() for part in parts])
+
+    async def insist(self, commands: Sequence[bytes]) -> None:
+        """Say these as `dialogue` does, each until it is executed; perhaps it is twice, when the leader changes. Raises
+        OSError when that takes too long."""
+        until = time.monotonic() + INSIST_S
+        for command in commands:
+            answer = b""
+            while not answer.startswith(DONE):
+                if time.monotonic() > until:
+                    raise OSError(f"{command[:20]!r}: {answer!r}")
+                with contextlib.suppress(OSError):
+                    (answer,) = await self.dialogue([command])
 
     async def besiege(
         self, count: int, seconds: float | None = None, *, crowds: list[Crowd] | None = None, **what: Any

@@ -47,6 +47,7 @@ class Crowd:
         self.made = 0               # connections in all,
         self.refused = 0            # that could not be made,
         self.cut = 0                # that were ended by the server
+        self.sent = 0               # bytes, some of which may not have left this process
         self.good = 0               # answers 200 that came,
         self.bytes = 0              # and bytes in all
         self.heads: list[bytes] = []    # how the answers to some connections that were cut began
@@ -121,6 +122,7 @@ class _Member(asyncio.Protocol):
         if not crowd._reads:
             self._transport.pause_reading()
         if opening := crowd._opening(self._number):
+            crowd.sent += len(opening)
             self._transport.write(opening)
         self._more()
 
@@ -155,6 +157,7 @@ class _Member(asyncio.Protocol):
         self._written += len(repeated)
         if most is not None and self._written > most:
             return
+        self._crowd.sent += len(repeated)
         self._transport.write(repeated)
         if self._writes:
             asyncio.get_running_loop().call_soon(self._more)

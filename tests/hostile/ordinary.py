@@ -8,6 +8,7 @@ original, on one connection, that goes to another server when one does not serve
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import select
 import socket
@@ -246,7 +247,9 @@ def main(habits: str) -> None:
             print("working", flush=True)
             told = True
     worker.close()
-    sys.stdout.buffer.write(msgspec.json.encode(worker.report))
+    with contextlib.suppress(BrokenPipeError):      # whoever wanted to know was killed
+        sys.stdout.buffer.write(msgspec.json.encode(worker.report))
+        sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":

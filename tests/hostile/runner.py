@@ -26,6 +26,7 @@ NAMES = ("n1", "n2", "n3")
 PREPARE_S = 60.0
 ATTACK_MAX_S = 60.0         # however long it should be: an attack that hangs is an end of it
 BEFORE_S = 1.0
+FAILURES = (NodeError, sockpq.SockpqError, OSError)     # what nodes that do not serve make of a client
 AFTER_S = 1.0               # the ordinary client goes on for so long after everything is well again
 BACK_MAX_S = 10.0
 
@@ -60,8 +61,8 @@ def _play(attack: Attack, cluster: HostileCluster, outcome: Outcome) -> None:
                 asyncio.run(_bounded(attack.prepare(arena), PREPARE_S))
             with Ordinary(structs.replace(attack.habits, servers=tuple(cluster.servers))) as ordinary:
                 _attack(attack, arena, watch, ordinary, outcome)
-        except (NodeError, sockpq.SockpqError, OSError) as error:
-            outcome.reasons.append(f"{type(error).__name__}: {error}")
+        except FAILURES as error:
+            outcome.reasons.append(_told(error))
         outcome.reasons += arena.failures
         outcome.notes += arena.notes
         for end in watch.ends:
@@ -80,7 +81,10 @@ def _attack(attack: Attack, arena: Arena, watch: Watch, ordinary: Ordinary, outc
     time.sleep(BEFORE_S)
     outcome.rss_before_bytes = watch.begin()
     begin_s = time.monotonic()
-    asyncio.run(_bounded(attack.run(arena), ATTACK_MAX_S))
+    try:
+        asyncio.run(_bounded(attack.run(arena), ATTACK_MAX_S))
+    except FAILURES as error:
+        arena.fail(_told(error))
     end_s = time.monotonic()
     outcome.back_s = _back(cluster)
     time.sleep(AFTER_S)
@@ -116,6 +120,10 @@ def _count(cluster: HostileCluster, report: Report, outcome: Outcome) -> None:
         outcome.reasons.append(f"the jobs that are left cannot be counted: {type(error).__name__}: {error}")
     if different := disagreement(cluster):
         outcome.reasons.append(different)
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".rstrip(": ")
 
 
 async def _bounded(attack: Awaitable[None], seconds: float) -> None:

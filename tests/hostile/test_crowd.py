@@ -77,6 +77,7 @@ def test_what_is_repeated_ends_where_it_should() -> None:
     async def attack(server: str) -> None:
         async with Crowd(server, 2, opening=b"x" * 50, repeated=b"y" * 100, most_bytes=1000) as crowd:
             await until(lambda: crowd.cut == 2)
+            assert crowd.sent == 2 * 1050
         assert received == [1050, 1050]
 
     against(count, attack)

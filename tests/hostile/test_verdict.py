@@ -21,7 +21,7 @@ ATTACK = Attack("greedy", "", nothing, excused=("PUT: 503 Busy",), bounds=BOUNDS
 GOOD = Outcome("greedy", p50_ms=20, gap_s=2, back_s=3, rss_before_bytes=60 * MIB, rss_bytes=100 * MIB)
 
 
-def judged(report: Report | None = None, begin_s: float = 0.0, **changes: float | None) -> Outcome:
+def judged(changes: dict[str, float | None], report: Report | None = None, begin_s: float = 0.0) -> Outcome:
     """The outcome of GOOD with these changes."""
     outcome = structs.replace(GOOD, reasons=[], notes=[], **changes)
     judge(outcome, ATTACK, report or Report(), begin_s)
@@ -29,7 +29,7 @@ def judged(report: Report | None = None, begin_s: float = 0.0, **changes: float 
 
 
 def test_what_is_within_its_bounds_is_held() -> None:
-    assert judged().held
+    assert judged({}).held
 
 
 @pytest.mark.parametrize(("changes", "reason"), [
@@ -42,14 +42,14 @@ def test_what_is_within_its_bounds_is_held() -> None:
     ({"rss_before_bytes": 50 * MIB}, "memory grew by 50 MiB > 40 MiB"),
 ])
 def test_what_is_beyond_a_bound_is_not_held(changes: dict[str, float | None], reason: str) -> None:
-    outcome = judged(**changes)
+    outcome = judged(changes)
     assert not outcome.held
     assert outcome.reasons == [reason]
 
 
 def test_errors_that_nobody_must_expect_are_counted_from_the_attack_on() -> None:
     errors = [(1.0, "PUT: 413 Data Too Large"), (3.0, "GET: 503 Busy"), (4.0, "GET: 503 Busy")]
-    assert judged(Report(errors=errors), 2.0).reasons == ["2 times GET: 503 Busy"]
+    assert judged({}, Report(errors=errors), 2.0).reasons == ["2 times GET: 503 Busy"]
 
 
 def test_what_is_excused_or_usual_is_no_error() -> None:

@@ -108,7 +108,8 @@ async def disk_full(arena: Arena) -> None:
             await asyncio.to_thread(arena.kill, victim)
             await asyncio.to_thread(cluster.restart, victim, wait=False)
             await asyncio.sleep(arena.seconds - BEFORE_S - KILLED_S)
-            await asyncio.to_thread(lambda: [disks.empty(point) for point in points])
+            for point in points:
+                disks.empty(point)
             await _back(arena, owner)
         finally:
             for task in tasks:

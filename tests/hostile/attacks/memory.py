@@ -45,10 +45,8 @@ async def begin_data(arena: Arena) -> None:
 
 async def put_wide(arena: Arena) -> None:
     """A queue of 16 MiB, which one PEEK shows."""
-    answers = await arena.dialogue([b"PUT wide 0 %d KEY k%d\r\n%b" % (len(WIDE_DATA), number, WIDE_DATA)
-                                    for number in range(WIDE_JOBS)])
-    if wrong := set(answers) - {b"200 OK"}:
-        raise OSError(f"PUT: {wrong}")
+    await arena.insist([b"PUT wide 0 %d KEY k%d\r\n%b" % (len(WIDE_DATA), number, WIDE_DATA)
+                        for number in range(WIDE_JOBS)])
 
 
 async def unread_output(arena: Arena) -> None:

@@ -37,7 +37,7 @@ async def _short_lives(arena: Arena) -> Counter[bytes]:
     server = await asyncio.to_thread(arena.server)
     loop = asyncio.get_running_loop()
     begun = loop.time()
-    lives = []
+    lives: list[asyncio.Task[bytes]] = []
     while (now := loop.time()) < begun + arena.seconds:
         while len(lives) < (now - begun) * A_SECOND:
             lives.append(loop.create_task(say(server, SHORT_LIFE, ANSWER_S, SHORT_LIVED)))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from core import Policy, Reply, Requested
 from gateway import answers
-from gateway.commands import ALONE, AT_ONCE
+from gateway.commands import ALONE, AT_ONCE, TRIAL
 from gateway.guard import Guard
 from gateway.limits import AHEAD_BYTES_MAX, COMMANDS_PER_SLICE, OUTPUT_PIECE_BYTES
 from gateway.parser import Parser
@@ -39,7 +39,8 @@ log = logging.getLogger("sockpqd.gateway")
 class Conversation:
     """The conversation with one client. All calls come from the loop."""
 
-    def __init__(self, hub: Hub, link: Link) -> None:
+    def __init__(self, hub: Hub, link: Link, *, on_trial: bool = False) -> None:
+        """`on_trial`: the client has a place only if it is an administrator."""
         self.hub = hub
         self.link = link
         self.guard = Guard(hub, link)               # who the client is
@@ -50,7 +51,8 @@ class Conversation:
         self.attached: Attached | None = None       # the session of the connection
         self.waiter: Waiter | None = None           # the blocked command, the last slot
         self.transaction: Transaction | None = None     # between BEGIN and COMMIT
-        self.commands = AT_ONCE                     # what is done with commands that need not wait; see transactions.py
+        self.trial = TRIAL if on_trial else None    # what is done with commands until it is decided
+        self.commands = self.trial or AT_ONCE       # what is done with commands that need not wait; see transactions.py
         self.policy: Policy | None = None           # of this connection (POLICY)
         self.rotation: Rotation | None = None       # of queues among which it took turns
         self._parser = Parser(hub.limits, self.guard.refusal if hub.access.required else None, hub.no_room)
@@ -113,11 +115,11 @@ class Conversation:
         held_up = self.waiter or self._task or self._held or not self._dry      # what stands behind it is not late
         if self.closed or self._paused or held_up:
             return Turn.OURS, 0
-        if parser.amid_command:         # the data of a CLONE may take as long as they get on
+        if parser.amid_command and parser.lines:    # the data of a CLONE may take as long as they get on
             return Turn.REST, parser.complete if self.clone is None else -parser.missing_bytes
         if self._slots:
             return Turn.OURS, 0
-        return (Turn.NEXT, parser.complete) if parser.complete else (Turn.HELLO, 0)
+        return (Turn.NEXT, parser.complete) if parser.lines else (Turn.HELLO, 0)
 
     # ---- what commands do
 
@@ -149,6 +151,11 @@ class Conversation:
     def enter_transaction(self, commands: Table, transaction: Transaction | None) -> None:
         """Until it is left this is done with commands."""
         self.commands, self.transaction = commands, transaction
+
+    def end_trial(self) -> None:
+        """The client is an administrator."""
+        self.trial, self.commands = None, AT_ONCE
+        self.link.end_trial()
 
     def leave_transaction(self) -> Transaction | None:
         """The transaction is over; returns it."""
@@ -280,7 +287,7 @@ class Conversation:
                     self._held = request
                     return False
                 self._held = None
-                self.commands = AT_ONCE         # it cannot stand in a transaction
+                self.commands = self.trial or AT_ONCE       # it cannot stand in a transaction
                 run = ALONE[type(request)]
             hub.tally.commands[type(request)] += 1
             run(self, request)

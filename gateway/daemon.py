@@ -6,7 +6,6 @@ import asyncio
 import gc
 import logging
 import os
-import resource
 import signal
 from collections.abc import Callable
 from importlib.metadata import version
@@ -17,8 +16,8 @@ from core import Then
 from gateway.access import Access
 from gateway.certificates import Certificates
 from gateway.config import Config, ConfigError, split_address
+from gateway.files import make_room
 from gateway.hub import Hub
-from gateway.limits import HANDSHAKES_MAX
 from gateway.logs import Logs
 from gateway.memory import memory_mark_bytes
 from gateway.port import legacy_port
@@ -32,7 +31,6 @@ log = logging.getLogger("sockpqd")
 
 EXPORTS = "exports"             # below data_dir: snapshots on their way to clients
 DAY_S = 86_400                  # between two warnings of certificates that expire
-OTHER_FILES = 200               # descriptors that are not clients: journal, snapshots, peers
 
 
 class NodeFailed(Exception):  # noqa: N818  (the field's word for it)
@@ -44,15 +42,15 @@ async def run(
 ) -> None:
     """Run the node until SIGTERM, SIGINT or SHUTDOWN. `announce` is called when it serves first. Raises NodeFailed."""
     stopping = asyncio.Event()
-    _raise_file_limit(config.limits.connections_max + (HANDSHAKES_MAX if config.tls else 0))
+    limits, handshakes_max = make_room(config.limits, tls=config.tls is not None)
     loop = asyncio.get_running_loop()
     try:
         hub = Hub(
-            config.limits, Path(config.node.data_dir) / EXPORTS, config.gateway.offline_close,
+            limits, Path(config.node.data_dir) / EXPORTS, config.gateway.offline_close,
             shut_down=lambda reason: _stop(stopping, reason),
             access=Access(None if config.auth.users_file is None else lambda: users_of(config)),
         )
-        server = Server(hub)
+        server = Server(hub, handshakes_max)
         certificates = None if config.tls is None else Certificates(config.tls, config.node.name)
         manager = ServiceManager(os.environ, lambda: describe(node))
         loop.add_signal_handler(signal.SIGHUP, manager.reload, lambda: _reload(certificates, hub.access))
@@ -155,18 +153,6 @@ def _stop(stopping: asyncio.Event, reason: str) -> None:
 
 async def _until(stopping: asyncio.Event) -> None:
     await stopping.wait()
-
-
-def _raise_file_limit(connections: int) -> None:
-    """Each client is a file descriptor, and the usual soft limit (1024) is a leftover of select()."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    if hard != resource.RLIM_INFINITY and hard < connections + OTHER_FILES:
-        log.warning(
-            "limits.connections_max needs %d files, but the process may open only %d: raise that (LimitNOFILE), or "
-            "lower the key", connections + OTHER_FILES, hard,
-        )
 
 
 def _spare_the_collector() -> None:

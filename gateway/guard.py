@@ -36,6 +36,11 @@ class Guard:
         """Must the client say who it is, and has not yet, or is it not a user any more?"""
         return self._access.required and self._rights is None
 
+    @property
+    def administrator(self) -> bool:
+        """Has the user the right to look after the cluster?"""
+        return self._rights is not None and bool(self._rights.admin)
+
     def become(self, user: str | None) -> None:
         """This is the user of the connection from now on."""
         self.user = user

@@ -18,6 +18,7 @@ from gateway.account import Account, held_bytes_max
 from gateway.answers import BUSY, OFFLINE_MODE
 from gateway.limits import BACKLOG_BYTES_MAX, COMMANDS_IN_FLIGHT_MAX, COMMANDS_PER_TURN_MAX, EXPORTS_MAX, Limits
 from gateway.memory import memory_mark_bytes
+from gateway.places import Places
 from gateway.tally import Tally
 from gateway.waiters import Waiters
 
@@ -50,6 +51,8 @@ class Hub:
         self.exports = asyncio.Semaphore(EXPORTS_MAX)
         self.work: set[asyncio.Future[Outcome]] = set()     # of operators; held here, as their clients may go
         self.connections: set[Connection] = set()
+        self.refused: set[Connection] = set()       # that get their answer, and are no clients
+        self.places = Places(limits)
         self.tally = Tally()
         self.account = Account(held_bytes_max(memory_mark_bytes(limits.memory_mark_bytes)))
         self.on_serving: Callable[[], None] = lambda: None

@@ -108,10 +108,13 @@ SESSION_USES_PER_TTL = 3
 SESSION_LOOK_S = 10.0
 CROWDED = 0.9                   # of sessions_per_owner_max
 
-# Waiting clients whose host vanished are found by TCP keepalive after about two minutes.
-KEEPALIVE_IDLE_S = 60
-KEEPALIVE_INTERVAL_S = 15
-KEEPALIVE_PROBES = 4
+# Clients whose host vanished are gone within 30 s: idle ones are asked by TCP, and one that owes an acknowledgement, of
+# a job sent to it perhaps, may be silent for so long until the next sweep. (TCP_USER_TIMEOUT would also end those that
+# live and only do not read.)
+KEEPALIVE_IDLE_S = 10
+KEEPALIVE_INTERVAL_S = 5
+KEEPALIVE_PROBES = 3
+SILENT_S = 20.0
 
 # Rights of one user, and bytes of the key of one: HMAC-SHA256 has no use for more, and less could be guessed.
 RIGHTS_MAX = 32
@@ -138,6 +141,19 @@ SWEEP_PIECE = 500
 HANDSHAKES_MAX = 4096
 HANDSHAKE_S = 10.0
 
+# Places beyond limits.connections_max, for this machine and for administrators, who have so long to begin to say who
+# they are; and how many of one address may be asked that at a time.
+FURTHER_PLACES = 16
+TRIAL_S = 2.0
+TRIALS_PER_ADDRESS = 2
+
+# Clients without a place that are read to their end for LINGER_S, so that they get their answer; more are just closed.
+REFUSED_PLACES = 64
+
+# Connections accepted before others get their turn, and the pause when there are no file descriptors for more.
+ACCEPTS_PER_ROUND = 16
+EXHAUSTED_S = 0.5
+
 # Connections the kernel completes before the gateway accepts them: a whole fleet reconnecting after a failover.
 ACCEPT_BACKLOG = 4096
 
@@ -154,7 +170,8 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
     pipeline_bytes_max: int = 1 * MIB       # commands kept behind a blocked one (A9)
     memory_mark_bytes: int = 0              # memory in use above which PUT is refused; 0: 80% of what there is (A62)
     disk_free_bytes_min: int = 128 * MIB    # PUT is refused when the disk of data_dir has less free (A62)
-    hello_timeout_s: int = 0                # until the first command (0: for ever, as for the others)
+    connections_per_address_max: int = 0    # of them from one address but this machine's; 0: half of connections_max
+    hello_timeout_s: int = 30               # until the first line (0: for ever, as for the others)
     idle_timeout_s: int = 0                 # between two commands; never while one is blocked (DECISIONS 19)
     auth_timeout_s: int = 30                # where AUTH is required: from the connection to the AUTH that succeeds
     command_timeout_s: int = 300            # from the first byte of a command to its last

@@ -24,6 +24,9 @@ class Link(Protocol):
     def resume(self) -> None:
         """Read on."""
 
+    def end_trial(self) -> None:
+        """The client keeps its place."""
+
     def finish(self) -> None:
         """Close so that the answers arrive."""
 

@@ -61,7 +61,7 @@ class Parser:
         self._pieces: list[bytes] = []      # what is collected, joined when all is there,
         self._few = bytearray()             # and behind it what came in pieces so small that a list of them is too much
         self._skip_answer = b""             # what is said when the block has been skipped
-        self._lines = 0                     # complete ones, so far
+        self.lines = 0                     # complete ones, so far
         self._closed = False
 
     @property
@@ -82,7 +82,7 @@ class Parser:
     @property
     def complete(self) -> int:
         """Commands that are complete, so far (empty lines included)."""
-        return self._lines - (self._block is not None)      # the lines inside of a PUTS are not counted
+        return self.lines - (self._block is not None)
 
     @property
     def missing_bytes(self) -> int:
@@ -123,7 +123,7 @@ class Parser:
                 if end > start and self._buffer[end - 1] == CR:
                     end -= 1
                 line = self._buffer[start:end]
-            self._lines += 1
+            self.lines += 1
             words = line.split()
             if words:                                       # an empty line is ignored (A1)
                 return self._request(words, line)

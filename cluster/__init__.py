@@ -2,6 +2,7 @@
 
 from cluster.api import Cluster, Figures, Listener, NodeStatus, PeerFigures, Pending
 from cluster.complaints import Complaints
+from cluster.descriptors import reserved as reserved_descriptors
 from cluster.errors import ApplyFailed, ClusterError, FailStop, LibraryMismatch, RaftViolated
 from cluster.handshakes import Handshakes
 from cluster.histogram import Histogram
@@ -31,4 +32,5 @@ __all__ = [
     "Settings",
     "StorageError",
     "Tls",
+    "reserved_descriptors",
 ]

@@ -34,7 +34,8 @@ from cluster.membership import Members
 from cluster.messages import WIRE_FORMAT, Ack, Append, Hello, Info, Message
 from cluster.settings import Settings
 from cluster.snapshots import SnapshotStore
-from core import Applied, Effects, Machine, decode_entry
+from cluster.storage_errors import START_EMPTY, JournalDamaged
+from core import Applied, Effects, Machine, Operation, Request, decode_entry
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -123,8 +124,7 @@ class Driver:
             raise self.store.load_error
         self._follow_membership(self._clock.monotonic())
         if self.replica.applied_index < self.journal.first_index:
-            raise FailStop("the journal does not reach back to the snapshot: empty this node's data directory, "
-                           "it will be brought up to date by the others")
+            raise JournalDamaged(f"the journal does not reach back to the snapshot. {START_EMPTY}")
         self._term_seen = self.machine.term
         self.journal.sync()
 
@@ -283,9 +283,13 @@ class Driver:
         except Exception as error:
             # Neither its bytes nor what the exception says: jobs are in both.
             place = traceback.extract_tb(error.__traceback__)[-1]
-            log.critical("entry %d cannot be applied: %s in %s, line %d; this node stops: report it, with this line",
-                         index, type(error).__name__, place.filename, place.lineno)
-            raise ApplyFailed(f"entry {index} cannot be applied") from error
+            verb = _verb(self.machine.failed)
+            log.critical(
+                "entry %d (%s) cannot be applied: %s in %s, line %d. It is committed and never skipped, so this node "
+                "stops, and tries it again when it is started. If only this node fails on it, replace the node; if "
+                "others do, upgrade all. Report it, with this line", index, verb, type(error).__name__,
+                place.filename, place.lineno, extra={"fields": {"entry": index, "verb": verb}})
+            raise ApplyFailed(f"entry {index} ({verb}) cannot be applied") from error
         self.chain.extend(index, data, compared(entry.operations, applied.replies))
         return applied
 
@@ -361,3 +365,10 @@ class Driver:
         info = self.info()
         for peer in self.guard.context.peers.values():
             self.guard.context.send(peer, info)
+
+
+def _verb(operation: Operation | None) -> str:
+    """What was to be done; None: what is due by time."""
+    if isinstance(operation, Request):
+        operation = operation.operation
+    return "time" if operation is None else type(operation).__name__

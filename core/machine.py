@@ -49,6 +49,7 @@ class Machine:
 
     def __init__(self) -> None:
         self._state = State()
+        self.failed: Operation | None = None    # the operation that raised, when apply() did
 
     def apply(self, index: int, now_ms: int, seed: int, operations: Sequence[Operation]) -> Applied:
         """Execute one log entry.
@@ -72,11 +73,15 @@ class Machine:
             pass_time(state)
         state.kept.forget(state.clock_ms)
         replies: list[Reply] = []
-        for operation in operations:
-            replies.append(HANDLERS[type(operation)](state, operation, seed))
-            seed += 1
-            if state.finished_items:
-                release(state)
+        try:
+            for operation in operations:
+                replies.append(HANDLERS[type(operation)](state, operation, seed))
+                seed += 1
+                if state.finished_items:
+                    release(state)
+        except BaseException:
+            self.failed = operation
+            raise
         return Applied(replies, effects)
 
     def snapshot(self) -> Iterator[bytes]:

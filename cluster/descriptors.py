@@ -4,6 +4,7 @@ from __future__ import annotations
 
 # Segments of the journal that are open at once: 32 MiB each, so that is a journal of 2 GiB. A longer one makes do.
 JOURNAL_FILES = 64
+HELD_FILES = 8          # descriptors that the journal has at hand for its next segments; the snapshots have as many
 # Standard streams, event loop, locks, snapshots and their directories, the pipe to a child, and what the C library and
 # the interpreter open for a moment.
 OTHER_FILES = 32
@@ -15,4 +16,4 @@ STRANGERS = 64          # connections to the peer port that have not said yet wh
 
 def reserved(members: int) -> int:
     """Descriptors that a node of a cluster of so many members may need beside those of its clients and of HTTP."""
-    return JOURNAL_FILES + OTHER_FILES + STRANGERS + PEER_FILES * max(0, members - 1)
+    return JOURNAL_FILES + 2 * HELD_FILES + OTHER_FILES + STRANGERS + PEER_FILES * max(0, members - 1)

@@ -13,6 +13,7 @@ from cluster.administration import Administration
 from cluster.api import Figures, Listener, NodeStatus, NotPossible, Pending
 from cluster.clock import SystemClock
 from cluster.context import Peer
+from cluster.descriptors import HELD_FILES
 from cluster.disk import Disk, TimedDisk
 from cluster.driver import Driver
 from cluster.figures import figures
@@ -56,9 +57,12 @@ class ClusterNode:
         self._network = PeerNetwork(settings, self._hello, self._event, self._receiving, self._meet)
         self._clock = SystemClock()
         self._disk = TimedDisk()
-        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        self._disk.make_directory(settings.data_dir)
+        self._disk.hold_descriptors(HELD_FILES)
         journal = Journal.open(settings.data_dir / "journal", self._disk)
-        store = SnapshotStore.open(settings.data_dir / "snapshots", Disk(), journal, self.machine)
+        snapshots = Disk()
+        snapshots.hold_descriptors(HELD_FILES)
+        store = SnapshotStore.open(settings.data_dir / "snapshots", snapshots, journal, self.machine)
         self._driver = Driver(
             settings, journal, store, self.machine, self._network, listener, self._clock, random.Random(),
         )

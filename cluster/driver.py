@@ -9,6 +9,9 @@ of committed entries, which are durable on a majority: they need not wait for th
 A turn does as little as it can, because with few clients there is one for every command or two. What is not needed for
 the entries under way is done every CHORES_S, or at once when something unusual has happened; and a follower executes
 what was committed when it has answered.
+
+A turn whose changes find no room on the disk does not end: the node stands still, as one whose network is cut, and
+tries again every second. Nothing of it was written, and nothing that vouches for it has left.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from typing import Protocol
 import msgspec
 
 from cluster.api import Listener
+from cluster.ballast import Ballast
 from cluster.clock import Clock
 from cluster.compaction import Compaction
 from cluster.context import Network
@@ -32,14 +36,14 @@ from cluster.leadership import Leadership
 from cluster.library import PeerNode, Replica, check_version
 from cluster.membership import Members
 from cluster.messages import WIRE_FORMAT, Ack, Append, Hello, Info, Message
+from cluster.room import Room
 from cluster.settings import Settings
 from cluster.snapshots import SnapshotStore
-from cluster.storage_errors import START_EMPTY, JournalDamaged
+from cluster.storage_errors import START_EMPTY, JournalDamaged, NoRoom
 from core import Applied, Effects, Machine, Operation, Request, decode_entry
 
 log = logging.getLogger("sockpqd.cluster")
 
-ROOM_BYTES_MIN = 16 << 20       # room in the journal that is kept for operations that remove jobs
 CHORES_S = 0.005                # what need not be done in every turn is done at most so often
 AT_ONCE = float("-inf")
 EVERYDAY = (Append, Ack)        # messages that make no such work
@@ -96,7 +100,6 @@ class Driver:
         self._info_at = float("-inf")
         self._info_told = ("", False)
         self.full = False
-        self.marked = False                     # a mark of memory or disk is reached (marks.py)
         self.leader_changes = 0                 # other leaderships that began since the start
         self._term_seen = 0
         self.inbox: list[tuple[str, Hello | Message | None]] = []
@@ -110,6 +113,7 @@ class Driver:
             apply=self._apply,
         )
         self.guard.bind(self.replica)
+        self.room = Room(journal, store, self.guard.quorum, Ballast(store.disk, settings.data_dir / "ballast"))
         self._comparison = Comparison(store.chain, self.guard.quorum)
         self.leadership = Leadership(
             settings, machine, self.members, self.replica, self.guard, clock, self._effects, listener.serving_changed,
@@ -126,12 +130,34 @@ class Driver:
         if self.replica.applied_index < self.journal.first_index:
             raise JournalDamaged(f"the journal does not reach back to the snapshot. {START_EMPTY}")
         self._term_seen = self.machine.term
-        self.journal.sync()
+        try:
+            self.journal.sync()
+        except NoRoom as error:
+            self.room.stand_still(self._clock.monotonic(), error)
 
     def turn(self) -> None:
         """One turn. Raises whatever must stop this node."""
         now = self._clock.monotonic()
         self.guard.context.now = now
+        try:
+            if self.room.stuck:
+                self.room.try_again(now)
+            self._turn(now)
+        except NoRoom as error:
+            self.room.stand_still(now, error)
+            self._wait()
+
+    def _wait(self) -> None:
+        """What was changed is not on disk, so nothing may depend on it: messages are lost, connections come and go."""
+        self.full = True
+        self.leadership.halt()
+        inbox, self.inbox = self.inbox, []
+        for name, event in inbox:
+            if (event is None or isinstance(event, Hello)) and name in self.guard.context.peers:
+                self._take(name, event)
+        self._listener.turn_ended()
+
+    def _turn(self, now: float) -> None:
         unusual = self._take_all()
         self.journal.look()
         if not self.replica.is_leader:
@@ -193,7 +219,8 @@ class Driver:
         """What is looked at now and then, before the library's tick."""
         if self.members.changed or self._stale or self.guard.farewells:
             self._follow_membership(now)        # a snapshot may have brought another
-        self.leadership.judge(now)
+        self.room.judge(now)
+        self.leadership.judge(now, halted=self.room.halted(), exhausted=self.room.exhausted)
         self.guard.tick(now)
 
     def _tell(self, now: float) -> None:
@@ -210,8 +237,9 @@ class Driver:
         if self.store.load_error is not None:
             raise self.store.load_error
         self._tell_info(now)
-        self.full = self._full()
-        if self._compaction.begins(now, no_room=self._no_room()):
+        self.full = self.room.full()
+        if self._compaction.begins(now, no_room=self.room.lacking):
+            self.room.make_way()
             self.replica.compact()
 
     def urgent(self, event: Hello | Message | None) -> bool:
@@ -226,6 +254,8 @@ class Driver:
     @property
     def busy(self) -> bool:
         """Is there work that should not wait for the next message or timer?"""
+        if self.room.stuck:
+            return False
         if self.inbox or self.leadership.proposer.ready or self._chores_at == AT_ONCE:
             return True
         # A lone node commits in the turn after the one that synced; no answer of a peer will come to remind it.
@@ -308,23 +338,12 @@ class Driver:
         committed = max(self.guard.leader_commit, self.replica.commit_index)
         return max(0, committed - self.replica.applied_index)
 
-    def _no_room(self) -> bool:
-        return self.marked or self.journal.room_bytes < ROOM_BYTES_MIN
-
-    def _full(self) -> bool:
-        """Would a further job lack room here, or on so many others that the rest is no majority?"""
-        if self._no_room():
-            return True
-        quorum = self.guard.quorum
-        full = sum(peer.up and peer.info is not None and peer.info.full for peer in quorum.peers)
-        return bool(full) and len(quorum.voters) - full < quorum.majority
-
     def info(self) -> Info:
         """What this node says of itself."""
         return Info(
             self.role(), self.replica.term, self.replica.applied_index, self.lag(), self.leadership.online,
-            self.journal.voter, self.journal.empty, self._no_room(), self._clock.wall_ms(), self.settings.version,
-            *self.chain.checkpoint(),
+            self.journal.voter, self.journal.empty, self.room.lacking, self._clock.wall_ms(), self.settings.version,
+            *self.chain.checkpoint(), self.room.exhausted,
         )
 
     def hello(self, receiver: str) -> Hello:

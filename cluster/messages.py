@@ -52,6 +52,7 @@ class Info(Struct, tag="info", frozen=True):
     version: str
     checkpoint: int         # divergence.py: log index and chain value there; 0 and nothing while there is none
     chain: bytes
+    exhausted: bool = False     # its journal has no room for further entries of clients
 
 
 class Append(Struct, tag="append", frozen=True):

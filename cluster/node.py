@@ -68,7 +68,9 @@ class ClusterNode:
         )
         self._gathering = Gathering(self._driver.leadership.proposer, self._clock.monotonic)
         self._turns = Turns()
-        self._marks = Marks(settings.memory_mark_bytes, settings.disk_free_bytes_min)
+        self._marks = Marks(
+            settings.memory_mark_bytes, settings.disk_free_bytes_min, lambda: self._driver.room.ballast.bytes,
+        )
         self._watch = Watch(settings.data_dir, self._marks, self._loop)
         self._administration = Administration(self._driver, self._wake)
         self._syncing: Future[None] | None = None       # that wakes this node when it ends
@@ -127,7 +129,7 @@ class ClusterNode:
             self._wake()
             return
         try:
-            self._driver.marked = self._marks.reached
+            self._driver.room.marked, self._driver.room.free_bytes = self._marks.reached, self._marks.free_bytes
             self._driver.turn()
         except Exception as error:
             self.failed.set_exception(error)

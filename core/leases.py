@@ -73,18 +73,18 @@ class Leases:
         bucket[key] = job
         return job
 
-    def extend(self, until_ms: int) -> None:
-        """The failover grace: leases that end before `until_ms` end then, once per hand-out (CLUSTER.md 3)."""
+    def extend(self, until_ms: int, *, once: bool = True) -> None:
+        """Leases that end before `until_ms` end then; `once`: per hand-out, the failover grace (CLUSTER.md 3)."""
         early = [
             job
             for number in self._numbers.irange(None, until_ms >> BUCKET_BITS)
             for job in self._buckets[number].values()
-            if not job.graced and _place(job)[0] < until_ms
+            if not (once and job.graced) and _place(job)[0] < until_ms
         ]
         for job in early:
             self.remove(job)
             job.deadline_ms = until_ms
-            job.graced = True
+            job.graced = job.graced or once
             self.add(job)
 
     def _drop(self, number: int) -> None:

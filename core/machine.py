@@ -18,7 +18,7 @@ from core.giving import available_of_item
 from core.job import RunningJob
 from core.job_operations import Selector
 from core.membership import Membership
-from core.operations import Lead, Operation
+from core.operations import Lead, Operation, Resume
 from core.queue_operations import JobState
 from core.replies import Reply
 from core.seen import Counts, Seen
@@ -26,6 +26,8 @@ from core.settings import ClusterSettings, QueueSettings
 from core.state import State
 from core.times import pass_time, release
 from core.users import User
+
+GRACIOUS = (Lead, Resume)       # in an entry that begins with one of them nothing ends by time
 
 
 class Applied(Struct):
@@ -66,9 +68,9 @@ class Machine:
         if now_ms > state.clock_ms:
             state.clock_ms = now_ms
         effects = state.effects = Effects()
-        # A new leader grants the failover grace before anything may end, and so does who switches the service online;
-        # what has used up its grace ends with the next entry.
-        if state.online and not (operations and type(operations[0]) is Lead):
+        # A new leader grants the failover grace before anything may end, and so does who switches the service online,
+        # or could log nothing for a while; what has used up its grace ends with the next entry.
+        if state.online and not (operations and type(operations[0]) in GRACIOUS):
             end_due(state)
             pass_time(state)
         state.kept.forget(state.clock_ms)

@@ -189,7 +189,7 @@ class Cluster(Protocol):
     async def transfer(self, name: str | None) -> NodeStatus | NotPossible:
         """CLUSTER TRANSFER: hand leadership to this node, or to the one that is best prepared. Returns the new leader.
 
-        Words of NotPossible: unknown, learner, down, offline, behind, clock (more than ten minutes fast), alone,
+        Words of NotPossible: unknown, learner, down, offline, full, behind, clock (more than ten minutes fast), alone,
         busy (another transfer is under way), timeout. Raises NotLeader.
         """
 

@@ -141,8 +141,9 @@ class Driver:
         self.guard.context.now = now
         try:
             if self.room.stuck:
-                self.room.try_again(now)
-            self._turn(now)
+                self.room.try_again(now)        # a turn of its own, as what is durable counts from the next one on
+            else:
+                self._turn(now)
         except NoRoom as error:
             self.room.stand_still(now, error)
             self._wait()
@@ -220,7 +221,8 @@ class Driver:
         if self.members.changed or self._stale or self.guard.farewells:
             self._follow_membership(now)        # a snapshot may have brought another
         self.room.judge(now)
-        self.leadership.judge(now, halted=self.room.halted(), exhausted=self.room.exhausted)
+        self.leadership.see_room(halted=self.room.halted(), exhausted=self.room.exhausted)
+        self.leadership.judge(now)
         self.guard.tick(now)
 
     def _tell(self, now: float) -> None:

@@ -112,6 +112,7 @@ class Leadership:
         self.serving = False
         self.online = True
         self.halted = False                     # disks are full: nothing of clients can be logged,
+        self._exhausted = False                 # on this node,
         self.grace_due = False                  # or could not since leases and sessions had their grace last
         self._transfer = False                  # leadership is being given away at an operator's wish,
         self._transfer_to: str | None = None    # to this node, or to any
@@ -124,16 +125,16 @@ class Leadership:
             self._change(False, now)
         self.proposer.expire(now)
 
-    def judge(self, now: float, *, halted: bool, exhausted: bool) -> None:
-        """Before the library's tick: announce a new leadership, propose what time demands, change what has changed.
+    def see_room(self, *, halted: bool, exhausted: bool) -> None:
+        """`halted`: nothing of clients can be logged, here or on too many others; `exhausted`: here."""
+        self.halted, self._exhausted, self.grace_due = halted, exhausted, halted or self.grace_due
 
-        `halted`: here, or on too many others, nothing of clients can be logged; `exhausted`: here.
-        """
-        self.halted, self.grace_due = halted, halted or self.grace_due
+    def judge(self, now: float) -> None:
+        """Before the library's tick: announce a new leadership, propose what time demands, change what has changed."""
         if self._replica.is_leader:
             if self._lead_term != self._replica.term:
                 self._announce()
-            if not self.online or self._transfer or exhausted or (self.announced and not self._members.belongs):
+            if not self.online or self._transfer or self._exhausted or (self.announced and not self._members.belongs):
                 self._hand_over(now)
             self._promotion.tick(self.announced and self._members.belongs)
         serving = self._may_serve(now)

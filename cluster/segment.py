@@ -15,6 +15,7 @@ from pathlib import Path
 
 from cluster.descriptors import JOURNAL_FILES
 from cluster.disk import NO_SPACE, Disk, passes
+from cluster.frames import SECTOR_BYTES
 from cluster.scan import Replay, Scan
 from cluster.storage_errors import START_EMPTY, JournalDamaged, NoRoom
 
@@ -250,7 +251,7 @@ class Segments:
 
         Raises NoRoom, then there may be no next segment, and OSError when the disk fails.
         """
-        size = max(length, self._segment_bytes)
+        size = max(-(-length // SECTOR_BYTES) * SECTOR_BYTES, self._segment_bytes)
         if self._spare_bytes >= size:
             return
         self._mend()                    # it may be in the file that is about to be given up

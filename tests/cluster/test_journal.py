@@ -473,6 +473,7 @@ class TestFullDisk:
         journal.add(*entries[0])
         journal.sync()
         assert open_journal(disk.clone()).last_index == 1
+        assert all(len(disk.file(path)) % 512 == 0 for path in disk.paths(DIRECTORY))   # a frame is whole sectors
 
     def test_what_waits_for_the_sync_counts(self) -> None:
         disk = FaultyDisk()

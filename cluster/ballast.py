@@ -26,6 +26,7 @@ class Ballast:
         self._disk = disk
         self._path = path
         self.bytes = 0
+        self._failing = False
         if path.name in disk.names(path.parent):
             self._resize(0)
 
@@ -38,7 +39,7 @@ class Ballast:
             self._resize(self.bytes + STEP_BYTES)
 
     def _resize(self, size: int) -> None:
-        """Allocate so much; 0: what the file has. Without success there is no ballast."""
+        """Allocate so much; 0: what the file has."""
         try:
             file = self._disk.open(self._path, writable=True) if self.bytes or not size else self._create()
             try:
@@ -48,10 +49,13 @@ class Ballast:
             finally:
                 self._disk.close(file)
         except OSError as error:
-            log.warning("the ballast %s could not be made: %s", self._path, error)
-            self.give_up()
+            if not self._failing:
+                log.warning("the ballast %s could not be made larger: %s", self._path, error)
+            self._failing = True
+            if not self.bytes:
+                self.give_up()
             return
-        self.bytes = size
+        self.bytes, self._failing = size, False
 
     def _create(self) -> int:
         with contextlib.suppress(FileNotFoundError):

@@ -213,7 +213,7 @@ class Journal(Positions):
         """
         self.keep_commit()
         if self.syncing is None:
-            self.segments.try_to_prepare()
+            self.segments.try_again()
             if not self._pending:
                 self._delete_superfluous()
 

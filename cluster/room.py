@@ -53,6 +53,9 @@ class Room:
                           "Make room on the disk; this node goes on by itself then.")
             else:
                 log.info("there is room for the journal: commands are logged again")
+        # What is free is not for the next segment as long as a snapshot needs it, behind which older ones can go.
+        free_bytes = self.free_bytes - segments.segment_bytes
+        segments.held_back = segments.short and free_bytes < self._snapshot_bytes() and self._journal.shortens
         if now >= self._look_at:
             self._look_at = now + LOOK_S
             self._look()
@@ -80,7 +83,9 @@ class Room:
         if store.lacked_space:
             self.relieve()
         elif not segments.short and not store.busy:
-            self.ballast.keep(self._snapshot_bytes() + segments.segment_bytes, self.free_bytes - segments.segment_bytes)
+            # What the journal can still take may become jobs before anybody knows that the disk is full.
+            wanted_bytes = self._snapshot_bytes() + segments.room_bytes + segments.segment_bytes
+            self.ballast.keep(wanted_bytes, self.free_bytes - segments.segment_bytes)
 
     def _snapshot_bytes(self) -> int:
         """A snapshot that is written now has hardly more."""

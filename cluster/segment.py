@@ -49,6 +49,7 @@ class Segments:
         self._files: dict[int, int] = {}            # segment -> descriptor, opened when needed
         self._spare_bytes = 0                       # size of segment active + 1, 0 while it does not exist
         self.short = False          # the last attempt to make the next segment found no space, or no descriptor
+        self.held_back = False      # there had better be no attempt now (room.py)
         self._torn: tuple[int, int, int] | None = None      # where a part of a frame may be: segment, start, end
         self._before = (0, 0, 0)    # segment, size and position before the last advance()
         self._begun = False         # the first frame of the active segment may not be synced yet
@@ -283,6 +284,11 @@ class Segments:
         except NoRoom:
             return False
         return True
+
+    def try_again(self) -> None:
+        """Once a second: there may be room now."""
+        if not self.held_back:
+            self.try_to_prepare()
 
     def _create(self, segment: int, size: int) -> int:
         path = self.path(segment)

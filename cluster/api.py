@@ -215,8 +215,8 @@ class Cluster(Protocol):
     async def transfer(self, name: str | None) -> NodeStatus | NotPossible:
         """CLUSTER TRANSFER: hand leadership to this node, or to the one that is best prepared. Returns the new leader.
 
-        Words of NotPossible: unknown, learner, down, offline, behind, alone, busy (another transfer is under way),
-        timeout. Raises NotLeader.
+        Words of NotPossible: unknown, learner, down, offline, full, behind, alone, busy (another transfer is under
+        way), timeout. Raises NotLeader.
         """
 
     async def switch_service(self, online: bool) -> None:

@@ -29,7 +29,7 @@ def figures(driver: Driver, nodes: Iterable[NodeStatus], marks: Marks, syncs: Hi
         turns=turns.seconds,
         turn_longest_s=turns.longest_s,
         journal_bytes=journal.bytes_total,
-        journal_room=journal.room_bytes,
+        journal_room=journal.segments.room_bytes,
         snapshot_index=store.newest_index,
         snapshot_bytes=store.newest_bytes,
         snapshot_s=store.written_s,

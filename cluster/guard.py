@@ -275,5 +275,5 @@ def _restarted(info: Info, hello: Hello) -> Info:
     return Info(
         role="FOLLOWER", term=info.term, applied=info.applied, lag=info.lag, online=info.online, voter=hello.voter,
         empty=hello.empty, full=info.full, wall_ms=hello.wall_ms, version=hello.version,
-        checkpoint=0, chain=b"", time_ms=hello.time_ms,
+        checkpoint=0, chain=b"", time_ms=hello.time_ms, exhausted=info.exhausted,
     )

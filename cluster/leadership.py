@@ -20,7 +20,7 @@ from cluster.membership import Members, Promotion
 from cluster.messages import Info
 from cluster.proposer import Proposer
 from cluster.settings import Settings
-from core import Address, Effects, Lead, Machine, Operation, Reply, Tick
+from core import Address, Effects, Lead, Machine, Operation, Reply, Resume, Tick
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -65,6 +65,23 @@ class _Ticked(Pending):
         self._leadership.tick_in_flight = False
 
 
+class _Resumed(Pending):
+    """Waits for a Resume: when it is applied, nobody lost what he could not prolong."""
+
+    def __init__(self, leadership: Leadership) -> None:
+        self._leadership = leadership
+
+    def applied(self, reply: Reply) -> None:
+        """Leases and sessions have their grace."""
+        self._leadership.grace_due = self._leadership.halted
+
+    def refused(self) -> None:
+        """Whoever leads next knows by itself."""
+
+    def unknown(self) -> None:
+        """Harmless when doubled."""
+
+
 class Leadership:
     """Judged with the chores of a turn (driver.py). `serving_changed` is called on each change."""
 
@@ -97,15 +114,30 @@ class Leadership:
         self._offered = ""                      # to whom leadership was offered last
         self.serving = False
         self.online = True
+        self.halted = False                     # disks are full: nothing of clients can be logged,
+        self._exhausted = False                 # on this node,
+        self.grace_due = False                  # or could not since leases and sessions had their grace last
         self._transfer = False                  # leadership is being given away at an operator's wish,
         self._transfer_to: str | None = None    # to this node, or to any
+
+    def halt(self) -> None:
+        """Nothing can be logged here: do not serve."""
+        now = self._clock.monotonic()
+        self.halted = self.grace_due = True
+        if self.serving:
+            self._change(False, now)
+        self.proposer.expire(now)
+
+    def see_room(self, *, halted: bool, exhausted: bool) -> None:
+        """`halted`: nothing of clients can be logged, here or on too many others; `exhausted`: here."""
+        self.halted, self._exhausted, self.grace_due = halted, exhausted, halted or self.grace_due
 
     def judge(self, now: float) -> None:
         """Before the library's tick: announce a new leadership, propose what time demands, change what has changed."""
         if self._replica.is_leader:
             if self._lead_term != self._replica.term:
                 self._announce()
-            if not self.online or self._transfer or (self.announced and not self._members.belongs):
+            if not self.online or self._transfer or self._exhausted or (self.announced and not self._members.belongs):
                 self._hand_over(now)
             self._promotion.tick(self.announced and self._members.belongs)
             if now >= self._steer_at and self._lead_term == self._replica.term:
@@ -138,12 +170,15 @@ class Leadership:
             self.online
             and self._machine.online
             and not self._transfer
+            and not self.halted
             and self._members.belongs
             and self._leads(now)
         )
 
     def propose_alone(self, operation: Operation, pending: Pending) -> None:
         """Propose what is not a client's job: an entry of its own, also while this node does not serve."""
+        if self.grace_due and type(operation) not in (Lead, Resume):
+            self._resume()
         self.proposer.propose_alone(operation, pending, self._clock.monotonic())
 
     @property
@@ -156,10 +191,17 @@ class Leadership:
         log.info("serving in term %d" if serving else "not serving any more (term %d)", self._replica.term)
         if serving:
             self._time.reach(self._machine.clock_ms)
+            if self.grace_due:
+                self._resume()
             self.proposer.accepting = True
         else:
             self.proposer.stop_accepting(now, lost=not self._leads(now))
         self._serving_changed(serving)
+
+    def _resume(self) -> None:
+        """Before anything can end: leases and sessions that nobody could use get the grace of a failover."""
+        log.info("for a while nothing could be logged: leases and sessions are extended")
+        self.propose_alone(Resume(self._settings.failover_grace_ms), _Resumed(self))
 
     def _announce(self) -> None:
         """Propose our Lead entry, the first of this leadership."""
@@ -254,6 +296,8 @@ class Leadership:
             return "down"
         if not peer.info.online:
             return "offline"
+        if peer.info.exhausted:
+            return "full"
         if peer.choked or peer.sending is not None or not peer.info.voter:
             return "behind"
         return None

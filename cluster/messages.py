@@ -59,6 +59,7 @@ class Info(Struct, tag="info", frozen=True):
     checkpoint: int         # divergence.py: log index and chain value there; 0 and nothing while there is none
     chain: bytes
     time_ms: int = 0
+    exhausted: bool = False     # its journal has no room for further entries of clients
 
 
 class Append(Struct, tag="append", frozen=True):

@@ -46,6 +46,7 @@ from core.operations import (
     PromoteLearner,
     RemoveMember,
     Request,
+    Resume,
     SetUser,
     SwitchService,
     Tick,
@@ -182,7 +183,7 @@ def _lead(operation: Lead) -> Cost:
 
 COSTS: dict[type[Any], Callable[[Any], Cost]] = {
     **dict.fromkeys((
-        Bury, Configure, CloneBegin, Done, DoneLast, Later, LaterWith, Return, SwitchService, Tick, Touch,
+        Bury, Configure, CloneBegin, Done, DoneLast, Later, LaterWith, Resume, Return, SwitchService, Tick, Touch,
         TouchSession,
     ), _simple),
     Put: _put,

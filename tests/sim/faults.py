@@ -241,6 +241,19 @@ class Faults:
         self.later((0.2, 1.5), free)
         return victim.name
 
+    def fill_disks(self) -> str:
+        """Somebody fills the disks of several nodes, perhaps of all."""
+        present = self.world.present
+        victims = self.rng.sample(present, self.rng.randrange(1, len(present) + 1))
+        for victim in victims:
+            victim.disk.free_bytes = self.rng.choice((0, 0, 500, 3000, 10_000))
+
+        def free() -> None:
+            for victim in victims:
+                victim.disk.free_bytes = None
+        self.later((0.5, 4.0), free)
+        return " ".join(victim.name for victim in victims)
+
     # Losses that only a minority survives
 
     def _loser(self) -> SimNode | None:
@@ -303,6 +316,7 @@ KINDS: dict[str, Callable[[Faults], str]] = {
     "slow disk": Faults.slow_disk,
     "failed fsync": Faults.fail_fsync,
     "full disk": Faults.fill_disk,
+    "full disks": Faults.fill_disks,
     "damage": Faults.damage,
     "wiped disk": Faults.wipe,
     **CHANGES,

@@ -26,7 +26,7 @@ from cluster.clock import Clock
 from cluster.compaction import Compaction
 from cluster.context import Network
 from cluster.divergence import Comparison
-from cluster.errors import FailStop
+from cluster.errors import FailStop, OutOfMemory
 from cluster.execution import Execution
 from cluster.guard import Guard
 from cluster.journal import Journal

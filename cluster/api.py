@@ -55,6 +55,13 @@ class Pending(Protocol):
         """Nobody knows whether it was or will be executed (leader deposed, no answer in time)."""
 
 
+class ClientPending(Pending, Protocol):
+    """The same for an operation that was proposed for a client; there is a fourth outcome."""
+
+    def overdue(self) -> None:
+        """As refused(), but this node serves: it has too much to do, and the client had no turn for too long."""
+
+
 class Listener(Protocol):
     """What a cluster tells the gateway, always on the loop."""
 
@@ -120,6 +127,8 @@ class Figures(Struct, frozen=True):
     disk_free_bytes_min: int
     disk_reached: bool
     full: bool                  # PUT is refused
+    clock_ahead_ms: int | None  # of this node's wall clock, beyond the median of the voters'; None: not known
+    time_ahead_ms: int | None   # the same of replicated time
     peers: tuple[PeerFigures, ...]
 
 
@@ -138,7 +147,24 @@ class Cluster(Protocol):
         """The administrative switch of this node (OFFLINE, ONLINE)."""
 
     def propose(self, operation: Operation, pending: Pending) -> None:
-        """Put the operation into the log. Operations keep the order in which they are proposed."""
+        """Put an operation of this node itself into the log."""
+
+    def propose_for(
+        self, client: object, operation: Operation, pending: ClientPending, *, behind: bool = False,
+    ) -> None:
+        """Put an operation into the log for a client. Those of one client keep the order in which they are proposed.
+
+        When there is more than the next entry can hold, clients take turns. `behind`: the operation stands right behind
+        the one proposed just before it, which was for the same client.
+        """
+
+    @property
+    def share(self) -> int:
+        """Operations that one client should have proposed at most, so that all clients together are served soon."""
+
+    @property
+    def time_ms(self) -> int:
+        """Replicated time now, as far as this node knows it; that of `machine` stands still between two entries."""
 
     @property
     def full(self) -> bool:
@@ -189,8 +215,8 @@ class Cluster(Protocol):
     async def transfer(self, name: str | None) -> NodeStatus | NotPossible:
         """CLUSTER TRANSFER: hand leadership to this node, or to the one that is best prepared. Returns the new leader.
 
-        Words of NotPossible: unknown, learner, down, offline, behind, clock (more than ten minutes fast), alone,
-        busy (another transfer is under way), timeout. Raises NotLeader.
+        Words of NotPossible: unknown, learner, down, offline, full, behind, alone, busy (another transfer is under
+        way), timeout. Raises NotLeader.
         """
 
     async def switch_service(self, online: bool) -> None:

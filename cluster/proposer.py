@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import NamedTuple
 
-from cluster.api import Pending
+from cluster.api import ClientPending, Pending
 from cluster.histogram import Histogram
+from cluster.lanes import Lanes, Queued
 from cluster.library import NOT_EXECUTED, SUCCESS, Callback
 from core import (
     OPERATION_BYTES_MAX,
@@ -95,9 +96,10 @@ class Proposer:
         self._stamp = stamp
         self._effects = effects
         self._monotonic = monotonic
-        self._queue: deque[tuple[Operation, Pending, int, int]] = deque()      # and its bytes, and its work
+        self._queue: deque[Queued] = deque()            # all, as long as an entry holds it
+        self._lanes = Lanes(monotonic)                  # what waits for a turn behind that
         self._flying: deque[_Batch] = deque()
-        self._since = 0.0                               # when the oldest of the queue was proposed
+        self._since = 0.0                               # when the next entry could have begun
         self.answered: Answered | None = None           # the last entry that was
         self.accepting = False
         self.backlog_bytes = 0
@@ -105,15 +107,38 @@ class Proposer:
         self.failure: BaseException | None = None       # a Pending or listener raised: a bug
 
     def propose(self, operation: Operation, pending: Pending) -> None:
-        """Queue an operation; refused at once while this node does not serve."""
+        """Queue an operation of the node itself, before all that wait for a turn; refused while it does not serve."""
         if not self.accepting:
             pending.refused()
             return
         size, work = cost(operation)
-        if not self._queue:
-            self._since = self._monotonic()
         self.backlog_bytes += size
-        self._queue.append((operation, pending, size, work))
+        self._append(operation, pending, size, work)
+
+    def propose_for(
+        self, client: object, operation: Operation, pending: ClientPending, *, behind: bool = False,
+    ) -> None:
+        """Queue an operation of this client; `behind`: right behind the one that was proposed before it.
+
+        As long as the next entry takes all that is queued, it does not matter who is first.
+        """
+        if not self.accepting:
+            pending.refused()
+            return
+        size, work = cost(operation)
+        self.backlog_bytes += size
+        if self._lanes.count or (not behind and self._crowded()):
+            self._lanes.add(client, (operation, pending, size, work, behind))
+        else:
+            self._append(operation, pending, size, work)
+
+    def _crowded(self) -> bool:
+        return len(self._queue) >= OPERATIONS_MAX or self.backlog_bytes > ENTRY_BYTES
+
+    def _append(self, operation: Operation, pending: Pending, size: int, work: int) -> None:
+        if not self._queue and not self._lanes.count:
+            self._since = self._monotonic()
+        self._queue.append((operation, pending, size, work, False))
 
     def propose_alone(self, operation: Operation, pending: Pending, now: float) -> None:
         """Propose one operation as an entry of its own, also while this node does not serve (its Lead entry, say)."""
@@ -122,29 +147,35 @@ class Proposer:
     @property
     def idle(self) -> bool:
         """Nothing queued, nothing in flight."""
-        return not self._queue and not self._flying
+        return not self.queued and not self._flying
 
     @property
     def in_flight(self) -> int:
         """Operations that have no outcome yet."""
-        return len(self._queue) + sum(len(batch.pendings) for batch in self._flying)
+        return self.queued + sum(len(batch.pendings) for batch in self._flying)
 
     @property
     def ready(self) -> bool:
         """Would flush() propose something?"""
-        return bool(self._queue) and len(self._flying) < IN_FLIGHT_MAX
+        return bool(self._queue or self._lanes.count) and len(self._flying) < IN_FLIGHT_MAX
 
     @property
     def queued(self) -> int:
         """Operations that no entry carries yet."""
-        return len(self._queue)
+        return len(self._queue) + self._lanes.count
+
+    @property
+    def share(self) -> int:
+        """Operations that one client should have queued at most."""
+        return self._lanes.share
 
     def flush(self, now: float) -> None:
         """Propose what was collected, as far as few enough entries are in flight. `now`: monotonic seconds."""
-        while self._queue and len(self._flying) < IN_FLIGHT_MAX:
+        while (self._queue or self._lanes.count) and len(self._flying) < IN_FLIGHT_MAX:
             batch = self._collect(now)
             if batch.operations:
                 self._launch(batch)
+            self._since = now
 
     def _collect(self, now: float) -> _Batch:
         """The next entry: as many operations as it may carry, but one at least, whatever that costs."""
@@ -152,8 +183,8 @@ class Proposer:
         operations: list[Operation] = []
         pendings: list[Pending] = []
         total = total_work = 0
-        while queue:
-            operation, pending, size, work = queue[0]
+        while queue or self._lanes.give(queue, now):
+            operation, pending, size, work, _ = queue[0]
             total_work += work
             if len(operations) >= OPERATIONS_MAX or total_work > WORK_MAX or total + size > ENTRY_BYTES:
                 if operations and not _belongs_to_put(operation, operations[-1]):
@@ -192,7 +223,7 @@ class Proposer:
                 self.latencies.observe(now - batch.begun)
                 if executed < len(pendings):
                     self._put_back(batch.operations[executed:], pendings[executed:], batch.begun)
-                self.answered = Answered(executed, len(self._queue), now, now - batch.launched)
+                self.answered = Answered(executed, self.queued, now, now - batch.launched)
             for pending, reply in zip(pendings, applied.replies, strict=False):
                 pending.applied(reply)
             self._effects(applied.effects)
@@ -216,7 +247,7 @@ class Proposer:
         for operation, pending in zip(reversed(operations), reversed(pendings), strict=True):
             size, work = cost(operation)
             self.backlog_bytes += size
-            self._queue.appendleft((operation, pending, size, work))
+            self._queue.appendleft((operation, pending, size, work, False))
         self._since = begun
 
     def _close(self, batch: _Batch) -> list[Pending]:
@@ -237,13 +268,17 @@ class Proposer:
         self.accepting = False
         for batch in self._flying:
             batch.deadline = min(batch.deadline, now + OUTCOME_AFTER_LOSS_S) if lost else batch.deadline
-        queue, self._queue = self._queue, deque()
-        for _, pending, size, _ in queue:
+        queued = [*self._queue, *self._lanes.clear()]
+        self._queue.clear()
+        for _, pending, size, _, _ in queued:
             self.backlog_bytes -= size
             pending.refused()
 
     def expire(self, now: float) -> None:
-        """Give up waiting for entries whose time is over."""
+        """Give up waiting for entries whose time is over, and refuse what had no turn for too long."""
         while self._flying and self._flying[0].deadline <= now:
             for pending in self._close(self._flying[0]):
                 pending.unknown()
+        for _, pending, size, _, _ in self._lanes.overdue(now):
+            self.backlog_bytes -= size
+            pending.overdue()

@@ -49,6 +49,7 @@ from core.operations import (
     RemoveMember,
     Request,
     Requested,
+    Resume,
     SetUser,
     SwitchService,
     Tick,
@@ -109,7 +110,8 @@ from core.replies import (
     UnknownNode,
     UserNotFound,
 )
-from core.seen import Counts, Seen
+from core.seen import Counts, History, Seen
+from core.sessions import SESSIONS_MAX, Session
 from core.settings import PORTION_MAX, ClusterSettings, QueueSettings
 from core.users import User
 
@@ -117,6 +119,7 @@ __all__ = [
     "OPERATION_BYTES_MAX",
     "OPERATION_WORK_MAX",
     "PORTION_MAX",
+    "SESSIONS_MAX",
     "Aborted",
     "Accepted",
     "AddLearner",
@@ -151,6 +154,7 @@ __all__ = [
     "Get",
     "Handed",
     "HandedMany",
+    "History",
     "InvalidSnapshot",
     "JobExists",
     "JobIgnored",
@@ -198,11 +202,13 @@ __all__ = [
     "RequestTooOld",
     "Requested",
     "Results",
+    "Resume",
     "ResumeQueue",
     "Return",
     "RunningJob",
     "Seen",
     "Selector",
+    "Session",
     "SessionAttached",
     "SessionNotFound",
     "SessionOpened",

@@ -82,4 +82,5 @@ def adopt(state: State, other: State) -> None:
     state.items = other.items
     state.next_id = max(state.next_id, other.next_id)
     state.next_seq = max(state.next_seq, other.next_seq)
+    state.seqs_since_ms = other.seqs_since_ms
     state.clone = None

@@ -46,6 +46,7 @@ from core.operations import (
     PromoteLearner,
     RemoveMember,
     Request,
+    Resume,
     SetUser,
     SwitchService,
     Tick,
@@ -182,7 +183,7 @@ def _lead(operation: Lead) -> Cost:
 
 COSTS: dict[type[Any], Callable[[Any], Cost]] = {
     **dict.fromkeys((
-        Bury, Configure, CloneBegin, Done, DoneLast, Later, LaterWith, Return, SwitchService, Tick, Touch,
+        Bury, Configure, CloneBegin, Done, DoneLast, Later, LaterWith, Resume, Return, SwitchService, Tick, Touch,
         TouchSession,
     ), _simple),
     Put: _put,
@@ -209,7 +210,7 @@ COSTS: dict[type[Any], Callable[[Any], Cost]] = {
     RemoveMember: lambda operation: (BASE_BYTES + _names(operation.node), JOB),
     CloneChunk: lambda operation: (BASE_BYTES + len(operation.data), JOB),
     CloneEnd: lambda operation: (BASE_BYTES, OPERATION_WORK_MAX),
-    OpenSession: lambda operation: (BASE_BYTES + _names(operation.user), JOB),
+    OpenSession: lambda operation: (BASE_BYTES + _names(operation.user, operation.address), JOB),
     AttachSession: lambda operation: (BASE_BYTES + _names(operation.user), JOB),
     CloseSession: lambda operation: (BASE_BYTES, JOB * PORTION_MAX),        # or UNBOUND_MAX, for which less is done
     SetUser: lambda operation: (BASE_BYTES + _names(operation.name, operation.rights) + len(operation.key), USERS),

@@ -40,7 +40,8 @@ any other, in another queue; it remembers the one that it comes from.
 The place of a READY job is (rank, when, seq). `rank` is the negated priority, so that the smallest place is the first
 to be handed out; `when` is the time at which it became active, in a queue in the order of time, otherwise 0; `seq` is a
 number no other job of the cluster has: a new one puts the job at the tail, the old one puts it back to where it was. A
-running job keeps when and seq for that.
+running job keeps when and seq for that. The numbers given in an entry begin at its time times 2^SEQ_BITS, so that seq
+also tells since when the job has its place.
 
 All types are out of the garbage collector's sight (gc=False), so that a million jobs cost it nothing. That is safe
 because they refer to strings, bytes and numbers only, and so cannot be part of a cycle.
@@ -53,6 +54,11 @@ from msgspec import Struct
 from core.job_operations import Then
 
 NEVER_MS = (1 << 63) - 1        # the due time of a job that waits for items
+
+# A thousand places in a millisecond: who needs more for a moment is some ms ahead of the clock for as long. For two
+# centuries they are below 2^53, so that any language can hold them.
+SEQ_BITS = 10
+SEQ_MAX = 1 << 62               # with a clock beyond that it is only counted on
 
 
 class More(Struct, gc=False, frozen=True):

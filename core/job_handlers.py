@@ -22,7 +22,7 @@ from core.job_operations import (
     Touch,
 )
 from core.queue_operations import Order
-from core.queues import Queue
+from core.queues import DONE, PUT, Queue
 from core.refusals import (
     ACCEPTED,
     FINISHED,
@@ -117,7 +117,9 @@ def move(state: State, operation: Move, seed: int) -> Reply:
     if refusal is not None:
         return refusal
     state.stop(job.id)
+    state.queues.by_name[job.queue].counters[DONE] += 1
     queue = state.queues.open(operation.queue)
+    queue.counters[PUT] += 1
     more = More(more.key, more.tries)
     at_ms = None if operation.when is None else times.moment(state, operation.when)
     rank = -job.priority if operation.priority is None else -operation.priority

@@ -94,6 +94,8 @@ def _configure(state: State, name: str, settings: QueueSettings) -> Reply:
         _resort(state, queue, old, settings)
     else:
         queues.configure(name, settings)
+    if not settings.keep_ms:
+        state.kept.drop(name)
     if queue is not None and queue.ready.size and not queue.closed:
         state.effects.reopened[name] = None
     return ACCEPTED
@@ -140,7 +142,8 @@ def delete_queue(state: State, operation: DeleteQueue, seed: int) -> Reply:
         state.close(name, running.item)
     if name in state.queues.by_name or name in state.dead:
         return Removed(len(jobs) + len(taken), more=True)
-    state.queues.settings.pop(name, None)
+    state.queues.forget(name)
+    state.kept.drop(name)
     return ACCEPTED
 
 

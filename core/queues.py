@@ -1,8 +1,11 @@
 """The queues that exist, what they are told to do, and which of them have something to give.
 
-A queue exists while it has an unfinished job, DELAYED, READY or running (PROTOCOL.md A49); its settings outlive it. The
-names of those that can give a job are kept up to date, sorted by themselves and by the rank of the job that comes next,
-so that a choice among a hundred thousand queues costs no more than one among two.
+A queue exists while it has an unfinished job, DELAYED, READY or running (PROTOCOL.md A49), or settings (DECISIONS 40).
+One that has nothing but settings stands aside, `idle`, so that nobody who looks for jobs meets it. The names of those
+that can give a job are kept up to date, sorted by themselves and by the rank of the job that comes next, so that a
+choice among a hundred thousand queues costs no more than one among two.
+
+What has happened in a queue is counted in it, and forgotten with it.
 """
 
 from __future__ import annotations
@@ -16,8 +19,14 @@ from sortedcontainers import SortedList
 
 from core.job import AnyJob, DelayedJob, Job
 from core.job_list import JobList
+from core.queue_operations import Order
 from core.ready_jobs import ReadyJobs
 from core.settings import QueueSettings
+
+# What is counted in a queue since it began, by its place in Queue.counters: jobs that came, hand-outs, and how these
+# ended; jobs that were given up, and those whose TTL was over. A list, because to count in it costs least.
+PUT, TAKEN, DONE, LATER, EXPIRED, DEAD, FADED = range(7)
+NOTHING_COUNTED = (0,) * 7
 
 
 class Queue(Struct, gc=False, eq=False):
@@ -33,6 +42,8 @@ class Queue(Struct, gc=False, eq=False):
     delayed: JobList[DelayedJob] | None = None
     keys: dict[str, AnyJob] | None = None                   # the jobs that have a key
     filed_ms: int | None = None                             # under which it stands in delays.py
+    seqs: SortedList | None = None                          # of all READY jobs, where their order is another
+    counters: list[int] = field(default_factory=lambda: [*NOTHING_COUNTED])
     front: int | None = None                                # rank of the job it would give next; None: it gives none
 
     @property
@@ -77,6 +88,12 @@ class Queue(Struct, gc=False, eq=False):
             return 0
         return min(self.ready.size, max(0, settings.limit - self.running)) if settings.limit else self.ready.size
 
+    def oldest_seq(self) -> int | None:
+        """The least sequence number of a READY job: that of the one which took its place first. None: there is none."""
+        if self.seqs is not None:
+            return self.seqs[0] if self.seqs else None
+        return self.ready.oldest_seq() if self.ready.size else None
+
     def all_ready(self) -> Iterator[Job]:
         """The READY jobs in their order."""
         return iter(self.ready) if self.held is None else merge(self.ready, self.held)
@@ -85,10 +102,11 @@ class Queue(Struct, gc=False, eq=False):
 class Queues:
     """All queues by name, their settings, and the sums TOTAL tells."""
 
-    __slots__ = ("by_name", "by_rank", "nonempty", "priorities", "settings", "waiting")
+    __slots__ = ("by_name", "by_rank", "idle", "nonempty", "priorities", "settings", "waiting")
 
     def __init__(self) -> None:
-        self.by_name: dict[str, Queue] = {}
+        self.by_name: dict[str, Queue] = {}         # those with an unfinished job
+        self.idle: dict[str, Queue] = {}            # those with settings and without one
         self.settings: dict[str, QueueSettings] = {}
         self.nonempty: SortedList = SortedList()    # names of the queues that can give a job
         self.by_rank: SortedList = SortedList()     # the same as pairs (front, name)
@@ -99,24 +117,30 @@ class Queues:
         """The queue of this name, made when it does not exist; the caller puts a job into it."""
         queue = self.by_name.get(name)
         if queue is None:
-            queue = self.by_name[name] = Queue(name, self.settings.get(name))
+            queue = self.by_name[name] = self.idle.pop(name) if name in self.idle else Queue(name)
         return queue
+
+    def find(self, name: str) -> Queue | None:
+        """The queue of this name, also when it has nothing but settings."""
+        return self.by_name.get(name) or self.idle.get(name)
 
     def add(self, queue: Queue, job: Job, withheld: bool = False) -> None:
         """`job` is READY in `queue` from now on."""
-        if withheld:
-            if queue.held is None:
-                queue.held = JobList()
-            queue.held.add(job)
+        if queue.settings is None:
+            front = queue.front
+            if front is None or job.rank < front:
+                self._list(queue, job.rank)
+            queue.ready.add(job)
         else:
-            if queue.settings is not None:
+            if queue.seqs is not None:
+                queue.seqs.add(job.seq)
+            if withheld:
+                if queue.held is None:
+                    queue.held = JobList()
+                queue.held.add(job)
+            else:
                 queue.ready.add(job)
                 self.relist(queue)
-            else:
-                front = queue.front
-                if front is None or job.rank < front:
-                    self._list(queue, job.rank)
-                queue.ready.add(job)
         self.count(queue, job.rank)
 
     def remove(self, queue: Queue, job: Job, withheld: bool = False) -> None:
@@ -131,6 +155,8 @@ class Queues:
     def removed(self, queue: Queue, job: Job) -> None:
         """The same when it was taken out of its list already."""
         if queue.settings is not None:
+            if queue.seqs is not None:
+                queue.seqs.remove(job.seq)
             self.relist(queue)
         elif not queue.ready.size:
             self._list(queue, None)
@@ -182,16 +208,28 @@ class Queues:
             self.by_rank.add((front, queue.name))
 
     def configure(self, name: str, settings: QueueSettings) -> None:
-        """These are the settings of the queue from now on."""
+        """These are the settings of the queue from now on. For another order or ITEMLIMIT it must have no READY job."""
         self.settings[name] = settings
-        queue = self.by_name.get(name)
-        if queue is not None:
-            queue.settings = settings
-            self.relist(queue)
+        queue = self.find(name)
+        if queue is None:
+            queue = self.idle[name] = Queue(name)
+        queue.settings = settings
+        # In a queue as it is by default the first job of a priority came first; see ready_jobs.py.
+        jumbled = settings.order is Order.TIME or settings.item_limit > 0
+        if jumbled != (queue.seqs is not None):
+            queue.seqs = SortedList() if jumbled else None
+        self.relist(queue)
+
+    def forget(self, name: str) -> None:
+        """The queue, which has no unfinished job, has no settings any more, and so is no more."""
+        self.settings.pop(name, None)
+        self.idle.pop(name, None)
 
     def close(self, queue: Queue) -> bool:
         """A job of the queue has ended or has left it; is the queue finished, and so gone?"""
         if not queue.finished:
             return False
         del self.by_name[queue.name]
+        if queue.settings is not None:
+            self.idle[queue.name] = queue
         return True

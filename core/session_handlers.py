@@ -64,11 +64,17 @@ SECRET_MASK = (1 << 64) - 1
 
 
 def open_session(state: State, operation: OpenSession, seed: int) -> Reply:
-    """A new session."""
-    if len(state.sessions.by_number) >= SESSIONS_MAX:
+    """A new session. An owner that has as many as it may loses the one that it can do without best."""
+    sessions, user, address = state.sessions, operation.user, operation.address
+    if operation.owner_max is not None and sessions.owners.count(user, address) >= operation.owner_max:
+        unused = sessions.owners.longest_unused(user, address)
+        if unused is None:
+            return TooManySessions()
+        end_session(state, unused, DUE_MAX)
+    if len(sessions.by_number) >= SESSIONS_MAX:
         return TooManySessions()
     ttl_ms = min(max(operation.ttl_ms, TTL_MS_MIN), TTL_MS_MAX)
-    session = state.sessions.open(operation.secret & SECRET_MASK, ttl_ms, operation.user, state.clock_ms)
+    session = sessions.open(operation.secret & SECRET_MASK, ttl_ms, user, address, state.clock_ms)
     return SessionOpened(f"{session.number}_{session.secret:016x}", ttl_ms)
 
 

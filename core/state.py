@@ -22,7 +22,7 @@ from core.kept import Kept
 from core.leases import Leases
 from core.membership import Membership
 from core.queue_operations import Order
-from core.queues import Queue, Queues
+from core.queues import TAKEN, Queue, Queues
 from core.servers import Servers
 from core.sessions import Sessions
 from core.settings import ClusterSettings
@@ -60,6 +60,7 @@ class State:
         "put_item",
         "queues",
         "running",
+        "seqs_since_ms",
         "servers",
         "sessions",
         "settings",
@@ -81,6 +82,7 @@ class State:
         self.online = True                          # the service as a whole, see SwitchService
         self.next_id = 1
         self.next_seq = 1
+        self.seqs_since_ms = 0                      # the seqs of jobs that are older do not tell since when (job.py)
         self.queues = Queues()
         self.items = Items()
         self.running: dict[int, RunningJob] = {}    # in rising id (ids only grow), unless
@@ -225,6 +227,7 @@ class State:
             number, job.queue, -job.rank, job.data, job.item, deadline_ms, then, job.when, job.seq, job.attempts + 1,
             job.at_ms, job.more, lease_ms,
         )
+        queue.counters[TAKEN] += 1
         if queue.settings is None and job.item is None and job.more is None:    # as in `start`, which has more to ask
             queue.taken[number] = None
             self.running[number] = running
@@ -356,11 +359,14 @@ class State:
             self.finished_items.append(item_name)
         return True
 
-    def grant_grace(self, grace_ms: int) -> None:
-        """Leases and sessions that would end sooner end in `grace_ms`: nobody could use them for a while."""
+    def grant_grace(self, grace_ms: int, *, once: bool = True) -> None:
+        """Leases and sessions that would end sooner end in `grace_ms`: nobody could use them for a while.
+
+        `once`: those that had it since they were used last do not get it again.
+        """
         if grace_ms > 0:
-            self.leases.extend(self.clock_ms + grace_ms)
-            self.sessions.extend(self.clock_ms + grace_ms)
+            self.leases.extend(self.clock_ms + grace_ms, once=once)
+            self.sessions.extend(self.clock_ms + grace_ms, once=once)
 
 
 def _keys(queue: Queue) -> dict[str, AnyJob]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.delays import Release
 from core.job import NEVER_MS, DelayedJob, More, fading
 from core.job_operations import When
-from core.queues import Queue
+from core.queues import FADED, Queue
 from core.settings import PORTION_MAX
 from core.state import State
 
@@ -54,7 +54,9 @@ def pass_time(state: State) -> None:
         job = state.fading.first(state.clock_ms)
         if job is None:
             break
-        state.remove(state.queues.by_name[job.queue], job)
+        queue = state.queues.by_name[job.queue]
+        queue.counters[FADED] += 1
+        state.remove(queue, job)
         state.close(job.queue, job.item)
     if state.finished_items:
         release(state)

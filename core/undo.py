@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from core.delays import Release
 from core.effects import Effects
 from core.job import DelayedJob, Job, RunningJob
+from core.queues import NOTHING_COUNTED
 from core.settings import STEP
 
 if TYPE_CHECKING:
@@ -20,13 +21,14 @@ if TYPE_CHECKING:
 class Undo:
     """What has been done to `state` since this was made, and how to undo it."""
 
-    __slots__ = ("_effects", "_next_item", "_next_seq", "_places", "_sessions", "_state", "_steps")
+    __slots__ = ("_counters", "_effects", "_next_item", "_next_seq", "_places", "_sessions", "_state", "_steps")
 
     def __init__(self, state: State) -> None:
         self._state = state
         self._steps: list[Callable[[], None]] = []
         self._places: dict[tuple[str, str | None], None] = {}       # queues and items from which a job was taken away
         self._sessions: dict[int, None] = {}                        # sessions that lost a job
+        self._counters: dict[str, list[int]] = {}             # of the queues in which something was done, before
         self._next_seq = state.next_seq
         self._next_item = state.items.next_item
         self._effects = state.effects
@@ -47,6 +49,10 @@ class Undo:
             step()
         for queue, item in self._places:
             state.close(queue, item)
+        for name, counters in self._counters.items():
+            known = state.queues.find(name)
+            if known is not None:
+                known.counters = counters
         for number in self._sessions:       # ids came back behind greater ones
             session = state.sessions.by_number[number]
             session.taken = dict.fromkeys(sorted(session.taken))
@@ -58,8 +64,15 @@ class Undo:
 
     # ---- the steps, told by the state
 
+    def _keep_counters(self, queue: str) -> None:
+        """Each of the steps is told before it is counted, and nothing is counted without one."""
+        if queue not in self._counters:
+            known = self._state.queues.find(queue)
+            self._counters[queue] = list(NOTHING_COUNTED if known is None else known.counters)
+
     def added(self, job: Job) -> None:
         """`job` became READY."""
+        self._keep_counters(job.queue)
         self._places[job.queue, job.item] = None
         self._steps.append(lambda: self._state.remove(self._state.queues.open(job.queue), job))
 
@@ -69,6 +82,7 @@ class Undo:
 
     def deferred(self, job: DelayedJob) -> None:
         """`job` became DELAYED."""
+        self._keep_counters(job.queue)
         self._places[job.queue, job.item] = None
         self._steps.append(lambda: self._state.undefer(self._state.queues.open(job.queue), job))
 
@@ -82,6 +96,7 @@ class Undo:
 
     def stopped(self, job: RunningJob) -> None:
         """`job` runs no more; it is still bound to its session."""
+        self._keep_counters(job.queue)
         number = job.session
         if number is not None:
             self._sessions[number] = None
@@ -100,6 +115,12 @@ class Undo:
         self._places[new.queue, new.item] = None
         self._steps.append(lambda: self._state.swap(new, old))
 
-    def kept(self, queue: str, key: str, before_ms: int) -> None:
-        """The key was kept; it had been until `before_ms`."""
-        self._steps.append(lambda: self._state.kept.keep(queue, key, before_ms))
+    def kept(self, queue: str, key: str, before_ms: int, forgotten: tuple[int, str] | None) -> None:
+        """The key was kept; it had been until `before_ms`. Another one was `forgotten` for it, until when and which."""
+        def step() -> None:
+            self._state.kept.keep(queue, key, before_ms)
+            if forgotten is not None:
+                until_ms, other = forgotten
+                self._state.kept.keep(queue, other, until_ms)
+
+        self._steps.append(step)

@@ -75,7 +75,7 @@ def _ping(conversation: Conversation, request: requests.Ping) -> None:
     else:
         slot = Awaited(conversation)
         conversation.await_slot(slot)
-        conversation.hub.cluster.propose(TouchSession(conversation.attached.number), slot)
+        conversation.hub.cluster.propose_for(conversation, TouchSession(conversation.attached.number), slot)
 
 
 # ---- this node and its applied state
@@ -143,11 +143,19 @@ def _session_close(conversation: Conversation, request: requests.SessionClose) -
     conversation.run(sessions.close_session(conversation, request))
 
 
+def _session_end(conversation: Conversation, request: requests.SessionEnd) -> None:
+    conversation.run(sessions.end_session(conversation, request))
+
+
 def _taken(conversation: Conversation, request: requests.Taken) -> None:
     conversation.run(sessions.taken(conversation, request))
 
 
 # ---- users
+
+def _no_place(conversation: Conversation, request: object) -> None:
+    conversation.say_last(answers.BUSY)
+
 
 def _auth(conversation: Conversation, request: requests.Auth) -> None:
     conversation.run(authentication.with_secret(conversation, request))
@@ -187,6 +195,7 @@ ALONE: transactions.Table = {
     requests.SessionOpen: _session_open,
     requests.SessionAttach: _session_attach,
     requests.SessionClose: _session_close,
+    requests.SessionEnd: _session_end,
     requests.Taken: _taken,
     requests.Auth: _auth,
     requests.AuthWord: _auth_word,
@@ -201,4 +210,7 @@ IN_TRANSACTION: transactions.Table = {
     requests.CloneStart: _clone_in_transaction,
     requests.CloneData: _clone_data,
 }
+TRIAL: transactions.Table = dict.fromkeys(
+    (kind for kind in (*AT_ONCE, *ALONE) if kind not in (requests.Auth, requests.AuthWord)), _no_place,
+)
 AFTER_REFUSED_BEGIN = transactions.refused_table(AT_ONCE)

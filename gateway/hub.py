@@ -7,13 +7,18 @@ import itertools
 import logging
 import secrets
 import shutil
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core import Effects
 from gateway.access import Access
-from gateway.limits import BACKLOG_BYTES_MAX, COMMANDS_PER_TURN_MAX, EXPORTS_MAX, Limits
+from gateway.account import Account, held_bytes_max
+from gateway.answers import BUSY, OFFLINE_MODE
+from gateway.limits import BACKLOG_BYTES_MAX, COMMANDS_IN_FLIGHT_MAX, COMMANDS_PER_TURN_MAX, EXPORTS_MAX, Limits
+from gateway.memory import memory_mark_bytes
+from gateway.places import Places
 from gateway.tally import Tally
 from gateway.waiters import Waiters
 
@@ -31,6 +36,7 @@ class Hub:
 
     Outcomes only mark a conversation awake. It goes on at the end of the turn, or, for outcomes outside of a turn, in
     the next iteration of the loop: so each connection is written to once, after all entries were sent to the others.
+    Conversations that have more to execute than their slice stand in line and take turns, behind all others.
     """
 
     def __init__(
@@ -41,17 +47,22 @@ class Hub:
         self.access = access or Access()            # who may do what; everybody everything when it is not given
         self.offline_close = offline_close
         self.shut_down = shut_down                  # called with the reason
-        self.budget = COMMANDS_PER_TURN_MAX         # commands that may still be executed before the turn ends
+        self.budget = COMMANDS_PER_TURN_MAX         # commands that may still be executed until the turn ends
         self.exports = asyncio.Semaphore(EXPORTS_MAX)
         self.work: set[asyncio.Future[Outcome]] = set()     # of operators; held here, as their clients may go
         self.connections: set[Connection] = set()
+        self.refused: set[Connection] = set()       # that get their answer, and are no clients
+        self.places = Places(limits)
         self.tally = Tally()
+        self.account = Account(held_bytes_max(memory_mark_bytes(limits.memory_mark_bytes)))
         self.on_serving: Callable[[], None] = lambda: None
         self.new_secret: Callable[[], int] = lambda: secrets.randbits(64)       # of a session
         self._export_dir = export_dir
         self._export_numbers = itertools.count(1)
         self._loop = asyncio.get_running_loop()
+        self.in_flight_max = COMMANDS_IN_FLIGHT_MAX     # commands of one connection
         self._awake: list[Conversation] = []
+        self._line: deque[Conversation] = deque()   # who has more to execute
         self._scheduled = False
         self._congested = False                     # too much is proposed: until half of it is worked off
         self._unread: dict[Conversation, None] = {}      # who is not read because of that
@@ -79,6 +90,7 @@ class Hub:
     def turn_ended(self) -> None:
         """Let everybody go on who has been waiting for this turn."""
         self.budget = COMMANDS_PER_TURN_MAX
+        self.in_flight_max = min(COMMANDS_IN_FLIGHT_MAX, self.cluster.share)
         if self._congested and self.cluster.backlog_bytes * 2 < BACKLOG_BYTES_MAX:
             self._congested = False
             relieved, self._unread = self._unread, {}
@@ -86,17 +98,33 @@ class Hub:
                 conversation.wake()
         awake, self._awake = self._awake, []
         for conversation in awake:
-            try:
-                conversation.advance()
-            except Exception:
-                log.exception("%s: a conversation failed: report it, with this line", conversation.link.peer)
-                conversation.cut("after an error of ours")
+            self._advance(conversation)
+        while self._line and self.budget > 0:
+            self._advance(self._line.popleft())
+        self.budget = COMMANDS_PER_TURN_MAX
+        if self._line:
+            self._go_on_soon()
+
+    def _advance(self, conversation: Conversation) -> None:
+        try:
+            conversation.advance()
+        except Exception:
+            log.exception("%s: a conversation failed: report it, with this line", conversation.link.peer)
+            conversation.cut("after an error of ours")
 
     # ---- for conversations
 
     def wake(self, conversation: Conversation) -> None:
         """Call the conversation's advance() when the turn has ended."""
         self._awake.append(conversation)
+        self._go_on_soon()
+
+    def stand_in_line(self, conversation: Conversation) -> None:
+        """The same when all others had their turn."""
+        self._line.append(conversation)
+        self._go_on_soon()
+
+    def _go_on_soon(self) -> None:
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._outside_a_turn)
@@ -110,6 +138,12 @@ class Hub:
         if not self._congested:
             self._congested = self.cluster.backlog_bytes > BACKLOG_BYTES_MAX
         return self._congested
+
+    def no_room(self) -> bytes | None:
+        """What is said to data that are not here yet, if there is no room for them; 500 goes before 503."""
+        if not self.account.high and not self.cluster.full:
+            return None
+        return BUSY if self.cluster.serving else OFFLINE_MODE
 
     def wake_when_relieved(self, conversation: Conversation) -> None:
         """Wake the conversation when the cluster has worked off half of its backlog."""

@@ -55,7 +55,7 @@ def _put(conversation: Conversation, put: Put, numbering: Numbering | None = Non
     conversation.propose(put, numbering)
     waiters = conversation.hub.waiters
     if len(waiters):
-        waiters.follow(put)
+        waiters.follow(put, conversation)
 
 
 def _put_with(conversation: Conversation, put: PutWith, numbering: Numbering | None = None) -> None:
@@ -64,6 +64,14 @@ def _put_with(conversation: Conversation, put: PutWith, numbering: Numbering | N
         return
     conversation.propose(put, numbering)
     _follow(conversation, put)
+
+
+def _with_data(conversation: Conversation, operation: Change | Move, numbering: Numbering | None = None) -> None:
+    """CHANGE and MOVE: other data take room as those of a new job do."""
+    if operation.data is not None and no_room(conversation):
+        conversation.say(answers.BUSY)
+    else:
+        conversation.propose(operation, numbering)
 
 
 def no_room(conversation: Conversation) -> bool:
@@ -78,9 +86,9 @@ def _follow(conversation: Conversation, put: Put | PutWith) -> None:
     if not len(waiters):
         return
     if isinstance(put, Put):
-        waiters.follow(put)
+        waiters.follow(put, conversation)
     elif put.when is None and not put.after:
-        waiters.follow(put.put)
+        waiters.follow(put.put, conversation)
 
 
 def _puts(conversation: Conversation, request: requests.Puts, numbering: Numbering | None = None) -> None:
@@ -126,8 +134,9 @@ def _put_wait(conversation: Conversation, request: requests.PutWait, numbering: 
     hub = conversation.hub
     if request.within_ms is not None:
         hub.waiters.limit(waiter, request.within_ms)
-    hub.cluster.propose(request.put if numbering is None else numbering.request(request.put), slot)
-    hub.cluster.propose(waiter.operation, waiter)
+    put = request.put if numbering is None else numbering.request(request.put)
+    hub.cluster.propose_for(conversation, put, slot)
+    hub.cluster.propose_for(conversation, waiter.operation, waiter, behind=True)
     _follow(conversation, request.put)
 
 
@@ -172,7 +181,7 @@ def _blocking_get(
     hub = conversation.hub
     if request.within_ms is not None:
         hub.waiters.limit(waiter, request.within_ms)
-    hub.cluster.propose(waiter.operation, waiter)
+    hub.cluster.propose_for(conversation, waiter.operation, waiter)
 
 
 def _bound(conversation: Conversation, request: requests.Bound, numbering: Numbering | None = None) -> None:
@@ -240,8 +249,8 @@ class InLog(Protocol):
 
 
 _OPERATIONS = (
-    Done, DoneLast, Later, LaterWith, Touch, Change, Delete, Move, Bury, Batch, CreateQueue, ConfigureQueue, PauseQueue,
-    ResumeQueue, Configure,
+    Done, DoneLast, Later, LaterWith, Touch, Delete, Bury, Batch, CreateQueue, ConfigureQueue, PauseQueue, ResumeQueue,
+    Configure,
 )
 
 IN_LOG: dict[type, InLog] = {
@@ -249,6 +258,8 @@ IN_LOG: dict[type, InLog] = {
     **dict.fromkeys((DoneAll, LaterAll), _of_many),
     Put: _put,
     PutWith: _put_with,
+    Change: _with_data,
+    Move: _with_data,
     requests.Puts: _puts,
     requests.PutWait: _put_wait,
     Get: _get,

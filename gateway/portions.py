@@ -23,7 +23,7 @@ class _Parts:
     """The operations of one command."""
 
     def __init__(self, conversation: Conversation, numbering: Numbering | None) -> None:
-        self._cluster = conversation.hub.cluster
+        self._conversation = conversation
         self._numbering = numbering
         self._part = 0
 
@@ -31,7 +31,8 @@ class _Parts:
         """Execute the next one. When the command is executed in part already, "not executed" would not be true."""
         numbering, part = self._numbering, self._part
         self._part += 1
-        outcome = await propose(self._cluster, operation if numbering is None else numbering.request(operation, part))
+        asked = operation if numbering is None else numbering.request(operation, part)
+        outcome = await propose(self._conversation.hub.cluster, asked, self._conversation)
         if outcome is Fate.UNKNOWN or (part and outcome is Fate.REFUSED):
             return Fate.UNKNOWN if numbering is None else Fate.UNKNOWN_REQUEST
         return outcome

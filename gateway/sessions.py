@@ -24,7 +24,8 @@ from core import (
     TouchSession,
 )
 from gateway import answers, requests
-from gateway.limits import SESSION_USES_PER_TTL
+from gateway.limits import CROWDED, SESSION_LOOK_S, SESSION_USES_PER_TTL
+from gateway.owners import source
 from gateway.pending import Fate, Outcome
 from gateway.streams import run_list
 
@@ -37,13 +38,15 @@ class Attached:
     """The session `number`, as long as the connection is attached to it.
 
     A session ends some time after its last use, and whoever waits says nothing. So a command that is blocked in the
-    name of the session uses it now and then, by asking again for what it waits for.
+    name of the session uses it now and then, by asking again for what it waits for; more often where the session is
+    in danger of being given up for another one of its owner.
     """
 
     def __init__(self, conversation: Conversation, number: int, ttl_ms: int) -> None:
         self.number = number
         self._conversation = conversation
         self._interval_s = ttl_ms / 1000 / SESSION_USES_PER_TTL
+        self._rested_s = 0.0
         self._rest()
 
     def leave(self) -> None:
@@ -51,13 +54,21 @@ class Attached:
         self._timer.cancel()
 
     def _rest(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(self._interval_s, self._use)
+        pause_s = min(self._interval_s - self._rested_s, SESSION_LOOK_S)
+        self._rested_s += pause_s
+        self._timer = asyncio.get_running_loop().call_later(pause_s, self._look)
 
-    def _use(self) -> None:
-        waiter = self._conversation.waiter
-        if waiter is not None and waiter.in_session:
-            self._conversation.hub.waiters.ask_again(waiter)
+    def _look(self) -> None:
+        if self._rested_s >= self._interval_s or self._in_danger():
+            self._rested_s = 0.0
+            waiter = self._conversation.waiter
+            if waiter is not None and waiter.in_session:
+                self._conversation.hub.waiters.ask_again(waiter)
         self._rest()
+
+    def _in_danger(self) -> bool:
+        hub = self._conversation.hub
+        return hub.cluster.machine.sessions_beside(self.number) > CROWDED * hub.limits.sessions_per_owner_max
 
 
 def without_session(conversation: Conversation) -> Outcome:
@@ -72,7 +83,10 @@ async def open_session(conversation: Conversation, request: requests.SessionOpen
     ttl_ms = request.ttl_ms
     if request.default:
         ttl_ms = hub.cluster.machine.settings.session_ttl_ms or ttl_ms
-    outcome = await propose(hub.cluster, OpenSession(hub.new_secret(), ttl_ms, conversation.guard.user or ""))
+    outcome = await propose(hub.cluster, OpenSession(
+        hub.new_secret(), ttl_ms, conversation.guard.user or "", source(conversation.link.peer.rpartition(":")[0]),
+        hub.limits.sessions_per_owner_max,
+    ))
     if isinstance(outcome, SessionOpened):
         conversation.attach(Attached(conversation, int(outcome.sid.partition("_")[0]), outcome.ttl_ms))
     conversation.say(outcome)
@@ -104,6 +118,11 @@ async def close_session(conversation: Conversation, request: requests.SessionClo
     conversation.say(outcome)
 
 
+async def end_session(conversation: Conversation, request: requests.SessionEnd) -> None:
+    """SESSION END: whoever is attached to it learns that with his next command."""
+    conversation.say(await propose(conversation.hub.cluster, CloseSession(request.number, release=True)))
+
+
 async def taken(conversation: Conversation, request: requests.Taken) -> None:
     """TAKEN: the jobs bound to the session, as of an entry that uses it."""
     attached = conversation.attached
@@ -121,8 +140,16 @@ async def taken(conversation: Conversation, request: requests.Taken) -> None:
 class _Awaited:
     """Where the outcome of an operation goes that a coroutine waits for."""
 
-    def __init__(self) -> None:
+    def __init__(self, cluster: Cluster, operation: Operation, client: object) -> None:
         self.outcome: asyncio.Future[Reply | Fate] = asyncio.get_running_loop().create_future()
+        self._cluster = cluster
+        self._operation = operation
+        self._client = client or self
+        self.propose()
+
+    def propose(self) -> None:
+        """Put the operation into the log."""
+        self._cluster.propose_for(self._client, self._operation, self)
 
     def applied(self, reply: Reply) -> None:
         """The operation was executed."""
@@ -136,13 +163,18 @@ class _Awaited:
         """Nobody knows."""
         self._settle(Fate.UNKNOWN)
 
+    def overdue(self) -> None:
+        """There is much to do, and this can wait."""
+        self.propose()
+
     def _settle(self, outcome: Reply | Fate) -> None:
         if not self.outcome.done():     # the client may have gone
             self.outcome.set_result(outcome)
 
 
-async def propose(cluster: Cluster, operation: Operation) -> Reply | Fate:
-    """Put the operation into the log and wait for what becomes of it."""
-    awaited = _Awaited()
-    cluster.propose(operation, awaited)
-    return await awaited.outcome
+async def propose(cluster: Cluster, operation: Operation, client: object = None) -> Reply | Fate:
+    """Put the operation into the log and wait for what becomes of it.
+
+    `client`: the conversation, if others of its operations may be under way.
+    """
+    return await _Awaited(cluster, operation, client).outcome

@@ -126,16 +126,16 @@ class Waiters:
         if waiter.number in self._standing:
             self._send(waiter, None)
 
-    def follow(self, put: Put) -> None:
-        """`put` was just proposed, of a job that is ready at once: the Get of its waiter goes right behind it, one
-        commit for the whole hand-off."""
+    def follow(self, put: Put, client: object) -> None:
+        """`put` was just proposed for this client, of a job that is ready at once: the Get of its waiter goes right
+        behind it, one commit for the whole hand-off."""
         number = None
         if put.item is not None:
             number = self._lines.first_of_item(put.queue, put.item)
         if number is None:
             number = self._lines.first(put.queue)
         if number is not None:
-            self._send(self._standing[number], put.queue)
+            self._send(self._standing[number], put.queue, behind=client)
 
     def effects(self, effects: Effects) -> None:
         """An entry was applied."""
@@ -184,10 +184,10 @@ class Waiters:
 
     # ---- lines
 
-    def _send(self, waiter: Waiter, queue: str | None, free: int = 1) -> int:
+    def _send(self, waiter: Waiter, queue: str | None, free: int = 1, behind: object | None = None) -> int:
         """Propose the waiter's Get because `queue` has `free` jobs for it; None: for another reason.
 
-        Returns how many of them it claims.
+        `behind`: the client whose operation it stands behind. Returns how many of the jobs it claims.
         """
         self._leave(waiter)
         claimed = min(waiter.count, free)
@@ -198,7 +198,10 @@ class Waiters:
             if waiter.get.item is not None:
                 key = (queue, waiter.get.item)
                 self._item_claims[key] = self._item_claims.get(key, 0) + claimed
-        self._cluster.propose(waiter.operation, waiter)
+        if behind is None:
+            self._cluster.propose_for(waiter.conversation, waiter.operation, waiter)
+        else:
+            self._cluster.propose_for(behind, waiter.operation, waiter, behind=True)
         return claimed
 
     def _unclaim(self, waiter: Waiter) -> tuple[str | None, int]:

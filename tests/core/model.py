@@ -61,6 +61,7 @@ from core import (
     Request,
     Requested,
     Results,
+    Resume,
     ResumeQueue,
     Return,
     SessionNotFound,
@@ -113,7 +114,9 @@ class Model(ModelView, ModelEnd, ModelMembers):
         applied = ModelApplied()
         self.index = index
         self.clock_ms = max(self.clock_ms, now_ms)
-        if self.online and not (operations and isinstance(operations[0], Lead)):
+        if self.clock_ms <= 2**52:
+            self.next_seq = max(self.next_seq, self.clock_ms * 1024)        # places tell the time
+        if self.online and not (operations and isinstance(operations[0], Lead | Resume)):
             before = self._there()
             self.end_due()
             self._tell(before, applied)
@@ -126,6 +129,7 @@ class Model(ModelView, ModelEnd, ModelMembers):
             applied.replies.append(self._execute(operation, seed + position, applied))
             self.settle()
             before = self._tell(before, applied)
+        self.kept = {name: until_ms for name, until_ms in self.kept.items() if until_ms > self.clock_ms}
         return applied
 
     def _there(self) -> There:
@@ -162,8 +166,12 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 return self.change(operation)
             case SwitchService():
                 return self._switch(operation)
+            case Resume():
+                grace_ms = operation.grace_ms if self.settings.grace_ms is None else self.settings.grace_ms
+                self.grant_grace(grace_ms, once=False)
+                return Accepted()
             case OpenSession():
-                return self.sessions.open(operation, self.clock_ms)
+                return self.sessions.open(operation, self.clock_ms, {job.session for job in self.running()})
             case AttachSession():
                 return self.sessions.attach(operation, self.clock_ms)
             case TouchSession():
@@ -320,6 +328,8 @@ class Model(ModelView, ModelEnd, ModelMembers):
         self.releases = other.releases
         self.queues = other.queues
         self.kept = other.kept
+        self.past = other.past
+        self.given_ms = other.given_ms
         for job in self.running():
             job.session = bound.get(job.id)
             if (other.cluster_id is None or other.cluster_id != self.cluster_id) and (job.id or 0) < self.next_id:

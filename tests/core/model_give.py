@@ -81,6 +81,7 @@ class ModelGive(ModelTime):
 
     def _hand_out(self, job: ModelJob, get: Get) -> None:
         settings = self.settings_of(job.queue)
+        self.count(job.queue, "taken")
         job.id = self.next_id
         self.next_id += 1
         job.session = get.session

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from msgspec import structs
 
 from core import (
@@ -46,6 +48,8 @@ class ModelQueues:
         self.left: list[str] = []       # items, in the order in which a job left them, since the last operation
         self.clock_ms = 0
         self.next_seq = 1
+        self.given_ms: dict[int, int] = {}                      # when each place was given
+        self.past: dict[str, Counter[str]] = {}                 # what happened in the queues that there are
 
     # --- what is asked
 
@@ -72,14 +76,25 @@ class ModelQueues:
 
     def new_seq(self) -> int:
         """The place behind all others."""
+        self.given_ms[self.next_seq] = max(self.clock_ms, self.next_seq // 1024)    # later, if a CLONE's clock was
         self.next_seq += 1
         return self.next_seq - 1
 
     # --- what happens to jobs
 
+    def count(self, queue: str, event: str) -> None:
+        """It happened in this queue."""
+        self.past.setdefault(queue, Counter())[event] += 1
+
+    def left_queue(self, queue: str) -> None:
+        """A job, or the settings, are gone from there: a queue that is no more has no past."""
+        if not self.known(queue):
+            self.past.pop(queue, None)
+
     def remove(self, job: ModelJob) -> None:
         """The job ends for good."""
         self.jobs.remove(job)
+        self.left_queue(job.queue)
         if job.item is not None:
             self.left.append(job.item)
 
@@ -138,7 +153,12 @@ class ModelQueues:
         if queue not in self.queues and len(self.queues) >= QUEUES_MAX:
             return TooManyQueues()
         self.queues[queue] = settings
+        if settings.keep_ms == 0:
+            self._forget_keys(queue)
         return Accepted()
+
+    def _forget_keys(self, queue: str) -> None:
+        self.kept = {name: until_ms for name, until_ms in self.kept.items() if name[0] != queue}
 
     def _configure(self, operation: ConfigureQueue) -> Reply:
         queue = operation.queue
@@ -169,6 +189,8 @@ class ModelQueues:
         if len(found) > PORTION:
             return Removed(PORTION, True)
         self.queues.pop(queue, None)
+        self.left_queue(queue)
+        self._forget_keys(queue)
         return Accepted()
 
     def _purge(self, operation: PurgeQueue) -> Reply:

@@ -7,8 +7,19 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import cast
 
-from cluster.api import Figures, Listener, NodeStatus, NotLeader, NotPossible, OutcomeUnknown, PeerFigures, Pending
+from cluster.api import (
+    ClientPending,
+    Figures,
+    Listener,
+    NodeStatus,
+    NotLeader,
+    NotPossible,
+    OutcomeUnknown,
+    PeerFigures,
+    Pending,
+)
 from cluster.histogram import Histogram
 from core import (
     Accepted,
@@ -71,12 +82,13 @@ class FakeCluster:
         self.now_ms = 1_700_000_000_000
         self.backlog_bytes = 0
         self.full = False
+        self.share = 1 << 20                    # operations of one client
         self.lag = 0                            # of this node
         self.impossible: str | None = None      # why REMOVE and TRANSFER are refused
         self.broken_disk = False
         self._listener: Listener | None = None
         self._leader: str | None = None
-        self._in_flight: list[tuple[Operation, Pending]] = []
+        self._in_flight: list[tuple[Operation, ClientPending]] = []
         self._scheduled = False
         self._index = 0
         self._term = 0
@@ -120,11 +132,22 @@ class FakeCluster:
             pending.unknown()
         self._turn_ended()
 
+    def neglect(self) -> None:
+        """What is in flight had no turn for too long."""
+        for _, pending in self._take():
+            pending.overdue()
+        self._turn_ended()
+
     def pass_time(self, seconds: float) -> None:
         """Let replicated time go by; ends leases."""
         self.now_ms += round(seconds * 1000)
         self._apply([])
         self._turn_ended()
+
+    @property
+    def time_ms(self) -> int:
+        """As cluster.api."""
+        return self.now_ms
 
     @property
     def in_flight(self) -> list[Operation]:
@@ -138,6 +161,12 @@ class FakeCluster:
     # ---- Cluster
 
     def propose(self, operation: Operation, pending: Pending) -> None:
+        """As cluster.api."""
+        self.propose_for(None, operation, cast(ClientPending, pending))
+
+    def propose_for(
+        self, client: object, operation: Operation, pending: ClientPending, *, behind: bool = False,
+    ) -> None:
         """As cluster.api."""
         if not self.serving:
             pending.refused()
@@ -174,6 +203,7 @@ class FakeCluster:
             proposals=len(self._in_flight), backlog_bytes=self.backlog_bytes, memory_bytes=0, memory_used_bytes=0,
             memory_mark_bytes=0,
             memory_reached=False, disk_free_bytes=0, disk_free_bytes_min=0, disk_reached=False, full=self.full,
+            clock_ahead_ms=0, time_ahead_ms=None,
             peers=(PeerFigures("n2", True, 0), PeerFigures("n3", False, None)),
         )
 
@@ -242,10 +272,10 @@ class FakeCluster:
         if self._leader != self.name:
             raise NotLeader
         promise = Promise()
-        self._append(operation, promise)
+        self._append(operation, cast(ClientPending, promise))
         return await promise.reply
 
-    def _append(self, operation: Operation, pending: Pending) -> None:
+    def _append(self, operation: Operation, pending: ClientPending) -> None:
         self._in_flight.append((operation, pending))
         self.backlog_bytes += _size(operation)
         if self.automatic and not self._scheduled:
@@ -269,7 +299,7 @@ class FakeCluster:
         self._scheduled = False
         self.commit()
 
-    def _take(self, count: int | None = None) -> list[tuple[Operation, Pending]]:
+    def _take(self, count: int | None = None) -> list[tuple[Operation, ClientPending]]:
         if count is None:
             count = len(self._in_flight)
         in_flight, self._in_flight = self._in_flight[:count], self._in_flight[count:]

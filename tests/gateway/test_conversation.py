@@ -16,6 +16,7 @@ from core import CloneBegin, CloneChunk, Done, Get, Put
 from gateway.limits import (
     BACKLOG_BYTES_MAX,
     COMMANDS_IN_FLIGHT_MAX,
+    COMMANDS_PER_SLICE,
     COMMANDS_PER_TURN_MAX,
     EXPORTS_MAX,
     LINES_PER_PIECE,
@@ -107,12 +108,49 @@ def test_commands_in_flight_are_limited() -> None:
 
 def test_one_turn_executes_a_limited_number_of_commands() -> None:
     async def test(gateway: MemoryGateway) -> None:
-        clients = [gateway.connect() for _ in range(4)]
+        clients = [gateway.connect() for _ in range(2 * COMMANDS_PER_TURN_MAX // COMMANDS_PER_SLICE)]
         for client in clients:
-            client.send(b"DONE 1\r\n" * (COMMANDS_PER_TURN_MAX // 2))
-        assert len(gateway.cluster.in_flight) == COMMANDS_PER_TURN_MAX
-        await gateway.settle()
+            client.send(b"DONE 1\r\n" * (COMMANDS_PER_SLICE * 4))
+        assert len(gateway.cluster.in_flight) == COMMANDS_PER_TURN_MAX      # before the first turn ends
+        gateway.hub.turn_ended()
         assert len(gateway.cluster.in_flight) == COMMANDS_PER_TURN_MAX * 2
+    with_gateway(test, automatic=False)
+
+
+def test_clients_with_much_to_execute_take_turns_behind_those_with_little() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        floods = [gateway.connect() for _ in range(3 * COMMANDS_PER_TURN_MAX // COMMANDS_PER_SLICE)]
+        for flood in floods:
+            flood.send(b"PING\r\n" * 10_000)
+        gateway.hub.turn_ended()
+        other = gateway.connect()
+        other.send(b"PING\r\n")
+        assert other.take() == b"200 OK\r\n"
+        gateway.hub.turn_ended()
+        gateway.hub.turn_ended()
+        answered = [flood.take().count(b"\n") for flood in floods]
+        assert min(answered) > 0
+        assert max(answered) <= 2 * COMMANDS_PER_SLICE
+    with_gateway(test)
+
+
+def test_a_client_that_had_no_turn_for_too_long_is_told_so_and_nothing_was_executed() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client, waiting = gateway.connect(), gateway.connect()
+        client.send(b"PUT q 0 1\r\naDONE 1\r\nPUTS 1\r\nq 0 1\r\na")
+        waiting.send(b"GETB q\r\n")
+        gateway.cluster.neglect()
+        assert client.take() == b"503 Busy\r\n" * 3
+        assert not client.closed
+        client.send(b"PUT q 0 1 IS i WAIT o\r\na")
+        gateway.cluster.neglect()
+        assert client.take() == b"503 Busy\r\n"           # one line speaks for both
+        client.send(b"PUT q 0 1\r\nb")
+        while gateway.cluster.in_flight:                    # who is blocked goes on waiting
+            gateway.cluster.commit()
+        assert client.take() == b"200 OK\r\n"
+        assert waiting.take() == b"200 OK q 1 0 1\r\nb"
+        assert gateway.hub.tally.errors[b"503"] == 4
     with_gateway(test, automatic=False)
 
 
@@ -127,6 +165,7 @@ def test_a_client_that_pipelines_behind_a_blocked_command_is_not_read_any_more()
         client.send(b"PING\r\n" * 10_000)
         assert not client.transport.reading
         producer.send(b"PUT q 0 1\r\nx")
+        await gateway.settle()
         await gateway.settle()
         assert client.transport.reading
         assert client.take().count(b"200 OK\r\n") == 20_000

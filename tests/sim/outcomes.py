@@ -43,6 +43,10 @@ class Outcome(Pending):
         """See Pending."""
         self._end("unknown")
 
+    def overdue(self) -> None:
+        """See Pending."""
+        self._end("refused")
+
     def lost(self) -> None:
         """The connection to the node closed."""
         self._end("lost")

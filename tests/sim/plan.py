@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from cluster import appending, compaction, driver, journal, leadership, library, proposer, transfer
+from cluster import appending, ballast, compaction, driver, journal, leadership, library, proposer, transfer
 from cluster.library import PeerNode
 from core import Then, job_handlers, machine, offers, pick_handler, session_frames, session_handlers, sessions, undo
 from tests.core import model, model_give, model_sessions
@@ -22,7 +22,7 @@ NETWORK = (
 )
 MACHINES = (
     "crash", "power loss", "crash at a step", "pause", "clock jump", "offline", "snapshot", "slow disk", "failed fsync",
-    "full disk",
+    "full disk", "full disks",
 )
 LOSSES = ("damage", "wiped disk")
 CHANGES = ("add node", "add again", "remove node", "transfer", "service offline")
@@ -116,6 +116,7 @@ def _constants(rng: random.Random) -> list[tuple[Any, str, Any]]:
     return [
         (compaction, "BYTES_MIN", rng.choice((1000, 3000, 10_000, 64 << 20))),
         (compaction, "FACTOR", rng.choice((0, 0, 1))),
+        (ballast, "STEP_BYTES", rng.choice((1000, 20_000, 1 << 40))),
         (appending, "FRAME_BYTES", rng.choice((1000, 4000, 1 << 20))),
         (appending, "CHOKE_BYTES", choke),
         (appending, "UNCHOKE_BYTES", min(rng.choice((0, 1000, 1 << 20)), choke)),

@@ -1,0 +1,174 @@
+"""Turns among clients when more is queued than one entry holds."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.lanes import LOOK_S, QUANTUM_BYTES, QUEUED_MAX, TURN_S
+from cluster.proposer import ENTRY_BYTES, OPERATIONS_MAX, Proposer
+from core import Done, Get, Operation, Put, cost, decode_entry
+from tests.cluster.small_cluster import Outcome
+
+BYTES = 128                     # that each of these operations costs
+TURN = QUANTUM_BYTES // BYTES   # such operations of one client
+
+
+class Queue:
+    """A proposer, and the entries that it would hand to Raft."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.entries: list[list[Operation]] = []
+        self._land: list[object] = []
+        self.proposer = Proposer(self._submit, lambda: 7, lambda effects: None, lambda: self.now)
+        self.proposer.accepting = True
+
+    def _submit(self, entry: bytes, callback: object) -> None:
+        self.entries.append(decode_entry(entry).operations)
+        self._land.append(callback)
+
+    def send(self, client: str, count: int, first: int = 0, *, uneven: int = 0) -> list[Outcome]:
+        """The client proposes so many operations, with numbers that tell what is whose."""
+        outcomes = [Outcome() for _ in range(count)]
+        data = bytes(BYTES + uneven - cost(Put(client, 0, b""))[0])
+        for number, outcome in enumerate(outcomes, first):
+            self.proposer.propose_for(client, Put(client, number, data), outcome)
+        return outcomes
+
+    def entry(self) -> list[tuple[str, int]]:
+        """The next entry: whose operations, and their numbers."""
+        for callback in self._land:
+            callback(None, -1)      # type: ignore[operator]
+        self._land.clear()
+        self.proposer.flush(self.now)
+        return [(put.queue, put.priority) for put in self.entries[-1] if isinstance(put, Put)]
+
+    def rest(self) -> list[tuple[str, int]]:
+        """All entries until nothing is queued."""
+        operations = []
+        while self.proposer.queued:
+            operations += self.entry()
+        return operations
+
+
+def test_what_one_entry_holds_keeps_the_order_in_which_it_came() -> None:
+    queue = Queue()
+    for number in range(OPERATIONS_MAX // 2):
+        queue.send("a", 1, number)
+        queue.send("b", 1, number)
+    assert queue.entry() == [(name, number) for number in range(OPERATIONS_MAX // 2) for name in "ab"]
+
+
+@pytest.mark.parametrize("uneven", [0, 1, 77, -62])      # bytes by which a turn is not a whole number of operations
+def test_a_client_that_comes_is_served_by_the_next_entry_however_much_others_pipeline(uneven: int) -> None:
+    queue = Queue()
+    for name in ("g1", "g2", "g3"):
+        queue.send(name, 4000, uneven=uneven)
+    queue.entry()
+    queue.entry()
+    queue.send("ordinary", 1)
+    assert queue.entry().index(("ordinary", 0)) <= 2 * TURN     # behind what did not fit before
+
+
+def test_clients_take_turns_and_each_keeps_its_order() -> None:
+    queue = Queue()
+    names = ("a", "b", "c", "d")
+    for name in names:
+        queue.send(name, 2000)
+    queue.entry()                                   # what the first one had queued before others came
+    rest = queue.entry()
+    assert [rest[at][0] for at in range(0, len(rest), TURN)][:4] == ["a", "b", "c", "d"]
+    shares = [sum(name == mine for name, _ in rest) for mine in names]
+    assert max(shares) - min(shares) <= TURN
+    rest += queue.rest()
+    for name in names:
+        numbers = [number for other, number in rest if other == name]
+        assert numbers == sorted(numbers)
+
+
+def test_who_always_comes_anew_does_not_starve_those_that_pipeline() -> None:
+    queue = Queue()
+    queue.send("greedy", 10_000)
+    queue.entry()
+    for number in range(20):
+        for client in range(OPERATIONS_MAX):
+            queue.send(f"single{client}", 1, number)
+        queue.entry()
+    assert sum(put.queue == "greedy" for entry in queue.entries[1:] for put in entry if isinstance(put, Put)) >= TURN
+
+
+def test_large_operations_pay_with_the_turns_behind_them() -> None:
+    queue = Queue()
+    for number in range(4):
+        queue.proposer.propose_for("large", Put("large", number, bytes(ENTRY_BYTES // 2)), Outcome())
+    queue.send("small", 3000)
+    served = [name for name, _ in queue.rest()]
+    assert served.index("small") < 4
+    between = [at for at, name in enumerate(served) if name == "large"][2:]
+    assert all(at > 2000 for at in between)
+
+
+def test_what_stands_behind_an_operation_goes_with_it() -> None:
+    queue = Queue()
+    queue.send("a", OPERATIONS_MAX - 1)
+    for number in range(200):                       # the first one is the last that fits beside the others
+        queue.send("b", 1, number)
+        queue.proposer.propose_for("b", Get((f"w{number}",)), Outcome(), behind=True)
+        queue.send("c", 5, number * 5)
+    queue.rest()
+    operations = [operation for entry in queue.entries for operation in entry]
+    for at, operation in enumerate(operations):
+        if isinstance(operation, Get):
+            put = operations[at - 1]
+            assert isinstance(put, Put)
+            assert (put.queue, operation.queues) == ("b", (f"w{put.priority}",))
+    assert sum(isinstance(operation, Get) for operation in operations) == 200
+
+
+def test_what_is_nobodys_goes_first() -> None:
+    queue = Queue()
+    queue.send("a", 3000)
+    queue.entry()
+    queue.proposer.propose(Done(5), Outcome())
+    queue.entry()
+    assert queue.entries[-1].index(Done(5)) <= TURN
+
+
+def test_who_had_no_turn_for_too_long_is_refused_and_who_has_turns_is_not() -> None:
+    queue = Queue()
+    queue.send("a", 3000)
+    late = queue.send("late", 2)
+    queue.proposer.propose_for("late", Get(("w",)), Outcome(), behind=True)
+    backlog = queue.proposer.backlog_bytes
+    queue.now = TURN_S + LOOK_S
+    queue.proposer.expire(queue.now)
+    assert [outcome.state for outcome in late] == ["overdue"] * 2
+    queue.send("late", 1)
+    assert queue.proposer.backlog_bytes < backlog
+    assert ("late", 0) in queue.rest()
+    slow = queue.send("slow", 5000)
+    while queue.proposer.queued:                    # a quarter of a second for each entry: two seconds for all
+        queue.now += TURN_S / 4
+        queue.proposer.expire(queue.now)
+        queue.entry()
+    assert all(outcome.state != "overdue" for outcome in slow)
+    assert queue.proposer.backlog_bytes == BYTES * queue.proposer.in_flight
+
+
+def test_all_that_waits_for_a_turn_is_refused_when_this_node_serves_no_more() -> None:
+    queue = Queue()
+    outcomes = queue.send("a", 2000) + queue.send("b", 2000)
+    queue.proposer.stop_accepting(0.0, lost=False)
+    assert {outcome.state for outcome in outcomes} == {"refused"}
+    assert queue.proposer.idle
+    assert queue.proposer.backlog_bytes == 0
+
+
+def test_the_more_clients_wait_the_less_each_may_queue() -> None:
+    queue = Queue()
+    assert queue.proposer.share == QUEUED_MAX
+    for client in range(100):
+        queue.send(f"c{client}", 20)
+    assert QUEUED_MAX // 100 <= queue.proposer.share <= QUEUED_MAX // 50
+    queue.rest()
+    assert queue.proposer.share == QUEUED_MAX

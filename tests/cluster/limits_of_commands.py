@@ -57,6 +57,7 @@ from core import (
     QueueChange,
     RemoveMember,
     Request,
+    Resume,
     ResumeQueue,
     Return,
     Selector,
@@ -377,6 +378,7 @@ CASES: dict[str, Case] = {
     "CLONE": lambda world: [CloneBegin(1, 1 << 20), *[CloneChunk(1, bytes(48 << 10))] * 21],
     "all that time does": _everything_due,
     "a new leader": _grace(Lead("n2", 2, ("n1", "n2", "n3"), b"", 10_000)),
+    "after full disks": _grace(Resume(10_000)),
     "CLUSTER ONLINE": _grace(SwitchService(True, 10_000)),
 }
 

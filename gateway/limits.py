@@ -123,7 +123,7 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
     connections_max: int = 10_000           # clients at once; file descriptors are the scarce thing
     output_bytes_max: int = 64 * MIB        # unread answers of one connection: a slower reader is cut
     pipeline_bytes_max: int = 1 * MIB       # commands kept behind a blocked one (A9)
-    memory_mark_bytes: int = 0              # memory in use above which PUT is refused; 0: 80% of what there is (A62)
+    memory_mark_bytes: int = 0              # memory in use above which PUT is refused; 0: 45% of what there is (A62)
     disk_free_bytes_min: int = 128 * MIB    # PUT is refused when the disk of data_dir has less free (A62)
     hello_timeout_s: int = 0                # until the first command (0: for ever, as for the others)
     idle_timeout_s: int = 0                 # between two commands; never while one is blocked (DECISIONS 19)

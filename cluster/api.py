@@ -119,6 +119,7 @@ class Figures(Struct, frozen=True):
     disk_free_bytes: int
     disk_free_bytes_min: int
     disk_reached: bool
+    journal_reached: bool       # its room is kept for Raft itself: nothing of clients is logged here
     full: bool                  # PUT is refused
     peers: tuple[PeerFigures, ...]
 

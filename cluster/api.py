@@ -126,6 +126,7 @@ class Figures(Struct, frozen=True):
     disk_free_bytes: int
     disk_free_bytes_min: int
     disk_reached: bool
+    journal_reached: bool       # its room is kept for Raft itself: nothing of clients is logged here
     full: bool                  # PUT is refused
     clock_ahead_ms: int | None  # of this node's wall clock, beyond the median of the voters'; None: not known
     time_ahead_ms: int | None   # the same of replicated time

@@ -168,7 +168,7 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
     sessions_per_owner_max: int = 10_000    # of one user at one address: a tenth of all that there may be
     output_bytes_max: int = 64 * MIB        # unread answers of one connection: a slower reader is cut
     pipeline_bytes_max: int = 1 * MIB       # commands kept behind a blocked one (A9)
-    memory_mark_bytes: int = 0              # memory in use above which PUT is refused; 0: 80% of what there is (A62)
+    memory_mark_bytes: int = 0              # memory in use above which PUT is refused; 0: 45% of what there is (A62)
     disk_free_bytes_min: int = 128 * MIB    # PUT is refused when the disk of data_dir has less free (A62)
     connections_per_address_max: int = 0    # of them from one address but this machine's; 0: half of connections_max
     hello_timeout_s: int = 30               # until the first line (0: for ever, as for the others)

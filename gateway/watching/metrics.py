@@ -149,7 +149,8 @@ def _marks(figures: Figures) -> Iterator[Metric]:
     yield _gauge("disk_free_bytes", "Free on the disk of data_dir.", figures.disk_free_bytes)
     yield _gauge("disk_free_min_bytes", "Below it PUT is refused.", figures.disk_free_bytes_min)
     yield _labelled("mark_reached", "1 while a mark of this node is reached.", "mark",
-                    [("memory", figures.memory_reached), ("disk", figures.disk_reached)])
+                    [("memory", figures.memory_reached), ("disk", figures.disk_reached),
+                     ("journal", figures.journal_reached)])
     yield _gauge("full", "1 while PUT would be refused: here, or on too many others, is no room.", figures.full)
 
 

@@ -202,8 +202,8 @@ class FakeCluster:
             journal_bytes=0, journal_room=0, snapshot_index=0, snapshot_bytes=0, snapshot_s=0.0,
             proposals=len(self._in_flight), backlog_bytes=self.backlog_bytes, memory_bytes=0, memory_used_bytes=0,
             memory_mark_bytes=0,
-            memory_reached=False, disk_free_bytes=0, disk_free_bytes_min=0, disk_reached=False, full=self.full,
-            clock_ahead_ms=0, time_ahead_ms=None,
+            memory_reached=False, disk_free_bytes=0, disk_free_bytes_min=0, disk_reached=False, journal_reached=False,
+            full=self.full, clock_ahead_ms=0, time_ahead_ms=None,
             peers=(PeerFigures("n2", True, 0), PeerFigures("n3", False, None)),
         )
 

@@ -95,6 +95,16 @@ class Lanes:
             heapq.heapreplace(self._heap, lane)
         return True
 
+    def withdraw(self, client: object) -> list[OfClient]:
+        """Take out what is in the lane of this client."""
+        lane = self._lanes.get(client)
+        if lane is None:
+            return []
+        taken = list(lane.waiting)
+        lane.waiting.clear()
+        self.count -= len(taken)
+        return taken
+
     def overdue(self, now: float) -> list[OfClient]:
         """Take out what is in lanes that had no turn for too long. It is looked for now and then."""
         taken: list[OfClient] = []

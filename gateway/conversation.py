@@ -234,6 +234,7 @@ class Conversation:
     def evict(self) -> None:
         """Let go of all that is held for the client; see account.py."""
         self.cut("too much is held for it")
+        self.hub.cluster.withdraw(self)
         self.link.abort()           # also when only its answers are left
 
     # ---- going on
@@ -264,7 +265,7 @@ class Conversation:
     def _pump(self) -> bool:
         """Execute commands as long as nothing holds them up; are all that are complete executed?"""
         hub = self.hub
-        slice_end = max(0, hub.budget - COMMANDS_PER_SLICE)
+        slice_end = hub.budget - COMMANDS_PER_SLICE if hub.budget > COMMANDS_PER_SLICE else 0
         while not (self.waiter or self._task or self._output_full or self.closed):
             if len(self._slots) >= hub.in_flight_max:
                 self._drain()       # those answered at once make room
@@ -272,9 +273,7 @@ class Conversation:
                     return False
                 continue
             if hub.budget <= slice_end:
-                if not self.awake:
-                    self.awake = True
-                    hub.stand_in_line(self)
+                hub.stand_in_line(self)
                 return False
             request = self._held or self._parser.next()
             if request is None:
@@ -348,8 +347,8 @@ class Conversation:
         self.link.write(data)
         if self._output_full:
             self._weigh()
-        if self._output_full and self.link.unsent_bytes() > self.hub.limits.output_bytes_max:
-            self.cut("it does not take its answers")
+            if self.link.unsent_bytes() > self.hub.limits.output_bytes_max:
+                self.cut("it does not take its answers")
 
     def _throttle(self) -> None:
         """Do not read a client that is ahead of us; go on at the half."""

@@ -92,7 +92,7 @@ class Parser:
     @property
     def amid_command(self) -> bool:
         """Is the next command here in part? (When next() has returned None.)"""
-        return self._block is not None or self.backlog_bytes > 0
+        return self._block is not None or self._start != len(self._buffer) or len(self._later) > 0
 
     def feed(self, data: bytes) -> None:
         """Take what the client sent."""

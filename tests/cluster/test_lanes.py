@@ -167,3 +167,15 @@ def test_the_more_clients_wait_the_less_each_may_queue() -> None:
     assert QUEUED_MAX // 100 <= queue.proposer.share <= QUEUED_MAX // 50
     queue.rest()
     assert queue.proposer.share == QUEUED_MAX
+
+
+def test_what_a_client_has_waiting_can_be_withdrawn() -> None:
+    queue = Queue()
+    queue.send("a", 1000)
+    outcomes = queue.send("gone", 10)
+    queue.proposer.withdraw("gone")
+    queue.proposer.withdraw("nobody")
+    assert {outcome.state for outcome in outcomes} == {"refused"}
+    assert ("gone", 0) not in queue.rest()
+    queue.send("gone", 1)
+    assert queue.rest() == [("gone", 0)]

@@ -125,14 +125,9 @@ class Conversation:
 
     def propose(self, operation: Requested, numbering: Numbering | None = None) -> None:
         """Put an operation into the log, as a request if it is numbered; its answer gets the next slot."""
-        if numbering is None:
-            slot = Awaited(self)
-            self._slots.append(slot)
-            self.hub.cluster.propose_for(self, operation, slot)
-        else:
-            slot = AwaitedRequest(self)
-            self._slots.append(slot)
-            self.hub.cluster.propose_for(self, numbering.request(operation), slot)
+        slot = Awaited(self) if numbering is None else AwaitedRequest(self)
+        self._slots.append(slot)
+        self.hub.cluster.propose_for(self, operation if numbering is None else numbering.request(operation), slot)
 
     def propose_told(
         self, operation: Requested, tell: Callable[[Reply], Outcome], numbering: Numbering | None = None,
@@ -276,8 +271,13 @@ class Conversation:
                 hub.stand_in_line(self)
                 return False
             request = self._held or self._parser.next()
-            if request is None:
+            if self._parser.toil:
+                hub.budget -= self._parser.toil
+                self._parser.toil = 0
+            elif request is None:
                 return True
+            if request is None:
+                continue
             hub.budget -= 1
             run = self.commands.get(type(request))
             if run is None:

@@ -41,6 +41,9 @@ COMMANDS_PER_TURN_MAX = 1024
 # Commands of one connection before the next one has its turn.
 COMMANDS_PER_SLICE = 128
 
+# A line is as much work as a plain command for each so many bytes.
+LONG_LINE_BYTES = 256
+
 # Proposed and not yet applied, over all clients: above it no client is read, at the half of it reading goes on.
 # Two full log entries of the largest size keep the disk busy; more would only wait.
 BACKLOG_BYTES_MAX = 32 * MIB

@@ -105,7 +105,8 @@ def test_large_operations_pay_with_the_turns_behind_them() -> None:
 
 def test_what_stands_behind_an_operation_goes_with_it() -> None:
     queue = Queue()
-    queue.send("a", OPERATIONS_MAX - 1)
+    queue.send("a", OPERATIONS_MAX - 2)
+    queue.send("b", 1, -1)
     for number in range(200):                       # the first one is the last that fits beside the others
         queue.send("b", 1, number)
         queue.proposer.propose_for("b", Get((f"w{number}",)), Outcome(), behind=True)

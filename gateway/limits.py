@@ -143,7 +143,7 @@ TRIALS_PER_ADDRESS = 2
 REFUSED_PLACES = 64
 
 # Connections accepted before others get their turn, and the pause when there are no file descriptors for more.
-ACCEPTS_PER_ROUND = 16
+ACCEPTS_PER_ROUND = 32
 EXHAUSTED_S = 0.5
 
 # Connections the kernel completes before the gateway accepts them: a whole fleet reconnecting after a failover.

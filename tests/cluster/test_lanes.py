@@ -105,9 +105,10 @@ def test_large_operations_pay_with_the_turns_behind_them() -> None:
 
 def test_what_stands_behind_an_operation_goes_with_it() -> None:
     queue = Queue()
-    queue.send("a", OPERATIONS_MAX - 2)
-    queue.send("b", 1, -1)
+    queue.send("a", OPERATIONS_MAX - 1)
     for number in range(200):                       # the first one is the last that fits beside the others
+        if number == 1:
+            queue.send("b", 1, 1000)                # an odd one, so that a turn may end between two
         queue.send("b", 1, number)
         queue.proposer.propose_for("b", Get((f"w{number}",)), Outcome(), behind=True)
         queue.send("c", 5, number * 5)

@@ -159,6 +159,9 @@ class Cluster(Protocol):
         the one proposed just before it, which was for the same client.
         """
 
+    def withdraw(self, client: object) -> None:
+        """The client is of no interest any more: what has to wait for a turn is refused."""
+
     @property
     def share(self) -> int:
         """Operations that one client should have proposed at most, so that all clients together are served soon."""

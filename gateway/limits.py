@@ -43,6 +43,9 @@ COMMANDS_PER_TURN_MAX = 1024
 # Commands of one connection before the next one has its turn.
 COMMANDS_PER_SLICE = 128
 
+# A line is as much work as a plain command for each so many bytes.
+LONG_LINE_BYTES = 256
+
 # Proposed and not yet applied, over all clients: above it no client is read, at the half of it reading goes on.
 # Two full log entries of the largest size keep the disk busy; more would only wait.
 BACKLOG_BYTES_MAX = 32 * MIB
@@ -151,7 +154,7 @@ TRIALS_PER_ADDRESS = 2
 REFUSED_PLACES = 64
 
 # Connections accepted before others get their turn, and the pause when there are no file descriptors for more.
-ACCEPTS_PER_ROUND = 16
+ACCEPTS_PER_ROUND = 32
 EXHAUSTED_S = 0.5
 
 # Connections the kernel completes before the gateway accepts them: a whole fleet reconnecting after a failover.

@@ -94,6 +94,9 @@ class _Gathered(Collector):
         yield _counter("connections_accepted", "Clients that were let in.", tally.connections)
         yield _counter("connections_refused", "Clients that were not, as there were too many.",
                        tally.refused_connections)
+        yield _gauge("held_bytes", "What is held for clients beside their jobs.", hub.account.held_bytes)
+        yield _gauge("held_bytes_max", "And at most.", hub.account.limit_bytes)
+        yield _counter("connections_evicted", "Clients cut because most was held for them.", hub.account.evicted)
         yield _gauge("waiters", "Commands that wait for a job.", len(hub.waiters))
         yield _gauge("sessions", "Sessions.", hub.cluster.machine.session_count)
         yield _gauge("proposals", "Operations that have no outcome yet.", figures.proposals)

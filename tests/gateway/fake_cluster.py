@@ -83,6 +83,7 @@ class FakeCluster:
         self.backlog_bytes = 0
         self.full = False
         self.share = 1 << 20                    # operations of one client
+        self.withdrawn: list[object] = []
         self.lag = 0                            # of this node
         self.impossible: str | None = None      # why REMOVE and TRANSFER are refused
         self.broken_disk = False
@@ -131,6 +132,10 @@ class FakeCluster:
         for _, pending in self._take():
             pending.unknown()
         self._turn_ended()
+
+    def withdraw(self, client: object) -> None:
+        """As cluster.api: nobody has to wait for a turn here."""
+        self.withdrawn.append(client)
 
     def neglect(self) -> None:
         """What is in flight had no turn for too long."""

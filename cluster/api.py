@@ -127,6 +127,8 @@ class Figures(Struct, frozen=True):
     disk_free_bytes_min: int
     disk_reached: bool
     full: bool                  # PUT is refused
+    clock_ahead_ms: int | None  # of this node's wall clock, beyond the median of the voters'; None: not known
+    time_ahead_ms: int | None   # the same of replicated time
     peers: tuple[PeerFigures, ...]
 
 
@@ -162,6 +164,10 @@ class Cluster(Protocol):
     @property
     def share(self) -> int:
         """Operations that one client should have proposed at most, so that all clients together are served soon."""
+
+    @property
+    def time_ms(self) -> int:
+        """Replicated time now, as far as this node knows it; that of `machine` stands still between two entries."""
 
     @property
     def full(self) -> bool:
@@ -212,8 +218,8 @@ class Cluster(Protocol):
     async def transfer(self, name: str | None) -> NodeStatus | NotPossible:
         """CLUSTER TRANSFER: hand leadership to this node, or to the one that is best prepared. Returns the new leader.
 
-        Words of NotPossible: unknown, learner, down, offline, behind, clock (more than ten minutes fast), alone,
-        busy (another transfer is under way), timeout. Raises NotLeader.
+        Words of NotPossible: unknown, learner, down, offline, full, behind, alone, busy (another transfer is under
+        way), timeout. Raises NotLeader.
         """
 
     async def switch_service(self, online: bool) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from cluster.errors import FailStop
-from core import Handed, HandedMany, Operation, Reply, Request
+from core import Entry, Handed, HandedMany, Reply, Request
 
 if TYPE_CHECKING:
     from cluster.quorum import Quorum
@@ -34,20 +33,30 @@ DUE_BYTES_MAX = 32 << 20        # of entries that wait for it, in memory; beyond
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def compared(operations: Sequence[Operation], replies: list[Reply]) -> list[Any]:
-    """What the chain has of the replies to an entry's operations: of a job handed out to a request the id only.
+def compared(entry: Entry, replies: list[Reply]) -> list[Any]:
+    """What the chain has of the replies to an entry's operations: of a job handed out the id and its length only.
 
-    A request may be repeated thousands of times in one entry, and each time the reply has the same data, of megabytes.
+    Its data, of megabytes, came with an entry that is in the chain; with the same reply they may come a thousand times.
+    In an entry of format 1 only requests were shortened so, and to the id.
     """
-    if Request not in map(type, operations):
-        return list(replies)
+    if entry.format > 1:
+        return [_short(reply) if type(reply) in _HANDING else reply for reply in replies]
     return [
-        _short(reply) if type(operation) is Request else reply
-        for operation, reply in zip(operations, replies, strict=True)
+        _id(reply) if type(operation) is Request else reply
+        for operation, reply in zip(entry.operations, replies, strict=False)
     ]
 
 
+_HANDING = (Handed, HandedMany)
+
+
 def _short(reply: Reply) -> Any:
+    if type(reply) is Handed:
+        return reply.id, len(reply.data)
+    return [(job.id, len(job.data)) for job in reply.jobs] if type(reply) is HandedMany else reply
+
+
+def _id(reply: Reply) -> Any:
     if type(reply) is Handed:
         return reply.id
     return [job.id for job in reply.jobs] if type(reply) is HandedMany else reply

@@ -4,10 +4,12 @@
     ├── FailStop            this node must stop: going on could break a promise
     │   ├── EntryTooNew     the log holds what only a newer version can read
     │   ├── ApplyFailed     an exception inside the machine: a bug; skipping the entry would make replicas differ
+    │   ├── OutOfMemory     an entry could not be executed for want of memory: it is when the node is started again
     │   └── RaftViolated    a peer asks for something Raft forbids (such as cutting committed entries)
     └── LibraryMismatch     the installed pysyncobj is not the version the guard is written against
 
-Damage of the disk has its own errors (storage_errors.py); they stop the node as well.
+Damage of the disk has its own errors (storage_errors.py); they stop the node as well. Which of all these ends a restart
+can cure is said in endings.py.
 """
 
 
@@ -25,6 +27,10 @@ class EntryTooNew(FailStop):
 
 class ApplyFailed(FailStop):
     """An operation raised inside the machine."""
+
+
+class OutOfMemory(FailStop):
+    """The system gave no memory in the middle of an entry, which is committed and will be executed after a start."""
 
 
 class RaftViolated(FailStop):

@@ -16,29 +16,31 @@ from cluster.api import ClientPending, Pending
 from core import Operation
 
 QUANTUM_BYTES = 8192            # of a turn: 128 plain operations
+WORK_BYTES = 8                  # what a unit of work counts for: a plain operation costs as much by either measure
 QUEUED_MAX = 16_384             # operations in all lanes together, about: a quarter of a second of small ones
 TURN_S = 1.0                    # who had no turn for so long is told that there is too much to do
 LOOK_S = 0.1                    # between two looks for those
 
-# With the bytes it is counted for; True: it stands behind the one before.
-Queued = tuple[Operation, Pending, int, bool]
-OfClient = tuple[Operation, ClientPending, int, bool]
+# With its bytes and its work (core/cost.py); True: it stands behind the one before.
+Queued = tuple[Operation, Pending, int, int, bool]
+OfClient = tuple[Operation, ClientPending, int, int, bool]
 
 
 class _Lane:
     """The operations of one client."""
 
-    __slots__ = ("client", "number", "since", "time", "waiting")
+    __slots__ = ("client", "number", "served", "since", "time", "waiting")
 
     def __init__(self, client: object, time: int, number: int) -> None:
         self.client = client
         self.time = time                # in bytes that were given
-        self.number = number            # of its coming; decides between equal times
+        self.served = False             # of equal times those come first that had no turn yet:
+        self.number = number            # all others are equal when a round has ended; then by their coming
         self.since = 0.0                # when it had its last turn, or stopped being empty; monotonic seconds
         self.waiting: deque[OfClient] = deque()
 
     def __lt__(self, other: _Lane) -> bool:
-        return (self.time, self.number) < (other.time, other.number)
+        return (self.time, self.served, self.number) < (other.time, other.served, other.number)
 
 
 class Lanes:
@@ -81,9 +83,9 @@ class Lanes:
             lane = self._heap[0]
         waiting = lane.waiting
         before, given = len(waiting), 0
-        while waiting and (given < QUANTUM_BYTES or waiting[0][3]):
+        while waiting and (given < QUANTUM_BYTES or waiting[0][4]):
             queued = waiting.popleft()
-            given += queued[2]
+            given += max(queued[2], WORK_BYTES * queued[3])
             queue.append(queued)
         self.count -= before - len(waiting)
         self._time = max(self._time, lane.time) + given // len(self._lanes)
@@ -91,6 +93,7 @@ class Lanes:
             self._forget()
         else:
             lane.time += given
+            lane.served = True
             lane.since = now
             heapq.heapreplace(self._heap, lane)
         return True

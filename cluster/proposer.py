@@ -8,32 +8,24 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cluster.api import ClientPending, Pending
 from cluster.histogram import Histogram
 from cluster.lanes import Lanes, Queued
 from cluster.library import NOT_EXECUTED, SUCCESS, Callback
 from core import (
-    PORTION_MAX,
+    OPERATION_BYTES_MAX,
     Applied,
-    Batch,
-    Change,
-    CloneChunk,
-    DoneAll,
     Effects,
     Get,
-    Kick,
-    LaterAll,
-    Move,
     Operation,
-    Pick,
-    PurgeQueue,
     Put,
     PutWith,
     Request,
+    cost,
     encode_entry,
 )
 
@@ -42,8 +34,7 @@ log = logging.getLogger("sockpqd.cluster")
 OPERATIONS_MAX = 640            # of one entry: a turn takes 22 ms at most then, 38 with all of 1,000 clients
 ENTRY_BYTES = 1 << 20           # an entry is closed at this size; a larger operation travels alone
 IN_FLIGHT_MAX = 1               # entries proposed and not applied; 2 made entries smaller and a PUT a quarter dearer
-JOBS_MAX = 2000                 # the same for the jobs of commands that have many
-OPERATION_BYTES = 64            # what an operation is counted for beside its data
+WORK_MAX = 16_000               # the same for commands that have much to do, in names: core/cost.py; some 10 ms
 OUTCOME_S = 3.0                 # no answer for so long: unknown (propose_timeout of CLUSTER.md 5)
 OUTCOME_AFTER_LOSS_S = 1.0      # the same once this node has lost leadership or the lease
 
@@ -60,49 +51,6 @@ def _belongs_to_put(operation: Operation, before: Operation) -> bool:
 _PUTS = (Put, PutWith)
 
 
-def _size(operation: Operation) -> int:
-    """What an operation is counted for, in bytes."""
-    if type(operation) is Request:
-        return OPERATION_BYTES + _size(operation.operation)
-    if type(operation) is Put or type(operation) is CloneChunk:
-        return OPERATION_BYTES + len(operation.data)
-    if type(operation) in _LARGE:
-        return OPERATION_BYTES + _LARGE[type(operation)](operation)
-    return OPERATION_BYTES
-
-
-_LARGE: dict[type, Callable[[Any], int]] = {
-    PutWith: lambda operation: len(operation.put.data),
-    Change: lambda operation: len(operation.data or b""),
-    Move: lambda operation: len(operation.data or b""),
-    Batch: lambda operation: sum(map(_size, operation.operations)),
-    DoneAll: lambda operation: OPERATION_BYTES * len(operation.ids),
-    LaterAll: lambda operation: OPERATION_BYTES * len(operation.ids),
-}
-
-
-def _jobs(operation: Operation) -> int:
-    """How many jobs an operation may have to do with.
-
-    An entry of too many is a turn that keeps everybody waiting, and in which followers are silent for longer than the
-    leader's lease.
-    """
-    if type(operation) is Request:
-        operation = operation.operation
-    count = _MANY.get(type(operation))
-    return 1 if count is None else count(operation)
-
-
-_MANY: dict[type, Callable[[Any], int]] = {
-    Batch: lambda operation: len(operation.operations),
-    Pick: lambda operation: operation.count or 1,
-    DoneAll: lambda operation: len(operation.ids),
-    LaterAll: lambda operation: len(operation.ids),
-    Kick: lambda operation: min(operation.count, PORTION_MAX),
-    PurgeQueue: lambda operation: PORTION_MAX,
-}
-
-
 class Answered(NamedTuple):
     """An entry that was applied, when its replies are given out."""
 
@@ -115,9 +63,12 @@ class Answered(NamedTuple):
 class _Batch:
     """The operations of one entry on its way."""
 
-    __slots__ = ("begun", "deadline", "launched", "open", "pendings", "size")
+    __slots__ = ("begun", "deadline", "launched", "open", "operations", "pendings", "size")
 
-    def __init__(self, pendings: list[Pending], size: int, begun: float, launched: float) -> None:
+    def __init__(
+        self, operations: list[Operation], pendings: list[Pending], size: int, begun: float, launched: float,
+    ) -> None:
+        self.operations = operations
         self.pendings = pendings
         self.size = size
         self.begun = begun          # when its first operation was proposed, monotonic seconds
@@ -147,6 +98,7 @@ class Proposer:
         self._monotonic = monotonic
         self._queue: deque[Queued] = deque()            # all, as long as an entry holds it
         self._lanes = Lanes(monotonic)                  # what waits for a turn behind that
+        self._work = 0                                  # of what is in the queue; what lanes give is not counted
         self._flying: deque[_Batch] = deque()
         self._since = 0.0                               # when the next entry could have begun
         self.answered: Answered | None = None           # the last entry that was
@@ -160,11 +112,12 @@ class Proposer:
         if not self.accepting:
             pending.refused()
             return
-        size = _size(operation)
+        size, work = cost(operation)
         self.backlog_bytes += size
+        self._work += work
         if not self._queue and not self._lanes.count:
             self._since = self._monotonic()
-        self._queue.append((operation, pending, size, False))
+        self._queue.append((operation, pending, size, work, False))
 
     def propose_for(
         self, client: object, operation: Operation, pending: ClientPending, *, behind: bool = False,
@@ -176,26 +129,27 @@ class Proposer:
         if not self.accepting:
             pending.refused()
             return
-        size = _size(operation)
+        size, work = cost(operation)
         self.backlog_bytes += size
         queue = self._queue
-        crowded = len(queue) >= OPERATIONS_MAX or self.backlog_bytes > ENTRY_BYTES
+        crowded = len(queue) >= OPERATIONS_MAX or self.backlog_bytes > ENTRY_BYTES or self._work > WORK_MAX
         if self._lanes.count or (crowded and not behind):
-            self._lanes.add(client, (operation, pending, size, behind))
+            self._lanes.add(client, (operation, pending, size, work, behind))
             return
+        self._work += work
         if not queue:
             self._since = self._monotonic()
-        queue.append((operation, pending, size, False))
+        queue.append((operation, pending, size, work, False))
 
     def withdraw(self, client: object) -> None:
         """Refuse what this client has waiting for a turn."""
-        for _, pending, size, _ in self._lanes.withdraw(client):
+        for _, pending, size, _, _ in self._lanes.withdraw(client):
             self.backlog_bytes -= size
             pending.refused()
 
     def propose_alone(self, operation: Operation, pending: Pending, now: float) -> None:
         """Propose one operation as an entry of its own, also while this node does not serve (its Lead entry, say)."""
-        self._launch([operation], _Batch([pending], 0, now, now))
+        self._launch(_Batch([operation], [pending], 0, now, now))
 
     @property
     def idle(self) -> bool:
@@ -225,25 +179,40 @@ class Proposer:
     def flush(self, now: float) -> None:
         """Propose what was collected, as far as few enough entries are in flight. `now`: monotonic seconds."""
         while (self._queue or self._lanes.count) and len(self._flying) < IN_FLIGHT_MAX:
-            operations: list[Operation] = []
-            pendings: list[Pending] = []
-            total = jobs = 0
-            while self._queue or self._lanes.give(self._queue, now):
-                operation, pending, size, _ = self._queue[0]
-                jobs += _jobs(operation)
-                full = len(operations) >= OPERATIONS_MAX or jobs > JOBS_MAX or total + size > ENTRY_BYTES
-                if full and operations and not _belongs_to_put(operation, operations[-1]):
-                    break
-                self._queue.popleft()
-                operations.append(operation)
-                pendings.append(pending)
-                total += size
-            self._launch(operations, _Batch(pendings, total, self._since, now))
+            batch = self._collect(now)
+            if batch.operations:
+                self._launch(batch)
             self._since = now
 
-    def _launch(self, operations: list[Operation], batch: _Batch) -> None:
+    def _collect(self, now: float) -> _Batch:
+        """The next entry: as many operations as it may carry, but one at least, whatever that costs."""
+        queue = self._queue
+        operations: list[Operation] = []
+        pendings: list[Pending] = []
+        total = total_work = 0
+        while queue or self._lanes.give(queue, now):
+            operation, pending, size, work, _ = queue[0]
+            total_work += work
+            if len(operations) >= OPERATIONS_MAX or total_work > WORK_MAX or total + size > ENTRY_BYTES:
+                if operations and not _belongs_to_put(operation, operations[-1]):
+                    break
+                if size > OPERATION_BYTES_MAX:          # whoever proposes must not: no node could send it
+                    log.error("an operation of %d bytes is refused: report it, with this line", size)
+                    queue.popleft()
+                    self.backlog_bytes -= size
+                    pending.refused()
+                    continue
+            queue.popleft()
+            operations.append(operation)
+            pendings.append(pending)
+            total += size
+        if not queue:
+            self._work = 0
+        return _Batch(operations, pendings, total, self._since, now)
+
+    def _launch(self, batch: _Batch) -> None:
         self._flying.append(batch)
-        entry = encode_entry(self._stamp(), _random.getrandbits(64), operations)
+        entry = encode_entry(self._stamp(), _random.getrandbits(64), batch.operations)
         self._submit(entry, lambda applied, reason: self._landed(batch, applied, reason))
 
     def _landed(self, batch: _Batch, applied: Applied | None, reason: int) -> None:
@@ -257,10 +226,13 @@ class Proposer:
     def _settle(self, batch: _Batch, applied: Applied | None, reason: int) -> None:
         pendings = self._close(batch)
         if reason == SUCCESS and applied is not None:
+            executed = len(applied.replies)
             if pendings:
                 now = self._monotonic()
                 self.latencies.observe(now - batch.begun)
-                self.answered = Answered(len(pendings), self.queued, now, now - batch.launched)
+                if executed < len(pendings):
+                    self._put_back(batch.operations[executed:], pendings[executed:], batch.begun)
+                self.answered = Answered(executed, self.queued, now, now - batch.launched)
             for pending, reply in zip(pendings, applied.replies, strict=False):
                 pending.applied(reply)
             self._effects(applied.effects)
@@ -270,6 +242,22 @@ class Proposer:
         else:
             for pending in pendings:
                 pending.unknown()
+
+    def _put_back(self, operations: Sequence[Operation], pendings: Sequence[Pending], begun: float) -> None:
+        """An entry had enough before these (Machine.apply): the next one begins with them.
+
+        So all operations are executed in the order in which they were proposed. There is nothing in flight behind them
+        (IN_FLIGHT_MAX) that could overtake them. What comes too late for that was surely not executed.
+        """
+        if not self.accepting:
+            for pending in pendings:
+                pending.refused()
+            return
+        for operation, pending in zip(reversed(operations), reversed(pendings), strict=True):
+            size, work = cost(operation)
+            self.backlog_bytes += size
+            self._queue.appendleft((operation, pending, size, work, False))
+        self._since = begun
 
     def _close(self, batch: _Batch) -> list[Pending]:
         """Take the batch out of flight; returns those that still wait for an outcome."""
@@ -291,7 +279,8 @@ class Proposer:
             batch.deadline = min(batch.deadline, now + OUTCOME_AFTER_LOSS_S) if lost else batch.deadline
         queued = [*self._queue, *self._lanes.clear()]
         self._queue.clear()
-        for _, pending, size, _ in queued:
+        self._work = 0
+        for _, pending, size, _, _ in queued:
             self.backlog_bytes -= size
             pending.refused()
 
@@ -300,6 +289,6 @@ class Proposer:
         while self._flying and self._flying[0].deadline <= now:
             for pending in self._close(self._flying[0]):
                 pending.unknown()
-        for _, pending, size, _ in self._lanes.overdue(now):
+        for _, pending, size, _, _ in self._lanes.overdue(now):
             self.backlog_bytes -= size
             pending.overdue()

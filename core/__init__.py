@@ -1,5 +1,6 @@
 """The queue as a function of the log: no clock, no randomness, no input or output."""
 
+from core.cost import OPERATION_BYTES_MAX, OPERATION_WORK_MAX, cost
 from core.effects import Effects
 from core.frames import SnapshotError
 from core.job import RunningJob
@@ -48,6 +49,7 @@ from core.operations import (
     RemoveMember,
     Request,
     Requested,
+    Resume,
     SetUser,
     SwitchService,
     Tick,
@@ -108,12 +110,16 @@ from core.replies import (
     UnknownNode,
     UserNotFound,
 )
-from core.seen import Counts, Seen
+from core.seen import Counts, History, Seen
+from core.sessions import SESSIONS_MAX, Session
 from core.settings import PORTION_MAX, ClusterSettings, QueueSettings
 from core.users import User
 
 __all__ = [
+    "OPERATION_BYTES_MAX",
+    "OPERATION_WORK_MAX",
     "PORTION_MAX",
+    "SESSIONS_MAX",
     "Aborted",
     "Accepted",
     "AddLearner",
@@ -148,6 +154,7 @@ __all__ = [
     "Get",
     "Handed",
     "HandedMany",
+    "History",
     "InvalidSnapshot",
     "JobExists",
     "JobIgnored",
@@ -195,11 +202,13 @@ __all__ = [
     "RequestTooOld",
     "Requested",
     "Results",
+    "Resume",
     "ResumeQueue",
     "Return",
     "RunningJob",
     "Seen",
     "Selector",
+    "Session",
     "SessionAttached",
     "SessionNotFound",
     "SessionOpened",
@@ -219,6 +228,7 @@ __all__ = [
     "User",
     "UserNotFound",
     "When",
+    "cost",
     "decode_entry",
     "encode_entry",
 ]

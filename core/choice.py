@@ -5,8 +5,6 @@ The leader puts 64 random bits into each log entry; the n-th operation of the en
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 _MASK = (1 << 64) - 1
 
 
@@ -18,6 +16,6 @@ def splitmix64(number: int) -> int:
     return bits ^ (bits >> 31)
 
 
-def choose(names: Sequence[str], seed: int) -> str:
-    """One of `names`, which must not be empty; each with equal probability over all seeds (PROTOCOL.md A18, A19)."""
-    return names[(splitmix64(seed) * len(names)) >> 64]
+def draw(count: int, seed: int) -> int:
+    """A number below `count`, which must not be 0; each is equally likely over all seeds (PROTOCOL.md A18, A19)."""
+    return (splitmix64(seed) * count) >> 64

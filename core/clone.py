@@ -64,7 +64,7 @@ def adopt(state: State, other: State) -> None:
     whose id may have been issued here gets no chance to be mistaken for that one: it waits again, at its old place.
     """
     if other.cluster_id is None or other.cluster_id != state.cluster_id:
-        issued = [number for number in other.running if number < state.next_id]
+        issued = [number for number in other.in_order() if number < state.next_id]
         for number in issued:
             job = other.stop(number)
             assert job is not None
@@ -82,4 +82,5 @@ def adopt(state: State, other: State) -> None:
     state.items = other.items
     state.next_id = max(state.next_id, other.next_id)
     state.next_seq = max(state.next_seq, other.next_seq)
+    state.seqs_since_ms = other.seqs_since_ms
     state.clone = None

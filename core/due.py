@@ -5,6 +5,7 @@ from __future__ import annotations
 from core.endings import bury, finish, put_back
 from core.job import RunningJob
 from core.job_operations import Then
+from core.queues import EXPIRED
 from core.sessions import Session
 from core.state import State
 
@@ -33,12 +34,13 @@ def _deadline_ms(job: RunningJob) -> int:
 
 def _end_lease(state: State, job: RunningJob) -> None:
     state.stop(job.id)
+    state.queues.by_name[job.queue].counters[EXPIRED] += 1
     if job.then is Then.DONE:
         finish(state, job)
     elif job.then is Then.DEAD:
         bury(state, job)
     else:
-        put_back(state, job)
+        put_back(state, job, expired=True)
 
 
 def end_session(state: State, session: Session, ends_max: int) -> int:

@@ -8,12 +8,13 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from core import times
-from core.job import Job, More, RunningJob
+from core.job import Job, More, RunningJob, fading
 from core.job_operations import LaterWith
 from core.queue_operations import Order
+from core.queues import DEAD, DONE, LATER, PUT
 from core.refusals import FINISHED
 from core.replies import Rearmed, Reply
-from core.state import State, fading
+from core.state import State
 
 NAME_CHARS_MAX = 255
 DEAD_SUFFIX = "_dead"
@@ -22,6 +23,7 @@ NO_OPTIONS = LaterWith(0)
 
 def finish(state: State, job: RunningJob, last: bool = False) -> Reply:
     """The stopped job is done. A periodic one will be active again, unless this was the `last` time."""
+    state.queues.by_name[job.queue].counters[DONE] += 1
     more = job.more
     if more is not None:
         if more.every_ms is not None and more.origin is None and not last:
@@ -45,17 +47,22 @@ def _rearm(state: State, job: RunningJob, more: More, every_ms: int) -> int:
 def _keep(state: State, queue: str, key: str) -> None:
     settings = state.queues.settings.get(queue)
     if settings is not None and settings.keep_ms:
+        before_ms = state.kept.until_ms(queue, key)
+        forgotten = state.kept.keep(queue, key, state.clock_ms + settings.keep_ms)
         if state.undo is not None:
-            state.undo.kept(queue, key, state.kept.until_ms(queue, key))
-        state.kept.keep(queue, key, state.clock_ms + settings.keep_ms)
+            state.undo.kept(queue, key, before_ms, forgotten)
 
 
-def put_back(state: State, job: RunningJob, options: LaterWith = NO_OPTIONS) -> None:
-    """The stopped job goes back to its queue, or is dead when it has had all its attempts."""
+def put_back(state: State, job: RunningJob, options: LaterWith = NO_OPTIONS, *, expired: bool = False) -> None:
+    """The stopped job goes back to its queue, or is dead when it has had all its attempts.
+
+    `expired`: because its lease is over, which is counted by itself.
+    """
+    queue = state.queues.by_name[job.queue]
+    queue.counters[LATER] += not expired
     if not options.yielded and _worn_out(state, job):
         bury(state, job)
         return
-    queue = state.queues.by_name[job.queue]
     at_ms, active_ms = job.at_ms, None
     if options.when is not None:
         at_ms = active_ms = times.moment(state, options.when)
@@ -91,6 +98,7 @@ def _worn_out(state: State, job: RunningJob) -> bool:
 
 def bury(state: State, job: RunningJob) -> bool:
     """The stopped job is dead: it waits in the dead queue. Returns whether its queue is finished."""
+    state.queues.by_name[job.queue].counters[DEAD] += 1
     settings = state.queues.settings.get(job.queue)
     name = None if settings is None else settings.dead
     if name is None:
@@ -114,6 +122,7 @@ def kick(state: State, name: str, count: int) -> int:
         key = None if queue.keys is not None and job.more.key in queue.keys else job.more.key
         more: More | None = fading(replace(job.more, key=key, origin=None), None)
         state.wait(queue, job.rank, state.new_seq(), job.data, job.item, 0, _start(state, job), _or_none(more))
+        queue.counters[PUT] += 1
         state.close(job.queue, job.item)
         kicked += 1
     return kicked

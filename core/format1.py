@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from core.format3 import Running3, Waiting3
+from core.format4 import Head4
 from core.frames import Chunk, Clone, Counter, End, Head
 from core.job_operations import Then
 
@@ -28,7 +29,7 @@ class Head1(Struct, array_like=True, tag="head", forbid_unknown_fields=True):
     def upgraded(self) -> Head:
         """The head of today: every server is a voter, at an address not known yet (leaders will tell it)."""
         members = [(name, "", "") for name in sorted(name for name, _ in self.servers)]
-        return Head(**asdict(self), members=members, learner=None, configuration=0, online=True)
+        return Head4(**asdict(self), members=members, learner=None, configuration=0, online=True).upgraded()
 
 
 Frame1 = Head1 | Waiting3 | Running3 | Clone | Chunk | End

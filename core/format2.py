@@ -6,15 +6,14 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from core.format3 import Running3, Waiting3
+from core.format4 import Head4, SessionRow4
 from core.frames import (
     Chunk,
     Clone,
     Counter,
     End,
-    Head,
     Number,
     RequestRow,
-    SessionRow,
     SessionRows,
     SessionTable,
 )
@@ -40,7 +39,7 @@ class SessionRows2(Struct, array_like=True, tag="session", forbid_unknown_fields
 
     def upgraded(self) -> SessionRows:
         """The frame of today: they are nobody's."""
-        return SessionRows([SessionRow(**asdict(row), user="") for row in self.rows])
+        return SessionRows([SessionRow4(**asdict(row), user="").upgraded() for row in self.rows])
 
 
-Frame2 = Head | Waiting3 | Running3 | SessionTable | SessionRows2 | Clone | Chunk | End
+Frame2 = Head4 | Waiting3 | Running3 | SessionTable | SessionRows2 | Clone | Chunk | End

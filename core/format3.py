@@ -8,15 +8,14 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from core.format4 import Head4, SessionRows4
 from core.frames import (
     Chunk,
     Clone,
     Counter,
     End,
-    Head,
     Running,
     RunningRow,
-    SessionRows,
     SessionTable,
     UserRows,
     Waiting,
@@ -65,4 +64,4 @@ class Running3(Struct, array_like=True, tag="running", forbid_unknown_fields=Tru
         ])
 
 
-Frame3 = Head | Waiting3 | Running3 | SessionTable | SessionRows | UserRows | Clone | Chunk | End
+Frame3 = Head4 | Waiting3 | Running3 | SessionTable | SessionRows4 | UserRows | Clone | Chunk | End

@@ -46,6 +46,7 @@ class Head(Struct, array_like=True, tag="head", forbid_unknown_fields=True):
     learner: str | None
     configuration: Counter
     online: bool
+    seqs_since_ms: Counter
 
 
 class MoreRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -158,6 +159,25 @@ class QueueRows(Struct, array_like=True, tag="queues", forbid_unknown_fields=Tru
     rows: list[QueueRow]
 
 
+class CountedRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """What has happened in one queue since it began."""
+
+    name: str
+    put: Counter
+    taken: Counter
+    done: Counter
+    later: Counter
+    expired: Counter
+    dead: Counter
+    faded: Counter
+
+
+class CountedRows(Struct, array_like=True, tag="counted", forbid_unknown_fields=True):
+    """What has happened in some queues that exist, if anything has."""
+
+    rows: list[CountedRow]
+
+
 class StoredAnswer(Struct, array_like=True, tag="stored", forbid_unknown_fields=True, gc=False, frozen=True):
     """The answer was Stored."""
 
@@ -258,6 +278,8 @@ class SessionRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     requests: list[RequestRow]                  # in rising number
     taken: list[Counter]                        # ids of the bound jobs, in rising order
     user: str                                   # whose it is, "" when nobody's
+    address: str                                # from where it was opened, "" when nobody knows
+    used_ms: Counter                            # its last use
 
 
 class SessionTable(Struct, array_like=True, tag="sessions", forbid_unknown_fields=True):
@@ -309,6 +331,6 @@ class End(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
 
 
 Frame = (
-    Head | Settings | QueueRows | Waiting | Delayed | Running | Released | KeptRows | SessionTable | SessionRows
-    | UserRows | Clone | Chunk | End
+    Head | Settings | QueueRows | Waiting | Delayed | Running | Released | CountedRows | KeptRows | SessionTable
+    | SessionRows | UserRows | Clone | Chunk | End
 )

@@ -1,40 +1,17 @@
-"""Which queues have a job to give, and how one is handed out."""
+"""What a queue has to give, and how it is handed out; among which queues is told in offers.py."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from core.items import Part
-from core.job import Job, RunningJob
+from core.job import RunningJob
 from core.job_operations import Get, Then
 from core.queues import Queue
 from core.state import EXPIRE_MS_MAX, State
 
 
-def candidates(state: State, queues: tuple[str, ...] | None, item_name: str | None) -> Sequence[str]:
-    """Sorted names of the queues asked for that have a job to give."""
-    if item_name is None:
-        if queues is None:
-            names: Sequence[str] = state.queues.nonempty
-            return names
-        by_name = state.queues.by_name
-        return sorted(
-            name for name in dict.fromkeys(queues)
-            if name in by_name and by_name[name].ready.size and not by_name[name].closed
-        )
-    item = state.items.by_name.get(item_name)
-    if item is None:
-        return ()
-    if queues is None:
-        return [name for name in item.nonempty if _gives(state.queues.by_name[name], item.parts[name])]
-    return sorted(
-        name for name in dict.fromkeys(queues)
-        if name in item.parts and _gives(state.queues.by_name[name], item.parts[name])
-    )
-
-
-def _gives(queue: Queue, part: Part) -> bool:
+def gives(queue: Queue, part: Part) -> bool:
     """Has the item a job to give in this queue?"""
     settings = queue.settings
     if settings is None:
@@ -48,23 +25,6 @@ def available_of_item(queue: Queue, part: Part) -> int:
     if settings is None:
         return part.ready.size
     return min(queue.available(), part.given) if settings.item_limit else min(queue.available(), part.ready.size)
-
-
-def first_job(state: State, queue: str, item: str | None) -> Job:
-    """The job that the queue would give next; it must have one to give."""
-    one = state.queues.by_name[queue]
-    return one.ready.first if item is None else state.items.by_name[item].parts[queue].ready[0]
-
-
-def first_of(
-    state: State, names: Sequence[str], queues: tuple[str, ...] | None, item: str | None,
-) -> Sequence[str]:
-    """Those of the names whose next job has the highest priority; only the first in the order of `queues`, if given."""
-    ranks = {name: first_job(state, name, item).rank for name in names}
-    best = min(ranks.values())
-    if queues is not None:
-        return [next(name for name in queues if ranks.get(name) == best)]
-    return [name for name in names if ranks[name] == best]
 
 
 def unfinished(state: State, queues: tuple[str, ...] | None, item_name: str | None) -> bool:

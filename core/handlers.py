@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from core.choice import choose
 from core.clone import PendingClone
 from core.clone import adopt as adopt_clone
 from core.endings import finish, put_back, undo_hand_out
 from core.frames import SnapshotError
-from core.giving import candidates, first_of, hand_out, unfinished
-from core.job_operations import Done, Get, Later, Policy, Put, Return, Then
+from core.giving import hand_out, unfinished
+from core.job_operations import Done, Get, Later, Put, Return, Then
 from core.member_handlers import follow
-from core.operations import CloneBegin, CloneChunk, CloneEnd, Lead, Tick
+from core.offers import choice
+from core.operations import CloneBegin, CloneChunk, CloneEnd, Lead, Resume, Tick
+from core.queues import PUT
 from core.refusals import (
     ACCEPTED,
     EMPTY,
@@ -46,6 +47,7 @@ def put(state: State, operation: Put, seed: int) -> Reply:
     item = state.items.new_name() if operation.new_item else operation.item
     state.put_item = item
     state.wait(queue, -operation.priority, state.new_seq(), operation.data, item)
+    queue.counters[PUT] += 1
     return Stored(item) if operation.new_item else STORED
 
 
@@ -72,12 +74,9 @@ def get(state: State, operation: Get, seed: int) -> Reply:
         if not queue.ready.size or queue.closed:
             return EMPTY_UNFINISHED
     else:
-        names = candidates(state, queues, item)
-        if not names:
+        queue = choice(state, queues, item, state.settings.policy, seed)
+        if queue is None:
             return EMPTY_UNFINISHED if unfinished(state, queues, item) else EMPTY
-        if state.settings.policy is Policy.PRIORITY:
-            names = first_of(state, names, queues, item)
-        queue = state.queues.by_name[choose(names, seed)]
     job = hand_out(state, queue, item, operation)
     if session is not None:
         session.bind(job)
@@ -125,6 +124,13 @@ def lead(state: State, operation: Lead, seed: int) -> Reply:
     grace_ms = state.settings.grace_ms
     state.grant_grace(operation.grace_ms if grace_ms is None else grace_ms)
     state.clone = None
+    return ACCEPTED
+
+
+def resume(state: State, operation: Resume, seed: int) -> Reply:
+    """Entries can be logged again."""
+    grace_ms = state.settings.grace_ms
+    state.grant_grace(operation.grace_ms if grace_ms is None else grace_ms, once=False)
     return ACCEPTED
 
 

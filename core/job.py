@@ -40,7 +40,8 @@ any other, in another queue; it remembers the one that it comes from.
 The place of a READY job is (rank, when, seq). `rank` is the negated priority, so that the smallest place is the first
 to be handed out; `when` is the time at which it became active, in a queue in the order of time, otherwise 0; `seq` is a
 number no other job of the cluster has: a new one puts the job at the tail, the old one puts it back to where it was. A
-running job keeps when and seq for that.
+running job keeps when and seq for that. The numbers given in an entry begin at its time times 2^SEQ_BITS, so that seq
+also tells since when the job has its place.
 
 All types are out of the garbage collector's sight (gc=False), so that a million jobs cost it nothing. That is safe
 because they refer to strings, bytes and numbers only, and so cannot be part of a cycle.
@@ -54,6 +55,11 @@ from core.job_operations import Then
 
 NEVER_MS = (1 << 63) - 1        # the due time of a job that waits for items
 
+# A thousand places in a millisecond: who needs more for a moment is some ms ahead of the clock for as long. For two
+# centuries they are below 2^53, so that any language can hold them.
+SEQ_BITS = 10
+SEQ_MAX = 1 << 62               # with a clock beyond that it is only counted on
+
 
 class More(Struct, gc=False, frozen=True):
     """What few jobs have; most have none of it."""
@@ -65,6 +71,13 @@ class More(Struct, gc=False, frozen=True):
     every_ms: int | None = None     # of a periodic job
     origin: str | None = None       # of a dead job: the queue that it comes from
     after: tuple[str, ...] = ()     # of a DELAYED one: items that must be finished first
+
+
+def fading(more: More, fade_ms: int | None) -> More:
+    """The same with another end of its TTL."""
+    if more.fade_ms == fade_ms:
+        return more
+    return More(more.key, more.tries, more.ttl_ms, fade_ms, more.every_ms, more.origin, more.after)
 
 
 class Job(Struct, order=True, frozen=True, gc=False):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from core.delays import Release
 from core.frames import Delayed, End, MoreRow, Released, Running, RunningRow, SnapshotError, Waiting, check
 from core.job import NEVER_MS, DelayedJob, Job, More, RunningJob
+from core.job_list import JobList
 from core.job_operations import Then
 from core.queues import Queue
 from core.state import State
@@ -25,7 +26,6 @@ class JobBuilder:
         self._seqs: set[int] = set()
         self._jobs = 0
         self._delayed = 0
-        self._dependent: dict[int, DelayedJob] = {}     # the jobs that wait for items, by seq
         self._released: Release | None = None           # the batch that goes on with the next frame
 
     def add(self, frame: Waiting | Delayed | Running | Released) -> None:
@@ -79,8 +79,6 @@ class JobBuilder:
             job = DelayedJob(due_ms, seq, -priority, queue.name, data, item, attempts, at_ms, more)
             self._state.defer(queue, job)
             self._delayed += 1
-            if dependent:
-                self._dependent[seq] = job
 
     def _add_running(self, row: RunningRow) -> None:
         check(self._id < row.id < self._state.next_id, "job id out of order")
@@ -124,16 +122,15 @@ class JobBuilder:
         delays = self._state.delays
         batch = self._released
         if batch is None:
-            batch = Release(frame.item)
-            delays.released.append(batch)
+            batch = delays.begin_release(frame.item, JobList())
         check(batch.item == frame.item, "a batch of released jobs is cut off")
         for seq in frame.seqs:
-            job = self._dependent.get(seq)
-            jobs = delays.dependents.get(frame.item)
-            if job is None or jobs is None or not jobs.discard(job):
+            seqs = delays.dependents.get(frame.item)
+            if seqs is None or seq not in seqs:
                 raise SnapshotError("inconsistent snapshot: a released job did not wait")
-            if not jobs.size:
+            del seqs[seq]
+            if not seqs:
                 del delays.dependents[frame.item]
-            batch.jobs.add(job)
-        check(batch.jobs.size > 0, "a batch of released jobs is empty")
+            batch.seqs.add(seq)
+        check(batch.seqs.size > 0, "a batch of released jobs is empty")
         self._released = batch if frame.more else None

@@ -1,5 +1,7 @@
 """Jobs in their order: the READY ones of an item or of a priority, the DELAYED ones of a queue, dead ones.
 
+Also the places (seqs) of jobs alone, as of those that wait for an item.
+
 Jobs are put at the tail and nearly always taken from the front, but RETURN brings one back to its old place and a
 hand-out by item takes one from the middle. So this is a sorted list in blocks, as sortedcontainers has it: whatever
 happens costs O(log jobs) and the moves in one block, and nothing dead stays behind. But what happens nearly always
@@ -19,7 +21,7 @@ from core.job import DelayedJob, Job
 
 BLOCK_MAX = 1000                # jobs; moving so many in memory takes less than a µs
 
-_Job = TypeVar("_Job", Job, DelayedJob)
+_Job = TypeVar("_Job", Job, DelayedJob, int)
 
 
 class JobList(Struct, Generic[_Job], gc=False, eq=False):
@@ -31,6 +33,11 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
     size: int = 0
     _blocks: list[list[_Job]] = field(default_factory=lambda: [[]])
 
+    @staticmethod
+    def of(jobs: list[_Job]) -> JobList[_Job]:
+        """These jobs, which are sorted."""
+        return JobList(len(jobs), [jobs[start:start + BLOCK_MAX] for start in range(0, len(jobs), BLOCK_MAX)] or [[]])
+
     def __iter__(self) -> Iterator[_Job]:
         return chain.from_iterable(self._blocks)
 
@@ -40,6 +47,11 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
                 return block[position]
             position -= len(block)
         raise IndexError(position)
+
+    @property
+    def first(self) -> _Job:
+        """The first job; there must be one."""
+        return self._blocks[0][0]
 
     def add(self, job: _Job) -> None:
         """Put `job` at its place."""
@@ -89,17 +101,23 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
             del self._blocks[number]
 
     def __contains__(self, job: _Job) -> bool:
-        """Is a job with this place here?"""
+        """Is it here?"""
         block = self._blocks[self._block_of(job)]
         at = bisect_left(block, job)
-        return at < len(block) and block[at].seq == job.seq
+        return at < len(block) and block[at] == job
 
     def discard(self, job: _Job) -> bool:
         """Take `job` out if it is here; was it?"""
-        found = job in self
-        if found:
-            self.remove(job)
-        return found
+        number = self._block_of(job)
+        block = self._blocks[number]
+        at = bisect_left(block, job)
+        if at == len(block) or block[at] != job:
+            return False
+        self.size -= 1
+        del block[at]
+        if not block and self.size:
+            del self._blocks[number]
+        return True
 
 
 def _last(block: list[_Job]) -> _Job:

@@ -73,19 +73,31 @@ class Leases:
         bucket[key] = job
         return job
 
-    def extend(self, until_ms: int) -> None:
-        """The failover grace: leases that end before `until_ms` end then, once per hand-out (CLUSTER.md 3)."""
-        early = [
-            job
-            for number in self._numbers.irange(None, until_ms >> BUCKET_BITS)
-            for job in self._buckets[number].values()
-            if not job.graced and _place(job)[0] < until_ms
-        ]
-        for job in early:
-            self.remove(job)
-            job.deadline_ms = until_ms
-            job.graced = True
-            self.add(job)
+    def extend(self, until_ms: int, *, once: bool = True) -> None:
+        """Leases that end before `until_ms` end then; `once`: per hand-out, the failover grace (CLUSTER.md 3)."""
+        extended: _Bucket = {}
+        for number in list(self._numbers.irange(None, until_ms >> BUCKET_BITS)):
+            stay: _Bucket = {}
+            for job in self._buckets[number].values():      # of many jobs, so it does little for each
+                if (once and job.graced) or (job.deadline_ms or 0) >= until_ms:
+                    stay[job.id] = job
+                else:
+                    job.deadline_ms = until_ms
+                    job.graced = job.graced or once
+                    extended[job.id] = job
+            if len(stay) == len(self._buckets[number]):
+                continue
+            self._sorted = None
+            if stay:
+                self._buckets[number] = stay
+            else:
+                self._drop(number)
+        if extended:
+            number = until_ms >> BUCKET_BITS
+            if number not in self._buckets:
+                self._buckets[number] = {}
+                self._numbers.add(number)
+            self._buckets[number].update(extended)
 
     def _drop(self, number: int) -> None:
         del self._buckets[number]

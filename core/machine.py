@@ -15,21 +15,27 @@ from core.dispatch import HANDLERS
 from core.due import end_due
 from core.effects import Effects
 from core.giving import available_of_item
-from core.job import RunningJob
+from core.job import SEQ_BITS, SEQ_MAX, RunningJob
 from core.job_operations import Selector
 from core.membership import Membership
-from core.operations import Lead, Operation
+from core.operations import Lead, Operation, Resume
 from core.queue_operations import JobState
 from core.replies import Reply
-from core.seen import Counts, Seen
-from core.settings import ClusterSettings, QueueSettings
+from core.seen import Counts, History, Seen
+from core.sessions import Session
+from core.settings import SPENT_MAX, ClusterSettings, QueueSettings
 from core.state import State
 from core.times import pass_time, release
 from core.users import User
 
+GRACIOUS = (Lead, Resume)       # in an entry that begins with one of them nothing ends by time
+
 
 class Applied(Struct):
-    """The replies to the operations of an entry, in their order, and what the entry brought about."""
+    """The replies to the operations of an entry, in their order, and what the entry brought about.
+
+    There are fewer replies than operations when the entry had enough: see Machine.apply.
+    """
 
     replies: list[Reply]
     effects: Effects
@@ -38,7 +44,7 @@ class Applied(Struct):
 class Totals(Struct, frozen=True):
     """What TOTAL tells (PROTOCOL.md A47 to A49)."""
 
-    queues: int         # with an unfinished job
+    queues: int         # with an unfinished job, or settings
     priorities: int     # pairs (queue, priority) with a waiting job
     jobs: int           # waiting, READY or DELAYED
     running: int
@@ -49,6 +55,7 @@ class Machine:
 
     def __init__(self) -> None:
         self._state = State()
+        self.failed: Operation | None = None    # the operation that raised, when apply() did
 
     def apply(self, index: int, now_ms: int, seed: int, operations: Sequence[Operation]) -> Applied:
         """Execute one log entry.
@@ -57,26 +64,41 @@ class Machine:
         time in milliseconds; replicated time follows it, but never goes back. `seed`: 64 random bits. What time ends
         or begins comes first (while the service is online), then the operations are executed in order. An
         exception is a bug, never a client's mistake, and leaves the state undefined: the node must stop.
+
+        When so much was handed out, or done that nobody could foresee, that the entry would take too long, the rest of
+        its operations is not executed, here or anywhere: they have no reply, and belong at the head of the next entry.
+        The first one is always executed, and so is a hand-out that stands behind its Put.
         """
         state = self._state
         assert index > state.index, f"entry {index} after entry {state.index}"
         state.index = index
         state.put_item = None
+        state.spent = 0
         if now_ms > state.clock_ms:
             state.clock_ms = now_ms
+        seq = state.clock_ms << SEQ_BITS
+        if state.next_seq < seq <= SEQ_MAX:
+            state.next_seq = seq
+        state.kept.remembered = 0
         effects = state.effects = Effects()
-        # A new leader grants the failover grace before anything may end, and so does who switches the service online;
-        # what has used up its grace ends with the next entry.
-        if state.online and not (operations and type(operations[0]) is Lead):
+        # A new leader grants the failover grace before anything may end, and so does who switches the service online,
+        # or could log nothing for a while; what has used up its grace ends with the next entry.
+        if state.online and not (operations and type(operations[0]) in GRACIOUS):
             end_due(state)
             pass_time(state)
-        state.kept.forget(state.clock_ms)
         replies: list[Reply] = []
-        for operation in operations:
-            replies.append(HANDLERS[type(operation)](state, operation, seed))
-            seed += 1
-            if state.finished_items:
-                release(state)
+        try:
+            for operation in operations:
+                if state.spent >= SPENT_MAX:        # a Put spends nothing, so its hand-out is not cut off
+                    break
+                replies.append(HANDLERS[type(operation)](state, operation, seed))
+                seed += 1
+                if state.finished_items:
+                    release(state)
+            state.kept.forget(state.clock_ms)
+        except BaseException:
+            self.failed = operation
+            raise
         return Applied(replies, effects)
 
     def snapshot(self) -> Iterator[bytes]:
@@ -143,8 +165,9 @@ class Machine:
         """The sums over one queue, or over all when `queue` is None."""
         queues = self._state.queues
         if queue is None:
-            return Totals(len(queues.by_name), queues.priorities, queues.waiting, len(self._state.running))
-        one = queues.by_name.get(queue)
+            existing = len(queues.by_name) + len(queues.idle)
+            return Totals(existing, queues.priorities, queues.waiting, len(self._state.running))
+        one = queues.find(queue)
         if one is None:
             return Totals(0, 0, 0, 0)
         return Totals(1, len(one.ranks), one.ready_count + one.deferred, one.running)
@@ -166,9 +189,16 @@ class Machine:
         """How many jobs of `queue` are in each state, None when there is no such queue."""
         return view.counts(self._state, queue)
 
-    def stat(self, queue: str) -> list[tuple[str, int]] | None:
-        """QUEUE STAT's counters by name, in a fixed order; None when there is no such queue."""
-        return view.stat(self._state, queue)
+    def stat(self, queue: str, now_ms: int) -> list[tuple[str, int]] | None:
+        """QUEUE STAT's counters by name, in a fixed order; None when there is no such queue.
+
+        `now_ms`: what replicated time is now, as it stands still while nothing is applied.
+        """
+        return view.stat(self._state, queue, now_ms)
+
+    def history(self, queue: str, now_ms: int) -> History:
+        """What happened in `queue` since it began, and for how long its oldest READY job has been waiting."""
+        return view.history(self._state, queue, now_ms)
 
     def peek(self, selector: Selector) -> Seen | None:
         """The job that is named, in whatever state."""
@@ -204,12 +234,21 @@ class Machine:
 
     def running(self) -> list[RunningJob]:
         """All running jobs in rising id. For reading."""
-        return list(self._state.running.values())
+        return list(self._state.in_order().values())
 
     @property
     def session_count(self) -> int:
         """Number of sessions."""
         return len(self._state.sessions.by_number)
+
+    def sessions(self) -> list[Session]:
+        """All sessions, by number. For reading; their secrets are nobody's business."""
+        return list(self._state.sessions.by_number.values())
+
+    def sessions_beside(self, session: int) -> int:
+        """How many sessions the owner of this one has; 0 when there is no such session."""
+        found = self._state.sessions.get(session)
+        return 0 if found is None else self._state.sessions.owners.count(*found.owner)
 
     def taken(self, session: int) -> list[RunningJob]:
         """The running jobs bound to this session, in rising id; none when there is no such session. For reading."""
@@ -242,5 +281,6 @@ class Machine:
             state.sessions.next_due_ms(),
             state.fading.next_due_ms(),
             state.delays.next_due_ms(state.clock_ms),
+            state.kept.next_due_ms(state.clock_ms),
         )
         return min((time_ms for time_ms in times if time_ms is not None), default=None)

@@ -41,7 +41,8 @@ from core.queue_operations import (
     ResumeQueue,
 )
 
-ENTRY_FORMAT = 1
+ENTRY_FORMAT = 2        # 2: the hash chain has no data of jobs handed out (cluster/divergence.py)
+FORMATS = (1, 2)
 
 
 class Tick(Struct, array_like=True, tag=6, gc=False, frozen=True):
@@ -126,16 +127,29 @@ class SwitchService(Struct, array_like=True, tag=14, gc=False, frozen=True):
     grace_ms: int = 0
 
 
+class Resume(Struct, array_like=True, tag=42, gc=False, frozen=True):
+    """For a while nothing could be logged, on full disks say, so nobody could use his lease or session (DECISIONS 73).
+
+    `grace_ms`: those that would end sooner are extended to clock + grace_ms, also if they had the failover grace
+    before, which is not used up by this. It is the first operation of its entry, and nothing ends before it.
+    """
+
+    grace_ms: int
+
+
 class OpenSession(Struct, array_like=True, tag=15, gc=False, frozen=True):
     """A client wants a session (CLUSTER.md 8), which ends `ttl_ms` after its last use.
 
     `secret`: 64 random bits, so that nobody can guess the name of somebody else's session. `user`: whose session it
-    is, "" when the client has no name.
+    is, "" when the client has no name. `address`: where the client is. One user at one address may have `owner_max`
+    sessions: for another one it loses its longest unused one without bound jobs.
     """
 
     secret: int
     ttl_ms: int
     user: str = ""
+    address: str = ""
+    owner_max: int | None = None        # None: any number
 
 
 class AttachSession(Struct, array_like=True, tag=16, gc=False, frozen=True):
@@ -150,7 +164,11 @@ class AttachSession(Struct, array_like=True, tag=16, gc=False, frozen=True):
 
 
 class CloseSession(Struct, array_like=True, tag=17, gc=False, frozen=True):
-    """The session ends now. Jobs bound to it go LATER with `release`, otherwise they run on, unbound (DECISIONS 29)."""
+    """The session ends now. Jobs bound to it go LATER with `release`, otherwise they run on, unbound (DECISIONS 29).
+
+    Replies: Accepted, SessionNotFound; Removed when there were more jobs to unbind than one entry should: the session
+    lives on with the others.
+    """
 
     session: int
     release: bool
@@ -220,6 +238,7 @@ Operation = (
     | PromoteLearner
     | RemoveMember
     | SwitchService
+    | Resume
     | OpenSession
     | AttachSession
     | CloseSession
@@ -265,6 +284,6 @@ def encode_entry(now_ms: int, seed: int, operations: list[Operation]) -> bytes:
 def decode_entry(data: bytes) -> Entry:
     """The entry in these bytes; raises ValueError when they are not an entry of a known format."""
     entry = _decoder.decode(data)
-    if entry.format != ENTRY_FORMAT:
-        raise ValueError(f"log entry of format {entry.format}; this version reads format {ENTRY_FORMAT}")
+    if entry.format not in FORMATS:
+        raise ValueError(f"log entry of format {entry.format}; this version reads formats 1 to {ENTRY_FORMAT}")
     return entry

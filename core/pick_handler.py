@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from core.choice import choose
-from core.giving import candidates, first_job, first_of, hand_out, lease, unfinished
+from core.cost import JOB, OPERATION_WORK_MAX
+from core.giving import hand_out, lease, unfinished
 from core.job import RunningJob
 from core.job_operations import Get, Pick, Policy
-from core.queues import Queue
+from core.offers import choice, next_job, offers
 from core.refusals import EMPTY, EMPTY_UNFINISHED, SESSION_NOT_FOUND
 from core.replies import Handed, HandedMany, Meta, Reply
+from core.settings import HANDED_BYTES_MAX
 from core.state import State
 
 COUNT_MAX = 10_000
-DATA_BYTES_MAX = 16 << 20           # of all jobs of one Pick together; the first one is given in any case
 GOLDEN = 0x9E3779B97F4A7C15         # the n-th job of a Pick is chosen by the random bits plus n times this
 
 
@@ -31,6 +31,9 @@ def pick(state: State, operation: Pick, seed: int) -> Reply:
     count = 1 if operation.count is None else min(operation.count, COUNT_MAX)
     if item is None and get.queues is not None and len(get.queues) == 1:
         jobs = _of_one(state, get, get.queues[0], count)
+    elif count == 1:
+        queue = choice(state, get.queues, item, policy, seed)
+        jobs = [] if queue is None else [hand_out(state, queue, item, get)]
     else:
         jobs = _jobs(state, get, item, policy, count, seed)
     if not jobs:
@@ -43,6 +46,13 @@ def pick(state: State, operation: Pick, seed: int) -> Reply:
     return HandedMany(tuple([handed(job, operation.meta) for job in jobs]))
 
 
+# Of all jobs of one Pick together neither the data may be more than what is left of HANDED_BYTES_MAX, nor the work more
+# than OPERATION_WORK_MAX; the first job is given in any case. The work for a job, as measured: one that has neither an
+# item nor anything else that few jobs have, and another one; with a choice before it twice as much.
+PLAIN = JOB * 3 // 8
+OTHER = JOB * 3 // 2
+
+
 def _of_one(state: State, get: Get, name: str, count: int) -> list[RunningJob]:
     """The same as below where there is nothing to choose, in a fifth less time."""
     jobs: list[RunningJob] = []
@@ -52,10 +62,12 @@ def _of_one(state: State, get: Get, name: str, count: int) -> list[RunningJob]:
     if queue.settings is not None and queue.settings.batch:
         count = min(count, queue.settings.batch)
     lease_ms, then = lease(state, queue, get)
-    data_bytes = 0
+    room, work = HANDED_BYTES_MAX - state.spent, OPERATION_WORK_MAX
     while len(jobs) < count and queue.ready.size and not queue.closed:
-        data_bytes += len(queue.ready.first.data)
-        if data_bytes > DATA_BYTES_MAX and jobs:
+        job = queue.ready.first
+        room -= len(job.data)
+        work -= PLAIN if job.item is None and job.more is None else OTHER
+        if (room < 0 or work < 0) and jobs:
             break
         jobs.append(state.hand_out(queue, state.take(queue, None), lease_ms, then))
     return jobs
@@ -63,33 +75,26 @@ def _of_one(state: State, get: Get, name: str, count: int) -> list[RunningJob]:
 
 def _jobs(state: State, get: Get, item: str | None, policy: Policy, count: int, seed: int) -> list[RunningJob]:
     jobs: list[RunningJob] = []
+    offered = offers(state, get.queues, item, policy)
     left: dict[str, int] = {}       # how many each queue with a BATCH may still give
-    data_bytes = 0
-    for number in range(count):
-        queue = _queue(state, get.queues, item, policy, seed + number * GOLDEN, left)
+    room, work = HANDED_BYTES_MAX - state.spent, OPERATION_WORK_MAX
+    while len(jobs) < count:
+        queue = offered.choose(seed + len(jobs) * GOLDEN)
         if queue is None:
             break
-        data_bytes += len(first_job(state, queue.name, item).data)
-        if data_bytes > DATA_BYTES_MAX and jobs:
+        job = next_job(state, queue, item)
+        room -= len(job.data)
+        work -= 2 * (PLAIN if job.item is None and job.more is None else OTHER)
+        if (room < 0 or work < 0) and jobs:
             break
+        exhausted = False
         if queue.settings is not None and queue.settings.batch:
             left[queue.name] = left.get(queue.name, queue.settings.batch) - 1
+            exhausted = not left[queue.name]
         jobs.append(hand_out(state, queue, item, get))
+        offered.gave(exhausted=exhausted)
+    offered.end()
     return jobs
-
-
-def _queue(
-    state: State, queues: tuple[str, ...] | None, item: str | None, policy: Policy, bits: int, left: dict[str, int],
-) -> Queue | None:
-    """The queue that gives the next job; None: there is none."""
-    names = candidates(state, queues, item)
-    if left and not all(left.values()):
-        names = [name for name in names if left.get(name) != 0]
-    if not names:
-        return None
-    if policy is Policy.PRIORITY:
-        names = first_of(state, names, queues, item)
-    return state.queues.by_name[choose(names, bits)]
 
 
 def handed(job: RunningJob, meta: bool) -> Handed:

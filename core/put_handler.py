@@ -5,7 +5,7 @@ from __future__ import annotations
 from core import times
 from core.job import DelayedJob, More, RunningJob
 from core.job_operations import OnDup, PutWith
-from core.queues import Queue
+from core.queues import PUT, Queue
 from core.refusals import JOB_EXISTS, JOB_IGNORED, JOB_REPLACED, JOB_RUNNING, STORED, full, key_taken, shut
 from core.replies import Reply, Stored
 from core.state import State
@@ -30,6 +30,7 @@ def put_with(state: State, operation: PutWith, seed: int) -> Reply:
     item = state.items.new_name() if put.new_item else put.item
     state.put_item = item
     _place(state, operation, queue, item, state.new_seq(), 0, None)
+    queue.counters[PUT] += 1
     return Stored(item) if put.new_item else STORED
 
 

@@ -94,6 +94,8 @@ def _configure(state: State, name: str, settings: QueueSettings) -> Reply:
         _resort(state, queue, old, settings)
     else:
         queues.configure(name, settings)
+    if not settings.keep_ms:
+        state.kept.drop(name)
     if queue is not None and queue.ready.size and not queue.closed:
         state.effects.reopened[name] = None
     return ACCEPTED
@@ -123,20 +125,25 @@ def purge_queue(state: State, operation: PurgeQueue, seed: int) -> Reply:
 
 
 def delete_queue(state: State, operation: DeleteQueue, seed: int) -> Reply:
-    """The queue is no more: its settings, and with `force` its jobs."""
+    """The queue is no more: its settings, and with `force` its jobs, if they are few enough for one entry."""
     name = operation.queue
     if not _exists(state, name):
         return QUEUE_NOT_FOUND
     if not operation.force and (name in state.queues.by_name or name in state.dead):
         return QUEUE_NOT_EMPTY
-    for job in _not_running(state, name, None, None, None):
+    jobs = _not_running(state, name, None, None, PORTION_MAX)
+    for job in jobs:
         _drop(state, job)
-    if name in state.queues.by_name:
-        for number in [job.id for job in state.running.values() if job.queue == name]:
-            running = state.stop(number)
-            assert running is not None
-            state.close(name, running.item)
-    state.queues.settings.pop(name, None)
+    queue = state.queues.by_name.get(name)
+    taken = [] if queue is None else queue.first_taken(PORTION_MAX - len(jobs))
+    for number in taken:
+        running = state.stop(number)
+        assert running is not None
+        state.close(name, running.item)
+    if name in state.queues.by_name or name in state.dead:
+        return Removed(len(jobs) + len(taken), more=True)
+    state.queues.forget(name)
+    state.kept.drop(name)
     return ACCEPTED
 
 

@@ -56,7 +56,7 @@ class CreateQueue(Struct, array_like=True, tag=35, gc=False, frozen=True):
 class ConfigureQueue(Struct, array_like=True, tag=36, gc=False, frozen=True):
     """QUEUE CONFIG with settings: of a queue that has none as well.
 
-    Replies: Accepted; QueueNotEmpty (another `order` or `item_limit` would move more than 10,000 waiting jobs),
+    Replies: Accepted; QueueNotEmpty (another `order` or `item_limit` would move more than 3,000 waiting jobs),
     TooManyQueues.
     """
 
@@ -66,9 +66,7 @@ class ConfigureQueue(Struct, array_like=True, tag=36, gc=False, frozen=True):
 
 class DeleteQueue(Struct, array_like=True, tag=37, gc=False, frozen=True):
     """QUEUE DELETE: settings and, with `force`, all jobs, the running ones too. Replies: Accepted, QueueNotFound,
-    QueueNotEmpty.
-
-    The gateway purges the queue first, so that not too many jobs are left for one entry.
+    QueueNotEmpty; Removed when there were more than PORTION_MAX jobs: then the queue is still there, with the others.
     """
 
     queue: str

@@ -1,22 +1,32 @@
 """The queues that exist, what they are told to do, and which of them have something to give.
 
-A queue exists while it has an unfinished job, DELAYED, READY or running (PROTOCOL.md A49); its settings outlive it. The
-sorted names of those that can give a job are kept up to date, so that a choice among a hundred thousand queues costs no
-more than one among two.
+A queue exists while it has an unfinished job, DELAYED, READY or running (PROTOCOL.md A49), or settings (DECISIONS 40).
+One that has nothing but settings stands aside, `idle`, so that nobody who looks for jobs meets it. The names of those
+that can give a job are kept up to date, sorted by themselves and by the rank of the job that comes next, so that a
+choice among a hundred thousand queues costs no more than one among two.
+
+What has happened in a queue is counted in it, and forgotten with it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from heapq import merge
+from itertools import islice
 
 from msgspec import Struct, field
 from sortedcontainers import SortedList
 
 from core.job import AnyJob, DelayedJob, Job
 from core.job_list import JobList
+from core.queue_operations import Order
 from core.ready_jobs import ReadyJobs
 from core.settings import QueueSettings
+
+# What is counted in a queue since it began, by its place in Queue.counters: jobs that came, hand-outs, and how these
+# ended; jobs that were given up, and those whose TTL was over. A list, because to count in it costs least.
+PUT, TAKEN, DONE, LATER, EXPIRED, DEAD, FADED = range(7)
+NOTHING_COUNTED = (0,) * 7
 
 
 class Queue(Struct, gc=False, eq=False):
@@ -25,13 +35,28 @@ class Queue(Struct, gc=False, eq=False):
     name: str
     settings: QueueSettings | None = None
     ready: ReadyJobs = field(default_factory=ReadyJobs)
-    running: int = 0
+    taken: dict[int, None] = field(default_factory=dict)    # ids of the running ones, in rising order
+    disordered: bool = False                                # or not, since a batch was undone
     ranks: dict[int, int] = field(default_factory=dict)     # rank -> waiting jobs of it, for TOTAL's priorities
     held: JobList[Job] | None = None                        # READY, but withheld by ITEMLIMIT (see items.py)
     delayed: JobList[DelayedJob] | None = None
     keys: dict[str, AnyJob] | None = None                   # the jobs that have a key
     filed_ms: int | None = None                             # under which it stands in delays.py
-    listed: bool = False                                    # of one with settings: is it among those that can give?
+    seqs: SortedList | None = None                          # of all READY jobs, where their order is another
+    counters: list[int] = field(default_factory=lambda: [*NOTHING_COUNTED])
+    front: int | None = None                                # rank of the job it would give next; None: it gives none
+
+    @property
+    def running(self) -> int:
+        """Number of running jobs."""
+        return len(self.taken)
+
+    def first_taken(self, count: int) -> list[int]:
+        """The ids of so many running jobs, the smallest first."""
+        if self.disordered:
+            self.taken = dict.fromkeys(sorted(self.taken))
+            self.disordered = False
+        return list(islice(self.taken, count))
 
     @property
     def ready_count(self) -> int:
@@ -46,7 +71,7 @@ class Queue(Struct, gc=False, eq=False):
     @property
     def finished(self) -> bool:
         """Has it no unfinished job?"""
-        return not (self.running or self.ready_count or self.deferred)
+        return not (self.taken or self.ready_count or self.deferred)
 
     @property
     def closed(self) -> bool:
@@ -63,6 +88,12 @@ class Queue(Struct, gc=False, eq=False):
             return 0
         return min(self.ready.size, max(0, settings.limit - self.running)) if settings.limit else self.ready.size
 
+    def oldest_seq(self) -> int | None:
+        """The least sequence number of a READY job: that of the one which took its place first. None: there is none."""
+        if self.seqs is not None:
+            return self.seqs[0] if self.seqs else None
+        return self.ready.oldest_seq() if self.ready.size else None
+
     def all_ready(self) -> Iterator[Job]:
         """The READY jobs in their order."""
         return iter(self.ready) if self.held is None else merge(self.ready, self.held)
@@ -71,12 +102,14 @@ class Queue(Struct, gc=False, eq=False):
 class Queues:
     """All queues by name, their settings, and the sums TOTAL tells."""
 
-    __slots__ = ("by_name", "nonempty", "priorities", "settings", "waiting")
+    __slots__ = ("by_name", "by_rank", "idle", "nonempty", "priorities", "settings", "waiting")
 
     def __init__(self) -> None:
-        self.by_name: dict[str, Queue] = {}
+        self.by_name: dict[str, Queue] = {}         # those with an unfinished job
+        self.idle: dict[str, Queue] = {}            # those with settings and without one
         self.settings: dict[str, QueueSettings] = {}
         self.nonempty: SortedList = SortedList()    # names of the queues that can give a job
+        self.by_rank: SortedList = SortedList()     # the same as pairs (front, name)
         self.priorities = 0                         # pairs (queue, priority) with a waiting job
         self.waiting = 0                            # jobs that wait, READY or DELAYED (PROTOCOL.md A47)
 
@@ -84,23 +117,30 @@ class Queues:
         """The queue of this name, made when it does not exist; the caller puts a job into it."""
         queue = self.by_name.get(name)
         if queue is None:
-            queue = self.by_name[name] = Queue(name, self.settings.get(name))
+            queue = self.by_name[name] = self.idle.pop(name) if name in self.idle else Queue(name)
         return queue
+
+    def find(self, name: str) -> Queue | None:
+        """The queue of this name, also when it has nothing but settings."""
+        return self.by_name.get(name) or self.idle.get(name)
 
     def add(self, queue: Queue, job: Job, withheld: bool = False) -> None:
         """`job` is READY in `queue` from now on."""
-        if withheld:
-            if queue.held is None:
-                queue.held = JobList()
-            queue.held.add(job)
+        if queue.settings is None:
+            front = queue.front
+            if front is None or job.rank < front:
+                self._list(queue, job.rank)
+            queue.ready.add(job)
         else:
-            if queue.settings is not None:
+            if queue.seqs is not None:
+                queue.seqs.add(job.seq)
+            if withheld:
+                if queue.held is None:
+                    queue.held = JobList()
+                queue.held.add(job)
+            else:
                 queue.ready.add(job)
                 self.relist(queue)
-            else:
-                if not queue.ready.size:
-                    self.nonempty.add(queue.name)
-                queue.ready.add(job)
         self.count(queue, job.rank)
 
     def remove(self, queue: Queue, job: Job, withheld: bool = False) -> None:
@@ -115,9 +155,13 @@ class Queues:
     def removed(self, queue: Queue, job: Job) -> None:
         """The same when it was taken out of its list already."""
         if queue.settings is not None:
+            if queue.seqs is not None:
+                queue.seqs.remove(job.seq)
             self.relist(queue)
         elif not queue.ready.size:
-            self.nonempty.remove(queue.name)
+            self._list(queue, None)
+        elif queue.ready.front != queue.front:
+            self._list(queue, queue.ready.front)
         self.uncount(queue, job.rank)
 
     def count(self, queue: Queue, rank: int) -> None:
@@ -142,28 +186,50 @@ class Queues:
             queue.ranks[rank] = count - 1
 
     def relist(self, queue: Queue) -> None:
-        """Something has changed on which it depends whether this queue with settings can give a job."""
-        listed = queue.ready.size > 0 and not queue.closed
-        if listed != queue.listed:
-            queue.listed = listed
-            if listed:
-                self.nonempty.add(queue.name)
-            else:
-                self.nonempty.remove(queue.name)
+        """Something has changed on which it depends which job this queue with settings would give, if any."""
+        front = queue.ready.front if queue.ready.size and not queue.closed else None
+        if front != queue.front:
+            self._list(queue, front)
+
+    def withdraw(self, queue: Queue) -> None:
+        """The queue is to give nothing until `relist`."""
+        self._list(queue, None)
+
+    def _list(self, queue: Queue, front: int | None) -> None:
+        """This is the rank of the job that the queue would give next; there was another, or none."""
+        before, queue.front = queue.front, front
+        if before is None:
+            self.nonempty.add(queue.name)
+        else:
+            self.by_rank.remove((before, queue.name))
+        if front is None:
+            self.nonempty.remove(queue.name)
+        else:
+            self.by_rank.add((front, queue.name))
 
     def configure(self, name: str, settings: QueueSettings) -> None:
-        """These are the settings of the queue from now on."""
+        """These are the settings of the queue from now on. For another order or ITEMLIMIT it must have no READY job."""
         self.settings[name] = settings
-        queue = self.by_name.get(name)
-        if queue is not None:
-            if queue.settings is None:
-                queue.listed = queue.ready.size > 0
-            queue.settings = settings
-            self.relist(queue)
+        queue = self.find(name)
+        if queue is None:
+            queue = self.idle[name] = Queue(name)
+        queue.settings = settings
+        # In a queue as it is by default the first job of a priority came first; see ready_jobs.py.
+        jumbled = settings.order is Order.TIME or settings.item_limit > 0
+        if jumbled != (queue.seqs is not None):
+            queue.seqs = SortedList() if jumbled else None
+        self.relist(queue)
+
+    def forget(self, name: str) -> None:
+        """The queue, which has no unfinished job, has no settings any more, and so is no more."""
+        self.settings.pop(name, None)
+        self.idle.pop(name, None)
 
     def close(self, queue: Queue) -> bool:
         """A job of the queue has ended or has left it; is the queue finished, and so gone?"""
         if not queue.finished:
             return False
         del self.by_name[queue.name]
+        if queue.settings is not None:
+            self.idle[queue.name] = queue
         return True

@@ -16,14 +16,16 @@ from hashlib import blake2b
 from typing import Any, ClassVar
 
 import msgspec
-from msgspec.structs import asdict
+from msgspec.structs import asdict, astuple
 
 from core.format1 import Frame1, Head1
 from core.format2 import Frame2, SessionRows2
 from core.format3 import Frame3, Running3, Waiting3
+from core.format4 import Frame4, Head4, SessionRows4
 from core.frames import (
     Chunk,
     Clone,
+    CountedRows,
     Delayed,
     End,
     Frame,
@@ -55,9 +57,10 @@ _DECODERS: dict[int, msgspec.msgpack.Decoder[Any]] = {
     1: msgspec.msgpack.Decoder(Frame1),
     2: msgspec.msgpack.Decoder(Frame2),
     3: msgspec.msgpack.Decoder(Frame3),
+    4: msgspec.msgpack.Decoder(Frame4),
     FORMAT: msgspec.msgpack.Decoder(Frame),
 }
-_UPGRADED = (Head1, SessionRows2, Waiting3, Running3)       # frames that have changed since
+_UPGRADED = (Head1, SessionRows2, Waiting3, Running3, Head4, SessionRows4)      # frames that have changed since
 
 # Counters of a foreign snapshot leave room to count on for ever.
 FOREIGN_COUNTER_MAX = 1 << 62
@@ -67,8 +70,8 @@ _name = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")
 
 # The frames in their order; those of ONCE come once at most, Head and End always.
 _ORDER: list[type[Frame]] = [
-    Head, Settings, QueueRows, Waiting, Delayed, Running, Released, KeptRows, SessionTable, SessionRows, UserRows,
-    Clone, Chunk, End,
+    Head, Settings, QueueRows, Waiting, Delayed, Running, Released, CountedRows, KeptRows, SessionTable, SessionRows,
+    UserRows, Clone, Chunk, End,
 ]
 _ONCE = (Head, Settings, SessionTable, Clone, End)
 _NEEDED: dict[type[Frame], type[Frame]] = {SessionRows: SessionTable, Chunk: Clone}     # which must have come before
@@ -161,6 +164,7 @@ class _Builder:
         self._sessions = 0                              # how many there are
         self._user = ""                                 # name of the last user
         self._settings = ""                             # name of the last queue with settings
+        self._counted = ""                              # and of the last one in which something was counted
 
     def add(self, frame: Frame) -> None:
         """The next frame."""
@@ -184,6 +188,7 @@ class _Builder:
         state.settings = ClusterSettings(expire_default=head.expire_default)
         state.next_id = head.next_id
         state.next_seq = head.next_seq
+        state.seqs_since_ms = head.seqs_since_ms
         state.items.next_item = head.next_item
         state.servers.ids = dict(head.servers)
         state.servers.max_id = head.max_id
@@ -227,6 +232,17 @@ class _Builder:
 
     def _add_jobs(self, frame: Waiting | Delayed | Running | Released) -> None:
         self._jobs.add(frame)
+
+    def _add_counted(self, frame: CountedRows) -> None:
+        for row in frame.rows:
+            name, *counters = astuple(row)
+            check(self._counted < name, "counters of queues are not in order")
+            self._counted = name
+            queue = self.state.queues.find(name)
+            if queue is None:
+                raise SnapshotError("inconsistent snapshot: counters of a queue that is not there")
+            check(any(counters), "nothing was counted")
+            queue.counters = counters
 
     def _add_kept(self, frame: KeptRows) -> None:
         for queue, key, until_ms in frame.rows:
@@ -274,6 +290,7 @@ class _Builder:
         Delayed: _add_jobs,
         Running: _add_jobs,
         Released: _add_jobs,
+        CountedRows: _add_counted,
         KeptRows: _add_kept,
         SessionTable: _add_session_table,
         SessionRows: _add_sessions,

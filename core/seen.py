@@ -1,4 +1,4 @@
-"""What can be seen of jobs and queues from outside (PEEK, QUEUE LIST, QUEUE STAT)."""
+"""What can be seen of jobs, queues and sessions from outside (PEEK, QUEUE LIST, QUEUE STAT, SESSION LIST)."""
 
 from __future__ import annotations
 
@@ -29,3 +29,16 @@ class Counts(Struct, gc=False, frozen=True):
     delayed: int
     running: int
     dead: int
+
+
+class History(Struct, gc=False, frozen=True):
+    """What happened in a queue since it began; it goes with the queue."""
+
+    put: int            # jobs that came, by Put, Move and Kick
+    taken: int          # hand-outs, those that were undone as well
+    done: int           # hand-outs that ended so, at the end of a lease too; Move is one
+    later: int          # those after which the job went back, or was dead: by Later, or with its session
+    expired: int        # those that ended with the lease, whatever followed
+    dead: int           # jobs that were given up
+    faded: int          # jobs whose TTL was over
+    oldest_ms: int      # for how long the READY job has been waiting that waits for longest, 0: there is none

@@ -41,6 +41,8 @@ def _session_row(session: Session) -> SessionRow:
         [_request_row(number, session.requests[number]) for number in sorted(session.requests)],
         list(session.taken),
         session.user,
+        session.address,
+        session.used_ms,
     )
 
 
@@ -52,7 +54,8 @@ def _request_row(number: int, answered: Answered) -> RequestRow:
 def restored_session(row: SessionRow, running: Mapping[int, RunningJob], next_id: int) -> Session:
     """The session in this row, with its jobs, all of which must be `running`. Raises SnapshotError."""
     session = Session(
-        row.number, row.secret, row.ttl_ms, row.deadline_ms, row.deadline_ms, row.user, row.graced, row.ending
+        row.number, row.secret, row.ttl_ms, row.deadline_ms, row.deadline_ms, row.user, row.address, row.used_ms,
+        row.graced, row.ending,
     )
     numbers = [request.number for request in row.requests]
     check(_rise(numbers), "requests are not in order")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 from core.batch_handler import ATOMIC, batch
@@ -42,6 +43,7 @@ from core.replies import (
     Empty,
     Handed,
     HandedMany,
+    Removed,
     Reply,
     RequestMismatch,
     RequestTooOld,
@@ -56,15 +58,23 @@ from core.state import State
 REQUEST_MISMATCH = RequestMismatch()
 REQUEST_TOO_OLD = RequestTooOld()
 
+UNBOUND_MAX = 10_000        # jobs that one CloseSession unbinds
+
 SECRET_MASK = (1 << 64) - 1
 
 
 def open_session(state: State, operation: OpenSession, seed: int) -> Reply:
-    """A new session."""
-    if len(state.sessions.by_number) >= SESSIONS_MAX:
+    """A new session. An owner that has as many as it may loses the one that it can do without best."""
+    sessions, user, address = state.sessions, operation.user, operation.address
+    if operation.owner_max is not None and sessions.owners.count(user, address) >= operation.owner_max:
+        unused = sessions.owners.longest_unused(user, address)
+        if unused is None:
+            return TooManySessions()
+        end_session(state, unused, DUE_MAX)
+    if len(sessions.by_number) >= SESSIONS_MAX:
         return TooManySessions()
     ttl_ms = min(max(operation.ttl_ms, TTL_MS_MIN), TTL_MS_MAX)
-    session = state.sessions.open(operation.secret & SECRET_MASK, ttl_ms, operation.user, state.clock_ms)
+    session = sessions.open(operation.secret & SECRET_MASK, ttl_ms, user, address, state.clock_ms)
     return SessionOpened(f"{session.number}_{session.secret:016x}", ttl_ms)
 
 
@@ -88,8 +98,11 @@ def close_session(state: State, operation: CloseSession, seed: int) -> Reply:
     if session is None:
         return SESSION_NOT_FOUND
     if not operation.release:
-        for number in list(session.taken):
+        for number in list(islice(session.taken, UNBOUND_MAX)):
             state.sessions.unbind(state.running[number])
+        if session.taken:
+            state.sessions.use(operation.session, state.clock_ms)
+            return Removed(UNBOUND_MAX, more=True)
     end_session(state, session, DUE_MAX)
     return ACCEPTED
 
@@ -171,6 +184,7 @@ def _again(state: State, operation: Request, answered: Answered) -> Reply | None
     jobs = [handed(state.running[number], meta) for number in numbers if number in state.running]
     if not jobs:
         return None
+    state.spent += sum(len(job.data) for job in jobs)
     return jobs[0] if isinstance(answer, HandedOut) else HandedMany(tuple(jobs))
 
 

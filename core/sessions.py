@@ -7,7 +7,8 @@ is answered again and not executed.
 Answers are small. Instead of a job that was handed out its id is kept: as long as it runs the same job can be given
 again, and after that it would be of no use.
 
-A session ends `ttl_ms` after its last use. When it is looked at is told in calendar.py.
+A session ends `ttl_ms` after its last use. When it is looked at is told in calendar.py; whose it is, and which one an
+owner loses that has too many, in owners.py.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from msgspec import Struct, field
 
 from core.calendar import Calendar
 from core.job import RunningJob
+from core.owners import Owners
 from core.replies import Reply
 
 SESSIONS_MAX = 100_000
@@ -81,12 +83,20 @@ class Session(Struct, gc=False, eq=False):
     deadline_ms: int                # when it ends, if nobody uses it
     filed_ms: int                   # under which it is filed in the calendar: the deadline of some time ago
     user: str = ""                  # whose it is, "" when nobody's
+    address: str = ""               # from where it was opened, "" when nobody knows
+    used_ms: int = 0                # its last use
     graced: bool = False            # the failover grace was used up; the next use brings a new one
     ending: bool = False            # it has ended, but there were more bound jobs than one entry can release
     newest: int = 0                 # the greatest request number, 0: there was none
     requests: dict[int, Answered] = field(default_factory=dict)     # by number, those of the window only
     taken: dict[int, None] = field(default_factory=dict)            # ids of the bound jobs, in rising order
     soon: bool = False              # where it is filed in the calendar
+    aside: bool = False             # not among those of its owner that can be given up (owners.py)
+
+    @property
+    def owner(self) -> tuple[str, str]:
+        """Who has one session more because of it."""
+        return (self.user, self.address)
 
     def advance(self, number: int) -> None:
         """The window moves on to `number`, the newest from now on; what falls out of it is forgotten."""
@@ -120,16 +130,18 @@ class Session(Struct, gc=False, eq=False):
 class Sessions:
     """All sessions by number, in rising order: numbers only grow."""
 
-    __slots__ = ("_calendar", "by_number", "next_session")
+    __slots__ = ("_calendar", "by_number", "next_session", "owners")
 
     def __init__(self) -> None:
         self.by_number: dict[int, Session] = {}
         self.next_session = 1
+        self.owners = Owners(self.by_number)
         self._calendar = Calendar(self.by_number)
 
-    def open(self, secret: int, ttl_ms: int, user: str, clock_ms: int) -> Session:
+    def open(self, secret: int, ttl_ms: int, user: str, address: str, clock_ms: int) -> Session:
         """A new session."""
-        session = Session(self.next_session, secret, ttl_ms, clock_ms + ttl_ms, clock_ms + ttl_ms, user)
+        end_ms = clock_ms + ttl_ms
+        session = Session(self.next_session, secret, ttl_ms, end_ms, end_ms, user, address, clock_ms)
         self.next_session += 1
         self.resume(session)
         return session
@@ -137,6 +149,7 @@ class Sessions:
     def resume(self, session: Session) -> None:
         """Add this session; numbers must come in rising order."""
         self.by_number[session.number] = session
+        self.owners.add(session)
         self._calendar.file(session)
 
     def get(self, number: int) -> Session | None:
@@ -152,6 +165,7 @@ class Sessions:
         deadline_ms = clock_ms + session.ttl_ms
         if deadline_ms > session.deadline_ms:
             session.deadline_ms = deadline_ms
+        session.used_ms = clock_ms
         session.graced = False
         return session
 
@@ -163,12 +177,12 @@ class Sessions:
         """The first session in the order (deadline, number), if it is over: never early, at most 16 ms late."""
         return self._calendar.first_due(clock_ms)
 
-    def extend(self, until_ms: int) -> None:
-        """The failover grace: sessions that end before `until_ms` end then, once per use (DECISIONS 5)."""
+    def extend(self, until_ms: int, *, once: bool = True) -> None:
+        """Sessions that end before `until_ms` end then; `once`: per use, the failover grace (DECISIONS 5)."""
         for session in self.by_number.values():
-            if session.deadline_ms < until_ms and not session.graced and not session.ending:
+            if session.deadline_ms < until_ms and not (once and session.graced) and not session.ending:
                 session.deadline_ms = until_ms
-                session.graced = True
+                session.graced = session.graced or once
 
     def end(self, session: Session, clock_ms: int) -> None:
         """Nobody can use the session from now on; it is due until `remove`."""
@@ -181,13 +195,17 @@ class Sessions:
     def remove(self, session: Session) -> None:
         """The session is forgotten."""
         del self.by_number[session.number]
+        self.owners.remove(session)
         self._calendar.remove(session)
 
     def unbind(self, job: RunningJob) -> None:
         """The bound job no longer runs, or no longer depends on its session."""
         assert job.session is not None
-        del self.by_number[job.session].taken[job.id]
+        session = self.by_number[job.session]
+        del session.taken[job.id]
         job.session = None
+        if not session.taken:
+            self.owners.freed(session)
 
     def rebind(self, running: Mapping[int, RunningJob]) -> None:
         """All jobs were replaced, these run now: what was bound still is, ids that vanished are forgotten."""
@@ -197,3 +215,5 @@ class Sessions:
             session.taken = {number: None for number in session.taken if number in running}
             for number in session.taken:
                 running[number].session = session.number
+            if not session.taken:
+                self.owners.freed(session)

@@ -7,12 +7,12 @@
 
 The frames are, in this order: one Head; Settings, when any was given; QueueRows, in name order; Waiting, queues in
 name order and the jobs of a queue in the order in which they will be handed out; Delayed, likewise in the order in
-which they become active; Running, in rising id; Released, in the order in which the items were finished; KeptRows, in
-the order in which they will be forgotten; SessionTable and SessionRows, in rising number, when there has been a
-session; UserRows, in name order; Clone and its Chunks, when a CLONE is under way; one End. Long lists are cut into
-several frames.
+which they become active; Running, in rising id; Released, in the order in which the items were finished; CountedRows,
+in name order; KeptRows, queues in name order and the keys of a queue in the order in which they will be forgotten;
+SessionTable and SessionRows, in rising number, when there has been a session; UserRows, in name order; Clone and its
+Chunks, when a CLONE is under way; one End. Long lists are cut into several frames.
 
-To change the layout: raise FORMAT, keep reading the old numbers (format3.py shows how, restore.py has the table), add a
+To change the layout: raise FORMAT, keep reading the old numbers (format4.py shows how, restore.py has the table), add a
 snapshot of the old format to the tests.
 """
 
@@ -29,6 +29,8 @@ from msgspec.structs import asdict
 from core.frames import (
     Chunk,
     Clone,
+    CountedRow,
+    CountedRows,
     Delayed,
     End,
     Frame,
@@ -52,7 +54,7 @@ from core.state import State
 from core.users import User
 
 MAGIC = b"PQRAFT1\n"
-FORMAT = 4
+FORMAT = 5
 CHECKSUM_BYTES = 32
 
 CHUNK_BYTES = 256 << 10             # a chunk is yielded when it has this size
@@ -104,9 +106,11 @@ def _frames(state: State, users: bool) -> Iterator[Frame]:
                 (job.due_ms, job.seq, -job.rank, job.item, job.data, job.attempts, job.at_ms, _more_row(job.more))
                 for job in delayed
             ])
-    for running in _portions(state.running.values()):
+    for running in _portions(state.in_order().values()):
         yield Running([_running_row(job) for job in running])
-    yield from _time_frames(state)
+    yield from _released_frames(state)
+    yield from _counted_frames(state)
+    yield from _kept_frames(state)
     yield from session_frames(state.sessions)
     if users:
         yield from _user_frames(state.users)
@@ -134,6 +138,7 @@ def _head(state: State) -> Head:
         learner=state.membership.learner,
         configuration=state.membership.configuration,
         online=state.online,
+        seqs_since_ms=state.seqs_since_ms,
     )
 
 
@@ -159,12 +164,25 @@ def _settings_frames(state: State) -> Iterator[Settings | QueueRows]:
         yield QueueRows(rows[start : start + FRAME_ROWS_MAX])
 
 
-def _time_frames(state: State) -> Iterator[Released | KeptRows]:
-    for batch in state.delays.released:
-        seqs = [job.seq for job in batch.jobs]
+def _released_frames(state: State) -> Iterator[Released]:
+    for batch in state.delays.released.values():
+        seqs = list(batch.seqs)
         for start in range(0, len(seqs), FRAME_JOBS_MAX):
             end = start + FRAME_JOBS_MAX
             yield Released(batch.item, seqs[start:end], end < len(seqs))
+
+
+def _counted_frames(state: State) -> Iterator[CountedRows]:
+    queues = state.queues
+    names = iter(sorted((*queues.by_name, *queues.idle)))
+    while piece := list(islice(names, FRAME_JOBS_MAX)):
+        counted = ((name, queue.counters) for name in piece if (queue := queues.find(name)) is not None)
+        rows = [CountedRow(name, *counters) for name, counters in counted if any(counters)]
+        if rows:
+            yield CountedRows(rows)
+
+
+def _kept_frames(state: State) -> Iterator[KeptRows]:
     kept = iter(state.kept)
     while rows := list(islice(kept, FRAME_JOBS_MAX)):
         yield KeptRows(rows)

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING
 from core.delays import Delays
 from core.effects import Effects
 from core.fading import Fading
+from core.item_limit import balance
 from core.items import Items, Part
-from core.job import AnyJob, DelayedJob, Job, More, RunningJob
+from core.job import AnyJob, DelayedJob, Job, More, RunningJob, fading
 from core.job_list import JobList
 from core.job_operations import Then
 from core.kept import Kept
 from core.leases import Leases
 from core.membership import Membership
 from core.queue_operations import Order
-from core.queues import Queue, Queues
+from core.queues import TAKEN, Queue, Queues
 from core.servers import Servers
 from core.sessions import Sessions
 from core.settings import ClusterSettings
@@ -43,6 +44,7 @@ class State:
         "cluster_id",
         "dead",
         "delays",
+        "disordered",
         "effects",
         "fading",
         "finished_items",
@@ -58,9 +60,11 @@ class State:
         "put_item",
         "queues",
         "running",
+        "seqs_since_ms",
         "servers",
         "sessions",
         "settings",
+        "spent",
         "term",
         "undo",
         "users",
@@ -78,9 +82,11 @@ class State:
         self.online = True                          # the service as a whole, see SwitchService
         self.next_id = 1
         self.next_seq = 1
+        self.seqs_since_ms = 0                      # the seqs of jobs that are older do not tell since when (job.py)
         self.queues = Queues()
         self.items = Items()
-        self.running: dict[int, RunningJob] = {}    # in rising id: ids only grow
+        self.running: dict[int, RunningJob] = {}    # in rising id (ids only grow), unless
+        self.disordered = False                     # a batch was undone: see in_order()
         self.leases = Leases()
         self.delays = Delays()
         self.fading = Fading()
@@ -90,8 +96,10 @@ class State:
         self.users: dict[str, User] = {}            # never altered: a change makes a new one
         self.clone: PendingClone | None = None
         # No part of the state between two entries: the item of the last Put of the entry being applied; what the entry
-        # has brought about; items that were finished in the operation being executed; the way back to before it.
+        # has cost (settings.py) and brought about; items that were finished in the operation being executed; the way
+        # back to before it.
         self.put_item: str | None = None
+        self.spent = 0
         self.effects = Effects()
         self.finished_items: list[str] = []
         self.undo: Undo | None = None
@@ -136,7 +144,7 @@ class State:
                 withheld = part.ready.position(job) >= part.given
                 part.given += not withheld
                 self.queues.add(queue, job, withheld)
-                self.balance(queue, part)
+                balance(self.queues, self.effects, queue, part)
         if job.more is not None:
             self._note(queue, job, job.more)
         if self.undo is not None:
@@ -164,7 +172,7 @@ class State:
         part.given -= not withheld
         self.items.remove(job)
         self.queues.remove(queue, job, withheld)
-        self.balance(queue, part)
+        balance(self.queues, self.effects, queue, part)
 
     def take(self, queue: Queue, item_name: str | None) -> Job:
         """Take out the first job of `queue` that can be given, of this item when one is named; there must be one."""
@@ -183,32 +191,6 @@ class State:
             self._strike(queue, job, job.more)
         return job
 
-    def balance(self, queue: Queue, part: Part) -> None:
-        """Give or withhold READY jobs of an item, so that those can be given that its ITEMLIMIT lets run."""
-        limit = 0 if queue.settings is None else queue.settings.item_limit
-        given = max(0, min(limit - part.running, part.ready.size))
-        held = queue.held
-        if held is None and part.given > given:
-            held = queue.held = JobList()
-        while part.given < given:
-            assert held is not None
-            job = part.ready[part.given]
-            held.remove(job)
-            queue.ready.add(job)
-            part.given += 1
-            self.effects.ready[queue.name] = None
-            if job.item is not None:
-                self.effects.ready_items[queue.name, job.item] = None
-        while part.given > given:
-            assert held is not None
-            part.given -= 1
-            job = part.ready[part.given]
-            queue.ready.remove(job)
-            held.add(job)
-        if queue.held is not None and not queue.held.size:
-            queue.held = None
-        self.queues.relist(queue)
-
     # ---- DELAYED
 
     def defer(self, queue: Queue, job: DelayedJob) -> None:
@@ -224,14 +206,14 @@ class State:
 
     def undefer(self, queue: Queue, job: DelayedJob) -> None:
         """It is no longer, or not with this content."""
-        self.delays.remove(queue, job)
+        releases = self.delays.remove(queue, job)
         self.queues.uncount(queue, job.rank)
         if job.item is not None:
             self.items.undefer(job.item, job.queue)
         if job.more is not None:
             self._strike(queue, job, job.more)
         if self.undo is not None:
-            self.undo.undeferred(job)
+            self.undo.undeferred(job, releases)
 
     # ---- RUNNING
 
@@ -239,13 +221,15 @@ class State:
         """The job just taken runs under a new id, for `lease_ms` or without limit."""
         number = self.next_id
         self.next_id = number + 1
+        self.spent += len(job.data)
         deadline_ms = None if lease_ms is None else self.clock_ms + lease_ms
         running = RunningJob(
             number, job.queue, -job.rank, job.data, job.item, deadline_ms, then, job.when, job.seq, job.attempts + 1,
             job.at_ms, job.more, lease_ms,
         )
+        queue.counters[TAKEN] += 1
         if queue.settings is None and job.item is None and job.more is None:    # as in `start`, which has more to ask
-            queue.running += 1
+            queue.taken[number] = None
             self.running[number] = running
             if deadline_ms is not None:
                 self.leases.add(running)
@@ -255,13 +239,13 @@ class State:
 
     def start(self, queue: Queue, job: RunningJob) -> None:
         """`job` runs from now on; of those that run its id is the greatest (but see undo.py)."""
-        queue.running += 1
+        queue.taken[job.id] = None
         if queue.settings is not None:
             self.queues.relist(queue)
         if job.item is not None:
             part = self.items.start(self.items.open(job.item), job.queue)
             if queue.settings is not None and queue.settings.item_limit:
-                self.balance(queue, part)
+                balance(self.queues, self.effects, queue, part)
         self.running[job.id] = job
         if job.deadline_ms is not None:
             self.leases.add(job)
@@ -274,7 +258,7 @@ class State:
         if job is None:
             return None
         queue = self.queues.by_name[job.queue]
-        queue.running -= 1
+        del queue.taken[number]
         if self.undo is not None:
             self.undo.stopped(job)
         if queue.settings is not None:
@@ -284,7 +268,7 @@ class State:
         if job.item is not None:
             part = self.items.stop(job.item, job.queue)
             if queue.settings is not None and queue.settings.item_limit:
-                self.balance(queue, part)
+                balance(self.queues, self.effects, queue, part)
         if job.deadline_ms is not None:
             self.leases.remove(job)
         if job.session is not None:
@@ -292,6 +276,13 @@ class State:
         if job.more is not None and job.more.key is not None:
             _drop_key(queue, job.more.key)
         return job
+
+    def in_order(self) -> dict[int, RunningJob]:
+        """The running jobs in rising id."""
+        if self.disordered:
+            self.running = dict(sorted(self.running.items()))
+            self.disordered = False
+        return self.running
 
     def swap(self, old: RunningJob, new: RunningJob) -> None:
         """The running job is `new` from now on: under the same id, in the same queue, with the same key."""
@@ -314,7 +305,7 @@ class State:
 
     def _balance_if_limited(self, queue: Queue, part: Part) -> None:
         if queue.settings is not None and queue.settings.item_limit:
-            self.balance(queue, part)
+            balance(self.queues, self.effects, queue, part)
 
     # ---- what few jobs have
 
@@ -347,7 +338,7 @@ class State:
         queue = self.queues.by_name.get(queue_name)
         if queue is None:
             return True, item_done
-        if queue.running or queue.ready.size or not self.queues.close(queue):
+        if queue.taken or queue.ready.size or not self.queues.close(queue):
             return False, item_done
         self.effects.ended[queue_name] = None
         return True, item_done
@@ -368,18 +359,14 @@ class State:
             self.finished_items.append(item_name)
         return True
 
-    def grant_grace(self, grace_ms: int) -> None:
-        """Leases and sessions that would end sooner end in `grace_ms`: nobody could use them for a while."""
+    def grant_grace(self, grace_ms: int, *, once: bool = True) -> None:
+        """Leases and sessions that would end sooner end in `grace_ms`: nobody could use them for a while.
+
+        `once`: those that had it since they were used last do not get it again.
+        """
         if grace_ms > 0:
-            self.leases.extend(self.clock_ms + grace_ms)
-            self.sessions.extend(self.clock_ms + grace_ms)
-
-
-def fading(more: More, fade_ms: int | None) -> More:
-    """The same with another end of its TTL."""
-    if more.fade_ms == fade_ms:
-        return more
-    return More(more.key, more.tries, more.ttl_ms, fade_ms, more.every_ms, more.origin, more.after)
+            self.leases.extend(self.clock_ms + grace_ms, once=once)
+            self.sessions.extend(self.clock_ms + grace_ms, once=once)
 
 
 def _keys(queue: Queue) -> dict[str, AnyJob]:

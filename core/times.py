@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from core.delays import Release
-from core.job import NEVER_MS, DelayedJob, More
+from core.job import NEVER_MS, DelayedJob, More, fading
 from core.job_operations import When
-from core.queues import Queue
+from core.queues import FADED, Queue
 from core.settings import PORTION_MAX
-from core.state import State, fading
+from core.state import State
 
 FADES_MAX = 1000        # jobs whose TTL ends with one entry
 CENTURY_MS = 100 * 366 * 86_400_000
@@ -54,7 +54,9 @@ def pass_time(state: State) -> None:
         job = state.fading.first(state.clock_ms)
         if job is None:
             break
-        state.remove(state.queues.by_name[job.queue], job)
+        queue = state.queues.by_name[job.queue]
+        queue.counters[FADED] += 1
+        state.remove(queue, job)
         state.close(job.queue, job.item)
     if state.finished_items:
         release(state)
@@ -75,24 +77,32 @@ def _work_off(state: State) -> None:
     left = PORTION_MAX
     released = state.delays.released
     while released and left:
-        batch = released[0]
-        while batch.jobs.size and left:
-            _free(state, batch)
+        release: Release = released.peekitem(0)[1]
+        while release.seqs.size and left:
+            _free(state, release)
             left -= 1
-        if not batch.jobs.size:
-            del released[0]
+        if not release.seqs.size:
+            state.delays.end_release(release)
 
 
-def _free(state: State, batch: Release) -> None:
-    """The first job of the batch does not wait for its item any more."""
-    job = batch.jobs.take_first()
-    freed = awaiting(state, job)
-    queue = state.queues.by_name[job.queue]
-    state.undefer(queue, job)
+def _free(state: State, release: Release) -> None:
+    """The first job of the release does not wait for its item any more."""
+    job = state.delays.waiting[release.seqs.take_first()]
+    queue, more = state.queues.by_name[job.queue], job.more
+    assert more is not None
+    more = _without(more, release.item)
     at_ms = state.clock_ms if job.at_ms is None else job.at_ms
-    due_ms = NEVER_MS if freed is not None and freed.after else at_ms
-    state.defer(queue, DelayedJob(due_ms, job.seq, job.rank, job.queue, job.data, job.item, job.attempts, job.at_ms,
-                                  freed))
+    due_ms = NEVER_MS if more.after else at_ms
+    freed = DelayedJob(due_ms, job.seq, job.rank, job.queue, job.data, job.item, job.attempts, job.at_ms, more)
+    state.delays.free(queue, job, freed)
+    if more.key is not None and queue.keys is not None:
+        queue.keys[more.key] = freed
+
+
+def _without(more: More, item: str) -> More:
+    """The same without this item to wait for."""
+    after = tuple([name for name in more.after if name != item])
+    return More(more.key, more.tries, more.ttl_ms, None, more.every_ms, more.origin, after)
 
 
 def awaiting(state: State, job: DelayedJob) -> More | None:
@@ -100,8 +110,7 @@ def awaiting(state: State, job: DelayedJob) -> More | None:
     more = job.more
     if more is None or not more.after:
         return more
-    dependents = state.delays.dependents
-    items = tuple(item for item in more.after if item in dependents and job in dependents[item])
+    items = tuple([item for item in more.after if state.delays.waits_for(item, job.seq)])
     return More(more.key, more.tries, more.ttl_ms, None, more.every_ms, more.origin, items)
 
 

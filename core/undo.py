@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from core.delays import Release
 from core.effects import Effects
 from core.job import DelayedJob, Job, RunningJob
+from core.queues import NOTHING_COUNTED
+from core.settings import STEP
 
 if TYPE_CHECKING:
     from core.state import State
@@ -18,17 +21,17 @@ if TYPE_CHECKING:
 class Undo:
     """What has been done to `state` since this was made, and how to undo it."""
 
-    __slots__ = ("_effects", "_next_item", "_next_seq", "_places", "_released", "_sessions", "_state", "_steps")
+    __slots__ = ("_counters", "_effects", "_next_item", "_next_seq", "_places", "_sessions", "_state", "_steps")
 
     def __init__(self, state: State) -> None:
         self._state = state
         self._steps: list[Callable[[], None]] = []
         self._places: dict[tuple[str, str | None], None] = {}       # queues and items from which a job was taken away
         self._sessions: dict[int, None] = {}                        # sessions that lost a job
+        self._counters: dict[str, list[int]] = {}             # of the queues in which something was done, before
         self._next_seq = state.next_seq
         self._next_item = state.items.next_item
         self._effects = state.effects
-        self._released = [release.copy() for release in state.delays.released]
         state.effects = Effects()       # what is undone has had no effect
         state.undo = self
 
@@ -46,22 +49,30 @@ class Undo:
             step()
         for queue, item in self._places:
             state.close(queue, item)
-        if self._sessions:      # ids came back behind greater ones
-            state.running = dict(sorted(state.running.items()))
-            for number in self._sessions:
-                if number:
-                    session = state.sessions.by_number[number]
-                    session.taken = dict.fromkeys(sorted(session.taken))
+        for name, counters in self._counters.items():
+            known = state.queues.find(name)
+            if known is not None:
+                known.counters = counters
+        for number in self._sessions:       # ids came back behind greater ones
+            session = state.sessions.by_number[number]
+            session.taken = dict.fromkeys(sorted(session.taken))
+            state.spent += STEP // 8 * len(session.taken)
         state.finished_items.clear()
-        state.delays.reinstate(self._released)
         state.next_seq = self._next_seq
         state.items.next_item = self._next_item
         state.effects = self._effects
 
     # ---- the steps, told by the state
 
+    def _keep_counters(self, queue: str) -> None:
+        """Each of the steps is told before it is counted, and nothing is counted without one."""
+        if queue not in self._counters:
+            known = self._state.queues.find(queue)
+            self._counters[queue] = list(NOTHING_COUNTED if known is None else known.counters)
+
     def added(self, job: Job) -> None:
         """`job` became READY."""
+        self._keep_counters(job.queue)
         self._places[job.queue, job.item] = None
         self._steps.append(lambda: self._state.remove(self._state.queues.open(job.queue), job))
 
@@ -71,20 +82,29 @@ class Undo:
 
     def deferred(self, job: DelayedJob) -> None:
         """`job` became DELAYED."""
+        self._keep_counters(job.queue)
         self._places[job.queue, job.item] = None
         self._steps.append(lambda: self._state.undefer(self._state.queues.open(job.queue), job))
 
-    def undeferred(self, job: DelayedJob) -> None:
-        """`job` was DELAYED."""
-        self._steps.append(lambda: self._state.defer(self._state.queues.open(job.queue), job))
+    def undeferred(self, job: DelayedJob, releases: list[Release]) -> None:
+        """`job` was DELAYED, and among these releases."""
+        def step() -> None:
+            self._state.defer(self._state.queues.open(job.queue), job)
+            self._state.delays.reinstate(job, releases)
+
+        self._steps.append(step)
 
     def stopped(self, job: RunningJob) -> None:
         """`job` runs no more; it is still bound to its session."""
+        self._keep_counters(job.queue)
         number = job.session
-        self._sessions[number or 0] = None
+        if number is not None:
+            self._sessions[number] = None
 
         def step() -> None:
-            self._state.start(self._state.queues.open(job.queue), job)
+            queue = self._state.queues.open(job.queue)
+            self._state.start(queue, job)
+            self._state.disordered = queue.disordered = True
             if number is not None:
                 self._state.sessions.by_number[number].bind(job)
 
@@ -95,6 +115,12 @@ class Undo:
         self._places[new.queue, new.item] = None
         self._steps.append(lambda: self._state.swap(new, old))
 
-    def kept(self, queue: str, key: str, before_ms: int) -> None:
-        """The key was kept; it had been until `before_ms`."""
-        self._steps.append(lambda: self._state.kept.keep(queue, key, before_ms))
+    def kept(self, queue: str, key: str, before_ms: int, forgotten: tuple[int, str] | None) -> None:
+        """The key was kept; it had been until `before_ms`. Another one was `forgotten` for it, until when and which."""
+        def step() -> None:
+            self._state.kept.keep(queue, key, before_ms)
+            if forgotten is not None:
+                until_ms, other = forgotten
+                self._state.kept.keep(queue, other, until_ms)
+
+        self._steps.append(step)

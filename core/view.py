@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from itertools import islice
 
 from core.giving import unfinished as any_unfinished
-from core.job import AnyJob, DelayedJob, RunningJob
+from core.job import SEQ_BITS, AnyJob, DelayedJob, RunningJob
 from core.job_operations import Selector
 from core.queue_operations import JobState
-from core.seen import Counts, Seen
+from core.seen import Counts, History, Seen
 from core.state import State
+
+NOTHING = History(0, 0, 0, 0, 0, 0, 0, 0)
 
 
 def unfinished(state: State, queues: tuple[str, ...] | None, item: str | None) -> bool:
@@ -20,7 +22,7 @@ def unfinished(state: State, queues: tuple[str, ...] | None, item: str | None) -
 
 def names(state: State, prefix: str) -> list[str]:
     """The names of the queues that have unfinished jobs, settings or dead jobs, and begin like this."""
-    known = dict.fromkeys((*state.queues.by_name, *state.queues.settings, *state.dead))
+    known = dict.fromkeys((*state.queues.by_name, *state.queues.idle, *state.dead))
     return [name for name in known if name.startswith(prefix)] if prefix else list(known)
 
 
@@ -35,11 +37,23 @@ def counts(state: State, name: str) -> Counts | None:
     )
 
 
-def stat(state: State, name: str) -> list[tuple[str, int]] | None:
+def history(state: State, name: str, now_ms: int) -> History:
+    """What happened in the queue since it began, and for how long its oldest READY job has been waiting."""
+    queue = state.queues.find(name)
+    if queue is None:
+        return NOTHING
+    seq = queue.oldest_seq()
+    oldest_ms = 0 if seq is None else max(0, now_ms - max(seq >> SEQ_BITS, state.seqs_since_ms))
+    put, taken, done, later, expired, dead, faded = queue.counters
+    return History(put, taken, done, later, expired, dead, faded, oldest_ms)
+
+
+def stat(state: State, name: str, now_ms: int) -> list[tuple[str, int]] | None:
     """The figures of the queue, None when there is no such queue."""
     known = counts(state, name)
     if known is None:
         return None
+    past = history(state, name, now_ms)
     queue = state.queues.by_name.get(name)
     settings = state.queues.settings.get(name)
     return [
@@ -52,6 +66,14 @@ def stat(state: State, name: str) -> list[tuple[str, int]] | None:
         ("KEYS", 0 if queue is None or queue.keys is None else len(queue.keys)),
         ("PAUSED_IN", int(settings is not None and settings.paused_in)),
         ("PAUSED_OUT", int(settings is not None and settings.paused_out)),
+        ("TOTAL_PUT", past.put),
+        ("TOTAL_TAKEN", past.taken),
+        ("TOTAL_DONE", past.done),
+        ("TOTAL_LATER", past.later),
+        ("TOTAL_EXPIRED", past.expired),
+        ("TOTAL_DEAD", past.dead),
+        ("TOTAL_TTL", past.faded),
+        ("OLDEST_S", past.oldest_ms // 1000),
     ]
 
 
@@ -77,7 +99,7 @@ def peek_queue(state: State, name: str, which: JobState, count: int) -> list[See
         elif which is JobState.DELAYED:
             jobs = queue.delayed or ()
         elif queue.running:
-            jobs = (job for job in state.running.values() if job.queue == name)
+            jobs = (state.running[number] for number in queue.first_taken(count))
     ready = JobState.DEAD if which is JobState.DEAD else JobState.READY
     return [_seen(job, ready) for job in islice(jobs, max(count, 0))]
 

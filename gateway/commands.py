@@ -143,6 +143,10 @@ def _session_close(conversation: Conversation, request: requests.SessionClose) -
     conversation.run(sessions.close_session(conversation, request))
 
 
+def _session_end(conversation: Conversation, request: requests.SessionEnd) -> None:
+    conversation.run(sessions.end_session(conversation, request))
+
+
 def _taken(conversation: Conversation, request: requests.Taken) -> None:
     conversation.run(sessions.taken(conversation, request))
 
@@ -191,6 +195,7 @@ ALONE: transactions.Table = {
     requests.SessionOpen: _session_open,
     requests.SessionAttach: _session_attach,
     requests.SessionClose: _session_close,
+    requests.SessionEnd: _session_end,
     requests.Taken: _taken,
     requests.Auth: _auth,
     requests.AuthWord: _auth_word,

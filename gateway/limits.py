@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from core import OPERATION_BYTES_MAX, OPERATION_WORK_MAX
+
 KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
@@ -53,16 +55,21 @@ BACKLOG_BYTES_MAX = 32 * MIB
 BATCH_JOBS_MAX = 10_000
 NUMBERED_BATCH_JOBS_MAX = 4096
 
-# The lines and data of one PUTS, and of one transaction: they become one entry of the log, kept in memory until then.
+# The lines and data of one PUTS, kept in memory until they are complete.
 BATCH_BYTES_MAX = 16 * MIB
 
-# Commands of one transaction (EXTENSIONS.md 8).
+# Commands of one transaction (EXTENSIONS.md 8), and what they may cost together: they are one operation.
 TRANSACTION_COMMANDS_MAX = 1000
+TRANSACTION_BYTES_MAX = OPERATION_BYTES_MAX - KIB
+TRANSACTION_WORK_MAX = OPERATION_WORK_MAX - KIB
+
+# Names of queues in one command: what one operation may look at. Lines of the default length have fewer.
+QUEUES_MAX = 20_000
 
 # Queues among which a connection remembers whose turn it is (BY PRIORITY): with more it begins anew.
 ROTATION_QUEUES_MAX = 1000
 
-# Items that one job waits for (AFTER): 10,000 jobs of a PUTS may wait for so many each.
+# Items that one job waits for (AFTER): all of a PUTS may wait for so many each.
 AFTER_ITEMS_MAX = 100
 
 # Numbers of jobs and attempts in settings; a larger one is a mistake, 0 means no limit.
@@ -97,8 +104,12 @@ LINGER_S = 1.0
 SESSION_TTL_MS_DEFAULT = 900_000
 SESSION_TTL_MS_MIN, SESSION_TTL_MS_MAX = 1_000, 86_400_000
 
-# A command that waits in a session uses it so many times per TTL: one use may be late without harm.
+# A command that waits in a session uses it so many times per TTL: one use may be late without harm. An owner that has
+# nearly as many sessions as it may have loses the longest unused ones, which are not to be those: so then it is used at
+# this interval, in which hardly anybody opens that many others.
 SESSION_USES_PER_TTL = 3
+SESSION_LOOK_S = 10.0
+CROWDED = 0.9                   # of sessions_per_owner_max
 
 # Clients whose host vanished are gone within 30 s: idle ones are asked by TCP, and one that owes an acknowledgement, of
 # a job sent to it perhaps, may be silent for so long until the next sweep. (TCP_USER_TIMEOUT would also end those that
@@ -157,6 +168,7 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
     line_bytes_max: int = 64 * KIB          # one command line with its line end (A3)
     snapshot_bytes_max: int = 4 * GIB       # what CLONE takes (DECISIONS 6)
     connections_max: int = 10_000           # clients at once; file descriptors are the scarce thing
+    sessions_per_owner_max: int = 10_000    # of one user at one address: a tenth of all that there may be
     output_bytes_max: int = 64 * MIB        # unread answers of one connection: a slower reader is cut
     pipeline_bytes_max: int = 1 * MIB       # commands kept behind a blocked one (A9)
     memory_mark_bytes: int = 0              # memory in use above which PUT is refused; 0: 80% of what there is (A62)

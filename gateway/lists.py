@@ -1,10 +1,10 @@
-"""The lines of long answers: RUNLIST, TAKEN, PEEK, QUEUE LIST, QUEUE STAT, QUEUE CONFIG and CONFIG."""
+"""The lines of long answers: RUNLIST, TAKEN, PEEK, SESSION LIST, QUEUE LIST, QUEUE STAT, QUEUE CONFIG and CONFIG."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from core import ClusterSettings, Counts, QueueSettings, RunningJob, Seen, Then
+from core import ClusterSettings, Counts, QueueSettings, RunningJob, Seen, Session, Then
 from gateway.limits import SESSION_TTL_MS_DEFAULT
 from gateway.tokens import meta, seconds, unix
 
@@ -16,6 +16,15 @@ def queue_lines(queues: Iterable[tuple[str, Counts | None]]) -> bytes:
         figures = "0 0 0 0" if counts is None else f"{counts.ready} {counts.delayed} {counts.running} {counts.dead}"
         lines.append(f"{name} {figures}\r\n")
     return "".join(lines).encode()
+
+
+def session_lines(sessions: Iterable[Session], now_ms: int) -> bytes:
+    """Lines of SESSION LIST: `<number> <user|-> <address|-> <ttl> <idle> <bound>`; never what names the session."""
+    return "".join(
+        f"{one.number} {one.user or '-'} {one.address or '-'} {seconds(one.ttl_ms)} "
+        f"{max(0, now_ms - one.used_ms) // 1000} {len(one.taken)}\r\n"
+        for one in sessions
+    ).encode()
 
 
 def run_lines(jobs: Sequence[RunningJob], with_data: bool) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from core import (
@@ -38,6 +39,7 @@ from gateway.choices import chosen, known_empty
 from gateway.limits import PORTION_MAX
 from gateway.numbering import Numbering
 from gateway.pending import Fate, Outcome, PutOfWait
+from gateway.splitting import Many, propose_split, split
 from gateway.transactions import commit, log_burial
 from gateway.waiter import Waiter
 
@@ -105,7 +107,17 @@ def _puts(conversation: Conversation, request: requests.Puts, numbering: Numberi
             return reply
         replies = iter(reply.replies)
         return answers.lines_of([line or answers.answer(next(replies)) for line in lines])
-    conversation.propose_told(Batch(puts, atomic=False), tell, numbering)
+    _propose_many(conversation, Batch(puts, atomic=False), numbering, tell)
+
+
+def _propose_many(
+    conversation: Conversation, command: Many, numbering: Numbering | None, tell: Callable[[Reply], Outcome],
+) -> None:
+    operations = split(command)
+    if len(operations) == 1:
+        conversation.propose_told(command, tell, numbering)
+    else:
+        propose_split(conversation, operations, tell, numbering)
 
 
 def _put_wait(conversation: Conversation, request: requests.PutWait, numbering: Numbering | None = None) -> None:
@@ -188,6 +200,12 @@ def _operation(conversation: Conversation, operation: Requested, numbering: Numb
     conversation.propose(operation, numbering)
 
 
+def _of_many(
+    conversation: Conversation, operation: DoneAll | LaterAll, numbering: Numbering | None = None,
+) -> None:
+    _propose_many(conversation, operation, numbering, lambda reply: reply)
+
+
 def _bury(conversation: Conversation, request: requests.BuryRequest, numbering: Numbering | None = None) -> None:
     def tell(reply: Reply) -> Reply:
         if isinstance(reply, Finished):
@@ -231,12 +249,13 @@ class InLog(Protocol):
 
 
 _OPERATIONS = (
-    Done, DoneAll, DoneLast, Later, LaterAll, LaterWith, Touch, Delete, Bury, Batch, CreateQueue, ConfigureQueue,
-    PauseQueue, ResumeQueue, Configure,
+    Done, DoneLast, Later, LaterWith, Touch, Delete, Bury, Batch, CreateQueue, ConfigureQueue, PauseQueue, ResumeQueue,
+    Configure,
 )
 
 IN_LOG: dict[type, InLog] = {
     **dict.fromkeys(_OPERATIONS, _operation),
+    **dict.fromkeys((DoneAll, LaterAll), _of_many),
     Put: _put,
     PutWith: _put_with,
     Change: _with_data,

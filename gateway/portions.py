@@ -80,7 +80,7 @@ async def drop(conversation: Conversation, request: requests.DropQueue, numberin
     parts = _Parts(conversation, numbering)
     outcome = await parts.total(_Purge(conversation, requests.PurgeRequest(request.queue, None)).portion)
     if isinstance(outcome, Removed):
-        outcome = await parts.ask(DeleteQueue(request.queue, force=True))
+        outcome = await parts.total(lambda done: DeleteQueue(request.queue, force=True))
         if isinstance(outcome, QueueNotFound):
             outcome = Accepted()
     conversation.say(outcome)

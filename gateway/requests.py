@@ -253,6 +253,16 @@ class SessionClose(Struct, gc=False, frozen=True):
     release: bool
 
 
+class SessionList(Struct, gc=False, frozen=True):
+    """SESSION LIST."""
+
+
+class SessionEnd(Struct, gc=False, frozen=True):
+    """SESSION END: an operator ends the session of this number."""
+
+    number: int
+
+
 class Taken(Struct, gc=False, frozen=True):
     """TAKEN."""
 
@@ -345,7 +355,7 @@ class Broken(Struct, gc=False, frozen=True):
 Command = (
     InLog | Numbered | Begin | Commit | Rollback | PolicyDefault | CloneStart | CloneData | Total | QueueList
     | QueueStat | QueueConfig | Config | Peek | PeekQueue | RunList | Snapshot | Interconnect | Offline | Online | Quit
-    | Shutdown | Caps | Ping | SessionOpen | SessionAttach | SessionClose | Taken | ClusterStatus | ClusterLeader
-    | ClusterHash | ClusterAdd | ClusterRemove | ClusterTransfer | ClusterSwitch | ClusterSnapshot | Auth | AuthWord
-    | UserSet | UserDelete | UserList | Refused | Broken
+    | Shutdown | Caps | Ping | SessionOpen | SessionAttach | SessionClose | SessionList | SessionEnd | Taken
+    | ClusterStatus | ClusterLeader | ClusterHash | ClusterAdd | ClusterRemove | ClusterTransfer | ClusterSwitch
+    | ClusterSnapshot | Auth | AuthWord | UserSet | UserDelete | UserList | Refused | Broken
 )

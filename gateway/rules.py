@@ -222,6 +222,8 @@ RULES: dict[type, Rule] = {
     requests.SessionOpen: _anybody,
     requests.SessionAttach: _anybody,
     requests.SessionClose: _anybody,
+    requests.SessionList: _admin,
+    requests.SessionEnd: _admin,
     requests.Taken: _anybody,
     requests.ClusterStatus: _anybody,
     requests.ClusterLeader: _anybody,

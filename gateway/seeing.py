@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from core import QueueSettings
 from gateway import answers, lists, requests
-from gateway.streams import peek_list, queue_list, run_list
+from gateway.streams import peek_list, queue_list, run_list, session_list
 
 if TYPE_CHECKING:
     from gateway.conversation import Conversation
@@ -22,13 +22,18 @@ def _run_list(conversation: Conversation, request: requests.RunList) -> None:
     conversation.run(run_list(conversation, jobs, request.with_data))
 
 
+def _session_list(conversation: Conversation, request: requests.SessionList) -> None:
+    conversation.run(session_list(conversation))
+
+
 def _queue_list(conversation: Conversation, request: requests.QueueList) -> None:
     names = conversation.hub.cluster.machine.queue_names(request.prefix)
     conversation.run(queue_list(conversation, conversation.guard.visible(names)))
 
 
 def _queue_stat(conversation: Conversation, request: requests.QueueStat) -> None:
-    counters = conversation.hub.cluster.machine.stat(request.queue)
+    cluster = conversation.hub.cluster
+    counters = cluster.machine.stat(request.queue, cluster.time_ms)
     conversation.say(answers.QUEUE_NOT_FOUND if counters is None else lists.pairs(counters))
 
 
@@ -82,6 +87,7 @@ def _user_list(conversation: Conversation, request: requests.UserList) -> None:
 SEEING: dict[type, Callable[[Conversation, Any], None]] = {
     requests.Total: _total,
     requests.RunList: _run_list,
+    requests.SessionList: _session_list,
     requests.QueueList: _queue_list,
     requests.QueueStat: _queue_stat,
     requests.QueueConfig: _queue_config,

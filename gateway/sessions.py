@@ -16,6 +16,7 @@ from core import (
     CloseSession,
     OpenSession,
     Operation,
+    Removed,
     Reply,
     SessionAttached,
     SessionNotFound,
@@ -23,7 +24,8 @@ from core import (
     TouchSession,
 )
 from gateway import answers, requests
-from gateway.limits import SESSION_USES_PER_TTL
+from gateway.limits import CROWDED, SESSION_LOOK_S, SESSION_USES_PER_TTL
+from gateway.owners import source
 from gateway.pending import Fate, Outcome
 from gateway.streams import run_list
 
@@ -36,13 +38,15 @@ class Attached:
     """The session `number`, as long as the connection is attached to it.
 
     A session ends some time after its last use, and whoever waits says nothing. So a command that is blocked in the
-    name of the session uses it now and then, by asking again for what it waits for.
+    name of the session uses it now and then, by asking again for what it waits for; more often where the session is
+    in danger of being given up for another one of its owner.
     """
 
     def __init__(self, conversation: Conversation, number: int, ttl_ms: int) -> None:
         self.number = number
         self._conversation = conversation
         self._interval_s = ttl_ms / 1000 / SESSION_USES_PER_TTL
+        self._rested_s = 0.0
         self._rest()
 
     def leave(self) -> None:
@@ -50,13 +54,21 @@ class Attached:
         self._timer.cancel()
 
     def _rest(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(self._interval_s, self._use)
+        pause_s = min(self._interval_s - self._rested_s, SESSION_LOOK_S)
+        self._rested_s += pause_s
+        self._timer = asyncio.get_running_loop().call_later(pause_s, self._look)
 
-    def _use(self) -> None:
-        waiter = self._conversation.waiter
-        if waiter is not None and waiter.in_session:
-            self._conversation.hub.waiters.ask_again(waiter)
+    def _look(self) -> None:
+        if self._rested_s >= self._interval_s or self._in_danger():
+            self._rested_s = 0.0
+            waiter = self._conversation.waiter
+            if waiter is not None and waiter.in_session:
+                self._conversation.hub.waiters.ask_again(waiter)
         self._rest()
+
+    def _in_danger(self) -> bool:
+        hub = self._conversation.hub
+        return hub.cluster.machine.sessions_beside(self.number) > CROWDED * hub.limits.sessions_per_owner_max
 
 
 def without_session(conversation: Conversation) -> Outcome:
@@ -71,7 +83,10 @@ async def open_session(conversation: Conversation, request: requests.SessionOpen
     ttl_ms = request.ttl_ms
     if request.default:
         ttl_ms = hub.cluster.machine.settings.session_ttl_ms or ttl_ms
-    outcome = await propose(hub.cluster, OpenSession(hub.new_secret(), ttl_ms, conversation.guard.user or ""))
+    outcome = await propose(hub.cluster, OpenSession(
+        hub.new_secret(), ttl_ms, conversation.guard.user or "", source(conversation.link.peer.rpartition(":")[0]),
+        hub.limits.sessions_per_owner_max,
+    ))
     if isinstance(outcome, SessionOpened):
         conversation.attach(Attached(conversation, int(outcome.sid.partition("_")[0]), outcome.ttl_ms))
     conversation.say(outcome)
@@ -95,10 +110,17 @@ async def close_session(conversation: Conversation, request: requests.SessionClo
     if attached is None:
         conversation.say(without_session(conversation))
         return
-    outcome = await propose(conversation.hub.cluster, CloseSession(attached.number, request.release))
+    outcome: Reply | Fate = Removed(0, more=True)
+    while isinstance(outcome, Removed):         # it has so many jobs that they are unbound in portions
+        outcome = await propose(conversation.hub.cluster, CloseSession(attached.number, request.release))
     if isinstance(outcome, Accepted | SessionNotFound):
         conversation.attach(None)
     conversation.say(outcome)
+
+
+async def end_session(conversation: Conversation, request: requests.SessionEnd) -> None:
+    """SESSION END: whoever is attached to it learns that with his next command."""
+    conversation.say(await propose(conversation.hub.cluster, CloseSession(request.number, release=True)))
 
 
 async def taken(conversation: Conversation, request: requests.Taken) -> None:

@@ -1,4 +1,4 @@
-"""Long answers, sent piece by piece as the client takes them: SNAPSHOT, RUNLIST, TAKEN, PEEK, QUEUE LIST."""
+"""Long answers, sent piece by piece as the client takes them: SNAPSHOT, and lists of jobs, queues and sessions."""
 
 from __future__ import annotations
 
@@ -45,6 +45,16 @@ async def queue_list(conversation: Conversation, names: Sequence[str]) -> None:
     for start in range(0, len(names), LINES_PER_PIECE):
         piece = names[start:start + LINES_PER_PIECE]
         await conversation.stream(lists.queue_lines((name, machine.counts(name)) for name in piece))
+        await asyncio.sleep(0)
+
+
+async def session_list(conversation: Conversation) -> None:
+    """The answer to SESSION LIST: the sessions of this moment, each as it is when its line is made."""
+    cluster = conversation.hub.cluster
+    found = cluster.machine.sessions()
+    await conversation.stream(answers.number(len(found)))
+    for start in range(0, len(found), LINES_PER_PIECE):
+        await conversation.stream(lists.session_lines(found[start:start + LINES_PER_PIECE], cluster.time_ms))
         await asyncio.sleep(0)
 
 

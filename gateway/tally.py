@@ -83,6 +83,8 @@ VERBS: dict[type, str] = {
     requests.SessionOpen: "SESSION",
     requests.SessionAttach: "SESSION",
     requests.SessionClose: "SESSION CLOSE",
+    requests.SessionList: "SESSION LIST",
+    requests.SessionEnd: "SESSION END",
     requests.Taken: "TAKEN",
     requests.Auth: "AUTH",
     requests.AuthWord: "AUTH",

@@ -12,8 +12,6 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from msgspec import msgpack
-
 from core import (
     Atomic,
     Batch,
@@ -31,9 +29,10 @@ from core import (
     Reply,
     Results,
     Touch,
+    cost,
 )
 from gateway import answers, requests
-from gateway.limits import BATCH_BYTES_MAX, COMMAND_BYTES, TRANSACTION_COMMANDS_MAX
+from gateway.limits import COMMAND_BYTES, TRANSACTION_BYTES_MAX, TRANSACTION_COMMANDS_MAX, TRANSACTION_WORK_MAX
 from gateway.pending import Fate
 
 if TYPE_CHECKING:
@@ -67,14 +66,21 @@ class Transaction:
         self.burials: list[requests.BuryRequest] = []
         self._commands = 0
         self._bytes = 0
+        self._work = 0
 
     def queue(self, operation: Atomic) -> bytes:
         """Keep the operation for the COMMIT; returns what is answered to its command."""
         self._commands += 1
         if self.refusal is not None:
             return answers.QUEUED
-        self._bytes += len(msgpack.encode(operation))
-        if self._commands > TRANSACTION_COMMANDS_MAX or self._bytes > BATCH_BYTES_MAX:
+        size, work = cost(operation)
+        self._bytes += size
+        self._work += work
+        if (
+            self._commands > TRANSACTION_COMMANDS_MAX
+            or self._bytes > TRANSACTION_BYTES_MAX
+            or self._work > TRANSACTION_WORK_MAX
+        ):
             return self._refuse(answers.TOO_LARGE)
         self.operations.append(operation)
         self.adds_data = self.adds_data or adds_data(operation)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from gateway.limits import KEY_BYTES_MAX, KEY_BYTES_MIN
+from gateway.limits import KEY_BYTES_MAX, KEY_BYTES_MIN, QUEUES_MAX
 
 UNSIGNED_MAX = 2**64 - 1
 SIGNED_MIN, SIGNED_MAX = -(2**63), 2**63 - 1
@@ -69,7 +69,10 @@ def queues(word: bytes) -> tuple[str, ...]:
     """The queue names in `a|b|c`, each once, in the order given."""
     if b"|" not in word:
         return _one_queue(word)
-    return tuple(dict.fromkeys(map(name, word.split(b"|"))))
+    names = tuple(dict.fromkeys(map(name, word.split(b"|"))))
+    if len(names) > QUEUES_MAX:
+        raise ArgumentError
+    return names
 
 
 def unsigned(word: bytes) -> int:

@@ -12,7 +12,7 @@ from pqctl.checks import FAIL, OK, SKIP, WARN, Check
 from pqctl.health import Health, ask, assess, complaint, in_contact, is_full, of_one_cluster, own_line
 from pqctl.text import counted
 
-CLOCKS_APART_MS = 1000      # the smallest lease is about that long
+CLOCKS_APART_MS = 1000      # AT is in seconds
 CLOCKS_BLUR_MS = 100        # a message between two nodes may wait so long before it is looked at
 
 
@@ -94,7 +94,7 @@ def peers(own: Sequence[ServerView]) -> Check:
 
 
 def clocks(own: Sequence[ServerView]) -> Check:
-    """Do all clocks show the same time? Leases are counted on the leader's, and on another one after a failover."""
+    """Do all clocks show the same time? The cluster goes by their median: one may be wrong, a second must not be."""
     views = [_clocks(view) for view in own]
     ahead = max(views, key=len, default={})
     if len(ahead) < 2:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 
+from core import SESSIONS_MAX
 from gateway.config.addresses import is_loopback, split_address
 from gateway.config.errors import ConfigError
 from gateway.config.sections import Auth, Config, LegacyListen, Log, Raft, Tls
@@ -95,6 +96,7 @@ def _check_limits(limits: Limits) -> None:
     within("line_bytes_max", KIB, 16 * 1024 * KIB)
     within("snapshot_bytes_max", 1, 2**63 - 1)
     within("connections_max", 1, 1_000_000)
+    within("sessions_per_owner_max", 1, SESSIONS_MAX)
     within("connections_per_address_max", 0, 1_000_000)
     within("pipeline_bytes_max", KIB, 2**40)
     within("memory_mark_bytes", 0, 2**50)

@@ -39,6 +39,10 @@ def session(words: Words) -> requests.Command:
             return requests.SessionClose(release=False)
         case [b"CLOSE", b"RELEASE"]:
             return requests.SessionClose(release=True)
+        case [b"LIST"]:
+            return requests.SessionList()
+        case [b"END", number]:
+            return requests.SessionEnd(unsigned(number))
         case [sid]:
             return requests.SessionAttach(*sid_of(sid))
     raise ArgumentError

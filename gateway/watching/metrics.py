@@ -127,6 +127,12 @@ def _raft(figures: Figures) -> Iterator[Metric]:
                     [(peer.name, peer.up) for peer in figures.peers])
     yield _labelled("peer_lag_entries", "How far the other is behind, as it told last.", "peer",
                     [(peer.name, peer.lag) for peer in figures.peers if peer.lag is not None])
+    for name, meaning, ahead_ms in (
+        ("clock_ahead", "How far this node's clock is ahead of the median of all.", figures.clock_ahead_ms),
+        ("time_ahead", "How far the time of jobs and leases is ahead of that.", figures.time_ahead_ms),
+    ):
+        if ahead_ms is not None:
+            yield _gauge(f"{name}_seconds", meaning, ahead_ms / 1000)
 
 
 def _storage(figures: Figures) -> Iterator[Metric]:

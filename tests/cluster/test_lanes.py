@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cluster.lanes import LOOK_S, QUANTUM_BYTES, QUEUED_MAX, TURN_S
 from cluster.proposer import ENTRY_BYTES, OPERATIONS_MAX, Proposer
-from core import Done, Get, Operation, Put, decode_entry
+from core import Done, Get, Operation, Put, cost, decode_entry
 from tests.cluster.small_cluster import Outcome
 
-TURN = QUANTUM_BYTES // 64      # plain operations of one client
+BYTES = 128                     # that each of these operations costs
+TURN = QUANTUM_BYTES // BYTES   # such operations of one client
 
 
 class Queue:
@@ -24,11 +27,12 @@ class Queue:
         self.entries.append(decode_entry(entry).operations)
         self._land.append(callback)
 
-    def send(self, client: str, count: int, first: int = 0) -> list[Outcome]:
+    def send(self, client: str, count: int, first: int = 0, *, uneven: int = 0) -> list[Outcome]:
         """The client proposes so many operations, with numbers that tell what is whose."""
         outcomes = [Outcome() for _ in range(count)]
+        data = bytes(BYTES + uneven - cost(Put(client, 0, b""))[0])
         for number, outcome in enumerate(outcomes, first):
-            self.proposer.propose_for(client, Put(client, number, b""), outcome)
+            self.proposer.propose_for(client, Put(client, number, data), outcome)
         return outcomes
 
     def entry(self) -> list[tuple[str, int]]:
@@ -55,14 +59,15 @@ def test_what_one_entry_holds_keeps_the_order_in_which_it_came() -> None:
     assert queue.entry() == [(name, number) for number in range(OPERATIONS_MAX // 2) for name in "ab"]
 
 
-def test_a_client_that_comes_is_served_by_the_next_entry_however_much_others_pipeline() -> None:
+@pytest.mark.parametrize("uneven", [0, 1, 77, -62])      # bytes by which a turn is not a whole number of operations
+def test_a_client_that_comes_is_served_by_the_next_entry_however_much_others_pipeline(uneven: int) -> None:
     queue = Queue()
     for name in ("g1", "g2", "g3"):
-        queue.send(name, 4000)
+        queue.send(name, 4000, uneven=uneven)
     queue.entry()
     queue.entry()
     queue.send("ordinary", 1)
-    assert queue.entry().index(("ordinary", 0)) <= TURN     # behind what did not fit before
+    assert queue.entry().index(("ordinary", 0)) <= 2 * TURN     # behind what did not fit before
 
 
 def test_clients_take_turns_and_each_keeps_its_order() -> None:
@@ -149,7 +154,7 @@ def test_who_had_no_turn_for_too_long_is_refused_and_who_has_turns_is_not() -> N
         queue.proposer.expire(queue.now)
         queue.entry()
     assert all(outcome.state != "overdue" for outcome in slow)
-    assert queue.proposer.backlog_bytes == 64 * queue.proposer.in_flight
+    assert queue.proposer.backlog_bytes == BYTES * queue.proposer.in_flight
 
 
 def test_all_that_waits_for_a_turn_is_refused_when_this_node_serves_no_more() -> None:
@@ -181,3 +186,15 @@ def test_what_a_client_has_waiting_can_be_withdrawn() -> None:
     assert ("gone", 0) not in queue.rest()
     queue.send("gone", 1)
     assert queue.rest() == [("gone", 0)]
+
+
+def test_what_is_much_work_makes_others_wait_no_longer() -> None:
+    queue = Queue()
+    for number in range(100):
+        names = tuple(f"{number}q{at}" for at in range(2000))
+        queue.proposer.propose_for("greedy", Get(names), Outcome())
+    queue.send("ordinary", 1)
+    entries = 0
+    while ("ordinary", 0) not in queue.entry():
+        entries += 1
+    assert entries <= 1

@@ -73,6 +73,9 @@ def _assert_same_running(machine: Machine, model: Model) -> None:
         (job.id, job.queue, job.priority, job.data, job.item, job.deadline_ms, job.session) for job in machine.running()
     ] == [job.facts() for job in model.running()]
     assert [machine.queue_of(job.id) for job in machine.running()] == [job.queue for job in model.running()]
+    assert [(one.number, one.user, one.address, one.used_ms, one.ending) for one in machine.sessions()] == [
+        (one.number, one.user, one.address, one.used_ms, one.ending) for one in model.sessions.all
+    ]
     for session in range(model.sessions.next_number + 1):
         assert [job.id for job in machine.taken(session)] == [job.id for job in model.taken(session)]
     for job in model.running():
@@ -82,6 +85,7 @@ def _assert_same_running(machine: Machine, model: Model) -> None:
 def _assert_same_queue(machine: Machine, model: Model, queue: str) -> None:
     assert machine.queue_settings(queue) == model.queues.get(queue)
     assert machine.counts(queue) == model.counts(queue)
+    assert machine.history(queue, machine.clock_ms) == model.history(queue)
     assert machine.ready(queue) == model.ready(queue)
     items = sorted({job.item for job in model.jobs if job.queue == queue and job.item is not None} | {"x", "item_1"})
     assert [machine.ready_of_item(queue, item) for item in items] == [model.ready(queue, item) for item in items]

@@ -8,7 +8,9 @@ from core import Then
 
 LATER = Then.LATER.value
 HEAD_1: list[Any] = ["head", 9, 1, "n1", 1000, b"id", LATER, [["n1", 1], ["n2", 2]], 2, 10, 20, 5]
-HEAD: list[Any] = [*HEAD_1, [["n1", "h:1", "h:2"], ["n2", "", ""]], None, 3, False]
+HEAD_4: list[Any] = [*HEAD_1, [["n1", "h:1", "h:2"], ["n2", "", ""]], None, 3, False]
+HEAD: list[Any] = [*HEAD_4, 0]
+UPGRADED: list[Any] = [*HEAD_4, 1000]       # what is made of an old one: its jobs are as old as its clock
 
 # Until format 3.
 WAITING_3: list[Any] = ["waiting", "q", [[0, 3, None, b"a"], [0, 4, "x", b"b"]]]

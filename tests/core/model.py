@@ -55,11 +55,13 @@ from core import (
     Put,
     PutWith,
     Rearmed,
+    Removed,
     RemoveMember,
     Reply,
     Request,
     Requested,
     Results,
+    Resume,
     ResumeQueue,
     Return,
     SessionNotFound,
@@ -80,6 +82,8 @@ from tests.core.model_time import DUE_MAX
 from tests.core.model_view import ModelView
 
 USERS_MAX = 10_000
+UNBOUND_MAX = 10_000
+SPENT_MAX = 8 * 1024 * 1024     # bytes handed out after which an entry is over
 
 There = tuple[list[tuple[int, str, str | None]], list[tuple[str, str | None]]]
 Fine = Stored | JobIgnored | JobReplaced | Finished | Rearmed | Accepted | Leased      # what aborts no transaction
@@ -110,16 +114,22 @@ class Model(ModelView, ModelEnd, ModelMembers):
         applied = ModelApplied()
         self.index = index
         self.clock_ms = max(self.clock_ms, now_ms)
-        if self.online and not (operations and isinstance(operations[0], Lead)):
+        if self.clock_ms <= 2**52:
+            self.next_seq = max(self.next_seq, self.clock_ms * 1024)        # places tell the time
+        if self.online and not (operations and isinstance(operations[0], Lead | Resume)):
             before = self._there()
             self.end_due()
             self._tell(before, applied)
         self.put_item = None
+        self.spent = 0
         before = self._there()
         for position, operation in enumerate(operations):
+            if self.spent >= SPENT_MAX:
+                break
             applied.replies.append(self._execute(operation, seed + position, applied))
             self.settle()
             before = self._tell(before, applied)
+        self.kept = {name: until_ms for name, until_ms in self.kept.items() if until_ms > self.clock_ms}
         return applied
 
     def _there(self) -> There:
@@ -156,8 +166,12 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 return self.change(operation)
             case SwitchService():
                 return self._switch(operation)
+            case Resume():
+                grace_ms = operation.grace_ms if self.settings.grace_ms is None else self.settings.grace_ms
+                self.grant_grace(grace_ms, once=False)
+                return Accepted()
             case OpenSession():
-                return self.sessions.open(operation, self.clock_ms)
+                return self.sessions.open(operation, self.clock_ms, {job.session for job in self.running()})
             case AttachSession():
                 return self.sessions.attach(operation, self.clock_ms)
             case TouchSession():
@@ -227,8 +241,12 @@ class Model(ModelView, ModelEnd, ModelMembers):
         if self.sessions.find(close.session) is None:
             return SessionNotFound()
         if not close.release:
-            for job in self.taken(close.session):
+            bound = self.taken(close.session)
+            for job in bound[:UNBOUND_MAX]:
                 job.session = None
+            if len(bound) > UNBOUND_MAX:
+                self.sessions.use(close.session, self.clock_ms)
+                return Removed(UNBOUND_MAX, True)
         self.end_session(close.session, DUE_MAX)
         return Accepted()
 
@@ -262,6 +280,7 @@ class Model(ModelView, ModelEnd, ModelMembers):
         meta = isinstance(request.operation, Pick) and request.operation.meta
         ids = [answer.id] if isinstance(answer, Handed) else [one.id for one in answer.jobs]
         jobs = tuple(self.handed(job, meta) for number in ids if (job := self.job(number)) is not None)
+        self.spent += sum(len(one.data) for one in jobs)
         if isinstance(answer, HandedMany) and jobs:
             return HandedMany(jobs)
         return next(iter(jobs), None)
@@ -309,6 +328,8 @@ class Model(ModelView, ModelEnd, ModelMembers):
         self.releases = other.releases
         self.queues = other.queues
         self.kept = other.kept
+        self.past = other.past
+        self.given_ms = other.given_ms
         for job in self.running():
             job.session = bound.get(job.id)
             if (other.cluster_id is None or other.cluster_id != self.cluster_id) and (job.id or 0) < self.next_id:

@@ -68,6 +68,7 @@ class ModelEnd(ModelPut):
         return Finished(not self.unfinished(queue), item is not None and not self.unfinished(None, item))
 
     def _later(self, job: ModelJob, later: LaterWith) -> None:
+        self.count(job.queue, "later")
         if later.yielded:
             job.attempts -= 1
         elif self.exhausted(job):

@@ -18,6 +18,7 @@ class ModelGive(ModelTime):
         super().__init__()
         self.next_id = 1
         self.put_item: str | None = None
+        self.spent = 0          # bytes handed out in this entry
 
     def givable(self, queue: str, item: str | None = None) -> list[ModelJob]:
         """The jobs of which the next Get is given the first."""
@@ -46,9 +47,10 @@ class ModelGive(ModelTime):
         item = self.put_item if get.item_of_put else get.item
         policy = self.settings.policy if pick.policy is None else pick.policy
         given: list[ModelJob] = []
+        room = PICK_BYTES - self.spent
         while len(given) < (1 if pick.count is None else pick.count):
             job = self._next(get.queues, item, policy, (bits + len(given) * GOLDEN) % 2**64, given)
-            if job is None or (given and sum(len(one.data) for one in [*given, job]) > PICK_BYTES):
+            if job is None or (given and sum(len(one.data) for one in [*given, job]) > room):
                 break
             self._hand_out(job, get)
             given.append(job)
@@ -79,10 +81,12 @@ class ModelGive(ModelTime):
 
     def _hand_out(self, job: ModelJob, get: Get) -> None:
         settings = self.settings_of(job.queue)
+        self.count(job.queue, "taken")
         job.id = self.next_id
         self.next_id += 1
         job.session = get.session
         job.attempts += 1
+        self.spent += len(job.data)
         expire_ms, then = (settings.expire_ms, settings.then) if get.expire_ms is None else (get.expire_ms, get.then)
         self.lease(job, expire_ms, then)
         job.lease_ms = None if job.deadline_ms is None else job.deadline_ms - self.clock_ms

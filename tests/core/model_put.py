@@ -68,6 +68,7 @@ class ModelPut(ModelGive):
         if twin is not None:
             return JobReplaced()
         self.put_item = item
+        self.count(put.queue, "put")
         return Stored(item if put.new_item else None)
 
     def _start(self, job: ModelJob, when: When | None) -> None:
@@ -116,13 +117,16 @@ class ModelPut(ModelGive):
         if self._full(move.queue):
             return QueueFull()
         old = job.queue
+        self.count(old, "done")
         job.queue = move.queue
+        self.count(move.queue, "put")
         job.data = data
         job.priority = job.priority if move.priority is None else move.priority
         job.attempts = 0
         job.ttl_ms = job.every_ms = job.origin = job.at_ms = None
         job.seq = self.new_seq()
         self._start(job, move.when)
+        self.left_queue(old)
         return Finished(not self.unfinished(old), False)
 
     def kick(self, kick: Kick) -> Reply:
@@ -133,4 +137,5 @@ class ModelPut(ModelGive):
             job.attempts = 0
             self.set_time(job, None)
             self.carry(job, kick.queue)
+            self.count(kick.queue, "put")
         return Removed(len(dead[:PORTION]), len(dead) > PORTION)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from msgspec import structs
 
 from core import (
@@ -29,7 +31,7 @@ from tests.core.model_jobs import ModelJob
 
 QUEUES_MAX = 100_000
 PORTION = 1000
-RESORTED_MAX = 10_000
+RESORTED_MAX = 3_000
 
 OnQueue = CreateQueue | ConfigureQueue | DeleteQueue | PurgeQueue | PauseQueue | ResumeQueue | Configure
 
@@ -46,6 +48,8 @@ class ModelQueues:
         self.left: list[str] = []       # items, in the order in which a job left them, since the last operation
         self.clock_ms = 0
         self.next_seq = 1
+        self.given_ms: dict[int, int] = {}                      # when each place was given
+        self.past: dict[str, Counter[str]] = {}                 # what happened in the queues that there are
 
     # --- what is asked
 
@@ -72,14 +76,25 @@ class ModelQueues:
 
     def new_seq(self) -> int:
         """The place behind all others."""
+        self.given_ms[self.next_seq] = max(self.clock_ms, self.next_seq // 1024)    # later, if a CLONE's clock was
         self.next_seq += 1
         return self.next_seq - 1
 
     # --- what happens to jobs
 
+    def count(self, queue: str, event: str) -> None:
+        """It happened in this queue."""
+        self.past.setdefault(queue, Counter())[event] += 1
+
+    def left_queue(self, queue: str) -> None:
+        """A job, or the settings, are gone from there: a queue that is no more has no past."""
+        if not self.known(queue):
+            self.past.pop(queue, None)
+
     def remove(self, job: ModelJob) -> None:
         """The job ends for good."""
         self.jobs.remove(job)
+        self.left_queue(job.queue)
         if job.item is not None:
             self.left.append(job.item)
 
@@ -138,7 +153,12 @@ class ModelQueues:
         if queue not in self.queues and len(self.queues) >= QUEUES_MAX:
             return TooManyQueues()
         self.queues[queue] = settings
+        if settings.keep_ms == 0:
+            self._forget_keys(queue)
         return Accepted()
+
+    def _forget_keys(self, queue: str) -> None:
+        self.kept = {name: until_ms for name, until_ms in self.kept.items() if name[0] != queue}
 
     def _configure(self, operation: ConfigureQueue) -> Reply:
         queue = operation.queue
@@ -161,10 +181,16 @@ class ModelQueues:
             return QueueNotFound()
         if not operation.force and (self.unfinished(queue) or dead):
             return QueueNotEmpty()
-        for state in JobState:
-            for job in self.in_state(queue, state):
-                self.remove(job)
+        found: list[ModelJob] = []
+        for state in (JobState.READY, JobState.DELAYED, JobState.DEAD, JobState.RUNNING):
+            found += [job for job in self.in_state(queue, state) if job not in found]
+        for job in found[:PORTION]:
+            self.remove(job)
+        if len(found) > PORTION:
+            return Removed(PORTION, True)
         self.queues.pop(queue, None)
+        self.left_queue(queue)
+        self._forget_keys(queue)
         return Accepted()
 
     def _purge(self, operation: PurgeQueue) -> Reply:

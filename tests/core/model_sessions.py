@@ -31,6 +31,8 @@ class ModelSession:
     ttl_ms: int
     deadline_ms: int
     user: str
+    address: str
+    used_ms: int
     graced: bool = False
     ending: bool = False
     digests: dict[int, bytes] = field(default_factory=dict)                     # by request number
@@ -57,13 +59,22 @@ class ModelSessions:
         self.all: list[ModelSession] = []
         self.next_number = 1
 
-    def open(self, operation: OpenSession, clock_ms: int) -> Reply:
-        """A new session."""
+    def open(self, operation: OpenSession, clock_ms: int, bound: set[int | None]) -> Reply:
+        """A new session; `bound` are those that have bound jobs."""
+        its = [one for one in self.all if (one.user, one.address) == (operation.user, operation.address)]
+        if operation.owner_max is not None and len(its) >= operation.owner_max:
+            unused = [one for one in its if one.number not in bound and not one.ending]
+            if not unused:
+                return TooManySessions()
+            self.all.remove(min(unused, key=lambda one: (one.used_ms, one.number)))
         if len(self.all) == SESSIONS_MAX:
             return TooManySessions()
         ttl_ms = sorted([SECOND_MS, operation.ttl_ms, DAY_MS])[1]
-        session = ModelSession(self.next_number, operation.secret % 2**64, ttl_ms, clock_ms + ttl_ms, operation.user)
-        self.all.append(session)
+        secret, deadline_ms = operation.secret % 2**64, clock_ms + ttl_ms
+        self.all.append(ModelSession(
+            self.next_number, secret, ttl_ms, deadline_ms, operation.user, operation.address, clock_ms,
+        ))
+        session = self.all[-1]
         self.next_number += 1
         return SessionOpened(f"{session.number}_{session.secret:016x}", ttl_ms)
 
@@ -86,12 +97,13 @@ class ModelSessions:
         session = self.find(number)
         if session is not None:
             session.deadline_ms = max(session.deadline_ms, clock_ms + session.ttl_ms)
+            session.used_ms = clock_ms
             session.graced = False
         return session
 
-    def grant_grace(self, until_ms: int) -> None:
+    def grant_grace(self, until_ms: int, *, once: bool = True) -> None:
         """Once between two uses."""
         for session in self.all:
-            if not session.ending and not session.graced and session.deadline_ms < until_ms:
+            if not session.ending and not (once and session.graced) and session.deadline_ms < until_ms:
                 session.deadline_ms = until_ms
-                session.graced = True
+                session.graced = session.graced or once

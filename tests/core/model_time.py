@@ -69,8 +69,10 @@ class ModelTime(ModelQueues):
         """It is put for this time; a periodic one counts from now when there is none."""
         job.at_ms = self.clock_ms if time_ms is None and job.every_ms is not None else time_ms
 
-    def failed(self, job: ModelJob, when: When | None = None) -> None:
+    def failed(self, job: ModelJob, when: When | None = None, *, expired: bool = False) -> None:
         """A hand-out has ended without success: the job waits again, or it is dead."""
+        if not expired:
+            self.count(job.queue, "later")
         if self.exhausted(job):
             self.die(job)
         else:
@@ -85,6 +87,7 @@ class ModelTime(ModelQueues):
 
     def die(self, job: ModelJob) -> None:
         """To the dead queue."""
+        self.count(job.queue, "dead")
         name = self.settings_of(job.queue).dead
         job.origin = job.queue
         job.at_ms = None
@@ -95,11 +98,13 @@ class ModelTime(ModelQueues):
         """The job waits at the end of another queue; its key stays behind when it is taken there."""
         if self.holder(queue, job.key) not in (None, job):
             job.key = None
-        job.queue = queue
+        old, job.queue = job.queue, queue
         self.become_ready(job, self.new_seq())
+        self.left_queue(old)
 
     def done(self, job: ModelJob, last: bool = False) -> int | None:
         """The job is done; when it is a periodic one, its next activation."""
+        self.count(job.queue, "done")
         if job.every_ms is None or last or job.origin is not None:
             self.remove(job)
             self.keep_key(job)
@@ -132,6 +137,7 @@ class ModelTime(ModelQueues):
                 left -= self.end_session(number, left) if kind == "session" else self._end_lease(number)
         fading = [(job.fade_ms, job.seq, job) for job in self.jobs if job.ready and job.fade_ms is not None]
         for _, _, job in sorted(one for one in fading if one[0] <= self.clock_ms)[:DUE_MAX]:
+            self.count(job.queue, "faded")
             self.remove(job)
         self.settle()
         self._release()
@@ -144,12 +150,13 @@ class ModelTime(ModelQueues):
         job = self.job(number)
         if job is None:
             return 0                # its session ended first
+        self.count(job.queue, "expired")
         if job.then is Then.DONE:
             self.done(job)
         elif job.then is Then.DEAD:
             self.die(job)
         else:
-            self.failed(job)
+            self.failed(job, expired=True)
         return 1
 
     def end_session(self, number: int, ends_max: int) -> int:
@@ -207,12 +214,14 @@ class ModelTime(ModelQueues):
         """Running jobs in rising id."""
         return sorted((job for job in self.jobs if job.state() is JobState.RUNNING), key=lambda job: job.id or 0)
 
-    def grant_grace(self, grace_ms: int) -> None:
+    def grant_grace(self, grace_ms: int, *, once: bool = True) -> None:
         """Nobody could use leases and sessions for a while."""
         until_ms = self.clock_ms + grace_ms
         for job in self.running():
-            if grace_ms > 0 and not job.graced and job.deadline_ms is not None and job.deadline_ms < until_ms:
+            if job.deadline_ms is None or job.deadline_ms >= until_ms or (once and job.graced):
+                continue
+            if grace_ms > 0:
                 job.deadline_ms = until_ms
-                job.graced = True
+                job.graced = job.graced or once
         if grace_ms > 0:
-            self.sessions.grant_grace(until_ms)
+            self.sessions.grant_grace(until_ms, once=once)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from core import Counts, JobState, Seen, Selector
+from core import Counts, History, JobState, Seen, Selector
 from tests.core.model_end import ModelEnd
 from tests.core.model_jobs import ModelJob, counted
 from tests.core.model_time import BUCKET_MS
+
+EVENTS = ("put", "taken", "done", "later", "expired", "dead", "faded")
+SECOND_MS = 1024        # keys are forgotten as exactly as that
 
 
 class ModelView(ModelEnd):
@@ -16,7 +19,7 @@ class ModelView(ModelEnd):
         jobs = [job for job in self.jobs if queue is None or job.queue == queue]
         waiting = [job for job in jobs if job.id is None]
         return (
-            len({job.queue for job in jobs}),
+            len({job.queue for job in jobs} | {name for name in self.queues if queue in (None, name)}),
             len({(job.queue, job.priority) for job in waiting}),
             len(waiting),
             len(jobs) - len(waiting),
@@ -30,6 +33,12 @@ class ModelView(ModelEnd):
     def counts(self, queue: str) -> Counts | None:
         """How many jobs are in each state."""
         return counted(self.jobs, queue) if queue in self.queue_names("") else None
+
+    def history(self, queue: str) -> History:
+        """What happened in it, and how long ago the READY job got its place that has it for longest."""
+        past = self.past.get(queue, {})
+        ages = [self.clock_ms - self.given_ms[job.seq] for job in self.in_state(queue, JobState.READY)]
+        return History(**{event: past.get(event, 0) for event in EVENTS}, oldest_ms=max([0, *ages]))
 
     def peek(self, selector: Selector) -> Seen | None:
         """One job."""
@@ -67,4 +76,5 @@ class ModelView(ModelEnd):
         times = [(time_ms // BUCKET_MS + 1) * BUCKET_MS for time_ms in ends if time_ms is not None]
         starts = [job.due_ms for job in self.jobs] + [job.fade_ms for job in self.jobs if job.ready]
         times += [(time_ms + BUCKET_MS - 1) // BUCKET_MS * BUCKET_MS for time_ms in starts if time_ms is not None]
+        times += [(until_ms + SECOND_MS - 1) // SECOND_MS * SECOND_MS for until_ms in self.kept.values()]
         return min([*times, *(self.clock_ms for _ in self.releases)], default=None)

@@ -20,6 +20,7 @@ from core import (
     Put,
     Request,
     Requested,
+    Resume,
     SwitchService,
     Then,
     TouchSession,
@@ -28,6 +29,7 @@ from tests.core.logs import ITEMS, QUEUES, USERS, LogEntry, lead, operations, ra
 
 SECRET = 0x9F3C5A7E11D0C2B4
 KINDS = ((0, False, False), (0, True, False), (0, True, True), (1, True, False))     # GET, GETB, GETBE, WAIT
+ADDRESSES = ("10.0.0.1", "2001:db8::/64")
 DIGESTS = (b"digest of one...", b"digest of other.")
 
 # --- for Hypothesis: few sessions and numbers, so that much is repeated
@@ -65,7 +67,10 @@ _request = st.builds(
     st.booleans(),
 )
 _user = st.sampled_from(["", "", *USERS[:2]])
-_open = st.builds(OpenSession, _secret, st.sampled_from([1000, 1000, 1010, 2000, 0, -1, 10**30]), _user)
+_open = st.builds(
+    OpenSession, _secret, st.sampled_from([1000, 1000, 1010, 2000, 0, -1, 10**30]), _user,
+    st.sampled_from(["", "", *ADDRESSES]), st.sampled_from([None, None, 0, 1, 2, 3]),
+)
 _about_session = (
     _open
     | st.builds(AttachSession, _session, _secret, _user)
@@ -108,6 +113,9 @@ def random_session_log(seed: int, length: int) -> list[LogEntry]:
         if random.random() < 0.02:
             found.insert(0, lead("n2", machine.term + 1, random.choice([0, 500])))
         if random.random() < 0.02:
+            now_ms += random.choice([0, 2000])
+            found.insert(0, Resume(random.choice([0, 500])))
+        if random.random() < 0.02:
             found.append(SwitchService(not machine.online, 300))
         log.append(LogEntry(now_ms, random.getrandbits(64), found))
         applied = machine.apply(len(log), *log[-1])
@@ -120,7 +128,9 @@ def _random_session_operation(random: Random, sessions: int, asked: list[Request
     session = random.randrange(max(1, sessions - 5), sessions + 1)
     kind = random.random()
     if kind < 0.06:
-        return OpenSession(random.getrandbits(64), random.choice([1000, 1000, 3000]))
+        owner_max = random.choice([None, 2, 3])
+        return OpenSession(random.getrandbits(64), random.choice([1000, 1000, 3000]), "", random.choice(ADDRESSES),
+                           owner_max)
     if kind < 0.1:
         return TouchSession(session) if random.random() < 0.5 else CloseSession(session, random.random() < 0.7)
     if kind < 0.2:

@@ -47,6 +47,7 @@ from core import (
     QueueChange,
     RemoveMember,
     Request,
+    Resume,
     ResumeQueue,
     Return,
     Selector,
@@ -60,6 +61,7 @@ from core import (
     decode_entry,
     encode_entry,
 )
+from core.operations import ENTRY_FORMAT
 
 # What stands in an entry for each operation. Never edited: fields are only added at the end, with a default.
 FORMS: list[tuple[Operation, list[object]]] = [
@@ -82,7 +84,9 @@ FORMS: list[tuple[Operation, list[object]]] = [
     (RemoveMember("a", 4), [13, "a", 4]),
     (SwitchService(False), [14, False, 0]),
     (SwitchService(True, 30), [14, True, 30]),
-    (OpenSession(2**64 - 1, 900_000, "mailer"), [15, 2**64 - 1, 900_000, "mailer"]),
+    (Resume(30), [42, 30]),
+    (OpenSession(2**64 - 1, 900_000, "mailer"), [15, 2**64 - 1, 900_000, "mailer", "", None]),
+    (OpenSession(7, 1000, "", "10.0.0.1", 10_000), [15, 7, 1000, "", "10.0.0.1", 10_000]),
     (AttachSession(12, 2**64 - 1, "mailer"), [16, 12, 2**64 - 1, "mailer"]),
     (CloseSession(12, True), [17, 12, True]),
     (TouchSession(12), [18, 12]),
@@ -145,7 +149,7 @@ FORMS: list[tuple[Operation, list[object]]] = [
 
 def entry_of(form: list[object]) -> bytes:
     """An entry with one operation of this form."""
-    return msgspec.msgpack.encode([1, 1_700_000_000_000, 2**64 - 1, [form]])
+    return msgspec.msgpack.encode([ENTRY_FORMAT, 1_700_000_000_000, 2**64 - 1, [form]])
 
 
 @pytest.mark.parametrize(("operation", "form"), FORMS)
@@ -190,6 +194,11 @@ def test_unknown_or_malformed_operation_is_refused(form: list[object]) -> None:
         decode_entry(entry_of(form))
 
 
+def test_entry_of_the_format_before_is_read() -> None:
+    entry = decode_entry(msgspec.msgpack.encode([1, 2, 3, [[3, 7]]]))
+    assert (entry.format, entry.now_ms, entry.seed, entry.operations) == (1, 2, 3, [Done(7)])
+
+
 def test_entry_of_a_newer_format_is_refused_with_its_number_and_ours() -> None:
-    with pytest.raises(ValueError, match="format 2; this version reads format 1"):
-        decode_entry(msgspec.msgpack.encode([2, 0, 0, []]))
+    with pytest.raises(ValueError, match="format 3; this version reads formats 1 to 2"):
+        decode_entry(msgspec.msgpack.encode([3, 0, 0, []]))

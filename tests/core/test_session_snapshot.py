@@ -35,7 +35,18 @@ from core import (
     TouchSession,
 )
 from tests.core.forge import forged
-from tests.core.forged_frames import END, END_3, HEAD, RUNNING, RUNNING_3, WAITING, WAITING_3, changed
+from tests.core.forged_frames import (
+    END,
+    END_3,
+    HEAD,
+    HEAD_4,
+    RUNNING,
+    RUNNING_3,
+    UPGRADED,
+    WAITING,
+    WAITING_3,
+    changed,
+)
 from tests.core.logs import LAW, ask, play, restored, run, snapshot_of
 from tests.core.session_logs import random_session_log
 from tests.core.test_clone import clone_of
@@ -56,12 +67,13 @@ TABLE: list[Any] = ["sessions", 9, 3]
 SESSIONS: list[Any] = [
     "session",
     [
-        [2, 2**64 - 1, 60_000, 61_000, False, False, REQUESTS, [1], ""],
-        [3, 0, 1000, 1500, True, False, [], [], "mailer"],
-        [8, 5, 1000, 900, False, True, [], [2], ""],
+        [2, 2**64 - 1, 60_000, 61_000, False, False, REQUESTS, [1], "", "", 1000],
+        [3, 0, 1000, 1500, True, False, [], [], "mailer", "10.0.0.1", 500],
+        [8, 5, 1000, 900, False, True, [], [2], "", "2001:db8::/64", 0],
     ],
 ]
-SESSIONS_2: list[Any] = ["session", [row[:-1] for row in SESSIONS[1]]]
+SESSIONS_4: list[Any] = ["session", [row[:-2] for row in SESSIONS[1]]]
+SESSIONS_2: list[Any] = ["session", [row[:-1] for row in SESSIONS_4[1]]]
 
 # The same as bytes on a disk. Never edited: a new format gets a new one beside it (FORMAT_3: test_users.py).
 FORMAT_2 = bytes.fromhex(
@@ -89,7 +101,7 @@ def machine() -> Machine:
 
 def session(at: int, value: object) -> list[Any]:
     """A frame with one session that has another value at one place."""
-    return ["session", [changed([2, 7, 60_000, 61_000, False, False, [], [1], ""], at, value)]]
+    return ["session", [changed([2, 7, 60_000, 61_000, False, False, [], [1], "", "", 1000], at, value)]]
 
 
 def of_requests(*requests: object) -> list[Any]:
@@ -98,14 +110,15 @@ def of_requests(*requests: object) -> list[Any]:
 
 
 def test_snapshot_of_format_2_is_read_as_ever() -> None:
-    assert forged(HEAD, WAITING_3, RUNNING_3, TABLE, SESSIONS_2, END_3, number=2) == FORMAT_2
-    nobodys = ["session", [[*row, ""] for row in SESSIONS_2[1]]]
-    assert snapshot_of(restored(FORMAT_2)) == forged(HEAD, WAITING, RUNNING, TABLE, nobodys, END)
+    assert forged(HEAD_4, WAITING_3, RUNNING_3, TABLE, SESSIONS_2, END_3, number=2) == FORMAT_2
+    nobodys = ["session", [[*row[:-3], "", "", row[-1]] for row in SESSIONS[1]]]
+    assert snapshot_of(restored(FORMAT_2)) == forged(UPGRADED, WAITING, RUNNING, TABLE, nobodys, END)
 
 
 def test_what_is_new_in_format_3_is_unknown_to_format_2(machine: Machine) -> None:
-    refuse(machine, forged(HEAD, WAITING_3, RUNNING_3, TABLE, SESSIONS, END_3, number=2))
-    refuse(machine, forged(HEAD, ["users", []], ["end", 0, 0], number=2))
+    refuse(machine, forged(HEAD_4, WAITING_3, RUNNING_3, TABLE, SESSIONS_4, END_3, number=2))
+    refuse(machine, forged(HEAD_4, ["users", []], ["end", 0, 0], number=2))
+    restored(forged(HEAD_4, ["end", 0, 0], number=2))
 
 
 def test_restored_sessions_have_everything() -> None:
@@ -246,7 +259,7 @@ def test_random_frames_are_refused_or_make_a_sound_machine(data: st.DataObject) 
     rows = SESSIONS[1]
     at = data.draw(st.integers(0, 2))
     if data.draw(st.booleans()):
-        row = changed(rows[at], data.draw(st.integers(0, 8)), data.draw(odd))
+        row = changed(rows[at], data.draw(st.integers(0, 10)), data.draw(odd))
     else:
         at = 0
         number = data.draw(st.integers(0, len(REQUESTS) - 1))

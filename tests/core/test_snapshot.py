@@ -34,8 +34,10 @@ from tests.core.forged_frames import (
     FORMAT_2,
     HEAD,
     HEAD_1,
+    HEAD_4,
     RUNNING,
     RUNNING_3,
+    UPGRADED,
     WAITING,
     WAITING_3,
     changed,
@@ -187,14 +189,14 @@ def test_forged_snapshot_is_right_as_it_stands() -> None:
 
 
 def test_snapshot_of_format_2_is_read_as_ever() -> None:
-    assert forged(HEAD, WAITING_3, RUNNING_3, END_3, number=2) == FORMAT_2
-    assert snapshot_of(restored(FORMAT_2)) == forged(HEAD, WAITING, RUNNING, END)
+    assert forged(HEAD_4, WAITING_3, RUNNING_3, END_3, number=2) == FORMAT_2
+    assert snapshot_of(restored(FORMAT_2)) == forged(UPGRADED, WAITING, RUNNING, END)
 
 
 def test_snapshot_of_format_1_is_read_as_ever() -> None:
     members = [["n1", "", ""], ["n2", "", ""]]
     assert forged(HEAD_1, WAITING_3, RUNNING_3, END_3, number=1) == FORMAT_1
-    assert snapshot_of(restored(FORMAT_1)) == forged([*HEAD_1, members, None, 0, True], WAITING, RUNNING, END)
+    assert snapshot_of(restored(FORMAT_1)) == forged([*HEAD_1, members, None, 0, True, 1000], WAITING, RUNNING, END)
 
 
 @pytest.mark.parametrize("head", [HEAD, changed(HEAD_1, 7, [["n1", 1], ["n1", 2]]), HEAD_1[:-1]])
@@ -243,7 +245,7 @@ def test_format_1_is_read_as_strictly(machine: Machine, head: list[Any]) -> None
         "member twice": (changed(HEAD, 12, [["n1", "", ""], ["n1", "", ""], ["n2", "", ""]]), ["end", 0, 0]),
         "member without addresses": (changed(HEAD, 12, [["n1"], ["n2"]]), ["end", 0, 0]),
         "learner that is no member": (changed(HEAD, 13, "n3"), ["end", 0, 0]),
-        "learner alone": ([*HEAD[:7], [["n1", 1]], 2, 10, 20, 5, [["n1", "", ""]], "n1", 0, True], ["end", 0, 0]),
+        "learner alone": ([*HEAD[:7], [["n1", 1]], 2, 10, 20, 5, [["n1", "", ""]], "n1", 0, True, 0], ["end", 0, 0]),
         "negative configuration": (changed(HEAD, 14, -1), ["end", 0, 0]),
         "online is no truth value": (changed(HEAD, 15, 1), ["end", 0, 0]),
         "jobs out of order": (HEAD, waiting([0, 4, None, b""], [0, 3, None, b""]), ["end", 2, 0]),

@@ -42,7 +42,7 @@ from core import (
     When,
 )
 from tests.core.forge import forged
-from tests.core.forged_frames import HEAD, RUNNING, WAITING, changed
+from tests.core.forged_frames import HEAD, HEAD_4, RUNNING, UPGRADED, WAITING, changed
 from tests.core.logs import ask, lead, play, restored, run, snapshot_of
 from tests.core.session_logs import DIGESTS
 from tests.core.test_snapshot import refuse
@@ -118,9 +118,9 @@ def queue(at: int, value: object) -> list[Any]:
 
 
 def test_forged_snapshot_is_right_as_it_stands() -> None:
-    assert forged(*ALL) == FORMAT_4
+    assert forged(HEAD_4, *ALL[1:], number=4) == FORMAT_4
     machine = restored(FORMAT_4)
-    assert snapshot_of(machine) == FORMAT_4
+    assert snapshot_of(machine) == forged(UPGRADED, *ALL[1:])
     assert machine.settings == ClusterSettings(Then.LATER, False, Policy.PRIORITY, 5000, None, True)
     settings = machine.queue_settings("q")
     assert settings is not None
@@ -192,7 +192,7 @@ def test_inconsistent_snapshot_is_refused(machine: Machine, frames: tuple[str, l
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_what_is_new_in_format_4_is_unknown_to_older_ones(machine: Machine, number: int) -> None:
     for frame in (SETTINGS, QUEUES, DELAYED, KEPT):
-        refuse(machine, forged(HEAD, frame, ["end", 0, 0], number=number))
+        refuse(machine, forged(HEAD_4 if number > 1 else HEAD_4[:12], frame, ["end", 0, 0], number=number))
 
 
 def everything() -> list[Operation]:

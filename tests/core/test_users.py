@@ -22,10 +22,10 @@ from core import (
 )
 from core.users import USERS_MAX
 from tests.core.forge import forged
-from tests.core.forged_frames import END, END_3, HEAD, RUNNING, RUNNING_3, WAITING, WAITING_3
+from tests.core.forged_frames import END, END_3, HEAD, HEAD_4, RUNNING, RUNNING_3, UPGRADED, WAITING, WAITING_3
 from tests.core.logs import ask, restored, snapshot_of
 from tests.core.test_clone import clone_of
-from tests.core.test_session_snapshot import FORMAT_2, SESSIONS, TABLE
+from tests.core.test_session_snapshot import FORMAT_2, SESSIONS, SESSIONS_4, TABLE
 from tests.core.test_snapshot import refuse
 
 KEY = b"sixteen byte key"
@@ -107,9 +107,10 @@ def test_another_user_does_not_keep_a_session_alive() -> None:
 # --- snapshots
 
 def test_snapshot_of_format_3_is_read_as_ever() -> None:
-    assert forged(HEAD, WAITING_3, RUNNING_3, TABLE, SESSIONS, USERS, END_3, number=3) == FORMAT_3
+    assert forged(HEAD_4, WAITING_3, RUNNING_3, TABLE, SESSIONS_4, USERS, END_3, number=3) == FORMAT_3
     machine = restored(FORMAT_3)
-    assert snapshot_of(machine) == forged(HEAD, WAITING, RUNNING, TABLE, SESSIONS, USERS, END)
+    unlocated = ["session", [[*row[:-2], "", row[-1]] for row in SESSIONS[1]]]
+    assert snapshot_of(machine) == forged(UPGRADED, WAITING, RUNNING, TABLE, unlocated, USERS, END)
     assert machine.users == {"mailer": User("put:mail*,get:mail*", KEY), "op": User("admin", b"\0" * 64)}
     assert ask(machine, AttachSession(3, 0, "printer"), AttachSession(3, 0, "mailer")) == [
         SessionNotFound(), SessionAttached(1000, 0),

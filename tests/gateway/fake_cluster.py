@@ -150,6 +150,11 @@ class FakeCluster:
         self._turn_ended()
 
     @property
+    def time_ms(self) -> int:
+        """As cluster.api."""
+        return self.now_ms
+
+    @property
     def in_flight(self) -> list[Operation]:
         """What is proposed and not decided."""
         return [operation for operation, _ in self._in_flight]
@@ -203,6 +208,7 @@ class FakeCluster:
             proposals=len(self._in_flight), backlog_bytes=self.backlog_bytes, memory_bytes=0, memory_used_bytes=0,
             memory_mark_bytes=0,
             memory_reached=False, disk_free_bytes=0, disk_free_bytes_min=0, disk_reached=False, full=self.full,
+            clock_ahead_ms=0, time_ahead_ms=None,
             peers=(PeerFigures("n2", True, 0), PeerFigures("n3", False, None)),
         )
 
@@ -309,6 +315,11 @@ class FakeCluster:
         self._index += 1
         self.log.append(operations)
         applied = self.machine.apply(self._index, self.now_ms, self._index * 7919, operations)
+        executed = len(applied.replies)
+        if pendings and executed < len(pendings):       # the entry had enough: the next one begins with the others
+            again = zip(operations[executed:], pendings[executed:], strict=True)
+            for operation, pending in reversed(list(again)):
+                self._in_flight.insert(0, (operation, pending))
         for pending, reply in zip(pendings or [], applied.replies, strict=False):
             pending.applied(reply)
         if self.serving and self._listener is not None:

@@ -170,7 +170,7 @@ def test_the_soft_limit_is_raised_to_the_hard_one() -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(500, before[1]), before[1]))
-        make_room(Limits(), tls=False)
+        make_room(Limits(), 200, tls=False)
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == (before[1], before[1])
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)

@@ -233,6 +233,8 @@ def test_what_others_know_is_shown() -> None:
         assert found["sockpqd_build_info", ("1.2.3",)] == 1
         assert found["sockpqd_certificate_expiry_seconds", ("tls.cert",)] == 1.8e9
         assert found["sockpqd_log_lines_lost_total", ()] == 3
+        assert found["sockpqd_clock_ahead_seconds", ()] == 0
+        assert ("sockpqd_time_ahead_seconds", ()) not in found      # not known
         assert found["sockpqd_peer_up", ("n2",)] == 1
         assert found["sockpqd_peer_up", ("n3",)] == 0
         assert ("sockpqd_peer_lag_entries", ("n3",)) not in found

@@ -25,6 +25,7 @@ from core import (
     Reply,
     Request,
     Results,
+    Resume,
     Stored,
     Tick,
     decode_entry,
@@ -35,7 +36,7 @@ from tests.sim.outcomes import Outcome
 from tests.sim.reference import Reference, Remembered
 from tests.sim.trace import Trace, Violation
 
-LEADERS_OWN = (Lead, Tick, PromoteLearner)      # proposed by the leader itself, not by a client or an operator
+LEADERS_OWN = (Lead, Resume, Tick, PromoteLearner)      # proposed by the leader itself, not by a client or an operator
 
 
 class _Past(NamedTuple):
@@ -57,7 +58,7 @@ class Checks:
         self.history: dict[int, _Past] = {}
         self.ledger = Ledger(trace.seen)
         self._index_of: dict[int, int] = {}             # an entry's seed -> its index
-        self._outcomes: list[Outcome] = []              # of all entries that were given to Raft
+        self._outcomes: dict[Outcome, None] = {}        # of all entries that were given to Raft
         self._launched: set[int] = set()
         self._leaders: dict[int, str] = {}
         self._elected: dict[int, int] = {}              # term -> what its leader had applied when it was elected
@@ -113,14 +114,19 @@ class Checks:
         if None not in (before, known_before) and before != known_before:
             raise Violation(f"{name} has another entry before entry {index} of term {term}")
 
-    def launched(self, data: bytes, proposed: list[Outcome]) -> list[Operation]:
-        """A leader gives an entry to Raft; `proposed` are the operations that it was given, in order."""
+    def launched(self, data: bytes, proposed: list[Outcome]) -> list[tuple[Operation, Outcome | None]]:
+        """A leader gives an entry to Raft; `proposed` are the operations that it was given, in order.
+
+        Returns the operations of the entry, with what will become of them when a client asked for them.
+        """
         entry: Entry = decode_entry(data)
         if entry.seed in self._launched:
             raise Violation(f"entry with seed {entry.seed} was proposed twice")
         self._launched.add(entry.seed)
+        carried: list[tuple[Operation, Outcome | None]] = []
         for place, operation in enumerate(entry.operations):
             if isinstance(operation, LEADERS_OWN):
+                carried.append((operation, None))
                 continue
             while proposed[0].state == "refused":
                 proposed.pop(0)
@@ -128,8 +134,9 @@ class Checks:
             if outcome.operation != operation:
                 raise Violation(f"{operation} overtook {outcome.operation}")
             outcome.entry, outcome.place = entry.seed, place
-            self._outcomes.append(outcome)
-        return entry.operations
+            self._outcomes[outcome] = None
+            carried.append((operation, outcome))
+        return carried
 
     def applied(
         self, name: str, index: int, now_ms: int, seed: int, operations: list[Operation], replies: list[Reply],

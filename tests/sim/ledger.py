@@ -38,6 +38,7 @@ from core import (
     Request,
     RequestMismatch,
     RequestTooOld,
+    Resume,
     SessionAttached,
     SessionNotFound,
     SessionOpened,
@@ -50,6 +51,8 @@ from tests.sim.deadlines import Deadline
 from tests.sim.job_account import JobAccount
 from tests.sim.rules import Rules
 from tests.sim.trace import Violation
+
+SPENT_MAX = 8 << 20             # bytes handed out after which an entry is over
 
 
 @dataclass
@@ -80,13 +83,22 @@ class Ledger:
     def applied(self, now_ms: int, operations: list[Operation], replies: list[Reply]) -> None:
         """The next entry."""
         self._clock_ms = self.jobs.clock_ms = max(self._clock_ms, now_ms)
-        if self._online and not (operations and isinstance(operations[0], Lead)):
+        if self._online and not (operations and isinstance(operations[0], Lead | Resume)):
             self._end_due()
-        for operation, reply in zip(operations, replies, strict=True):
+        self._enough(operations, replies)
+        for operation, reply in zip(operations, replies, strict=False):
             if isinstance(operation, Request):
                 self._request(operation, reply)
             else:
                 self._executed(operation, reply)
+
+    def _enough(self, operations: list[Operation], replies: list[Reply]) -> None:
+        """An entry is cut behind the operation with which so much was handed out, and only there."""
+        handed = [sum(len(job.data) for job in _jobs(reply)) for reply in replies]
+        if sum(handed[:-1]) >= SPENT_MAX:
+            raise Violation(f"an entry hands out {handed}, and {SPENT_MAX} are enough")
+        if len(replies) < len(operations) and sum(handed) < SPENT_MAX:
+            raise Violation(f"an entry leaves operations to the next one and hands out {handed}")
 
     # What time does
 
@@ -110,12 +122,12 @@ class Ledger:
             self._seen["bound jobs returned"] += 1
             self.jobs.fail(job)
 
-    def _grant(self, grace_ms: int) -> None:
+    def _grant(self, grace_ms: int, *, once: bool = True) -> None:
         if grace_ms > 0:
             for _, lease in self.jobs.deadlines():
-                lease.grant(self._clock_ms + grace_ms)
+                lease.grant(self._clock_ms + grace_ms, once=once)
             for account in self._sessions.values():
-                account.deadline.grant(self._clock_ms + grace_ms)
+                account.deadline.grant(self._clock_ms + grace_ms, once=once)
 
     # What operations do
 
@@ -131,6 +143,8 @@ class Ledger:
                     self._led = True
                     self.rules.expire_default = Then.DONE if operation.expire_default is Then.DONE else Then.LATER
                 self._grant(operation.grace_ms if self.rules.grace_ms is None else self.rules.grace_ms)
+            case Resume():
+                self._grant(operation.grace_ms if self.rules.grace_ms is None else self.rules.grace_ms, once=False)
             case SwitchService():
                 if operation.online and not self._online:
                     self._grant(operation.grace_ms)

@@ -124,7 +124,7 @@ def _fill_the_journal(client: sockpq.Client, data_dir: Path, snapshots: int) -> 
     def written() -> int:
         return len(list((data_dir / "snapshots").glob("snapshot-????????????????")))
 
-    for _ in range(30):
+    for _ in range(300):           # a node waits ten seconds and more between two snapshots
         client.put("ballast", BALLAST)
         job = client.get("ballast", expire=LEASE_MAX_S)
         assert job is not None

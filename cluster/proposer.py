@@ -98,6 +98,7 @@ class Proposer:
         self._monotonic = monotonic
         self._queue: deque[Queued] = deque()            # all, as long as an entry holds it
         self._lanes = Lanes(monotonic)                  # what waits for a turn behind that
+        self._work = 0                                  # of what is in the queue; what lanes give is not counted
         self._flying: deque[_Batch] = deque()
         self._since = 0.0                               # when the next entry could have begun
         self.answered: Answered | None = None           # the last entry that was
@@ -113,6 +114,7 @@ class Proposer:
             return
         size, work = cost(operation)
         self.backlog_bytes += size
+        self._work += work
         if not self._queue and not self._lanes.count:
             self._since = self._monotonic()
         self._queue.append((operation, pending, size, work, False))
@@ -130,10 +132,11 @@ class Proposer:
         size, work = cost(operation)
         self.backlog_bytes += size
         queue = self._queue
-        crowded = len(queue) >= OPERATIONS_MAX or self.backlog_bytes > ENTRY_BYTES
+        crowded = len(queue) >= OPERATIONS_MAX or self.backlog_bytes > ENTRY_BYTES or self._work > WORK_MAX
         if self._lanes.count or (crowded and not behind):
             self._lanes.add(client, (operation, pending, size, work, behind))
             return
+        self._work += work
         if not queue:
             self._since = self._monotonic()
         queue.append((operation, pending, size, work, False))
@@ -203,6 +206,8 @@ class Proposer:
             operations.append(operation)
             pendings.append(pending)
             total += size
+        if not queue:
+            self._work = 0
         return _Batch(operations, pendings, total, self._since, now)
 
     def _launch(self, batch: _Batch) -> None:
@@ -274,6 +279,7 @@ class Proposer:
             batch.deadline = min(batch.deadline, now + OUTCOME_AFTER_LOSS_S) if lost else batch.deadline
         queued = [*self._queue, *self._lanes.clear()]
         self._queue.clear()
+        self._work = 0
         for _, pending, size, _, _ in queued:
             self.backlog_bytes -= size
             pending.refused()

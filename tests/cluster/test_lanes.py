@@ -186,3 +186,15 @@ def test_what_a_client_has_waiting_can_be_withdrawn() -> None:
     assert ("gone", 0) not in queue.rest()
     queue.send("gone", 1)
     assert queue.rest() == [("gone", 0)]
+
+
+def test_what_is_much_work_makes_others_wait_no_longer() -> None:
+    queue = Queue()
+    for number in range(100):
+        names = tuple(f"{number}q{at}" for at in range(2000))
+        queue.proposer.propose_for("greedy", Get(names), Outcome())
+    queue.send("ordinary", 1)
+    entries = 0
+    while ("ordinary", 0) not in queue.entry():
+        entries += 1
+    assert entries <= 1

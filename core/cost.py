@@ -113,7 +113,7 @@ def _get(operation: Get) -> Cost:
         return size, JOB
     if len(queues) == 1:
         return size + NAME_BYTES + len(queues[0]), JOB
-    return size + _names(*queues), JOB + len(queues)
+    return size + NAME_BYTES * len(queues) + sum(map(len, queues)), JOB + len(queues)
 
 
 def _pick(operation: Pick) -> Cost:

@@ -15,6 +15,7 @@ EXPIRE_MS_MAX = 100 * 366 * 86_400_000      # a hundred years; more is a mistake
 UNIX_MS_MAX = 2**62                         # any time there is; what is added to it still fits into 64 bits
 
 _NAME = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")
+_NAMES = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}+(?:\|[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}+)*+")
 _JOB_KEY = re.compile(rb"[A-Za-z0-9_.:-]{1,128}")
 _WORD = re.compile(rb"[A-Za-z0-9_.:-]{1,64}")
 _SECONDS = re.compile(rb"([0-9]+)(?:\.([0-9]+))?")
@@ -69,7 +70,9 @@ def queues(word: bytes) -> tuple[str, ...]:
     """The queue names in `a|b|c`, each once, in the order given."""
     if b"|" not in word:
         return _one_queue(word)
-    names = tuple(dict.fromkeys(map(name, word.split(b"|"))))
+    if _NAMES.fullmatch(word) is None:          # at once: a line may hold thousands
+        raise ArgumentError
+    names = tuple(dict.fromkeys(word.decode("ascii").split("|")))
     if len(names) > QUEUES_MAX:
         raise ArgumentError
     return names

@@ -41,7 +41,11 @@ class Queue:
             callback(None, -1)      # type: ignore[operator]
         self._land.clear()
         self.proposer.flush(self.now)
-        return [(put.queue, put.priority) for put in self.entries[-1] if isinstance(put, Put)]
+        return self.puts(-1)
+
+    def puts(self, entry: int) -> list[tuple[str, int]]:
+        """The Puts of an entry."""
+        return [(put.queue, put.priority) for put in self.entries[entry] if isinstance(put, Put)]
 
     def rest(self) -> list[tuple[str, int]]:
         """All entries until nothing is queued."""
@@ -106,6 +110,19 @@ def test_large_operations_pay_with_the_turns_behind_them() -> None:
     assert served.index("small") < 4
     between = [at for at, name in enumerate(served) if name == "large"][2:]
     assert all(at > 2000 for at in between)
+
+
+def test_a_small_operation_does_not_wait_for_the_turns_of_dear_ones() -> None:
+    queue = Queue()
+    dear = Get(tuple(f"q{number}" for number in range(12_000)))
+    for client in range(40):
+        for _ in range(3):
+            queue.proposer.propose_for(f"greedy{client}", dear, Outcome())
+    queue.entry()
+    for number in range(5):                 # one after the other, each at once when the one before was answered
+        queue.send("ordinary", 1, number)
+        queue.entry()
+        assert ("ordinary", number) in [*queue.puts(-1), *queue.puts(-2), *queue.entry()], number
 
 
 def test_what_stands_behind_an_operation_goes_with_it() -> None:

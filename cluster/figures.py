@@ -42,6 +42,7 @@ def figures(driver: Driver, nodes: Iterable[NodeStatus], marks: Marks, syncs: Hi
         disk_free_bytes=marks.disk_free_bytes,
         disk_free_bytes_min=marks.disk_free_bytes_min,
         disk_reached=marks.disk_reached,
+        journal_reached=driver.room.exhausted or driver.room.stuck,
         full=driver.full,
         clock_ahead_ms=clock_ahead_ms,
         time_ahead_ms=time_ahead_ms,

@@ -193,6 +193,10 @@ class ClusterNode:
         self._driver.leadership.proposer.propose_for(client, operation, pending, behind=behind)
         self._wake()
 
+    def withdraw(self, client: object) -> None:
+        """See Cluster."""
+        self._driver.leadership.proposer.withdraw(client)
+
     @property
     def share(self) -> int:
         """See Cluster."""

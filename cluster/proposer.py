@@ -113,7 +113,9 @@ class Proposer:
             return
         size, work = cost(operation)
         self.backlog_bytes += size
-        self._append(operation, pending, size, work)
+        if not self._queue and not self._lanes.count:
+            self._since = self._monotonic()
+        self._queue.append((operation, pending, size, work, False))
 
     def propose_for(
         self, client: object, operation: Operation, pending: ClientPending, *, behind: bool = False,
@@ -127,18 +129,20 @@ class Proposer:
             return
         size, work = cost(operation)
         self.backlog_bytes += size
-        if self._lanes.count or (not behind and self._crowded()):
+        queue = self._queue
+        crowded = len(queue) >= OPERATIONS_MAX or self.backlog_bytes > ENTRY_BYTES
+        if self._lanes.count or (crowded and not behind):
             self._lanes.add(client, (operation, pending, size, work, behind))
-        else:
-            self._append(operation, pending, size, work)
-
-    def _crowded(self) -> bool:
-        return len(self._queue) >= OPERATIONS_MAX or self.backlog_bytes > ENTRY_BYTES
-
-    def _append(self, operation: Operation, pending: Pending, size: int, work: int) -> None:
-        if not self._queue and not self._lanes.count:
+            return
+        if not queue:
             self._since = self._monotonic()
-        self._queue.append((operation, pending, size, work, False))
+        queue.append((operation, pending, size, work, False))
+
+    def withdraw(self, client: object) -> None:
+        """Refuse what this client has waiting for a turn."""
+        for _, pending, size, _, _ in self._lanes.withdraw(client):
+            self.backlog_bytes -= size
+            pending.refused()
 
     def propose_alone(self, operation: Operation, pending: Pending, now: float) -> None:
         """Propose one operation as an entry of its own, also while this node does not serve (its Lead entry, say)."""

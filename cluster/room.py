@@ -53,12 +53,15 @@ class Room:
                           "Make room on the disk; this node goes on by itself then.")
             else:
                 log.info("there is room for the journal: commands are logged again")
-        # What is free is not for the next segment as long as a snapshot needs it, behind which older ones can go.
-        free_bytes = self.free_bytes - segments.segment_bytes
-        segments.held_back = segments.short and free_bytes < self._snapshot_bytes() and self._journal.shortens
+        segments.held_back = segments.short and self._snapshot_goes_first()
         if now >= self._look_at:
             self._look_at = now + LOOK_S
             self._look()
+
+    def _snapshot_goes_first(self) -> bool:
+        """Is there space for the next segment or for a snapshot, behind which old segments can go, but not for both?"""
+        left = self.free_bytes - self._snapshot_bytes()
+        return 0 <= left < self._journal.segments.segment_bytes and self._journal.shortens and not self._store.failing
 
     def stand_still(self, now: float, error: NoRoom) -> None:
         """There was no room for what a turn has changed."""

@@ -46,21 +46,25 @@ class Account:
         self.held_bytes += held_bytes - before
         self.high = self.held_bytes * 100 > self.limit_bytes * HELD_HIGH_PERCENT
         if self.held_bytes > self.limit_bytes and not self._relieving:
-            self._relieving = True
-            asyncio.get_running_loop().call_soon(self._relieve)     # not amid what the holder does
+            self._relieve(holder)
 
-    def _relieve(self) -> None:
-        """Those who hold most go, until there is some room."""
-        self._relieving = False
+    def _relieve(self, amid: Holder) -> None:
+        """Those who hold most go, until there is some room. At once: a round of the loop may bring a lot more.
+
+        `amid` is one who is doing something just now: if it is his turn, he goes soon.
+        """
+        self._relieving = True
         before, evicted = self.held_bytes, 0
-        if before <= self.limit_bytes:
-            return
         for holder in sorted(self._holders, key=self._holders.__getitem__, reverse=True):
             if not self.high:
                 break
-            holder.evict()
+            if holder is amid:
+                asyncio.get_running_loop().call_soon(holder.evict)
+            else:
+                holder.evict()
             self.hold(holder, 0)
             evicted += 1
+        self._relieving = False
         self.evicted += evicted
         log.warning("%d bytes were held for clients, more than a node of this size can spare (%d): the %d connections "
                     "that held most were cut", before, self.limit_bytes, evicted)

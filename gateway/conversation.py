@@ -125,14 +125,9 @@ class Conversation:
 
     def propose(self, operation: Requested, numbering: Numbering | None = None) -> None:
         """Put an operation into the log, as a request if it is numbered; its answer gets the next slot."""
-        if numbering is None:
-            slot = Awaited(self)
-            self._slots.append(slot)
-            self.hub.cluster.propose_for(self, operation, slot)
-        else:
-            slot = AwaitedRequest(self)
-            self._slots.append(slot)
-            self.hub.cluster.propose_for(self, numbering.request(operation), slot)
+        slot = Awaited(self) if numbering is None else AwaitedRequest(self)
+        self._slots.append(slot)
+        self.hub.cluster.propose_for(self, operation if numbering is None else numbering.request(operation), slot)
 
     def propose_told(
         self, operation: Requested, tell: Callable[[Reply], Outcome], numbering: Numbering | None = None,
@@ -234,6 +229,7 @@ class Conversation:
     def evict(self) -> None:
         """Let go of all that is held for the client; see account.py."""
         self.cut("too much is held for it")
+        self.hub.cluster.withdraw(self)
         self.link.abort()           # also when only its answers are left
 
     # ---- going on
@@ -264,7 +260,7 @@ class Conversation:
     def _pump(self) -> bool:
         """Execute commands as long as nothing holds them up; are all that are complete executed?"""
         hub = self.hub
-        slice_end = max(0, hub.budget - COMMANDS_PER_SLICE)
+        slice_end = hub.budget - COMMANDS_PER_SLICE if hub.budget > COMMANDS_PER_SLICE else 0
         while not (self.waiter or self._task or self._output_full or self.closed):
             if len(self._slots) >= hub.in_flight_max:
                 self._drain()       # those answered at once make room
@@ -272,13 +268,16 @@ class Conversation:
                     return False
                 continue
             if hub.budget <= slice_end:
-                if not self.awake:
-                    self.awake = True
-                    hub.stand_in_line(self)
+                hub.stand_in_line(self)
                 return False
             request = self._held or self._parser.next()
-            if request is None:
+            if self._parser.toil:
+                hub.budget -= self._parser.toil
+                self._parser.toil = 0
+            elif request is None:
                 return True
+            if request is None:
+                continue
             hub.budget -= 1
             run = self.commands.get(type(request))
             if run is None:
@@ -348,8 +347,8 @@ class Conversation:
         self.link.write(data)
         if self._output_full:
             self._weigh()
-        if self._output_full and self.link.unsent_bytes() > self.hub.limits.output_bytes_max:
-            self.cut("it does not take its answers")
+            if self.link.unsent_bytes() > self.hub.limits.output_bytes_max:
+                self.cut("it does not take its answers")
 
     def _throttle(self) -> None:
         """Do not read a client that is ahead of us; go on at the half."""

@@ -8,7 +8,7 @@ import logging
 import secrets
 import shutil
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,20 +97,20 @@ class Hub:
             for conversation in relieved:
                 conversation.wake()
         awake, self._awake = self._awake, []
-        for conversation in awake:
-            self._advance(conversation)
+        self._advance(awake)
         while self._line and self.budget > 0:
-            self._advance(self._line.popleft())
+            self._advance((self._line.popleft(),))
         self.budget = COMMANDS_PER_TURN_MAX
         if self._line:
             self._go_on_soon()
 
-    def _advance(self, conversation: Conversation) -> None:
-        try:
-            conversation.advance()
-        except Exception:
-            log.exception("%s: a conversation failed: report it, with this line", conversation.link.peer)
-            conversation.cut("after an error of ours")
+    def _advance(self, conversations: Iterable[Conversation]) -> None:
+        for conversation in conversations:
+            try:
+                conversation.advance()
+            except Exception:
+                log.exception("%s: a conversation failed: report it, with this line", conversation.link.peer)
+                conversation.cut("after an error of ours")
 
     # ---- for conversations
 
@@ -121,8 +121,10 @@ class Hub:
 
     def stand_in_line(self, conversation: Conversation) -> None:
         """The same when all others had their turn."""
-        self._line.append(conversation)
-        self._go_on_soon()
+        if not conversation.awake:
+            conversation.awake = True
+            self._line.append(conversation)
+            self._go_on_soon()
 
     def _go_on_soon(self) -> None:
         if not self._scheduled:

@@ -43,6 +43,9 @@ COMMANDS_PER_TURN_MAX = 1024
 # Commands of one connection before the next one has its turn.
 COMMANDS_PER_SLICE = 128
 
+# A line is as much work as a plain command for each so many bytes.
+LONG_LINE_BYTES = 256
+
 # Proposed and not yet applied, over all clients: above it no client is read, at the half of it reading goes on.
 # Two full log entries of the largest size keep the disk busy; more would only wait.
 BACKLOG_BYTES_MAX = 32 * MIB
@@ -151,7 +154,7 @@ TRIALS_PER_ADDRESS = 2
 REFUSED_PLACES = 64
 
 # Connections accepted before others get their turn, and the pause when there are no file descriptors for more.
-ACCEPTS_PER_ROUND = 16
+ACCEPTS_PER_ROUND = 32
 EXHAUSTED_S = 0.5
 
 # Connections the kernel completes before the gateway accepts them: a whole fleet reconnecting after a failover.
@@ -168,7 +171,7 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
     sessions_per_owner_max: int = 10_000    # of one user at one address: a tenth of all that there may be
     output_bytes_max: int = 64 * MIB        # unread answers of one connection: a slower reader is cut
     pipeline_bytes_max: int = 1 * MIB       # commands kept behind a blocked one (A9)
-    memory_mark_bytes: int = 0              # memory in use above which PUT is refused; 0: 80% of what there is (A62)
+    memory_mark_bytes: int = 0              # memory in use above which PUT is refused; 0: 45% of what there is (A62)
     disk_free_bytes_min: int = 128 * MIB    # PUT is refused when the disk of data_dir has less free (A62)
     connections_per_address_max: int = 0    # of them from one address but this machine's; 0: half of connections_max
     hello_timeout_s: int = 30               # until the first line (0: for ever, as for the others)

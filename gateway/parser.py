@@ -24,7 +24,13 @@ from gateway.grammar import (
     Words,
     block_length,
 )
-from gateway.limits import CLONE_CHUNK_BYTES_MAX, SKIPPED_BYTES_MAX, Limits
+from gateway.limits import (
+    CLONE_CHUNK_BYTES_MAX,
+    COMMANDS_PER_SLICE,
+    LONG_LINE_BYTES,
+    SKIPPED_BYTES_MAX,
+    Limits,
+)
 from gateway.puts import PutsSoFar
 from gateway.requests import Broken, CloneData, Command, Refused
 from gateway.values import ArgumentError
@@ -62,6 +68,7 @@ class Parser:
         self._few = bytearray()             # and behind it what came in pieces so small that a list of them is too much
         self._skip_answer = b""             # what is said when the block has been skipped
         self.lines = 0                     # complete ones, so far
+        self.toil = 0                       # work beyond that of plain commands, in such; whoever counts sets it to 0
         self._closed = False
 
     @property
@@ -92,7 +99,7 @@ class Parser:
     @property
     def amid_command(self) -> bool:
         """Is the next command here in part? (When next() has returned None.)"""
-        return self._block is not None or self.backlog_bytes > 0
+        return self._block is not None or self._start != len(self._buffer) or len(self._later) > 0
 
     def feed(self, data: bytes) -> None:
         """Take what the client sent."""
@@ -105,7 +112,8 @@ class Parser:
             self._later += data
 
     def next(self) -> Command | None:
-        """The next request, None when more bytes are needed. After a `Broken` there is none."""
+        """The next request, None when more bytes are needed, or when it is so much that others should have their turn
+        (then there is `toil`). After a `Broken` there is none."""
         if self._block is not None:
             return self._block()
         while True:
@@ -124,6 +132,8 @@ class Parser:
                     end -= 1
                 line = self._buffer[start:end]
             self.lines += 1
+            if len(line) > LONG_LINE_BYTES:
+                self.toil += len(line) // LONG_LINE_BYTES
             words = line.split()
             if words:                                       # an empty line is ignored (A1)
                 return self._request(words, line)
@@ -233,6 +243,7 @@ class Parser:
         """Line by line, each with its block."""
         puts = self._puts
         assert puts is not None
+        jobs = 0
         while True:
             if not puts.amid_job:
                 try:
@@ -259,6 +270,10 @@ class Parser:
             if request is not None:
                 self._block = self._puts = None
                 return request
+            jobs += 1
+            if jobs == COMMANDS_PER_SLICE:
+                self.toil += jobs
+                return None
 
     def _wait_for_puts(self, puts: PutsSoFar) -> None:
         if puts.answer is None and (refusal := self._no_room()) is not None:

@@ -17,7 +17,7 @@ from pqctl.signals import Ended
 from pqctl.streams import output, prepare, say
 from pqctl.text import one_line
 
-COMMANDS = ("cluster", "node", "queue", "job", "snapshot", "user", "config", "bench", "doctor")
+COMMANDS = ("cluster", "node", "queue", "job", "snapshot", "session", "user", "config", "bench", "doctor")
 
 OF_COMMANDS = ("--json", "--timeout")       # options each command has and the program has not
 OF_PROGRAM = ("--ca", "--user", "--secret-file", "--tls", "--no-tls")       # and the other way round

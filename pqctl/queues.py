@@ -1,19 +1,20 @@
-"""`pqctl queue`: what TOTAL and QUEUE LIST tell."""
+"""`pqctl queue`: what TOTAL, QUEUE LIST and QUEUE STAT tell."""
 
 from __future__ import annotations
 
-from sockpq import BadArguments, Client, QueueNotFound, Totals
+from sockpq import BadArguments, Client, Totals
 
 from pqctl.call import Call
 from pqctl.exits import DONE
 from pqctl.steering import reading
 from pqctl.text import counted
 
-TOLD = {"ready", "running", "priorities"}       # in the sentence already
+TOLD = {"ready", "running", "priorities", "oldest_s"}       # in the sentence already
+PAST = "total_"         # begins the names of what is counted since the queue began
 
 
 def show_stat(call: Call, name: str | None) -> int:
-    """The counts of one queue or of all."""
+    """The counts of one queue, which must be there, or of all."""
     with reading(call) as (client, server):
         totals = client.total(name, server=server)
         counters = None if name is None else _counters(client, name, server)
@@ -22,9 +23,13 @@ def show_stat(call: Call, name: str | None) -> int:
     sentence = f"{whose}: {counted(totals.jobs, 'job')} waiting in {priorities}, {totals.running:,} running"
     if name is None:
         sentence += f"; {counted(totals.queues, 'queue')}"
-    more = [f"{value:,} {word.replace('_', ' ')}" for word, value in (counters or {}).items()
-            if value and word not in TOLD]
-    sentence += f"; {', '.join(more)}" if more else ""
+    now = {word: value for word, value in (counters or {}).items() if not word.startswith(PAST)}
+    if now.get("oldest_s"):
+        sentence += f"; the oldest for {now['oldest_s']:,} s"
+    sentence += _told("", {word: value for word, value in now.items() if word not in TOLD})
+    sentence += _told("since it began ", {
+        word.removeprefix(PAST): value for word, value in (counters or {}).items() if word.startswith(PAST)
+    })
     told = {"queue": name, "queues": totals.queues, **_counts(totals)}
     call.answer(sentence, told if name is None else {**told, "counters": counters})
     return DONE
@@ -56,11 +61,17 @@ def show_list(call: Call, prefix: str) -> int:
     return DONE
 
 
+def _told(lead: str, counters: dict[str, int]) -> str:
+    """Those that are not zero, as the end of a sentence."""
+    more = [f"{value:,} {word.replace('_', ' ')}" for word, value in counters.items() if value]
+    return f"; {lead}{', '.join(more)}" if more else ""
+
+
 def _counters(client: Client, queue: str, server: str) -> dict[str, int] | None:
-    """What the server counts beside that; None when there is no such queue, or the server is older."""
+    """What the server counts beside that; None when it is older. Raises QueueNotFound."""
     try:
         return client.queue_stat(queue, server=server)
-    except (QueueNotFound, BadArguments):
+    except BadArguments:
         return None
 
 

@@ -1,4 +1,8 @@
-"""How many jobs are in the queues: the fullest by name, the rest as a sum, so that the number of series is bounded."""
+"""How many jobs are in the queues: the fullest by name, the rest as a sum, so that the number of series is bounded.
+
+What has happened in the queues is told of those with a name only: who the rest are changes from one look to the next,
+so their sum would rise and fall.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,12 @@ from itertools import islice
 
 from msgspec import Struct
 
-from core import Machine, Totals
+from cluster.api import Cluster
+from core import History, Totals
 
 QUEUES_NAMED_MAX = 100          # with the most waiting jobs
 NAMES_PER_PIECE = 1000          # that are looked at before clients get their turn: half a millisecond
+HISTORIES_PER_PIECE = 20        # likewise, where the oldest of a few hundred jobs each is looked for
 OTHERS = ""                     # no queue has this name
 
 
@@ -23,6 +29,7 @@ class Depth(Struct, frozen=True):
     delayed: int
     running: int
     dead: int
+    history: History | None = None      # not of OTHERS
 
 
 class Depths(Struct, frozen=True):
@@ -32,12 +39,13 @@ class Depths(Struct, frozen=True):
     queues: tuple[Depth, ...]
 
 
-async def depths(machine: Machine, named: tuple[str, ...]) -> Depths:
+async def depths(cluster: Cluster, named: tuple[str, ...]) -> Depths:
     """Look at all queues, in pieces; waiting and running jobs are those of one moment, at the end.
 
     Only queues whose names begin as one of `named` get a name. A dead job waits in its dead queue, and is counted there
     as well.
     """
+    machine = cluster.machine
     fullest: list[tuple[int, str]] = []
     delayed = dead = 0
     names = iter(machine.queue_names(""))
@@ -51,12 +59,17 @@ async def depths(machine: Machine, named: tuple[str, ...]) -> Depths:
                     found.append((counts.ready, name))
         fullest = heapq.nlargest(QUEUES_NAMED_MAX, fullest + found)
         await asyncio.sleep(0)
+    histories: dict[str, History] = {}
+    for at, (_, name) in enumerate(fullest):
+        histories[name] = machine.history(name, cluster.time_ms)
+        if at % HISTORIES_PER_PIECE == 0:
+            await asyncio.sleep(0)
     totals = machine.total(None)
     shown = []
     for _, name in fullest:
         counts = machine.counts(name)
         if counts is not None:          # it may have ended meanwhile
-            shown.append(Depth(name, counts.ready, counts.delayed, counts.running, counts.dead))
+            shown.append(Depth(name, counts.ready, counts.delayed, counts.running, counts.dead, histories[name]))
     delayed = max(0, delayed - sum(depth.delayed for depth in shown))
     others = Depth(
         OTHERS, delayed=delayed,

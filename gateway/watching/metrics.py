@@ -23,6 +23,17 @@ from gateway.watching.readiness import why_not_ready
 ROLES = ("LEADER", "FOLLOWER", "CANDIDATE", "LEARNER")
 ERROR_CODES = ("400", "401", "403", "404", "409", "413", "500", "501", "503", "504")  # shown also when they never came
 
+# Counters of a queue since it began; they go with the queue.
+HISTORIES = (
+    ("jobs_put", "Jobs that came into the queue: PUT, MOVE, KICK.", "put"),
+    ("jobs_taken", "Hand-outs.", "taken"),
+    ("jobs_done", "Hand-outs after which the job was done.", "done"),
+    ("jobs_later", "Hand-outs after which it went back.", "later"),
+    ("jobs_expired", "Hand-outs that ended with their lease.", "expired"),
+    ("jobs_dead", "Jobs that were given up.", "dead"),
+    ("jobs_ttl", "Jobs whose TTL was over.", "faded"),
+)
+
 
 class Sources(Struct, frozen=True):
     """Where the figures come from.
@@ -37,11 +48,26 @@ class Sources(Struct, frozen=True):
     certificates: Callable[[], Iterable[tuple[str, float]]]
 
 
-def text(sources: Sources, depths: Depths) -> bytes:
-    """Everything, as one page."""
+def text(sources: Sources, depths: Depths) -> Iterator[bytes]:
+    """Everything, as the pieces of one page; each takes a millisecond or two."""
+    yield _page(_Gathered(sources, depths))
+    for metric in _histories(depths):
+        yield _page(_Made(metric))
+
+
+def _page(collector: Collector) -> bytes:
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Gathered(sources, depths))
+    registry.register(collector)
     return generate_latest(registry)
+
+
+class _Made(Collector):
+    def __init__(self, metric: Metric) -> None:
+        self._metric = metric
+
+    def collect(self) -> Iterator[Metric]:
+        """The one."""
+        yield self._metric
 
 
 class _Gathered(Collector):
@@ -72,7 +98,7 @@ class _Gathered(Collector):
 
     def _jobs(self) -> Iterator[Metric]:
         depths = self._depths
-        yield _gauge("queues", "Queues that have a job.", depths.totals.queues)
+        yield _gauge("queues", "Queues that have a job or settings.", depths.totals.queues)
         jobs = GaugeMetricFamily(
             "sockpqd_jobs", "Jobs by queue and state; the queue without a name stands for all that are not named.",
             labels=("queue", "state"),
@@ -94,6 +120,9 @@ class _Gathered(Collector):
         yield _counter("connections_accepted", "Clients that were let in.", tally.connections)
         yield _counter("connections_refused", "Clients that were not, as there were too many.",
                        tally.refused_connections)
+        yield _gauge("held_bytes", "What is held for clients beside their jobs.", hub.account.held_bytes)
+        yield _gauge("held_bytes_max", "And at most.", hub.account.limit_bytes)
+        yield _counter("connections_evicted", "Clients cut because most was held for them.", hub.account.evicted)
         yield _gauge("waiters", "Commands that wait for a job.", len(hub.waiters))
         yield _gauge("sessions", "Sessions.", hub.cluster.machine.session_count)
         yield _gauge("proposals", "Operations that have no outcome yet.", figures.proposals)
@@ -109,6 +138,14 @@ class _Gathered(Collector):
         yield _counter("log_lines_lost", "Lines of the log that nobody took in time.", sources.lines_lost())
         yield _labelled("certificate_expiry_seconds", "Unix time at which a certificate ends.", "certificate",
                         sources.certificates())
+
+
+def _histories(depths: Depths) -> Iterator[Metric]:
+    past = [(depth.queue, depth.history) for depth in depths.queues if depth.history is not None]
+    for name, meaning, field in HISTORIES:
+        yield _counted(name, meaning, "queue", [(queue, getattr(history, field)) for queue, history in past])
+    yield _labelled("oldest_ready_seconds", "For how long the READY job waits that waits for longest, 0: none.",
+                    "queue", [(queue, history.oldest_ms / 1000) for queue, history in past])
 
 
 def _raft(figures: Figures) -> Iterator[Metric]:
@@ -149,7 +186,8 @@ def _marks(figures: Figures) -> Iterator[Metric]:
     yield _gauge("disk_free_bytes", "Free on the disk of data_dir.", figures.disk_free_bytes)
     yield _gauge("disk_free_min_bytes", "Below it PUT is refused.", figures.disk_free_bytes_min)
     yield _labelled("mark_reached", "1 while a mark of this node is reached.", "mark",
-                    [("memory", figures.memory_reached), ("disk", figures.disk_reached)])
+                    [("memory", figures.memory_reached), ("disk", figures.disk_reached),
+                     ("journal", figures.journal_reached)])
     yield _gauge("full", "1 while PUT would be refused: here, or on too many others, is no room.", figures.full)
 
 

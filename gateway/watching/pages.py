@@ -58,8 +58,11 @@ class Pages:
         if named is None:
             return _line(401, "a user and a secret are needed", CHALLENGE)
         async with self._one_at_a_time:
-            page = metrics.text(self._sources, await depths(self._sources.hub.cluster.machine, named))
-        return closing(web.Response(body=page, headers={"Content-Type": METRICS_TYPE}))
+            pieces = []
+            for piece in metrics.text(self._sources, await depths(self._sources.hub.cluster, named)):
+                pieces.append(piece)
+                await asyncio.sleep(0)
+        return closing(web.Response(body=b"".join(pieces), headers={"Content-Type": METRICS_TYPE}))
 
 
 def _line(status: int, text: str, headers: dict[str, str] | None = None) -> web.Response:

@@ -54,10 +54,7 @@ def list_(call: Call, prefix: str) -> int:
 @command(queue, timeout=10.0, epilog=exits.READING)
 @click.argument("name", required=False)
 def stat(call: Call, name: str | None) -> int:
-    """Count the jobs of queue NAME, or of all queues together.
-
-    A queue that does not exist is empty.
-    """
+    """Count the jobs of queue NAME, and what has happened in it since it began, or the jobs of all queues together."""
     from pqctl import queues
 
     return queues.show_stat(call, name)

@@ -43,6 +43,7 @@ class FakeSessions:
 
     def __init__(self) -> None:
         self.all: dict[str, FakeSession] = {}
+        self.full = False                   # there are as many as there may be
 
     @property
     def open(self) -> list[FakeSession]:
@@ -64,6 +65,8 @@ class FakeSessions:
                     return b"404 Session Not Found\r\n"
                 attached.ended = True
                 return b"200 OK\r\n"
+            case ([] | ["TTL", _]) if self.full:
+                return b"503 Busy\r\n"
             case [] | ["TTL", _]:
                 number = len(self.all) + 1
                 session = self.all[f"{number}_{number:016x}"] = FakeSession(f"{number}_{number:016x}")

@@ -167,7 +167,7 @@ def test_what_a_silent_leader_has_executed_is_not_executed_again(cluster: FakeCl
     assert "PUT q 0 1" in cluster.servers[1].received
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault is not Fault.BUSY])
 def test_a_session_that_cannot_be_opened_is_opened_elsewhere_or_later(
     cluster: FakeCluster, client: Client, fault: Fault
 ) -> None:
@@ -178,6 +178,40 @@ def test_a_session_that_cannot_be_opened_is_opened_elsewhere_or_later(
         cluster.servers[0].fail("SESSION", fault)       # of the second PUT, whose connection is lost
         client.put("q", b"y")
     assert cluster.bodies("q") == [b"x", b"y"]
+
+
+def test_where_there_is_no_session_to_have_calls_go_on_without(
+    cluster: FakeCluster, client: Client, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sessions(cluster).full = True
+    client.put("q", b"1")
+    client.put_many("q", [b"2", b"3"])
+    assert cluster.servers[0].received.count("SESSION TTL 900") == 1       # it is not asked for again and again
+    assert set(cluster.servers[0].numbers) == {0}
+    job = client.get("q", expire=30)
+    assert job is not None
+    monkeypatch.setattr("sockpq.caller.SESSIONLESS_S", 0.0)
+    cluster.servers[0].fail("DONE", Fault.EXECUTE_AND_CLOSE)
+    with pytest.raises(OutcomeUnknown):         # the promise is that of a client without sessions
+        job.done()
+    client.put("q", b"4")
+    sessions(cluster).full = False
+    cluster.servers[0].fail("PUT", Fault.EXECUTE_AND_CLOSE)
+    client.put("q", b"5")                       # now there is one
+    assert cluster.bodies("q") == [b"2", b"3", b"4", b"5"]
+
+
+@pytest.mark.parametrize("fault", [Fault.CLOSE, Fault.STALL])
+def test_a_server_that_is_busy_and_closes_the_connection_has_not_got_the_command(
+    cluster: FakeCluster, client: Client, fault: Fault,
+) -> None:
+    cluster.servers[0].fail("SESSION", Fault.BUSY)
+    cluster.servers[0].fail("PING", fault)
+    with at_most(4):
+        client.put("q", b"x")
+    assert cluster.bodies("q") == [b"x"]
+    assert [line for line in cluster.servers[0].received if line.startswith("PUT")] == ["PUT q 0 1"]
+    assert len(sessions(cluster).open) == 1
 
 
 def test_a_session_that_ended_meanwhile_is_replaced_without_a_word(cluster: FakeCluster, client: Client) -> None:

@@ -15,7 +15,7 @@ import pytest
 import uvloop
 from prometheus_client.parser import text_string_to_metric_families
 
-from core import Bury, Get, Operation, PauseQueue, Put, PutWith, When
+from core import Bury, Done, Get, Operation, PauseQueue, Put, PutWith, When
 from gateway import requests, rights
 from gateway.hub import Hub
 from gateway.limits import Limits
@@ -148,7 +148,8 @@ def test_readyz_says_why_not() -> None:
         (lambda cluster: None, None),
         (lambda cluster: setattr(cluster, "lag", LAG_MAX + 1), None),       # a leader has no lag to wait for
         (lambda cluster: setattr(cluster, "online", False), "this node is switched offline (pqctl node online n1)"),
-        (lambda cluster: setattr(cluster, "serving", False), "this node leads, but does not serve yet"),
+        (lambda cluster: setattr(cluster, "serving", False), "this node leads, but does not serve: "
+         "it has begun just now, or disks are full"),
         (lambda cluster: cluster.follow("n2"), None),
         (lambda cluster: (cluster.follow("n2"), setattr(cluster, "lag", LAG_MAX)), None),
         (lambda cluster: (cluster.follow("n2"), setattr(cluster, "lag", LAG_MAX + 1)),
@@ -198,6 +199,8 @@ def test_counters_move_as_commands_are_sent() -> None:
             ("sockpqd_commands_total", ("SESSION",)): 1, ("sockpqd_commands_total", ("GETB",)): 1,
             ("sockpqd_errors_total", ("404",)): 1, ("sockpqd_errors_total", ("400",)): 1,
             ("sockpqd_jobs", ("a", "waiting")): 2, ("sockpqd_jobs", ("b", "running")): 1,
+            ("sockpqd_jobs_put_total", ("a",)): 2, ("sockpqd_jobs_put_total", ("b",)): 1,
+            ("sockpqd_jobs_taken_total", ("b",)): 1,
             ("sockpqd_queues", ()): 2, ("sockpqd_sessions", ()): 1, ("sockpqd_waiters", ()): 1,
             ("sockpqd_connections", ()): 1, ("sockpqd_connections_accepted_total", ()): 1,
         }
@@ -250,7 +253,7 @@ def test_the_number_of_series_is_bounded_and_the_sums_are_right() -> None:
         put = [Put(f"q{number}", 0, b"") for number in range(3000) for _ in range(1 + number // 1000)]
         watched.cluster.machine.apply(1_000_000, watched.cluster.now_ms, 1, put)
         found = await watched.samples()
-        assert len(found) == before + 4 * QUEUES_NAMED_MAX
+        assert len(found) == before + (4 + 8) * QUEUES_NAMED_MAX
         waiting = {labels[0]: value for (name, labels), value in found.items()
                    if name == "sockpqd_jobs" and labels[1] == "waiting"}
         assert sum(waiting.values()) == len(put)
@@ -283,12 +286,27 @@ def test_every_state_is_counted_and_the_others_are_the_rest() -> None:
     run(test)
 
 
+def test_what_has_happened_in_a_queue_is_told() -> None:
+    async def test(watched: Watched) -> None:
+        machine, now_ms = watched.cluster.machine, watched.cluster.now_ms
+        puts = [Put("q", 0, b"")] * 3
+        machine.apply(1_000_000, now_ms, 1, [*puts, Get(("q",)), Get(("q",)), Done(1), Put("r", 0, b"")])
+        watched.cluster.now_ms += 2500              # nothing is applied meanwhile
+        found = await watched.samples()
+        events = ("put", "taken", "done", "later", "expired", "dead", "ttl")
+        assert [found[f"sockpqd_jobs_{event}_total", ("q",)] for event in events] == [3, 2, 1, 0, 0, 0, 0]
+        assert found["sockpqd_oldest_ready_seconds", ("q",)] == 2.5
+        assert ("sockpqd_jobs_put_total", ("",)) not in found       # who the others are changes: it is no counter
+
+    run(test)
+
+
 def test_queues_are_looked_at_in_pieces() -> None:
     async def test(watched: Watched) -> None:
         put = [Put(f"q{number}", 0, b"") for number in range(5000)]
         watched.cluster.machine.apply(1_000_000, watched.cluster.now_ms, 1, put)
         turns = 0
-        work = asyncio.ensure_future(depths(watched.cluster.machine, ("",)))
+        work = asyncio.ensure_future(depths(watched.cluster, ("",)))
         while not work.done():
             turns += 1
             await asyncio.sleep(0)

@@ -109,3 +109,23 @@ def test_the_settings_of_the_cluster(servers: list[str], capsys: pytest.CaptureF
     assert tell(capsys, servers, "config", "--fast-empty", "on")["settings"]["fast_empty"] == "ON"
     _, out, _ = run(capsys, "--servers", servers[0], "config", "--fast-empty", "off")
     assert ["fast_empty", "OFF"] in [line.split() for line in out.splitlines()]
+
+
+def test_a_queue_that_is_not_there_is_an_error(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (("queue", "stat", "none"), ("queue", "config", "none")):
+        code, told = ask(capsys, servers, *arguments)
+        assert (code, told["error"], "404 Queue Not Found" in told["message"]) == (REFUSED, "refused", True)
+    tell(capsys, servers, "queue", "create", "none")
+    told = tell(capsys, servers, "queue", "stat", "none")
+    assert (told["queues"], told["waiting"], told["counters"]["oldest_s"]) == (1, 0, 0)
+
+
+def test_what_has_happened_in_a_queue(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(3):
+        tell(capsys, servers, "job", "put", "q", "x")
+    number = str(tell(capsys, servers, "job", "get", "q")["job"]["id"])
+    tell(capsys, servers, "job", "done", number)
+    counters = tell(capsys, servers, "queue", "stat", "q")["counters"]
+    assert [counters[f"total_{name}"] for name in ("put", "taken", "done", "later")] == [3, 1, 1, 0]
+    _, out, _ = run(capsys, "--servers", servers[0], "queue", "stat", "q")
+    assert out.endswith("; since it began 3 put, 1 taken, 1 done\n")

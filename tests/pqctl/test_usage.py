@@ -23,6 +23,7 @@ NAMES = {
     "queue": ["config", "create", "delete", "list", "pause", "peek", "purge", "resume", "stat"],
     "job": ["bury", "change", "delete", "done", "get", "kick", "later", "peek", "put", "running", "touch"],
     "snapshot": ["restore", "save"],
+    "session": ["close", "list"],
     "user": ["delete", "list", "set"],
     "config": None,
     "bench": None,
@@ -56,6 +57,7 @@ NEEDED = {                      # arguments with which each command is complete
     ("job", "peek"): ["1"], ("job", "touch"): ["1"],
     ("job", "put"): ["q", "body"], ("job", "done"): ["1"], ("job", "later"): ["1"],
     ("snapshot", "save"): ["/dev/null/x"], ("snapshot", "restore"): [__file__, "--yes"],
+    ("session", "close"): ["1"],
     ("user", "set"): ["ann", "--rights", "put"], ("user", "delete"): ["ann"],
 }
 
@@ -259,7 +261,7 @@ def test_output_that_cannot_be_written_is_told(cluster: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize(("words", "expected"), [
-    ("pqctl ", {"cluster", "node", "queue", "job", "snapshot", "user", "config", "bench", "doctor"}),
+    ("pqctl ", {"cluster", "node", "queue", "job", "snapshot", "session", "user", "config", "bench", "doctor"}),
     ("pqctl cluster ", set(NAMES["cluster"] or [])),
     ("pqctl job get --th", {"--then"}),
     ("pqctl job get --then ", {"later", "done", "dead"}),

@@ -16,6 +16,7 @@ from sockpq.errors import (
     AuthError,
     BadArguments,
     BatchFailed,
+    Busy,
     NotExecuted,
     NotServing,
     NotSupported,
@@ -39,6 +40,7 @@ from sockpq.survey import hopeless
 T = TypeVar("T")
 
 LATE_S = 1.0            # so late may the server end a wait that it knows the end of
+SESSIONLESS_S = 10.0    # so long a connection does without a session when there is none to have
 
 # Failures after which another server may be the one to ask, or a new connection to the same one.
 LEAVE = Lost, ProtocolError, NotServing, OutcomeUnknown, AuthError
@@ -244,7 +246,7 @@ class Caller:
                 if len(self.addresses) == 1:
                     raise
                 raise Lost(str(failure), sent=False) from failure
-        if numbered and self.limits.sessions and not (link.session or link.sessionless):
+        if numbered and self.limits.sessions and not link.session and self.network.now() >= link.sessionless_until:
             try:
                 await self._attach(slot, link, retry)
             except (Lost, ProtocolError, OutcomeUnknown) as failure:    # it is not the command that was lost
@@ -272,10 +274,26 @@ class Caller:
         else:
             answer = await exchange.one(commands.session_open(self.limits.session_ttl), 0, retry.deadline, math.inf)
             if isinstance(answer.error, BadArguments | NotSupported):
-                link.sessionless = True
+                link.sessionless_until = math.inf
+                return
+            if isinstance(answer.error, Busy):
+                await self._do_without(slot, link, retry, answer.error)
                 return
             slot.session = Session(_value(answer))
         link.session = slot.session
+
+    async def _do_without(self, slot: Slot, link: Link, retry: Retry, refusal: Busy) -> None:
+        """There are too many sessions: go on without, for a while. Raises `refusal` when it means the connection.
+
+        A server with too many connections says the same and closes. A command that is sent into that would have an
+        unknown outcome for nothing.
+        """
+        try:
+            await self._exchange(link).one(commands.PING, 0, retry.deadline, math.inf)
+        except (Lost, ProtocolError, OutcomeUnknown):
+            slot.drop_link()
+            raise refusal from None
+        link.sessionless_until = self.network.now() + SESSIONLESS_S
 
     def _exchange(self, link: Link) -> Exchange:
         return Exchange(link, self.limits, self._finder, self.network.now)

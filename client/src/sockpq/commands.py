@@ -14,7 +14,19 @@ from sockpq import arguments, job_replies, replies
 from sockpq.arguments import INT64_MAX, UINT64_MAX, Then
 from sockpq.errors import BadArguments
 from sockpq.lines import Reader
-from sockpq.model import Finished, Handed, Leader, NodeStatus, QueueTotals, RunningJob, StateHash, Totals, User, Waiting
+from sockpq.model import (
+    Finished,
+    Handed,
+    Leader,
+    NodeStatus,
+    QueueTotals,
+    RunningJob,
+    SessionInfo,
+    StateHash,
+    Totals,
+    User,
+    Waiting,
+)
 from sockpq.options import Data, PutOptions, get_options, put_options, within
 from sockpq.session import NUMBER_BYTES_MAX
 
@@ -247,6 +259,12 @@ def session_attach(sid: str) -> Command[None]:
     return Command(f"SESSION {sid}\r\n".encode(), b"", partial(replies.session_attached, sid), Repeat.FREELY)
 
 
+def session_end(number: int) -> Command[bool]:
+    """SESSION END."""
+    line = f"SESSION END {arguments.integer(number, 'number', 1, UINT64_MAX)}\r\n"
+    return Command(line.encode(), b"", replies.session_ended, Repeat.HARMLESS)
+
+
 def auth(user: str, secret: bytes) -> Command[None]:
     """AUTH with the secret itself."""
     return Command(Hidden(b"AUTH %s %s\r\n" % (user.encode(), secret)), b"", replies.done, Repeat.FREELY)
@@ -283,6 +301,7 @@ def _job_id(job_id: int) -> int:
 
 
 SESSION_CLOSE = b"SESSION CLOSE RELEASE\r\n"
+SESSION_LIST: Command[list[SessionInfo]] = Command(b"SESSION LIST\r\n", b"", replies.sessions, Repeat.FREELY)
 USER_LIST: Command[list[User]] = Command(b"USER LIST\r\n", b"", replies.users, Repeat.FREELY)
 SNAPSHOT: Command[bytes] = Command(b"SNAPSHOT\r\n", b"", replies.data, Repeat.FREELY)
 INTERCONNECT: Command[int] = Command(b"INTERCONNECT\r\n", b"", replies.number, Repeat.FREELY)

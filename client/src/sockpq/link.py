@@ -30,7 +30,7 @@ class Link:
         self.address = address
         self.protocol = Protocol()
         self.session: Session | None = None     # the one it speaks for
-        self.sessionless = False                # the server has no sessions
+        self.sessionless_until = 0.0            # it has none to give before then
         self.caps: frozenset[str] | None = None     # what it says that it knows, once it was asked
         self._stream = stream
         self._now = now

@@ -121,6 +121,22 @@ class Leader(NamedTuple):
     client: str | None
 
 
+class SessionInfo(NamedTuple):
+    """One line of SESSION LIST: a session, by its `number` (nobody is told the name by which it is used).
+
+    `user` and `address` are those of the client that opened it, None where there is none or nobody knows; of an IPv6
+    address its network of 64 bits. `ttl` and `idle`: how long it lives without use, and since when it was not used, in
+    seconds; `bound`: jobs that go back to their queues with its end.
+    """
+
+    number: int
+    user: str | None
+    address: str | None
+    ttl: float
+    idle: int
+    bound: int
+
+
 class StateHash(NamedTuple):
     """CLUSTER HASH: what the server has executed up to the position `applied` of the log, as one `hash`."""
 

@@ -28,6 +28,7 @@ from sockpq.model import (
     NodeStatus,
     QueueTotals,
     RunningJob,
+    SessionInfo,
     StateHash,
     Totals,
     User,
@@ -44,6 +45,7 @@ _META = {"IS", "KEY", "GROUP", "TRY", "AT", "EXPIRE"}
 _SID = re.compile(r"[0-9]{1,20}_[0-9a-f]{1,64}")
 _NONCE = re.compile(r"(?:[0-9a-fA-F]{2}){8,128}")
 _HASH = re.compile(r"[0-9a-f]{1,128}")
+_SECONDS = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
 _ROLES = ("LEADER", "FOLLOWER", "CANDIDATE", "LEARNER", "DOWN")
 
 
@@ -198,6 +200,20 @@ def users() -> Reader[list[User]]:
     return [_user_line(line) for line in (yield from lines_of_list())]
 
 
+def session_ended() -> Reader[bool]:
+    """SESSION END: was there such a session?"""
+    line = yield LINE
+    if line == b"404 Session Not Found":        # not ours
+        return False
+    expect(not ok(line), "fields in the answer to SESSION END")
+    return True
+
+
+def sessions() -> Reader[list[SessionInfo]]:
+    """SESSION LIST."""
+    return [_session_line(line) for line in (yield from lines_of_list())]
+
+
 def queues() -> Reader[list[QueueTotals]]:
     """QUEUE LIST."""
     return [_queue_line(line) for line in (yield from lines_of_list())]
@@ -276,6 +292,18 @@ def _queue_line(line: str) -> QueueTotals:
     fields = line.split(" ")
     expect(len(fields) == 5, "not a line of QUEUE LIST")
     return QueueTotals(as_name(fields[0]), *(as_number(field) for field in fields[1:]))
+
+
+def _session_line(line: str) -> SessionInfo:
+    """`<number> <user|-> <address|-> <ttl> <idle> <bound>`."""
+    fields = line.split(" ")
+    expect(len(fields) >= 6, "a line of SESSION LIST has six fields at least")
+    number, user, address, ttl, idle, bound = fields[:6]
+    expect(_SECONDS.fullmatch(ttl) is not None, f"not a number of seconds: {ttl[:100]!r}")
+    return SessionInfo(
+        as_number(number), None if user == "-" else user, None if address == "-" else address, float(ttl),
+        as_number(idle), as_number(bound),
+    )
 
 
 def _user_line(line: str) -> User:

@@ -11,7 +11,7 @@ from sockpq.arguments import span
 from sockpq.caller import Caller
 from sockpq.commands import Command
 from sockpq.errors import Unavailable
-from sockpq.model import Leader, NodeStatus, StateHash, User
+from sockpq.model import Leader, NodeStatus, SessionInfo, StateHash, User
 from sockpq.survey import hopeless, view_all
 
 T = TypeVar("T")
@@ -90,6 +90,16 @@ class ServerCalls:
     async def shutdown(self, server: str, *, timeout: float | None = None) -> None:
         """End one server's process in good order."""
         await self._ask(commands.SHUTDOWN, server, timeout)
+
+    # the sessions of all clients
+
+    async def sessions(self, *, server: str | None = None, timeout: float | None = None) -> list[SessionInfo]:
+        """The sessions of all clients."""
+        return await self._ask(commands.SESSION_LIST, server, timeout)
+
+    async def end_session(self, number: int, *, timeout: float | None = None) -> bool:
+        """End the session of this number; was there one?"""
+        return await self._caller.run(commands.session_end(number), timeout=timeout)
 
     # the users
 

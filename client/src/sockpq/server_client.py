@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from sockpq.model import Leader, NodeStatus, StateHash, User
+from sockpq.model import Leader, NodeStatus, SessionInfo, StateHash, User
 from sockpq.threads import run
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ServerClient:
-    """The servers and their users."""
+    """The servers, their users and sessions."""
 
     _calls: Calls[Any]
 
@@ -100,3 +100,16 @@ class ServerClient:
     def shutdown(self, server: str, *, timeout: float | None = None) -> None:
         """End one server's process in good order."""
         run(self._calls.shutdown(server, timeout=timeout))
+
+    # the sessions of all clients
+
+    def sessions(self, *, server: str | None = None, timeout: float | None = None) -> list[SessionInfo]:
+        """The sessions of all clients; `server` asks this one, whose answer may lag."""
+        return run(self._calls.sessions(server=server, timeout=timeout))
+
+    def end_session(self, number: int, *, timeout: float | None = None) -> bool:
+        """End the session of this number; was there one? Its bound jobs go back to their queues.
+
+        Its client learns that at its next use.
+        """
+        return run(self._calls.end_session(number, timeout=timeout))

@@ -1,0 +1,33 @@
+"""`pqctl session ..`: the sessions of all clients."""
+
+from __future__ import annotations
+
+import click
+
+from pqctl import exits
+from pqctl.call import Call, command, group
+
+
+@group("session")
+def session() -> None:
+    """The sessions of all clients."""
+
+
+@command(session, "list", timeout=10.0, epilog=exits.READING)
+def list_(call: Call) -> int:
+    """Show all sessions: whose, from where, since when unused, with how many bound jobs."""
+    from pqctl import sessions
+
+    return sessions.show_list(call)
+
+
+@command(session, timeout=10.0, epilog=exits.epilog(refused="refused, or there is no such session"))
+@click.argument("number", type=click.IntRange(1))
+def close(call: Call, number: int) -> int:
+    """End session NUMBER; the jobs bound to it go back to their queues.
+
+    Its client learns that at its next use, and opens another one.
+    """
+    from pqctl import sessions
+
+    return sessions.close(call, number)

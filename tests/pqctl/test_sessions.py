@@ -1,0 +1,40 @@
+"""`pqctl session list` and `close`, against real nodes."""
+
+from __future__ import annotations
+
+import pytest
+from sockpq import Client, NotServing, Unavailable
+
+from bench.cluster import LocalCluster
+from pqctl.exits import DONE, REFUSED
+from tests.pqctl.running import ask, run
+
+
+def test_sessions_are_listed_and_ended(nodes: LocalCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    with Client(nodes.servers, session_ttl=100) as client:
+        client.put("q", b"x")
+        code, told = ask(capsys, nodes.servers, "session", "list")
+        assert code == DONE
+        (session,) = [one for one in told["sessions"] if one["ttl"] == 100]
+        assert (session["user"], session["address"], session["bound"]) == (None, "127.0.0.1", 0)
+        assert 0 <= session["idle"] < 100
+        number = str(session["number"])
+        _, out, _ = run(capsys, "--servers", nodes.servers[0], "session", "list")
+        assert [number, "-", "127.0.0.1", "100", "s"] in [line.split()[:5] for line in out.splitlines()]
+        # Any server tells of them; only the leader ends one, and pqctl finds it.
+        follower = next(name for name in ("n1", "n2", "n3") if name != nodes.leader())
+        with Client(nodes.server(follower)) as alone, pytest.raises((NotServing, Unavailable)):
+            alone.end_session(session["number"], timeout=0.2)
+        assert run(capsys, "--servers", nodes.server(follower), "session", "close", number) == (
+            DONE, f"session {number} has ended\n", "",
+        )
+        assert run(capsys, "--servers", nodes.servers[0], "session", "close", number) == (
+            REFUSED, "", f"there is no session {number}\n",
+        )
+        assert ask(capsys, nodes.servers, "session", "close", number) == (
+            REFUSED, {"number": int(number), "ended": False},
+        )
+        client.put("q", b"y")           # it has got another one
+        assert client.total("q").jobs == 2
+        client.queue_delete("q", force=True)
+    assert run(capsys, "--servers", nodes.servers[0], "session", "close", "0")[0] == 64

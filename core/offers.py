@@ -149,7 +149,8 @@ class _Random:
     def __init__(self, state: State, asked: tuple[str, ...] | None, item: str | None) -> None:
         self._state = state
         self._item = item
-        self._names = sorted(_giving(state, asked, item))
+        names = _giving(state, asked, item)
+        self._names = names if asked is None else sorted(names)
         self._at = 0                                            # the place of the one that was chosen
 
     def choose(self, bits: int) -> Queue | None:

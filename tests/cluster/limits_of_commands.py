@@ -265,7 +265,7 @@ def _kick(world: World) -> list[Operation]:
 
 
 def _resort(world: World) -> list[Operation]:
-    queue = world.queue_of(3000)
+    queue = world.queue_of(2000)
     orders = [ConfigureQueue(queue, QueueChange(order=order)) for order in (Order.TIME, Order.FIFO)]
     return [*orders, *[ConfigureQueue(queue, QueueChange(item_limit=limit)) for limit in (1, 0)]]
 

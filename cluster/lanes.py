@@ -1,9 +1,10 @@
 """Whose operation is next when more are queued than one entry holds: a lane for each client, and turns among them.
 
 Fair queueing, as routers have it for packets: a lane has a time of its own, which goes on by what it gave, and the lane
-with the least is next. The time of all goes on by what each would have been given, had all been served at once; a lane
-that comes begins a turn before that. So whoever waits for each answer is served by the next entry, however much others
-pipeline; these share the rest, and take so much in a turn that their answers are many in one write.
+with the least is next, what is more than a turn being counted before. The time of all goes on by what each would have
+been given, had all been served at once; a lane that comes begins a turn before that. So whoever waits for each answer
+is served by the next entry, however much others pipeline; these share the rest, and take so much in a turn that their
+answers are many in one write.
 """
 
 from __future__ import annotations
@@ -29,18 +30,19 @@ OfClient = tuple[Operation, ClientPending, int, int, bool]
 class _Lane:
     """The operations of one client."""
 
-    __slots__ = ("client", "number", "served", "since", "time", "waiting")
+    __slots__ = ("client", "end", "number", "served", "since", "time", "waiting")
 
     def __init__(self, client: object, time: int, number: int) -> None:
         self.client = client
         self.time = time                # in bytes that were given
+        self.end = time                 # and with what its next operation costs beyond a turn: the least is next
         self.served = False             # of equal times those come first that had no turn yet:
         self.number = number            # all others are equal when a round has ended; then by their coming
         self.since = 0.0                # when it had its last turn, or stopped being empty; monotonic seconds
         self.waiting: deque[OfClient] = deque()
 
     def __lt__(self, other: _Lane) -> bool:
-        return (self.time, self.served, self.number) < (other.time, other.served, other.number)
+        return (self.end, self.served, self.number) < (other.end, other.served, other.number)
 
 
 class Lanes:
@@ -66,6 +68,7 @@ class Lanes:
         if lane is None:
             self._numbers += 1
             lane = self._lanes[client] = _Lane(client, self._time - QUANTUM_BYTES, self._numbers)
+            lane.end += _beyond_a_turn(queued)
             heapq.heappush(self._heap, lane)
         if not lane.waiting:
             lane.since = self._monotonic()
@@ -85,7 +88,7 @@ class Lanes:
         before, given = len(waiting), 0
         while waiting and (given < QUANTUM_BYTES or waiting[0][4]):
             queued = waiting.popleft()
-            given += max(queued[2], WORK_BYTES * queued[3])
+            given += _counted(queued)
             queue.append(queued)
         self.count -= before - len(waiting)
         self._time = max(self._time, lane.time) + given // len(self._lanes)
@@ -93,6 +96,7 @@ class Lanes:
             self._forget()
         else:
             lane.time += given
+            lane.end = lane.time + (_beyond_a_turn(waiting[0]) if waiting else 0)
             lane.served = True
             lane.since = now
             heapq.heapreplace(self._heap, lane)
@@ -130,3 +134,12 @@ class Lanes:
         self._lanes.clear()
         self._heap.clear()
         self.count = 0
+
+
+def _counted(queued: OfClient) -> int:
+    """What an operation counts for, in bytes."""
+    return max(queued[2], WORK_BYTES * queued[3])
+
+
+def _beyond_a_turn(queued: OfClient) -> int:
+    return max(0, _counted(queued) - QUANTUM_BYTES)

@@ -1,11 +1,11 @@
 """Whose operation is next when more are queued than one entry holds: a lane for each client, and turns among them.
 
 Fair queueing, as routers have it for packets: a lane has a time of its own, which goes on by the cost of what it gave.
-Next is the lane whose first operation would end at the least time, but before all of them one that comes and had no turn
-yet. The time of all goes on by what each would have been given, had all been served at once; a lane that comes begins a
-turn before that. So whoever sends something small and waits for the answer is served by the next entry, however much
-others pipeline, and however dear it is. These share the rest, and take so much in a turn that their answers are many in
-one write.
+Next is the lane whose first operation would end at the least time, but before all of them one that comes and had no
+turn yet. The time of all goes on by what each would have been given, had all been served at once; a lane that comes
+begins a turn before that. So whoever sends something small and waits for the answer is served by the next entry,
+however much others pipeline, and however dear it is. These share the rest, and take so much in a turn that their
+answers are many in one write.
 """
 
 from __future__ import annotations

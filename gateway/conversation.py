@@ -135,8 +135,7 @@ class Conversation:
         """The same; what `tell` makes of the reply is the answer."""
         slot = Told(self, tell, numbering is not None)
         self._slots.append(slot)
-        asked = operation if numbering is None else numbering.request(operation)
-        self.hub.cluster.propose_for(self, asked, slot)
+        self.hub.cluster.propose_for(self, operation if numbering is None else numbering.request(operation), slot)
 
     def nothing_in_flight(self) -> bool:
         """Are all commands before this one answered?"""
@@ -260,7 +259,9 @@ class Conversation:
     def _pump(self) -> bool:
         """Execute commands as long as nothing holds them up; are all that are complete executed?"""
         hub = self.hub
-        slice_end = hub.budget - COMMANDS_PER_SLICE if hub.budget > COMMANDS_PER_SLICE else 0
+        slice_end = hub.budget - COMMANDS_PER_SLICE
+        if slice_end < 0:
+            slice_end = hub.last_slice_end(self._parser.backlog_bytes)
         while not (self.waiter or self._task or self._output_full or self.closed):
             if len(self._slots) >= hub.in_flight_max:
                 self._drain()       # those answered at once make room

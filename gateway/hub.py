@@ -16,7 +16,14 @@ from core import Effects
 from gateway.access import Access
 from gateway.account import Account, held_bytes_max
 from gateway.answers import BUSY, OFFLINE_MODE
-from gateway.limits import BACKLOG_BYTES_MAX, COMMANDS_IN_FLIGHT_MAX, COMMANDS_PER_TURN_MAX, EXPORTS_MAX, Limits
+from gateway.limits import (
+    BACKLOG_BYTES_MAX,
+    COMMANDS_IN_FLIGHT_MAX,
+    COMMANDS_PER_TURN_MAX,
+    EXPORTS_MAX,
+    LONG_LINE_BYTES,
+    Limits,
+)
 from gateway.memory import memory_mark_bytes
 from gateway.places import Places
 from gateway.tally import Tally
@@ -125,6 +132,13 @@ class Hub:
             conversation.awake = True
             self._line.append(conversation)
             self._go_on_soon()
+
+    def last_slice_end(self, backlog_bytes: int) -> int:
+        """How far the budget may go down for who has sent so much, when little of it is left.
+
+        Whoever has little to say has a reserve, or he would stand in line behind all that have much.
+        """
+        return -COMMANDS_PER_TURN_MAX if backlog_bytes <= LONG_LINE_BYTES else 0
 
     def _go_on_soon(self) -> None:
         if not self._scheduled:

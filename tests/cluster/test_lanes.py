@@ -215,3 +215,15 @@ def test_what_is_much_work_makes_others_wait_no_longer() -> None:
     while ("ordinary", 0) not in queue.entry():
         entries += 1
     assert entries <= 1
+
+
+def test_of_those_that_come_whoever_wants_little_goes_first() -> None:
+    queue = Queue()
+    names = tuple(f"q{at}" for at in range(2000))
+    for number in range(200):
+        queue.proposer.propose_for(f"heavy{number}", Get(names), Outcome())
+    queue.send("ordinary", 1)
+    entries = 0
+    while ("ordinary", 0) not in queue.entry():
+        entries += 1
+    assert entries <= 1

@@ -281,12 +281,12 @@ def test_a_blocked_command_uses_its_session_more_often_when_its_owner_may_lose_i
             assert len(gateway.cluster.operations(Request)) == asked
             return
         opener = gateway.connect()
-        for opened in range(8, 81, 8):      # all that there may be, each time that it was looked after the worker
-            opener.send(b"SESSION\r\n" * 8)
-            while len(gateway.cluster.operations(OpenSession)) < opened + 1:
-                await asyncio.sleep(0)
+        for opened in range(4, 81, 4):      # half of all that there may be, each time that the worker was looked after
             gateway.cluster.pass_time(1)
             asked = len(gateway.cluster.operations(Request))
+            opener.send(b"SESSION\r\n" * 4)
+            while len(gateway.cluster.operations(OpenSession)) < opened + 1:
+                await asyncio.sleep(0)
             async with asyncio.timeout(30):
                 while len(gateway.cluster.operations(Request)) == asked:
                     await asyncio.sleep(0.001)

@@ -11,7 +11,7 @@ TOOLS  := .tools
 TOXIPROXY         := github.com/Shopify/toxiproxy/v2/cmd/server
 TOXIPROXY_VERSION := v2.12.0
 
-.PHONY: install dev check test test-deploy toxiproxy sim chaos chaos-long demo bench-plots clean
+.PHONY: install dev check test test-deploy toxiproxy sim chaos chaos-long hostile demo bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd and pqctl, nothing for developers
 dev: $(VENV)/.installed-dev          ## the same with the test tools
@@ -63,6 +63,9 @@ chaos: dev toxiproxy                 ## real processes with faults, each scenari
 
 chaos-long: dev toxiproxy            ## real processes with faults, rotating: MINUTES=60; goes on after a failure
 	$(BIN)/python -m tests.chaos --minutes $(MINUTES)
+
+hostile: dev                         ## attacks on real nodes, beside an ordinary client; all of them as root only
+	$(BIN)/python -m tests.hostile
 
 demo: install                        ## three nodes, real work, a killed leader; DIR=folder to hash
 	$(BIN)/python -m bench.demo $(if $(DIR),"$(DIR)")

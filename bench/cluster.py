@@ -15,7 +15,7 @@ import socket
 import ssl
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -265,6 +265,11 @@ class LocalCluster:
         """Further environment variables of this node's process. Overridden where there are any."""
         return {}
 
+    def wrapper(self, name: str) -> Sequence[str]:
+        """A command that limits itself and then becomes this node's program, as `env` does; empty: none. Overridden
+        where there is one."""
+        return ()
+
     # inside
 
     def _prepare(self) -> None:
@@ -281,6 +286,7 @@ class LocalCluster:
         node.log_file.unlink(missing_ok=True)
         node.client = self._listens[name]["client"]
         node.environment = self.environment(name)
+        node.wrapper = self.wrapper(name)
         members: list[Mapping[str, str]] = [
             {"name": other, "client": self.client_address(other, listen["client"]),
              "peer": self.peer_address(name, other, listen["peer"]) if other != name else listen["peer"]}

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench.guardian import Guardian
@@ -39,6 +39,7 @@ class Node:
         self.log_file = folder / f"{name}.log"
         self.client = ""                        # "host:port" it listens on for clients
         self.environment: Mapping[str, str] = {}    # further variables of the process
+        self.wrapper: Sequence[str] = ()        # a command that becomes the program, which stands behind it
         self.paused = False
         self._guardian = guardian
         self._process: subprocess.Popen[bytes] | None = None
@@ -58,7 +59,7 @@ class Node:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("SOCKPQD_")}
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
-                [program(), "--config", self.config_file],
+                [*self.wrapper, program(), "--config", self.config_file],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
                 env={**environment, "SOCKPQD_LOG_FORMAT": "text", **self.environment},
             )

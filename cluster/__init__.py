@@ -2,12 +2,14 @@
 
 from cluster.api import Cluster, Figures, Listener, NodeStatus, PeerFigures, Pending
 from cluster.complaints import Complaints
+from cluster.descriptors import reserved as reserved_descriptors
+from cluster.endings import restart_cures
 from cluster.errors import ApplyFailed, ClusterError, FailStop, LibraryMismatch, OutOfMemory, RaftViolated
 from cluster.handshakes import Handshakes
 from cluster.histogram import Histogram
 from cluster.node import ClusterNode
 from cluster.settings import Member, PeerTls, Settings
-from cluster.storage_errors import StorageError
+from cluster.storage_errors import StorageError, StorageInUse
 from cluster.tls import Tls
 
 __all__ = [
@@ -31,5 +33,8 @@ __all__ = [
     "RaftViolated",
     "Settings",
     "StorageError",
+    "StorageInUse",
     "Tls",
+    "reserved_descriptors",
+    "restart_cures",
 ]

@@ -126,7 +126,10 @@ class Figures(Struct, frozen=True):
     disk_free_bytes: int
     disk_free_bytes_min: int
     disk_reached: bool
+    journal_reached: bool       # its room is kept for Raft itself: nothing of clients is logged here
     full: bool                  # PUT is refused
+    clock_ahead_ms: int | None  # of this node's wall clock, beyond the median of the voters'; None: not known
+    time_ahead_ms: int | None   # the same of replicated time
     peers: tuple[PeerFigures, ...]
 
 
@@ -155,6 +158,9 @@ class Cluster(Protocol):
         When there is more than the next entry can hold, clients take turns. `behind`: the operation stands right behind
         the one proposed just before it, which was for the same client.
         """
+
+    def withdraw(self, client: object) -> None:
+        """The client is of no interest any more: what has to wait for a turn is refused."""
 
     @property
     def share(self) -> int:
@@ -213,8 +219,8 @@ class Cluster(Protocol):
     async def transfer(self, name: str | None) -> NodeStatus | NotPossible:
         """CLUSTER TRANSFER: hand leadership to this node, or to the one that is best prepared. Returns the new leader.
 
-        Words of NotPossible: unknown, learner, down, offline, behind, clock (more than ten minutes fast), alone,
-        busy (another transfer is under way), timeout. Raises NotLeader.
+        Words of NotPossible: unknown, learner, down, offline, full, behind, alone, busy (another transfer is under
+        way), timeout. Raises NotLeader.
         """
 
     async def switch_service(self, online: bool) -> None:

@@ -5,7 +5,8 @@ or epoch are dropped (H2); a peer that does not keep up is choked instead of fil
 
 Follower (Receiver): equal entries are skipped, and the log is cut only where it differs (H1); a mismatch steps back
 over a whole term (H3b); the commit index never passes what has been compared (H9a); only kinds of entries that are
-known to be safe are taken in (H5c, H10d).
+known to be safe are taken in (H5c, H10d). Entries for which its journal has no room it does not take: it says that it
+is alive, so the leader keeps its lease, and asks for them again when there is room.
 """
 
 from __future__ import annotations
@@ -173,6 +174,7 @@ class Receiver:
         self._context = context
         self._answering: tuple[int, int, float] | None = None   # term, epoch, sent of what is being handled
         self._mute = False
+        self._refuses = False           # there was no room for the entries that came last
 
     def append(self, peer: Peer, message: Append) -> bool:
         """Handle AppendEntries; returns False when it is of an older term and was refused."""
@@ -247,7 +249,10 @@ class Receiver:
             term = journal.term_at(index) or 0
         if index > journal.last_index:
             self.contact(peer, message.term, message.commit)
-            self.answer(peer, journal.last_index + 1, reset=True)
+            if self._refuses and journal.segments.short:
+                self.answer_alive(peer)         # it would be sent again and again
+            else:
+                self.answer(peer, journal.last_index + 1, reset=True)
         elif journal.term_at(index) != term:
             self._step_back(peer, message, index)
         else:
@@ -276,9 +281,10 @@ class Receiver:
                 raise RaftViolated(f"leader {peer.name} sends entry {entry_index} of kind {command[:1]!r}")
         if rest and matched < journal.last_index and matched < commit:
             raise RaftViolated(f"leader {peer.name} wants to cut entry {matched + 1}, committed up to {commit} here")
-        if not rest and matched < journal.last_index:
-            if journal.last_term != message.term:
-                # Keep the tail, which nobody has compared, and vouch only for what was.
+        full = self._refuses = bool(rest) and not journal.takes(rest)
+        if full or (not rest and matched < journal.last_index):
+            if full or journal.last_term != message.term:
+                # Keep the tail, which nobody has compared, and vouch only for what was. A full disk takes no more.
                 self.contact(peer, message.term, message.commit, max(matched, commit))
                 self.answer(peer, matched + 1, success=True)
                 return

@@ -33,7 +33,7 @@ class Compaction:
 
     def begins(self, now: float, *, no_room: bool) -> bool:
         """Is it time, and begins one now? `now`: monotonic seconds; `no_room`: this node refuses jobs for that."""
-        if self._store.busy or not self._long():
+        if self._store.busy or not (self._long() or self._helps()):
             self._long_since = None
             return False
         if self._long_since is None:
@@ -48,6 +48,15 @@ class Compaction:
         if self._journal.bytes_total > max(BYTES_MIN, FACTOR * self._store.newest_bytes):
             return True
         return self._journal.last_index - self._store.newest_index > ENTRIES
+
+    def _helps(self) -> bool:
+        """Is there no room for the next segment, and would it make some?"""
+        journal = self._journal
+        return journal.segments.short and journal.segments.scarce and self._news and journal.shortens
+
+    @property
+    def _news(self) -> bool:
+        return self._journal.durable_index > self._store.newest_index
 
     def _place(self) -> float:
         """Among the members, from 0 to 1."""

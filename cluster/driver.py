@@ -9,36 +9,39 @@ of committed entries, which are durable on a majority: they need not wait for th
 A turn does as little as it can, because with few clients there is one for every command or two. What is not needed for
 the entries under way is done every CHORES_S, or at once when something unusual has happened; and a follower executes
 what was committed when it has answered.
+
+A turn whose changes find no room on the disk does not end: the node stands still, as one whose network is cut, and
+tries again every second. Nothing of it was written, and nothing that vouches for it has left.
 """
 
 from __future__ import annotations
 
 import logging
 import random
-import traceback
 from typing import Protocol
 
-import msgspec
-
 from cluster.api import Listener
+from cluster.ballast import Ballast
 from cluster.clock import Clock
 from cluster.compaction import Compaction
 from cluster.context import Network
-from cluster.divergence import Comparison, compared
-from cluster.errors import ApplyFailed, EntryTooNew, FailStop, OutOfMemory
+from cluster.divergence import Comparison
+from cluster.errors import FailStop, OutOfMemory
+from cluster.execution import Execution
 from cluster.guard import Guard
 from cluster.journal import Journal
 from cluster.leadership import Leadership
 from cluster.library import PeerNode, Replica, check_version
 from cluster.membership import Members
 from cluster.messages import WIRE_FORMAT, Ack, Append, Hello, Info, Message
+from cluster.room import Room
 from cluster.settings import Settings
 from cluster.snapshots import SnapshotStore
-from core import Applied, Effects, Machine, decode_entry
+from cluster.storage_errors import START_EMPTY, JournalDamaged, NoRoom
+from core import Effects, Machine
 
 log = logging.getLogger("sockpqd.cluster")
 
-ROOM_BYTES_MIN = 16 << 20       # room in the journal that is kept for operations that remove jobs
 CHORES_S = 0.005                # what need not be done in every turn is done at most so often
 AT_ONCE = float("-inf")
 EVERYDAY = (Append, Ack)        # messages that make no such work
@@ -95,7 +98,6 @@ class Driver:
         self._info_at = float("-inf")
         self._info_told = ("", False)
         self.full = False
-        self.marked = False                     # a mark of memory or disk is reached (marks.py)
         self.leader_changes = 0                 # other leaderships that began since the start
         self._term_seen = 0
         self.inbox: list[tuple[str, Hello | Message | None]] = []
@@ -106,9 +108,10 @@ class Driver:
             monotonic=clock.monotonic,
             heartbeat_s=settings.heartbeat_ms / 1000,
             step_down_s=settings.election_min_ms / 1000,    # its lease is over: do not keep others from leading
-            apply=self._apply,
+            apply=Execution(machine, store.chain).apply,
         )
         self.guard.bind(self.replica)
+        self.room = Room(journal, store, self.guard.quorum, Ballast(store.disk, settings.data_dir / "ballast"))
         self._comparison = Comparison(store.chain, self.guard.quorum)
         self.leadership = Leadership(
             settings, machine, self.members, self.replica, self.guard, clock, self._effects, listener.serving_changed,
@@ -123,15 +126,37 @@ class Driver:
             raise self.store.load_error
         self._follow_membership(self._clock.monotonic())
         if self.replica.applied_index < self.journal.first_index:
-            raise FailStop("the journal does not reach back to the snapshot: empty this node's data directory, "
-                           "it will be brought up to date by the others")
+            raise JournalDamaged(f"the journal does not reach back to the snapshot. {START_EMPTY}")
         self._term_seen = self.machine.term
-        self.journal.sync()
+        try:
+            self.journal.sync()
+        except NoRoom as error:
+            self.room.stand_still(self._clock.monotonic(), error)
 
     def turn(self) -> None:
         """One turn. Raises whatever must stop this node."""
         now = self._clock.monotonic()
         self.guard.context.now = now
+        try:
+            if self.room.stuck:
+                self.room.try_again(now)        # a turn of its own, as what is durable counts from the next one on
+            else:
+                self._turn(now)
+        except NoRoom as error:
+            self.room.stand_still(now, error)
+            self._wait()
+
+    def _wait(self) -> None:
+        """What was changed is not on disk, so nothing may depend on it: messages are lost, connections come and go."""
+        self.full = True
+        self.leadership.halt()
+        inbox, self.inbox = self.inbox, []
+        for name, event in inbox:
+            if (event is None or isinstance(event, Hello)) and name in self.guard.context.peers:
+                self._take(name, event)
+        self._listener.turn_ended()
+
+    def _turn(self, now: float) -> None:
         unusual = self._take_all()
         self.journal.look()
         if not self.replica.is_leader:
@@ -196,6 +221,8 @@ class Driver:
         """What is looked at now and then, before the library's tick."""
         if self.members.changed or self._stale or self.guard.farewells:
             self._follow_membership(now)        # a snapshot may have brought another
+        self.room.judge(now)
+        self.leadership.see_room(halted=self.room.halted(), exhausted=self.room.exhausted)
         self.leadership.judge(now)
         self.guard.tick(now)
 
@@ -213,8 +240,9 @@ class Driver:
         if self.store.load_error is not None:
             raise self.store.load_error
         self._tell_info(now)
-        self.full = self._full()
-        if self._compaction.begins(now, no_room=self._no_room()):
+        self.full = self.room.full()
+        if self._compaction.begins(now, no_room=self.room.lacking):
+            self.room.make_way()
             self.replica.compact()
 
     def urgent(self, event: Hello | Message | None) -> bool:
@@ -229,6 +257,8 @@ class Driver:
     @property
     def busy(self) -> bool:
         """Is there work that should not wait for the next message or timer?"""
+        if self.room.stuck:
+            return False
         if self.inbox or self.leadership.proposer.ready or self._chores_at == AT_ONCE:
             return True
         # A lone node commits in the turn after the one that synced; no answer of a peer will come to remind it.
@@ -268,37 +298,10 @@ class Driver:
             self._info_at = float("-inf")       # introduce ourselves at once
         else:
             self.guard.receive(name, event)
-            if isinstance(event, Info) and event.checkpoint:
-                self._comparison.claimed(name, event.checkpoint, event.chain)
-
-    def _apply(self, index: int, data: bytes) -> Applied | None:
-        """Execute one committed entry. An exception is a bug: skipping the entry would make this replica differ."""
-        if index <= self.machine.index:
-            return None                         # the library repeats an entry when its callback raised (H5b)
-        try:
-            return self._execute(index, data)
-        except MemoryError as error:
-            raise OutOfMemory(f"no memory to execute entry {index}: start this node again") from error
-
-    def _execute(self, index: int, data: bytes) -> Applied:
-        try:
-            entry = decode_entry(data)
-        except (ValueError, msgspec.MsgspecError) as error:
-            # What is on disk and on the wire is checksummed: somebody wrote it like this.
-            raise EntryTooNew(f"entry {index} was written by a newer version of sockpqd ({error}): "
-                              "start that version on this node") from error
-        try:
-            applied = self.machine.apply(index, entry.now_ms, entry.seed, entry.operations)
-        except MemoryError:
-            raise
-        except Exception as error:
-            # Neither its bytes nor what the exception says: jobs are in both.
-            place = traceback.extract_tb(error.__traceback__)[-1]
-            log.critical("entry %d cannot be applied: %s in %s, line %d; this node stops: report it, with this line",
-                         index, type(error).__name__, place.filename, place.lineno)
-            raise ApplyFailed(f"entry {index} cannot be applied") from error
-        self.chain.extend(index, data, compared(entry, applied.replies))
-        return applied
+            if isinstance(event, Info):
+                self.leadership.heard(event)
+                if event.checkpoint:
+                    self._comparison.claimed(name, event.checkpoint, event.chain)
 
     def _effects(self, effects: Effects) -> None:
         if self.leadership.serving:
@@ -315,23 +318,12 @@ class Driver:
         committed = max(self.guard.leader_commit, self.replica.commit_index)
         return max(0, committed - self.replica.applied_index)
 
-    def _no_room(self) -> bool:
-        return self.marked or self.journal.room_bytes < ROOM_BYTES_MIN
-
-    def _full(self) -> bool:
-        """Would a further job lack room here, or on so many others that the rest is no majority?"""
-        if self._no_room():
-            return True
-        quorum = self.guard.quorum
-        full = sum(peer.up and peer.info is not None and peer.info.full for peer in quorum.peers)
-        return bool(full) and len(quorum.voters) - full < quorum.majority
-
     def info(self) -> Info:
         """What this node says of itself."""
         return Info(
             self.role(), self.replica.term, self.replica.applied_index, self.lag(), self.leadership.online,
-            self.journal.voter, self.journal.empty, self._no_room(), self._clock.wall_ms(), self.settings.version,
-            *self.chain.checkpoint(),
+            self.journal.voter, self.journal.empty, self.room.lacking, self._clock.wall_ms(), self.settings.version,
+            *self.chain.checkpoint(), time_ms=self.leadership.time_ms(), exhausted=self.room.exhausted,
         )
 
     def hello(self, receiver: str) -> Hello:
@@ -340,7 +332,8 @@ class Driver:
         return Hello(
             WIRE_FORMAT, self.settings.name, receiver, self.machine.cluster_id or b"", self.settings.version,
             journal.voter, journal.empty, configuration=self.machine.membership.configuration,
-            address=self.members.peer_address(self.settings.name),
+            address=self.members.peer_address(self.settings.name), wall_ms=self._clock.wall_ms(),
+            time_ms=self.leadership.time_ms(),
         )
 
     def meet(self, hello: Hello) -> None:

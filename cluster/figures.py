@@ -15,6 +15,7 @@ def figures(driver: Driver, nodes: Iterable[NodeStatus], marks: Marks, syncs: Hi
     """See Figures. `nodes`: what CLUSTER STATUS says; `syncs`: of the journal."""
     replica, journal, store, proposer = driver.replica, driver.journal, driver.store, driver.leadership.proposer
     mine = driver.settings.name
+    clock_ahead_ms, time_ahead_ms = driver.leadership.errors_ms() or (None, None)
     return Figures(
         role="LEARNER" if driver.members.learner == mine else driver.role(),
         term=replica.term,
@@ -28,7 +29,7 @@ def figures(driver: Driver, nodes: Iterable[NodeStatus], marks: Marks, syncs: Hi
         turns=turns.seconds,
         turn_longest_s=turns.longest_s,
         journal_bytes=journal.bytes_total,
-        journal_room=journal.room_bytes,
+        journal_room=journal.segments.room_bytes,
         snapshot_index=store.newest_index,
         snapshot_bytes=store.newest_bytes,
         snapshot_s=store.written_s,
@@ -41,7 +42,10 @@ def figures(driver: Driver, nodes: Iterable[NodeStatus], marks: Marks, syncs: Hi
         disk_free_bytes=marks.disk_free_bytes,
         disk_free_bytes_min=marks.disk_free_bytes_min,
         disk_reached=marks.disk_reached,
+        journal_reached=driver.room.exhausted or driver.room.stuck,
         full=driver.full,
+        clock_ahead_ms=clock_ahead_ms,
+        time_ahead_ms=time_ahead_ms,
         peers=tuple(_peer(node) for node in nodes if node.name != mine),
     )
 

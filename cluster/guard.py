@@ -167,8 +167,9 @@ class Guard(Transport):  # type: ignore[misc]
         peer.up = True
         peer.info = Info(
             role="FOLLOWER", term=0, applied=0, lag=0, online=True, voter=hello.voter, empty=hello.empty, full=False,
-            wall_ms=0, version=hello.version, checkpoint=0, chain=b"",
+            wall_ms=hello.wall_ms, version=hello.version, checkpoint=0, chain=b"", time_ms=hello.time_ms,
         ) if peer.info is None else _restarted(peer.info, hello)
+        peer.info_at = self.context.now
         peer.new_epoch()
         peer.choked = False
         self._onReadonlyNodeConnected(peer.node)
@@ -273,6 +274,6 @@ def _restarted(info: Info, hello: Hello) -> Info:
     """What was known of a peer, with what its new greeting says."""
     return Info(
         role="FOLLOWER", term=info.term, applied=info.applied, lag=info.lag, online=info.online, voter=hello.voter,
-        empty=hello.empty, full=info.full, wall_ms=info.wall_ms, version=hello.version,
-        checkpoint=0, chain=b"",
+        empty=hello.empty, full=info.full, wall_ms=hello.wall_ms, version=hello.version,
+        checkpoint=0, chain=b"", time_ms=hello.time_ms, exhausted=info.exhausted,
     )

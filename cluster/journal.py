@@ -3,9 +3,8 @@
 Changes are collected in memory and become durable together in sync(), as one frame (frames.py) in a segment file
 (segment.py). The order in which they were made is the order on disk, so what survives a crash is always a state that
 the node really had at the end of some turn. Who has something else to do meanwhile calls sync_beside(): where there is
-much to sync, that goes on in a thread, and what is changed until it ends comes into the next frame.
-
-Of the entries only the newest stay in memory; older ones are read back when somebody asks for them.
+much to sync, that goes on in a thread, and what is changed until it ends comes into the next frame. Only the newest
+entries stay in memory; older ones are read back.
 
 Which entries are kept. The Raft library removes the entries that a new snapshot covers (deleteEntriesTo). The journal
 stays one such removal behind: it reaches back to the older of the two snapshots that are kept, so that a follower that
@@ -20,6 +19,7 @@ entry, indexes are those of Raft.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from cluster.frames import Header, PlacedRecord, Record
 from cluster.journal_state import JournalState, Restated
 from cluster.positions import Positions
 from cluster.recent import WINDOW_BYTES
-from cluster.segment import SEGMENT_BYTES, Segments
+from cluster.segment import EXHAUSTED, SEGMENT_BYTES, Segments
 from cluster.storage_errors import JournalDamaged, JournalTooNew, StorageInUse
 
 __all__ = ["Journal", "JournalDamaged", "JournalTooNew", "StorageInUse"]
@@ -42,13 +42,13 @@ _STATE_BYTES_MAX = 1024         # bound on the STATE record that a frame gets wh
 class Journal(Positions):
     """The log as pysyncobj wants it, durable after sync().
 
-    Read-only attributes: `first_index`, `last_index`, `last_term` (0 while there is no entry), `clears` (how often
-    clear() was called), `bytes_total` (length of the commands that the newest snapshot does not cover: the measure for
-    compaction), `durable_index` (the last entry that is synced), `syncing` (the sync that goes on beside the caller).
+    Read-only attributes: `first_index`, `last_index`, `last_term` (0 while there is none), `clears` (how often it was
+    cleared), `segments` (its files), `bytes_total` (length of the commands the newest snapshot does not cover: the
+    measure for compaction), `durable_index` (of the last entry synced), `syncing` (the sync beside the caller).
 
     An OSError means that the disk failed and the node must stop; after a failed write or sync every further change is
-    refused with the same error, because nobody knows what is on the disk then. Only where the disk was full before
-    anything was written can sync() be called again later.
+    refused with the same error, because nobody knows what is on the disk then. NoRoom means that nothing was written:
+    sync() can be called again later.
     """
 
     @classmethod
@@ -73,19 +73,19 @@ class Journal(Positions):
         self.last_term = 0
         self.durable_index = 0
         self.syncing: Future[None] | None = None
-        self.clears = 0
-        self.bytes_total = 0
+        self.clears = self.bytes_total = 0
         self._state = JournalState()
         self._table = self._state.table
         self._commit = 0
         self._pending: list[Record] = []
+        self._pending_bytes = 0                     # of their bodies
         self._written = 0                           # the last entry that is in a frame, synced or not
         self._commit_due = False                    # the commit index alone is worth a frame
         self._commit_written = 0                    # that of the last frame, synced or not
         self._shrunk = False                        # segments may be superfluous
         self._failed: OSError | None = None
         self._disk = disk
-        self._segments = Segments(directory, disk, segment_bytes)
+        self.segments = Segments(directory, disk, segment_bytes)
         self._synced_state = self._state.restated()     # what a new segment begins with
         self._replayed = False                      # a frame was found at the start
         self._lock: int | None = None
@@ -93,28 +93,25 @@ class Journal(Positions):
     # Opening
 
     def _recover(self) -> None:
-        directory = self._segments.directory
+        directory = self.segments.directory
         self._disk.make_directory(directory)
         self._lock = self._disk.lock(directory / "lock")
         if self._lock is None:
             raise StorageInUse(f"{directory} is in use by another process: two nodes must never share a data directory")
-        self._segments.recover(self._replay)
+        self.segments.recover(self._replay)
         self._synced_state = self._state.restated()
-        if not self._replayed:
-            self._begin(self._synced_state)
-        self._check_complete()
+        if not self._replayed:      # a new journal: its first frame says that nothing is known
+            self.segments.start(self._disk.random_bytes(8))
+            self._write([self._state_record(self._synced_state)])
+        if (missing := self._table.missing()) is not None:
+            self.segments.damaged(self.segments.active, 0, f"entry {missing} is missing: an older segment is gone")
         self.first_index = self._table.first
         self.last_index = self.durable_index = self._written = self._table.next - 1
         self._recall_last()
         self.bytes_total = self._table.bytes_between(self._state.covered, self._table.next)
         self._commit_written = self._commit
         self._shrunk = True                         # the process before may have died before all were deleted
-        self._segments.try_to_prepare()
-
-    def _begin(self, nothing: Restated) -> None:
-        """A new journal: its first frame says that nothing is known."""
-        self._segments.start(self._disk.random_bytes(8))
-        self._write([self._state_record(nothing)])
+        self.segments.try_to_prepare()
 
     def _replay(self, segment: int, data: bytes, header: Header, records: list[PlacedRecord]) -> None:
         state = self._state
@@ -128,13 +125,8 @@ class Journal(Positions):
             elif not self._replayed:
                 state.begin(data[offset:offset + length])
             elif not state.agrees(data[offset:offset + length]):
-                self._segments.damaged(segment, 0, "it does not continue the segment before it")
+                self.segments.damaged(segment, 0, "it does not continue the segment before it")
         self._replayed = True
-
-    def _check_complete(self) -> None:
-        missing = self._state.table.missing()
-        if missing is not None:
-            self._segments.damaged(self._segments.active, 0, f"entry {missing} is missing: an older segment is gone")
 
     # The log, as pysyncobj sees it
 
@@ -145,6 +137,7 @@ class Journal(Positions):
         crc = frames.body_crc(index, command)
         self._table.append(index, term, len(command), crc)
         self._pending.append(Record(frames.ENTRY, index, term, command, crc))
+        self._pending_bytes += len(command)
         self._recent.add(command, index, term)
         if index != self.last_index + 1:
             self._show_from(index)
@@ -159,15 +152,14 @@ class Journal(Positions):
         self._change(frames.CLEAR)
         self.first_index, self.last_index = 1, 0
         self.durable_index = self._written = 0
-        self.bytes_total = 0
+        self.bytes_total = self._pending_bytes = 0
         self._shrunk = True
         self._recent.truncate(1)
         self._recall_last()
 
     def deleteEntriesFrom(self, position: int) -> None:
         """Remove the entry at `position` and all behind it."""
-        index = self.first_index + position
-        if index > self.last_index:
+        if (index := self.first_index + position) > self.last_index:
             return
         self.bytes_total -= self._table.bytes_between(max(index, self._state.covered), self._table.next)
         self._change(frames.TRUNCATE, index)
@@ -182,8 +174,7 @@ class Journal(Positions):
 
         Raises ValueError when no entry would be left: a snapshot never ends behind the log.
         """
-        index = self.first_index + position
-        if index > self.last_index:
+        if (index := self.first_index + position) > self.last_index:
             raise ValueError(f"entries before {index} are to be removed, the last one is {self.last_index}")
         covered = self._state.covered
         keep = max(self._table.first, min(covered, index))
@@ -222,7 +213,7 @@ class Journal(Positions):
         """
         self.keep_commit()
         if self.syncing is None:
-            self._segments.try_to_prepare()
+            self.segments.try_again()
             if not self._pending:
                 self._delete_superfluous()
 
@@ -239,7 +230,7 @@ class Journal(Positions):
     @property
     def identity(self) -> bytes:
         """Random bytes of this journal: another journal in the same place has others."""
-        return self._segments.journal_id
+        return self.segments.journal_id
 
     @property
     def unsynced(self) -> bool:
@@ -251,10 +242,16 @@ class Journal(Positions):
         """Has this journal never known more than pysyncobj's first entry (index 1, term 0), a term or a vote?"""
         return self.last_index <= 1 and self.last_term == 0 and self._state.term == 0 and self._state.vote is None
 
+    def takes(self, entries: Sequence[Entry]) -> bool:
+        """Is there room for these entries, beside what waits for sync() and what Raft itself needs?"""
+        size = sum([len(entry[0]) for entry in entries]) + self._pending_bytes + _STATE_BYTES_MAX + frames.SECTOR_BYTES
+        return self.segments.takes(size + (len(entries) + len(self._pending)) * frames.RECORD.size)
+
     @property
-    def room_bytes(self) -> int:
-        """Bytes that can be written without asking the disk for more space: less than a segment when it is full."""
-        return self._segments.room_bytes
+    def shortens(self) -> bool:
+        """Would a further snapshot let segments be deleted, at once or after the one behind it?"""
+        much = self.bytes_total >= self.segments.segment_bytes * EXHAUSTED
+        return (much and self.segments.several) or self._state.several_segments_covered()
 
     def term_at(self, index: int) -> int | None:
         """Term of the entry with this index, None when it is not in the log. Never reads the disk."""
@@ -272,9 +269,9 @@ class Journal(Positions):
 
     def _read(self, index: int) -> Entry:
         segment, offset, length, crc = self._table.place(index)
-        command = self._segments.read(segment, offset, length)
+        command = self.segments.read(segment, offset, length)
         if len(command) != length or frames.body_crc(index, command) != crc:
-            self._segments.damaged(segment, offset, f"entry {index} has changed since it was written")
+            self.segments.damaged(segment, offset, f"entry {index} has changed since it was written")
         return command, index, self._table.term(index)
 
     def _recall_last(self) -> None:
@@ -282,9 +279,9 @@ class Journal(Positions):
         self._oldest = None
         self.last_term = 0
         if self.last_index >= self.first_index:
+            self.last_term = self._table.term(self.last_index)
             if not self._recent.entries:
                 self._recent.add(*self._read(self.last_index))
-            self.last_term = self._table.term(self.last_index)
 
     def set_voter(self) -> None:
         """This node knows enough to vote, from the next sync() on for ever."""
@@ -296,7 +293,10 @@ class Journal(Positions):
         self._commit_due = min(self._commit, self.last_index) != self._commit_written
 
     def sync(self) -> None:
-        """Make all changes so far durable: one write, one fdatasync. Does nothing when there are none."""
+        """Make all changes so far durable: one write, one fdatasync. Does nothing when there are none.
+
+        Raises NoRoom and OSError.
+        """
         self._end_sync()
         self._sync(beside=False)
 
@@ -311,10 +311,10 @@ class Journal(Positions):
 
     def look(self) -> bool:
         """Note that the sync beside the caller is over; returns False if it is not, or there is none."""
-        if self.syncing is None or not self.syncing.done():
-            return False
-        self._end_sync()
-        return True
+        over = self.syncing is not None and self.syncing.done()
+        if over:
+            self._end_sync()
+        return over
 
     def _sync(self, *, beside: bool) -> None:
         if not self._pending and not self._commit_due:
@@ -322,25 +322,26 @@ class Journal(Positions):
         if self._failed is not None:
             raise self._failed
         self._write(self._pending, beside=beside)
-        self._pending = []
+        self._pending, self._pending_bytes = [], 0
         if self.syncing is None:
             self._synced()
 
     def _end_sync(self) -> None:
         """Wait for the sync beside the caller, if there is one."""
         syncing, self.syncing = self.syncing, None
-        if syncing is not None:
-            try:
-                syncing.result()
-            except OSError as error:
-                self._failed = error
-                raise
-            self._synced()
+        if syncing is None:
+            return
+        try:
+            syncing.result()
+        except OSError as error:
+            self._failed = error
+            raise
+        self._synced()
 
     def _synced(self) -> None:
         """Everything that is in a frame is durable."""
         self.durable_index = self._written
-        self._segments.synced()
+        self.segments.synced()
         if not self._pending:
             self._recent.evict()
             self._delete_superfluous()
@@ -348,15 +349,14 @@ class Journal(Positions):
     def _delete_superfluous(self) -> None:
         """Delete one segment in which no kept entry is. All changes must be synced, the removal of its entries too."""
         if self._shrunk:
-            table = self._table
-            first = table.place(table.first).segment if table else self._segments.active
-            self._shrunk = self._segments.delete_one_before(first)
+            first = self._table.place(self._table.first).segment if self._table else self.segments.active
+            self._shrunk = self.segments.delete_one_before(first)
 
     def close(self) -> None:
         """Close all files; what was not synced is lost."""
         with contextlib.suppress(OSError):
             self._end_sync()
-        self._segments.close()
+        self.segments.close()
         if self._lock is not None:
             self._disk.close(self._lock)
             self._lock = None
@@ -372,18 +372,18 @@ class Journal(Positions):
 
     def _state_record(self, state: Restated) -> Record:
         """First in a segment: its size and number, and the state before the records that follow."""
-        body, size = state.pack(), self._segments.active_bytes
-        return Record(frames.STATE, size, self._segments.active, body, frames.body_crc(size, body))
+        body, size = state.pack(), self.segments.active_bytes
+        return Record(frames.STATE, size, self.segments.active, body, frames.body_crc(size, body))
 
     def _write(self, records: list[Record], *, beside: bool = False) -> None:
         """One frame with these records, and its sync; `beside`: which only begins, if the frame is large."""
-        segments = self._segments
-        commit = min(self._commit, self.last_index)
-        pieces, length = frames.encode(records, segments.journal_id, segments.sequence + 1, commit)
+        segments = self.segments
+        commit, sequence = min(self._commit, self.last_index), segments.sequence + 1
+        pieces, length = frames.encode(records, segments.journal_id, sequence, commit)
         if not segments.fits(length):
             segments.advance(length + _STATE_BYTES_MAX)
             records = [self._state_record(self._synced_state), *records]
-            pieces, length = frames.encode(records, segments.journal_id, segments.sequence + 1, commit)
+            pieces, length = frames.encode(records, segments.journal_id, sequence, commit)
         offset = segments.position + frames.HEADER.size + frames.RECORD.size * len(records)
         try:
             self.syncing = segments.append(pieces, length, beside=beside and length >= BESIDE_BYTES)

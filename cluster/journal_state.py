@@ -58,6 +58,12 @@ class JournalState:
         """The state in short."""
         return Restated(self.table.first, self.table.next, self.covered, self.term, self.vote, self.voter)
 
+    def several_segments_covered(self) -> bool:
+        """Do the entries that the newest snapshot covers begin in an older segment than they end?"""
+        table = self.table
+        return table.first <= self.covered < table.next and table.place(table.first).segment < table.place(
+            self.covered).segment
+
     def begin(self, body: bytes) -> None:
         """Take over the state that the oldest segment restates; its entries are missing until they are removed."""
         restated = Restated(**msgpack.unpackb(body))

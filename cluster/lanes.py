@@ -98,6 +98,16 @@ class Lanes:
             heapq.heapreplace(self._heap, lane)
         return True
 
+    def withdraw(self, client: object) -> list[OfClient]:
+        """Take out what is in the lane of this client."""
+        lane = self._lanes.get(client)
+        if lane is None:
+            return []
+        taken = list(lane.waiting)
+        lane.waiting.clear()
+        self._took_out(len(taken))
+        return taken
+
     def overdue(self, now: float) -> list[OfClient]:
         """Take out what is in lanes that had no turn for too long. It is looked for now and then."""
         taken: list[OfClient] = []
@@ -107,7 +117,7 @@ class Lanes:
                 if lane.waiting and now - lane.since > TURN_S:
                     taken += lane.waiting
                     lane.waiting.clear()
-            self.count -= len(taken)
+            self._took_out(len(taken))
         return taken
 
     def clear(self) -> list[OfClient]:
@@ -115,6 +125,11 @@ class Lanes:
         taken = [queued for lane in self._lanes.values() for queued in lane.waiting]
         self._forget()
         return taken
+
+    def _took_out(self, count: int) -> None:
+        self.count -= count
+        if not self.count:
+            self._forget()
 
     def _forget(self) -> None:
         self._lanes.clear()

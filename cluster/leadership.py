@@ -12,18 +12,20 @@ import os
 from collections.abc import Callable
 
 from cluster.api import Pending
-from cluster.clock import Clock, ReplicatedTime
+from cluster.clock import Clock, ReplicatedTime, median
 from cluster.context import Peer
 from cluster.guard import Guard
 from cluster.library import Replica
 from cluster.membership import Members, Promotion
+from cluster.messages import Info
 from cluster.proposer import Proposer
 from cluster.settings import Settings
-from core import Address, Effects, Lead, Machine, Operation, Reply, Tick
+from core import Address, Effects, Lead, Machine, Operation, Reply, Resume, Tick
 
 log = logging.getLogger("sockpqd.cluster")
 
-CLOCK_JUMP_MS = 600_000         # a clock this much ahead of the others' would end every lease: do not lead with it
+CLOCKS_S = 2.0                  # what a node said of its clock longer ago does not count: somebody may have set it
+STEER_S = 0.25                  # how often replicated time is compared with the wall clocks
 HAND_OVER_RETRY_S = 0.2
 
 
@@ -63,6 +65,23 @@ class _Ticked(Pending):
         self._leadership.tick_in_flight = False
 
 
+class _Resumed(Pending):
+    """Waits for a Resume: when it is applied, nobody lost what he could not prolong."""
+
+    def __init__(self, leadership: Leadership) -> None:
+        self._leadership = leadership
+
+    def applied(self, reply: Reply) -> None:
+        """Leases and sessions have their grace."""
+        self._leadership.grace_due = self._leadership.halted
+
+    def refused(self) -> None:
+        """Whoever leads next knows by itself."""
+
+    def unknown(self) -> None:
+        """Harmless when doubled."""
+
+
 class Leadership:
     """Judged with the chores of a turn (driver.py). `serving_changed` is called on each change."""
 
@@ -90,21 +109,43 @@ class Leadership:
         self._lead_term = -1                    # the term in which we proposed our Lead entry
         self.tick_in_flight = False
         self._hand_over_at = 0.0
+        self._steer_at = 0.0
+        self._followed_ms = 0                   # replicated time of the last entry that was looked at as a follower
         self._offered = ""                      # to whom leadership was offered last
-        self._clock_complaint = -1
         self.serving = False
         self.online = True
+        self.halted = False                     # disks are full: nothing of clients can be logged,
+        self._exhausted = False                 # on this node,
+        self.grace_due = False                  # or could not since leases and sessions had their grace last
         self._transfer = False                  # leadership is being given away at an operator's wish,
         self._transfer_to: str | None = None    # to this node, or to any
+
+    def halt(self) -> None:
+        """Nothing can be logged here: do not serve."""
+        now = self._clock.monotonic()
+        self.halted = self.grace_due = True
+        if self.serving:
+            self._change(False, now)
+        self.proposer.expire(now)
+
+    def see_room(self, *, halted: bool, exhausted: bool) -> None:
+        """`halted`: nothing of clients can be logged, here or on too many others; `exhausted`: here."""
+        self.halted, self._exhausted, self.grace_due = halted, exhausted, halted or self.grace_due
 
     def judge(self, now: float) -> None:
         """Before the library's tick: announce a new leadership, propose what time demands, change what has changed."""
         if self._replica.is_leader:
             if self._lead_term != self._replica.term:
                 self._announce()
-            if not self.online or self._transfer or (self.announced and not self._members.belongs):
+            if not self.online or self._transfer or self._exhausted or (self.announced and not self._members.belongs):
                 self._hand_over(now)
             self._promotion.tick(self.announced and self._members.belongs)
+            if now >= self._steer_at and self._lead_term == self._replica.term:
+                self._steer_at = now + STEER_S
+                self._time.steer(self.clocks_ms())
+        elif self._machine.clock_ms > self._followed_ms:
+            self._followed_ms = self._machine.clock_ms
+            self._time.follow(self._followed_ms)
         serving = self._may_serve(now)
         if serving != self.serving:
             self._change(serving, now)
@@ -129,12 +170,15 @@ class Leadership:
             self.online
             and self._machine.online
             and not self._transfer
+            and not self.halted
             and self._members.belongs
             and self._leads(now)
         )
 
     def propose_alone(self, operation: Operation, pending: Pending) -> None:
         """Propose what is not a client's job: an entry of its own, also while this node does not serve."""
+        if self.grace_due and type(operation) not in (Lead, Resume):
+            self._resume()
         self.proposer.propose_alone(operation, pending, self._clock.monotonic())
 
     @property
@@ -147,28 +191,28 @@ class Leadership:
         log.info("serving in term %d" if serving else "not serving any more (term %d)", self._replica.term)
         if serving:
             self._time.reach(self._machine.clock_ms)
+            if self.grace_due:
+                self._resume()
             self.proposer.accepting = True
         else:
             self.proposer.stop_accepting(now, lost=not self._leads(now))
         self._serving_changed(serving)
 
-    def time_ms(self) -> int:
-        """Replicated time as this node knows it, 0 when it does not."""
-        return self._time.now_ms() if self.announced else 0
+    def _resume(self) -> None:
+        """Before anything can end: leases and sessions that nobody could use get the grace of a failover."""
+        log.info("for a while nothing could be logged: leases and sessions are extended")
+        self.propose_alone(Resume(self._settings.failover_grace_ms), _Resumed(self))
 
     def _announce(self) -> None:
         """Propose our Lead entry, the first of this leadership."""
         term = self._replica.term
-        if self._clock_is_wrong():
-            if self._clock_complaint != term:
-                self._clock_complaint = term
-                log.error("the clock of this node is more than ten minutes ahead of the other nodes': set it right. "
-                          "Until then it does not serve; leadership goes to another node.")
-            self._hand_over(self._clock.monotonic())
-            return
+        clocks_ms = self.clocks_ms()
+        if not clocks_ms:
+            return                  # and without a majority the entry could not be committed either
         self._lead_term = term
         self.tick_in_flight = False
-        self._time.begin()
+        known_ms = [peer.info.time_ms + age_ms for peer, age_ms in self._told() if peer.info is not None]
+        self._time.begin([self._machine.clock_ms, *known_ms], clocks_ms)
         settings = self._settings
         configured = sorted(settings.members, key=lambda member: member.name)
         lead = Lead(
@@ -178,25 +222,51 @@ class Leadership:
         )
         self.propose_alone(lead, _Announced(self._guard))
 
-    def _clock_is_wrong(self) -> bool:
-        """Is our clock far ahead of most others'? Compared with nodes, never with replicated time (DECISIONS 2)."""
-        return self._far_ahead(self._clock.wall_ms(), [self._wall_ms(peer) for peer in self._heard()])
+    # Time
 
-    def _heard(self) -> list[Peer]:
-        return [peer for peer in self._guard.context.peers.values() if peer.up and peer.info and peer.info.wall_ms]
+    def heard(self, info: Info) -> None:
+        """Another node has told of itself: if it leads, its time is the cluster's."""
+        if info.role == "LEADER" and info.time_ms and info.term >= self._replica.term and not self._replica.is_leader:
+            self._time.follow(info.time_ms)
 
-    def _wall_ms(self, peer: Peer) -> int:
-        """What the peer's clock shows now."""
-        assert peer.info is not None
-        return peer.info.wall_ms + int((self._clock.monotonic() - peer.info_at) * 1000)
+    def time_ms(self) -> int:
+        """Replicated time as this node knows it, 0 when it does not."""
+        return self._time.now_ms() if self._time.known else 0
+
+    def clocks_ms(self) -> list[int]:
+        """What the wall clocks of the voters show now that this node is in contact with; nothing without a majority."""
+        quorum = self._guard.quorum
+        clocks_ms = [
+            peer.info.wall_ms + age_ms for peer, age_ms in self._told()
+            if peer.info is not None and peer.info.wall_ms and peer.name in quorum.voters
+        ]
+        if quorum.member:
+            clocks_ms.append(self._clock.wall_ms())
+        return clocks_ms if len(clocks_ms) >= quorum.majority else []
+
+    def _told(self) -> list[tuple[Peer, int]]:
+        """The peers that told of themselves lately, and how many milliseconds ago."""
+        now, peers = self._clock.monotonic(), self._guard.context.peers.values()
+        return [(peer, int((now - peer.info_at) * 1000)) for peer in peers if peer.up and now - peer.info_at < CLOCKS_S]
 
     def ahead_ms(self, peer: Peer) -> int | None:
         """How far the peer's clock is ahead of ours; None when it has not told yet. Messages that wait blur it."""
-        return self._wall_ms(peer) - self._clock.wall_ms() if peer.info and peer.info.wall_ms else None
+        if peer.info is None or not peer.info.wall_ms:
+            return None
+        age_ms = int((self._clock.monotonic() - peer.info_at) * 1000)
+        return peer.info.wall_ms + age_ms - self._clock.wall_ms()
 
-    @staticmethod
-    def _far_ahead(wall_ms: int, others: list[int]) -> bool:
-        return 2 * sum(wall_ms - other > CLOCK_JUMP_MS for other in others) > len(others)
+    def errors_ms(self) -> tuple[int, int] | None:
+        """How far this node's wall clock, and replicated time, are ahead of the median of the voters' wall clocks.
+
+        None while that or replicated time is not known here.
+        """
+        clocks_ms = self.clocks_ms()
+        if not clocks_ms or not self._time.known:
+            return None
+        return self._clock.wall_ms() - median(clocks_ms)[0], self._time.ahead_ms(clocks_ms)
+
+    # Who is next
 
     def _hand_over(self, now: float) -> None:
         """Give leadership to a node that has the whole log, once everything proposed has its outcome."""
@@ -212,7 +282,8 @@ class Leadership:
     def heir(self) -> Peer | None:
         """A node that could take over now; if there are several, not the one it was offered to last."""
         last = self._guard.context.journal.last_index
-        heirs = [peer for peer in self._heard() if peer.match == last and self._unfit(peer) is None]
+        peers = self._guard.context.peers.values()
+        heirs = [peer for peer in peers if peer.match == last and self._unfit(peer) is None]
         if self._transfer_to is not None:
             heirs = [peer for peer in heirs if peer.name == self._transfer_to]
         return min(heirs, key=lambda peer: peer.name == self._offered, default=None)
@@ -225,9 +296,11 @@ class Leadership:
             return "down"
         if not peer.info.online:
             return "offline"
+        if peer.info.exhausted:
+            return "full"
         if peer.choked or peer.sending is not None or not peer.info.voter:
             return "behind"
-        return "clock" if self._leads_into_the_future(peer) else None
+        return None
 
     def begin_transfer(self, name: str | None) -> str | None:
         """Give leadership to this node, or to any that is fit, as soon as what was proposed is done.
@@ -251,11 +324,6 @@ class Leadership:
     def end_transfer(self) -> None:
         """Leadership was given away, or nobody took it: serve again, if we still lead."""
         self._transfer, self._transfer_to = False, None
-
-    def _leads_into_the_future(self, heir: Peer) -> bool:
-        """Would the heir have to hand over again because of its clock?"""
-        others = [self._wall_ms(peer) for peer in self._heard() if peer is not heir]
-        return self._far_ahead(self._wall_ms(heir), [self._clock.wall_ms(), *others])
 
     def successors(self) -> bool:
         """Is there any node that could take over, now or soon?"""

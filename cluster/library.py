@@ -24,7 +24,7 @@ from cluster.errors import LibraryMismatch
 VERSION = "0.3.17"
 
 # pysyncobj's own batch limit lies above the largest entry, because its path for larger ones is broken (hazard H11d).
-# That is a PUTS or a transaction: 16 MiB of lines and data, and what encoding adds to each of 10,000 jobs.
+# That is an operation of OPERATION_BYTES_MAX, with the hand-out that must stand behind it.
 BATCH_BYTES_MAX = 17 << 20
 
 # Larger than any time that passes: the guard owns elections, the library's own timer must never fire.

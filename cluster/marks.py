@@ -34,12 +34,17 @@ RELIEF_PERCENT = 5              # a mark must be left behind by so much, or it w
 class Marks:
     """What was seen last, and whether it is beyond its mark. A mark of 0 is never reached."""
 
-    def __init__(self, memory_mark_bytes: int, disk_free_bytes_min: int) -> None:
+    def __init__(
+        self, memory_mark_bytes: int, disk_free_bytes_min: int, ballast_bytes: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """`ballast_bytes()`: of the disk, that the node has for itself: they count as free."""
         self.memory_mark_bytes = memory_mark_bytes
         self.disk_free_bytes_min = disk_free_bytes_min
         self.memory_bytes = 0           # resident,
         self.memory_used_bytes = 0      # and what counts of it
         self.disk_free_bytes = 0
+        self.free_bytes = 0             # the same without the ballast
+        self._ballast_bytes = ballast_bytes
         self.memory_reached = False
         self.disk_reached = False
 
@@ -51,7 +56,7 @@ class Marks:
     def see(self, memory_bytes: int, memory_used_bytes: int, disk_free_bytes: int) -> None:
         """This is how it is now; what changes by that is logged."""
         self.memory_bytes, self.memory_used_bytes = memory_bytes, memory_used_bytes
-        self.disk_free_bytes = disk_free_bytes
+        self.free_bytes, self.disk_free_bytes = disk_free_bytes, disk_free_bytes + self._ballast_bytes()
         self._see_memory()
         self._see_disk()
 

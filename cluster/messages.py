@@ -23,6 +23,7 @@ class Hello(Struct, tag="hello", frozen=True):
     `cluster_id` is empty while unknown. `voter`: may vote; `empty`: has never held an entry nor voted (admission.py).
     `refused`: why the sender does not want to talk to the receiver, and closes the connection. `configuration`: of the
     membership that the sender knows; `address`: where it is dialed, for a receiver that does not know it yet.
+    `wall_ms`, `time_ms`: as in Info.
     """
 
     format: int
@@ -35,10 +36,15 @@ class Hello(Struct, tag="hello", frozen=True):
     refused: str = ""
     configuration: int = 0
     address: str = ""
+    wall_ms: int = 0
+    time_ms: int = 0
 
 
 class Info(Struct, tag="info", frozen=True):
-    """What a node says of itself a few times a second: for CLUSTER STATUS, clock comparison and admission."""
+    """What a node says of itself a few times a second: for CLUSTER STATUS, admission, and replicated time.
+
+    `wall_ms`: its wall clock; `time_ms`: replicated time as it knows it, 0 when it does not; both when this was sent.
+    """
 
     role: str
     term: int
@@ -52,6 +58,8 @@ class Info(Struct, tag="info", frozen=True):
     version: str
     checkpoint: int         # divergence.py: log index and chain value there; 0 and nothing while there is none
     chain: bytes
+    time_ms: int = 0
+    exhausted: bool = False     # its journal has no room for further entries of clients
 
 
 class Append(Struct, tag="append", frozen=True):

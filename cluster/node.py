@@ -13,6 +13,7 @@ from cluster.administration import Administration
 from cluster.api import ClientPending, Figures, Listener, NodeStatus, NotPossible, Pending
 from cluster.clock import SystemClock
 from cluster.context import Peer
+from cluster.descriptors import HELD_FILES
 from cluster.disk import Disk, TimedDisk
 from cluster.driver import Driver
 from cluster.figures import figures
@@ -56,15 +57,20 @@ class ClusterNode:
         self._network = PeerNetwork(settings, self._hello, self._event, self._receiving, self._meet)
         self._clock = SystemClock()
         self._disk = TimedDisk()
-        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        self._disk.make_directory(settings.data_dir)
+        self._disk.hold_descriptors(HELD_FILES)
         journal = Journal.open(settings.data_dir / "journal", self._disk)
-        store = SnapshotStore.open(settings.data_dir / "snapshots", Disk(), journal, self.machine)
+        snapshots = Disk()
+        snapshots.hold_descriptors(HELD_FILES)
+        store = SnapshotStore.open(settings.data_dir / "snapshots", snapshots, journal, self.machine)
         self._driver = Driver(
             settings, journal, store, self.machine, self._network, listener, self._clock, random.Random(),
         )
         self._gathering = Gathering(self._driver.leadership.proposer, self._clock.monotonic)
         self._turns = Turns()
-        self._marks = Marks(settings.memory_mark_bytes, settings.disk_free_bytes_min)
+        self._marks = Marks(
+            settings.memory_mark_bytes, settings.disk_free_bytes_min, lambda: self._driver.room.ballast.bytes,
+        )
         self._watch = Watch(settings.data_dir, self._marks, self._loop)
         self._administration = Administration(self._driver, self._wake)
         self._syncing: Future[None] | None = None       # that wakes this node when it ends
@@ -123,7 +129,7 @@ class ClusterNode:
             self._wake()
             return
         try:
-            self._driver.marked = self._marks.reached
+            self._driver.room.marked, self._driver.room.free_bytes = self._marks.reached, self._marks.free_bytes
             self._driver.turn()
         except Exception as error:
             self.failed.set_exception(error)
@@ -186,6 +192,10 @@ class ClusterNode:
         """See Cluster."""
         self._driver.leadership.proposer.propose_for(client, operation, pending, behind=behind)
         self._wake()
+
+    def withdraw(self, client: object) -> None:
+        """See Cluster."""
+        self._driver.leadership.proposer.withdraw(client)
 
     @property
     def share(self) -> int:

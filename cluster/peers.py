@@ -19,6 +19,7 @@ from collections.abc import Callable
 import msgspec
 
 from cluster.complaints import Complaints
+from cluster.descriptors import STRANGERS
 from cluster.handshakes import Handshakes
 from cluster.messages import WIRE_FORMAT, Hello, Message, encode
 from cluster.peer_connection import PeerConnection
@@ -28,7 +29,7 @@ from cluster.tls import Tls, certificate_names
 
 log = logging.getLogger("sockpqd.peers")
 
-STRANGERS_MAX = 64              # connections that have not said who they are; as many may be in a TLS handshake
+STRANGERS_MAX = STRANGERS       # connections that have not said who they are; as many may be in a TLS handshake
 HELLO_S, DIAL_S = 2.0, 1.0
 REDIAL_S = (0.03, 0.1)
 REDIAL_REFUSED_S = 1.0          # a peer that does not want to talk to us is asked less and less often, at last so

@@ -98,6 +98,7 @@ class Proposer:
         self._monotonic = monotonic
         self._queue: deque[Queued] = deque()            # all, as long as an entry holds it
         self._lanes = Lanes(monotonic)                  # what waits for a turn behind that
+        self._work = 0                                  # of what is in the queue; what lanes give is not counted
         self._flying: deque[_Batch] = deque()
         self._since = 0.0                               # when the next entry could have begun
         self.answered: Answered | None = None           # the last entry that was
@@ -113,7 +114,10 @@ class Proposer:
             return
         size, work = cost(operation)
         self.backlog_bytes += size
-        self._append(operation, pending, size, work)
+        self._work += work
+        if not self._queue and not self._lanes.count:
+            self._since = self._monotonic()
+        self._queue.append((operation, pending, size, work, False))
 
     def propose_for(
         self, client: object, operation: Operation, pending: ClientPending, *, behind: bool = False,
@@ -127,18 +131,21 @@ class Proposer:
             return
         size, work = cost(operation)
         self.backlog_bytes += size
-        if self._lanes.count or (not behind and self._crowded()):
+        queue = self._queue
+        crowded = len(queue) >= OPERATIONS_MAX or self.backlog_bytes > ENTRY_BYTES or self._work > WORK_MAX
+        if self._lanes.count or (crowded and not behind):
             self._lanes.add(client, (operation, pending, size, work, behind))
-        else:
-            self._append(operation, pending, size, work)
-
-    def _crowded(self) -> bool:
-        return len(self._queue) >= OPERATIONS_MAX or self.backlog_bytes > ENTRY_BYTES
-
-    def _append(self, operation: Operation, pending: Pending, size: int, work: int) -> None:
-        if not self._queue and not self._lanes.count:
+            return
+        self._work += work
+        if not queue:
             self._since = self._monotonic()
-        self._queue.append((operation, pending, size, work, False))
+        queue.append((operation, pending, size, work, False))
+
+    def withdraw(self, client: object) -> None:
+        """Refuse what this client has waiting for a turn."""
+        for _, pending, size, _, _ in self._lanes.withdraw(client):
+            self.backlog_bytes -= size
+            pending.refused()
 
     def propose_alone(self, operation: Operation, pending: Pending, now: float) -> None:
         """Propose one operation as an entry of its own, also while this node does not serve (its Lead entry, say)."""
@@ -199,6 +206,8 @@ class Proposer:
             operations.append(operation)
             pendings.append(pending)
             total += size
+        if not queue:
+            self._work = 0
         return _Batch(operations, pendings, total, self._since, now)
 
     def _launch(self, batch: _Batch) -> None:
@@ -270,6 +279,7 @@ class Proposer:
             batch.deadline = min(batch.deadline, now + OUTCOME_AFTER_LOSS_S) if lost else batch.deadline
         queued = [*self._queue, *self._lanes.clear()]
         self._queue.clear()
+        self._work = 0
         for _, pending, size, _, _ in queued:
             self.backlog_bytes -= size
             pending.refused()

@@ -8,17 +8,16 @@ began; older segments can therefore be deleted whole, and nothing is ever rewrit
 from __future__ import annotations
 
 import contextlib
-import errno
 import logging
 import re
-from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 
-from cluster import frames
-from cluster.disk import Disk
-from cluster.frames import Header, PlacedRecord
-from cluster.storage_errors import START_EMPTY, START_NEWER, JournalDamaged, JournalTooNew
+from cluster.descriptors import JOURNAL_FILES
+from cluster.disk import NO_SPACE, Disk, passes
+from cluster.frames import SECTOR_BYTES
+from cluster.scan import Replay, Scan
+from cluster.storage_errors import START_EMPTY, JournalDamaged, NoRoom
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -27,11 +26,11 @@ READ_AHEAD_BYTES = 256 << 10
 # A synced frame of this size is not kept in the operating system's memory: large frames one behind the other would take
 # new pages for ever, and a page that is used for the first time costs a virtual machine several times a warm one.
 FORGOTTEN_BYTES = 1 << 20
+# Of the size of a segment: what is kept for Raft itself (2 MiB); with less than this nothing of clients is logged
+# (8 MiB), and with less than that no jobs are taken (24 MiB).
+RESERVE, EXHAUSTED, SCARCE = 1 / 16, 1 / 4, 3 / 4
 _WIPE_BYTES = 1 << 20
 _NAME = re.compile(r"journal-(\d{8})")
-
-# (segment number, contents of its file, frame's header, frame's records)
-Replay = Callable[[int, bytes, Header, list[PlacedRecord]], None]
 
 
 class Segments:
@@ -49,6 +48,10 @@ class Segments:
         self._oldest = 1
         self._files: dict[int, int] = {}            # segment -> descriptor, opened when needed
         self._spare_bytes = 0                       # size of segment active + 1, 0 while it does not exist
+        self.short = False          # the last attempt to make the next segment found no space, or no descriptor
+        self.held_back = False      # there had better be no attempt now (room.py)
+        self._torn: tuple[int, int, int] | None = None      # where a part of a frame may be: segment, start, end
+        self._before = (0, 0, 0)    # segment, size and position before the last advance()
         self._begun = False         # the first frame of the active segment may not be synced yet
         self._read_ahead: tuple[int, int, bytes] = (0, 0, b"")
         self._large: tuple[int, int, int] | None = None     # file, length and position of the last frame, if it is
@@ -62,6 +65,43 @@ class Segments:
         """Bytes that can be written without asking the disk for more space."""
         spare = self._segment_bytes if self._begun else self._spare_bytes
         return self.active_bytes - self.position + spare
+
+    @property
+    def scarce(self) -> bool:
+        """Is there no room for further jobs?"""
+        return self.room_bytes < self._segment_bytes * SCARCE
+
+    @property
+    def exhausted(self) -> bool:
+        """Is what is left kept for what is on its way, and for Raft itself?"""
+        return self.room_bytes < self._segment_bytes * EXHAUSTED
+
+    @property
+    def several(self) -> bool:
+        """Is there any segment before the one in use?"""
+        return self._oldest < self.active
+
+    @property
+    def segment_bytes(self) -> int:
+        """Size of a segment, unless a frame needs a larger one."""
+        return self._segment_bytes
+
+    def takes(self, length: int) -> bool:
+        """Can a frame of this length be written, and the reserve be left? The disk is asked for space if need be."""
+        if self._leaves_reserve(length):
+            return True
+        return not self.short and self.try_to_prepare(length + self._reserve_bytes) and self._leaves_reserve(length)
+
+    @property
+    def _reserve_bytes(self) -> int:
+        return int(self._segment_bytes * RESERVE)
+
+    def _leaves_reserve(self, length: int) -> bool:
+        if self._begun:             # the next segment cannot be made before a sync has ended: it is not known to fail
+            return True
+        rest = self.active_bytes - self.position
+        left = rest - length + self._spare_bytes if length <= rest else self._spare_bytes - length
+        return left >= self._reserve_bytes
 
     # Opening
 
@@ -79,7 +119,7 @@ class Segments:
             oldest -= 1
         run = numbers[oldest:]      # a crash while old segments were deleted can leave some before a gap
         self._oldest = numbers[0]
-        scan = _Scan(self, replay)
+        scan = Scan(self, replay)
         sizes = {number: scan.read(number, self._load(number)) for number in run}
         if scan.active == 0:
             self._never_used(numbers)
@@ -135,7 +175,7 @@ class Segments:
     def start(self, journal_id: bytes) -> None:
         """Begin a new journal with segment 1."""
         self.journal_id = journal_id
-        self.active_bytes = self._create(1)
+        self.active_bytes = self._create(1, self._segment_bytes)
         self.active, self.position, self.sequence = 1, 0, 0
 
     def fits(self, length: int) -> bool:
@@ -143,21 +183,35 @@ class Segments:
         return self.position + length <= self.active_bytes
 
     def advance(self, length: int) -> None:
-        """Go to the next segment and make room for `length` bytes there; nothing has changed if that fails."""
-        self.prepare()
+        """Go to the next segment and make room for `length` bytes there; nothing has changed if that fails.
+
+        Raises NoRoom, and OSError when the disk fails.
+        """
+        self._mend()
+        self.prepare(length)
+        self._before = self.active, self.active_bytes, self.position
         spare = self.active + 1
-        if length > self._spare_bytes:
-            file = self._file(spare)
-            self._disk.allocate(file, length)
-            self._disk.sync(file)       # the frame that says how long the file is must not be durable before it is
-            self._spare_bytes = length
         self.active, self.active_bytes, self.position, self._spare_bytes = spare, self._spare_bytes, 0, 0
         self._begun = True
 
     def append(self, pieces: list[bytes], length: int, *, beside: bool) -> Future[None] | None:
-        """Write one frame and sync it. `beside`: the sync only begins; it must have ended before the next frame."""
+        """Write one frame and sync it. `beside`: the sync only begins; it must have ended before the next frame.
+
+        Raises NoRoom when nothing is written, for want of space, and OSError when the disk fails.
+        """
+        self._mend()
         file, syncing = self._file(self.active), None
-        self._disk.write(file, pieces, self.position)
+        try:
+            self._disk.write(file, pieces, self.position)
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
+            # Legal where files are copied when they are written (btrfs). It was allocated, so this is rare.
+            self._torn = self.active, self.position, min(self.position + length, self.active_bytes)
+            if self.position == 0 and self._begun:
+                self._spare_bytes, self._begun = self.active_bytes, False
+                self.active, self.active_bytes, self.position = self._before
+            raise NoRoom(str(error)) from error
         if beside:
             syncing = self._disk.sync_beside(file)
         else:
@@ -171,31 +225,76 @@ class Segments:
         """The last frame is: the next segment may exist, and the operating system need not keep what is large."""
         if self._begun:
             self._begun = False
-            self.try_to_prepare()
+            if not self.short:
+                self.try_to_prepare()
         if self._large is not None:
             self._disk.forget(*self._large)
             self._large = None
 
-    def prepare(self) -> None:
-        """Create the next segment, unless it exists."""
-        if not self._spare_bytes:
-            self._spare_bytes = self._create(self.active + 1)
-
-    def try_to_prepare(self) -> None:
-        """As prepare(), but a full disk is only logged: the rest of the segment in use can still be written."""
+    def _mend(self) -> None:
+        """Zeros again where a part of a frame may have been written, durably: it must not be found behind another."""
+        if self._torn is None:
+            return
+        segment, start, end = self._torn
+        file = self._file(segment)
         try:
-            self.prepare()
+            for place in range(start, end, _WIPE_BYTES):
+                self._disk.write(file, [bytes(min(_WIPE_BYTES, end - place))], place)
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if error.errno not in NO_SPACE:
                 raise
-            log.warning("no space for the next journal segment, %d bytes left: %s. Make room on the disk; "
-                        "this node goes on by itself then.", self.room_bytes, error)
+            raise NoRoom(str(error)) from error
+        self._disk.sync(file)
+        self._torn = None
 
-    def _create(self, segment: int) -> int:
+    def prepare(self, length: int = 0) -> None:
+        """Create the next segment, unless it exists and takes a frame of this length.
+
+        Raises NoRoom, then there may be no next segment, and OSError when the disk fails.
+        """
+        size = max(-(-length // SECTOR_BYTES) * SECTOR_BYTES, self._segment_bytes)
+        if self._spare_bytes >= size:
+            return
+        self._mend()                    # it may be in the file that is about to be given up
+        try:
+            if not self._spare_bytes:
+                self._spare_bytes = self._create(self.active + 1, size)
+            else:
+                self._spare_bytes = self._enlarge(self.active + 1, size)
+        except OSError as error:
+            if not passes(error):
+                raise
+            if not self.short:
+                log.error("no room for the next segment of the journal (%s), %d bytes are left: make room on the disk. "
+                          "This node refuses what it cannot keep, and goes on by itself when there is room.",
+                          error, self.room_bytes)
+            self.short = True
+            raise NoRoom(str(error)) from error
+        if self.short:
+            self.short = False
+            log.info("there is room for the journal again")
+
+    def try_to_prepare(self, length: int = 0) -> bool:
+        """As prepare(), but lack of room is no error: the rest of the segment in use can still be written.
+
+        Returns whether the next segment is there.
+        """
+        try:
+            self.prepare(length)
+        except NoRoom:
+            return False
+        return True
+
+    def try_again(self) -> None:
+        """Once a second: there may be room now."""
+        if not self.held_back:
+            self.try_to_prepare()
+
+    def _create(self, segment: int, size: int) -> int:
         path = self.path(segment)
         file = self._disk.create(path)
         try:
-            self._disk.allocate(file, self._segment_bytes)
+            self._disk.allocate(file, size)
             self._disk.sync(file)
             self._disk.sync_directory(self.directory)
         except OSError:
@@ -203,8 +302,19 @@ class Segments:
                 self._disk.close(file)
                 self._disk.unlink(path)
             raise
-        self._files[segment] = file
-        return self._segment_bytes
+        self._keep_open(segment, file)
+        return size
+
+    def _enlarge(self, segment: int, size: int) -> int:
+        file = self._file(segment)
+        try:
+            self._disk.allocate(file, size)
+        except OSError:
+            self._spare_bytes = 0       # how long the file is now is not certain: without it there is no question
+            self._unlink(segment)
+            raise
+        self._disk.sync(file)           # the frame that says how long the file is must not be durable before it is
+        return size
 
     def delete_one_before(self, segment: int) -> bool:
         """Remove the oldest segment if it is older than this one; returns whether there are more of them.
@@ -240,94 +350,19 @@ class Segments:
     def _file(self, segment: int) -> int:
         file = self._files.get(segment)
         if file is None:
-            file = self._files[segment] = self._disk.open(self.path(segment), writable=True)
+            file = self._disk.open(self.path(segment), writable=True)
+            self._keep_open(segment, file)
         return file
+
+    def _keep_open(self, segment: int, file: int) -> None:
+        """So that what is read or written next needs no descriptor. Of a long journal the oldest are closed."""
+        self._files[segment] = file
+        if len(self._files) > JOURNAL_FILES:
+            oldest = min(number for number in self._files if number != segment)
+            self._disk.close(self._files.pop(oldest))
 
     def close(self) -> None:
         """Close all files. Nothing is synced."""
         for file in self._files.values():
             self._disk.close(file)
         self._files.clear()
-
-
-class _Scan:
-    """Reads segments in order, and decides where the journal ends and whether it can be trusted (frames.py)."""
-
-    def __init__(self, segments: Segments, replay: Replay) -> None:
-        self.active = 0             # segment of the last sound frame
-        self.position = 0           # behind that frame
-        self._segments = segments
-        self._replay = replay
-        self._torn: tuple[int, int] | None = None       # where an incomplete frame stands
-        self._blank: int | None = None                  # the first segment without a frame
-
-    def read(self, number: int, data: bytes) -> int:
-        """Take the next segment; returns its size."""
-        position = 0
-        while position < len(data) and self._torn is None:
-            if frames.is_blank(data, position):
-                break
-            header = frames.read_header(data, position)
-            if header is not None:
-                self._check_header(number, position, header)
-            records = None if header is None else frames.read_records(data, position, header)
-            if header is None or records is None:
-                self._unsound(number, position, data, header)
-                break
-            self._accept(number, position, data, header, records)
-            position += header.length
-        self._check_rest(number, position, data)
-        if position == 0:
-            self._empty(number)
-        return len(data)
-
-    def _check_header(self, number: int, position: int, header: Header) -> None:
-        """A sound header must be that of the next frame of this journal, whatever is behind it."""
-        segments = self._segments
-        if header.version > frames.VERSION:
-            raise JournalTooNew(
-                f"journal {segments.path(number)} has format {header.version}; this version of sockpqd reads"
-                f" formats up to {frames.VERSION}. {START_NEWER}"
-            )
-        if not segments.journal_id:
-            segments.journal_id, segments.sequence = header.journal_id, header.sequence - 1
-        if header.journal_id != segments.journal_id:
-            segments.damaged(number, position, "the frame there belongs to another journal")
-        expected = segments.sequence + 1
-        if header.sequence != expected:
-            segments.damaged(number, position, f"frame {header.sequence} is there, frame {expected} should be")
-
-    def _accept(self, number: int, position: int, data: bytes, header: Header, records: list[PlacedRecord]) -> None:
-        if position == 0:
-            self._check_first(number, data, records)
-        self._segments.sequence = header.sequence
-        self.active, self.position = number, position + header.length
-        self._replay(number, data, header, records)
-
-    def _check_first(self, number: int, data: bytes, records: list[PlacedRecord]) -> None:
-        first = records[0] if records else None
-        if first is None or first.kind != frames.STATE or first.b != number:
-            self._segments.damaged(number, 0, "it does not begin as a segment of this number does")
-        elif first.a != len(data):
-            self._segments.damaged(number, len(data), f"it is {len(data)} bytes long and should be {first.a}")
-
-    def _unsound(self, number: int, position: int, data: bytes, header: Header | None) -> None:
-        if not frames.is_torn(data, position, header):
-            self._segments.damaged(number, position, "the frame there has changed since it was written")
-        self._torn = (number, position)
-
-    def _check_rest(self, number: int, position: int, data: bytes) -> None:
-        """Behind the end there must be no later frame. (An old one may be: a job can be a copy of a journal.)"""
-        segments = self._segments
-        segment, end = self._torn or (number, position)
-        for offset, header in frames.later_headers(data, position):
-            expected = segments.sequence + 1
-            if header.journal_id == segments.journal_id and header.sequence > expected:
-                found = f"{segments.path(number).name} has frame {header.sequence} at {offset}"
-                segments.damaged(segment, end, f"frame {expected} is missing or incomplete, but {found}")
-
-    def _empty(self, number: int) -> None:
-        if self._blank is not None:
-            name = self._segments.path(number).name
-            self._segments.damaged(self._blank, 0, f"it holds no frame, and {name} is only made when it does")
-        self._blank = number

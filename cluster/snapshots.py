@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import Any, Protocol
 
 from cluster import snapshot_file
 from cluster.child import Child, Inline, Job
-from cluster.disk import Disk
+from cluster.disk import NO_SPACE, Disk
 from cluster.divergence import Chain
 from cluster.entries import Entry
 from cluster.journal import Journal
@@ -91,7 +92,7 @@ class SnapshotStore:
         self.newest_bytes = 0
         self.written_s = 0.0                    # how long the writing of the last of our own took
         self._files = files
-        self._disk = disk
+        self.disk = disk
         self._journal = journal
         self._machine = machine
         self.chain = Chain()                    # of the state: saved with it, restored with it
@@ -103,6 +104,7 @@ class SnapshotStore:
         self._job_path = Path()
         self._job_begun = 0.0
         self._retry_at = float("-inf")
+        self.lacked_space = False               # for a snapshot, of our own or a peer's
         self._expected: IncomingSnapshot | None = None
         self._restored: Contents | None = None  # of the snapshot that is in the machine but not yet in the library
         self._received = False                  # it was sent by a peer
@@ -142,7 +144,7 @@ class SnapshotStore:
             self._write_failed(str(error))
 
     def _write(self, temporary: Path, contents: Contents) -> None:
-        snapshot_file.write(self._disk, temporary, contents, self._machine.snapshot())
+        snapshot_file.write(self.disk, temporary, contents, self._machine.snapshot())
         self._files.put(temporary, contents.last[1])
         self._files.prune(contents.last[1])     # here, because it takes the file system a while to remove a large file
 
@@ -166,21 +168,26 @@ class SnapshotStore:
         log.warning("the snapshot up to entry %d could not be written: %s. It is tried again, and the journal "
                     "grows until then: make room on the disk.", self._job_index, error)
         self._retry_at = self._clock() + RETRY_S
+        self.lacked_space = self.lacked_space or any(os.strerror(number) in error for number in NO_SPACE)
         self._files.remove(self._job_path)
+
+    def retry(self) -> None:
+        """There is more space than a moment ago."""
+        self._retry_at = float("-inf")
 
     def export(self, path: Path) -> Job:
         """Begin to write the machine's stream for clients alone to a new file; poll the job. Raises OSError."""
         return self._start_job(lambda: self._write_stream(path))
 
     def _write_stream(self, path: Path) -> None:
-        file = self._disk.create(path)
+        file = self.disk.create(path)
         try:
             offset = 0
             for chunk in self._machine.export():
-                self._disk.write(file, [chunk], offset)
+                self.disk.write(file, [chunk], offset)
                 offset += len(chunk)
         finally:
-            self._disk.close(file)
+            self.disk.close(file)
 
     def _drop_job(self) -> None:
         if self._job is not None:
@@ -196,7 +203,7 @@ class SnapshotStore:
         Done before the library asks for it, and before a received snapshot replaces our own: what cannot be loaded is
         never used for anything.
         """
-        file = SnapshotFile(self._disk, path)
+        file = SnapshotFile(self.disk, path)
         try:
             self._machine.restore(file.stream())
         except SnapshotError as error:
@@ -262,11 +269,11 @@ class SnapshotStore:
         """The newest snapshot for sending. Raises LookupError when there is none, OSError."""
         if not self.newest_index:
             raise LookupError("there is no snapshot to send")
-        return OutgoingSnapshot(self._disk, self._files.path(self.newest_index))
+        return OutgoingSnapshot(self.disk, self._files.path(self.newest_index))
 
     def begin_incoming(self, peer: str) -> IncomingSnapshot:
         """A new file for a snapshot that `peer` sends. Raises OSError."""
-        return IncomingSnapshot(self, self._disk, self._files.temporary(f"incoming-{peer}"), peer)
+        return IncomingSnapshot(self, self.disk, self._files.temporary(f"incoming-{peer}"), peer)
 
     def take_over(self, temporary: Path, index: int) -> None:
         """IncomingSnapshot: load a verified file and give it its name; it replaces what this node has."""

@@ -7,9 +7,10 @@
     ├── StorageTooNew       written by a newer version of this program
     │   ├── JournalTooNew
     │   └── SnapshotTooNew
-    └── StorageInUse        another process has the directory open
+    ├── StorageInUse        another process has the directory open
+    └── NoRoom              no space or no descriptor: nothing was written, and it can be tried again
 
-Failures of the disk itself (EIO, ENOSPC) are OSErrors and pass through as they are.
+Failures of the disk itself (EIO) are OSErrors and pass through as they are.
 """
 
 
@@ -54,3 +55,7 @@ class SnapshotTooNew(StorageTooNew):
 
 class StorageInUse(StorageError):  # noqa: N818
     """Two processes must never write one data directory."""
+
+
+class NoRoom(StorageError):  # noqa: N818
+    """The disk is full, or the process has no descriptor. Nothing was written; later it may work."""

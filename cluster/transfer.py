@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 
 from cluster.context import Context, Peer
+from cluster.disk import passes
 from cluster.messages import SnapshotChunk
 from cluster.snapshots import IncomingSnapshot, OutgoingSnapshot, SnapshotDamaged, SnapshotStore
 
@@ -60,8 +61,16 @@ class Transfers:
     def begin(self, peer: Peer) -> None:
         """Leader: start sending the newest snapshot, unless one is on its way or was refused a moment ago."""
         if peer.sending is None and self._context.now >= self._not_before.get(peer.name, 0.0):
+            try:
+                source = self._store.open_newest()
+            except OSError as error:
+                if not passes(error):
+                    raise
+                log.warning("the snapshot for %s could not be opened: %s. It is tried again.", peer.name, error)
+                self._not_before[peer.name] = self._context.now + REFUSED_S
+                return
             self._numbers += 1
-            peer.sending = Outgoing(self._numbers, self._store.open_newest())
+            peer.sending = Outgoing(self._numbers, source)
             peer.high = None
             log.info("sending a snapshot of %d bytes to %s", peer.sending.source.size, peer.name)
 
@@ -70,9 +79,12 @@ class Transfers:
         if peer.sending is not None and peer.sending.number == number:
             self.stop_sending(peer)
             if not accepted:
+                self._not_before[peer.name] = self._context.now + REFUSED_S
+                if peer.info is not None and peer.info.full:
+                    log.warning("%s has no room for our snapshot; it is sent again", peer.name)
+                    return
                 log.warning("%s could not use our snapshot; writing a new one. If this repeats, its log says why.",
                             peer.name)
-                self._not_before[peer.name] = self._context.now + REFUSED_S
                 self._context.replica.compact()
 
     def stop_sending(self, peer: Peer) -> None:
@@ -119,30 +131,47 @@ class Transfers:
         """Follower: store a piece.
 
         Returns None while the snapshot is incomplete, else the index up to which this log is now known to equal the
-        leader's (0: the snapshot could not be used).
+        leader's (0: the snapshot could not be used, or there is no room for it).
         """
-        if chunk.offset == 0:
-            if peer.receiving is not None:
-                peer.receiving.close()
-            peer.receiving = Incoming(chunk.transfer, self._store.begin_incoming(peer.name))
-        incoming = peer.receiving
-        if incoming is None or incoming.number != chunk.transfer or incoming.sink.offset != chunk.offset:
-            return None                         # pieces of a transfer whose start we have not seen
-        incoming.sink.write(chunk.data)
-        if not chunk.last:
-            return None
-        peer.receiving = None
-        return self._install(peer, chunk, incoming)
-
-    def _install(self, peer: Peer, chunk: SnapshotChunk, incoming: Incoming) -> int:
-        context, journal = self._context, self._context.journal
         try:
-            index, term = incoming.sink.finish()
+            complete = self._received(peer, chunk)
         except SnapshotDamaged as error:
             log.error("snapshot from %s refused: %s. It will send another; if this repeats, look at the disks of both.",
                       peer.name, error)
-            incoming.close()
-            return 0
+            return self._give_up(peer)
+        except OSError as error:
+            if not passes(error):
+                raise
+            log.warning("no room for the snapshot from %s: %s. Make room on the disk; it is sent again.", peer.name,
+                        error)
+            self._store.lacked_space = True
+            return self._give_up(peer)
+        return None if complete is None else self._install(peer, chunk, *complete)
+
+    @staticmethod
+    def _give_up(peer: Peer) -> int:
+        if peer.receiving is not None:
+            peer.receiving.close()
+            peer.receiving = None
+        return 0
+
+    def _received(self, peer: Peer, chunk: SnapshotChunk) -> tuple[Incoming, int, int] | None:
+        """Store a piece; with the last one the whole is checked. Returns it with the index and term of its last entry.
+
+        Raises SnapshotDamaged, SnapshotTooNew and OSError.
+        """
+        if chunk.offset == 0:
+            self._give_up(peer)
+            peer.receiving = Incoming(chunk.transfer, self._store.begin_incoming(peer.name))
+        incoming: Incoming | None = peer.receiving
+        if incoming is None or incoming.number != chunk.transfer or incoming.sink.offset != chunk.offset:
+            return None                         # pieces of a transfer whose start we have not seen
+        incoming.sink.write(chunk.data)
+        return (incoming, *incoming.sink.finish()) if chunk.last else None
+
+    def _install(self, peer: Peer, chunk: SnapshotChunk, incoming: Incoming, index: int, term: int) -> int:
+        context, journal = self._context, self._context.journal
+        peer.receiving = None
         if index <= context.replica.commit_index or journal.term_at(index) == term:
             incoming.close()                    # all of it is here already: keep our own, longer log
             return max(index, journal.first_index)

@@ -46,6 +46,7 @@ from core.operations import (
     PromoteLearner,
     RemoveMember,
     Request,
+    Resume,
     SetUser,
     SwitchService,
     Tick,
@@ -66,7 +67,7 @@ Cost = tuple[int, int]          # bytes, work
 
 # No operation may cost more, or it is refused before it is proposed.
 OPERATION_BYTES_MAX = 16 << 20
-OPERATION_WORK_MAX = 50_000     # some 25 ms, and 50 where jobs have everything that they can have
+OPERATION_WORK_MAX = 30_000     # some 15 ms, and 30 where jobs have everything that they can have
 
 BASE_BYTES = 64                 # of whatever has no length of its own, and of the operation in the leader's memory
 OPTIONS_BYTES = 64              # of the options of a Put
@@ -118,7 +119,7 @@ def _get(operation: Get) -> Cost:
 def _pick(operation: Pick) -> Cost:
     size, work = _get(operation.get)
     count = operation.count
-    return size + ID_BYTES, work if count is None else work + min(JOB * count, OPERATION_WORK_MAX)
+    return size + ID_BYTES, work if count is None else work + max(0, min(JOB * count, OPERATION_WORK_MAX))
 
 
 def _ids(operation: DoneAll | LaterAll) -> Cost:
@@ -182,7 +183,7 @@ def _lead(operation: Lead) -> Cost:
 
 COSTS: dict[type[Any], Callable[[Any], Cost]] = {
     **dict.fromkeys((
-        Bury, Configure, CloneBegin, Done, DoneLast, Later, LaterWith, Return, SwitchService, Tick, Touch,
+        Bury, Configure, CloneBegin, Done, DoneLast, Later, LaterWith, Resume, Return, SwitchService, Tick, Touch,
         TouchSession,
     ), _simple),
     Put: _put,

@@ -38,7 +38,7 @@ class Delays:
     def __init__(self) -> None:
         self._firsts: SortedList = SortedList()                     # (due_ms of its first job, queue)
         self.waiting: dict[int, DelayedJob] = {}                    # the jobs that wait for items, by seq
-        self.dependents: dict[str, JobList[int]] = {}               # seqs of those that wait for an item, by item
+        self.dependents: dict[str, dict[int, None]] = {}            # seqs of those that wait for an item, by item
         self.released: SortedDict = SortedDict()                    # releases by number
         self._of_item: dict[str, dict[int, Release]] = {}           # the same by item
         self._next_release = 0
@@ -56,8 +56,8 @@ class Delays:
             for item in job.more.after:
                 seqs = dependents.get(item)
                 if seqs is None:
-                    seqs = dependents[item] = JobList()
-                seqs.add(job.seq)
+                    seqs = dependents[item] = {}
+                seqs[job.seq] = None
 
     def remove(self, queue: Queue, job: DelayedJob) -> list[Release]:
         """It is no longer. Returns the releases among which it was: see `reinstate`."""
@@ -90,7 +90,7 @@ class Delays:
         """`item` is finished."""
         seqs = self.dependents.pop(item, None)
         if seqs is not None:
-            self.begin_release(item, seqs)
+            self.begin_release(item, JobList.of(sorted(seqs)))
 
     def begin_release(self, item: str, seqs: JobList[int]) -> Release:
         """The jobs of these seqs need not wait for `item` any more, when their turn comes."""
@@ -153,8 +153,9 @@ class Delays:
     def _forget(self, item: str, seq: int) -> Release | None:
         """The job waits for `item` no more; returns the release in which it was, if it was in one."""
         seqs = self.dependents.get(item)
-        if seqs is not None and seqs.discard(seq):
-            if not seqs.size:
+        if seqs is not None and seq in seqs:
+            del seqs[seq]
+            if not seqs:
                 del self.dependents[item]
             return None
         for release in list(self._of_item.get(item, {}).values()):

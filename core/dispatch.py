@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from core.handlers import clone_begin, clone_chunk, lead, return_, tick
+from core.handlers import clone_begin, clone_chunk, lead, resume, return_, tick
 from core.job_operations import Return
 from core.member_handlers import add_learner, promote_learner, remove_member, switch_service
 from core.operations import (
@@ -20,6 +20,7 @@ from core.operations import (
     PromoteLearner,
     RemoveMember,
     Request,
+    Resume,
     SetUser,
     SwitchService,
     Tick,
@@ -43,6 +44,7 @@ HANDLERS: dict[type[Any], Handler] = {
     PromoteLearner: promote_learner,
     RemoveMember: remove_member,
     SwitchService: switch_service,
+    Resume: resume,
     OpenSession: open_session,
     AttachSession: attach_session,
     CloseSession: close_session,

@@ -17,7 +17,7 @@ from core.giving import hand_out, unfinished
 from core.job_operations import Done, Get, Later, Put, Return, Then
 from core.member_handlers import follow
 from core.offers import choice
-from core.operations import CloneBegin, CloneChunk, CloneEnd, Lead, Tick
+from core.operations import CloneBegin, CloneChunk, CloneEnd, Lead, Resume, Tick
 from core.queues import PUT
 from core.refusals import (
     ACCEPTED,
@@ -44,7 +44,7 @@ def put(state: State, operation: Put, seed: int) -> Reply:
             state.put_item = None
             return refusal
         queue = state.queues.open(name)
-    item = state.items.new_name() if operation.new_item else operation.item
+    item = state.items.new_name(seed) if operation.new_item else operation.item
     state.put_item = item
     state.wait(queue, -operation.priority, state.new_seq(), operation.data, item)
     queue.counters[PUT] += 1
@@ -124,6 +124,13 @@ def lead(state: State, operation: Lead, seed: int) -> Reply:
     grace_ms = state.settings.grace_ms
     state.grant_grace(operation.grace_ms if grace_ms is None else grace_ms)
     state.clone = None
+    return ACCEPTED
+
+
+def resume(state: State, operation: Resume, seed: int) -> Reply:
+    """Entries can be logged again."""
+    grace_ms = state.settings.grace_ms
+    state.grant_grace(operation.grace_ms if grace_ms is None else grace_ms, once=False)
     return ACCEPTED
 
 

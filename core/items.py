@@ -16,8 +16,11 @@ from bisect import bisect_left, insort
 
 from msgspec import Struct, field
 
+from core.choice import splitmix64
 from core.job import Job
 from core.job_list import JobList
+
+TRIES_IN_A_ROW = 100        # for the name of an item
 
 
 class Part(Struct, gc=False, eq=False):
@@ -59,13 +62,19 @@ class Items:
         self.by_name: dict[str, Item] = {}
         self.next_item = 1
 
-    def new_name(self) -> str:
-        """A name no unfinished job has, and that was never made before (PROTOCOL.md A31)."""
+    def new_name(self, seed: int) -> str:
+        """A name no unfinished job has, and that was never made before (PROTOCOL.md A31).
+
+        Clients may have used the next names, any number of them. After some tries it goes on far away, where nobody
+        could know: `seed` are random bits.
+        """
         while True:
-            name = f"i{self.next_item}"
-            self.next_item += 1
-            if name not in self.by_name:
-                return name
+            for number in range(self.next_item, self.next_item + TRIES_IN_A_ROW):
+                name = f"i{number}"
+                if name not in self.by_name:
+                    self.next_item = number + 1
+                    return name
+            self.next_item += TRIES_IN_A_ROW + (splitmix64(seed) >> 32)
 
     def open(self, name: str) -> Item:
         """The item of this name, made when it does not exist; the caller adds a job to it."""

@@ -126,9 +126,10 @@ class JobBuilder:
         check(batch.item == frame.item, "a batch of released jobs is cut off")
         for seq in frame.seqs:
             seqs = delays.dependents.get(frame.item)
-            if seqs is None or not seqs.discard(seq):
+            if seqs is None or seq not in seqs:
                 raise SnapshotError("inconsistent snapshot: a released job did not wait")
-            if not seqs.size:
+            del seqs[seq]
+            if not seqs:
                 del delays.dependents[frame.item]
             batch.seqs.add(seq)
         check(batch.seqs.size > 0, "a batch of released jobs is empty")

@@ -35,7 +35,7 @@ from core.refusals import (
     too_large,
 )
 from core.replies import Leased, Removed, Reply, Results
-from core.settings import PORTION_MAX
+from core.settings import PORTION_MAX, STEP
 from core.state import EXPIRE_MS_MAX, State
 
 
@@ -146,10 +146,17 @@ def delete(state: State, operation: Delete, seed: int) -> Reply:
     elif isinstance(job, Job):
         state.remove(state.queues.by_name[job.queue], job)
     elif isinstance(job, DelayedJob):
+        _spend(state, job)
         state.undefer(state.queues.by_name[job.queue], job)
     else:
         return job
     return FINISHED[state.close(job.queue, job.item)]
+
+
+def _spend(state: State, job: DelayedJob) -> None:
+    """A job that waits for many items is much to do."""
+    if job.more is not None:
+        state.spent += STEP * len(job.more.after)
 
 
 def change(state: State, operation: Change, seed: int) -> Reply:
@@ -172,6 +179,7 @@ def change(state: State, operation: Change, seed: int) -> Reply:
         if isinstance(job, Job):
             _change_ready(state, queue, job, operation, replace(job, rank=rank, data=data, item=item, at_ms=at_ms))
         else:
+            _spend(state, job)
             more = times.awaiting(state, job)
             state.undefer(queue, job)
             # A job that becomes active gets a place behind the others, as it does when its time has come.

@@ -33,6 +33,11 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
     size: int = 0
     _blocks: list[list[_Job]] = field(default_factory=lambda: [[]])
 
+    @staticmethod
+    def of(jobs: list[_Job]) -> JobList[_Job]:
+        """These jobs, which are sorted."""
+        return JobList(len(jobs), [jobs[start:start + BLOCK_MAX] for start in range(0, len(jobs), BLOCK_MAX)] or [[]])
+
     def __iter__(self) -> Iterator[_Job]:
         return chain.from_iterable(self._blocks)
 

@@ -73,17 +73,17 @@ class Leases:
         bucket[key] = job
         return job
 
-    def extend(self, until_ms: int) -> None:
-        """The failover grace: leases that end before `until_ms` end then, once per hand-out (CLUSTER.md 3)."""
+    def extend(self, until_ms: int, *, once: bool = True) -> None:
+        """Leases that end before `until_ms` end then; `once`: per hand-out, the failover grace (CLUSTER.md 3)."""
         extended: _Bucket = {}
         for number in list(self._numbers.irange(None, until_ms >> BUCKET_BITS)):
             stay: _Bucket = {}
             for job in self._buckets[number].values():      # of many jobs, so it does little for each
-                if job.graced or (job.deadline_ms or 0) >= until_ms:
+                if (once and job.graced) or (job.deadline_ms or 0) >= until_ms:
                     stay[job.id] = job
                 else:
                     job.deadline_ms = until_ms
-                    job.graced = True
+                    job.graced = job.graced or once
                     extended[job.id] = job
             if len(stay) == len(self._buckets[number]):
                 continue

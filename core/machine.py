@@ -18,7 +18,7 @@ from core.giving import available_of_item
 from core.job import SEQ_BITS, SEQ_MAX, RunningJob
 from core.job_operations import Selector
 from core.membership import Membership
-from core.operations import Lead, Operation
+from core.operations import Lead, Operation, Resume
 from core.queue_operations import JobState
 from core.replies import Reply
 from core.seen import Counts, History, Seen
@@ -27,6 +27,8 @@ from core.settings import SPENT_MAX, ClusterSettings, QueueSettings
 from core.state import State
 from core.times import pass_time, release
 from core.users import User
+
+GRACIOUS = (Lead, Resume)       # in an entry that begins with one of them nothing ends by time
 
 
 class Applied(Struct):
@@ -53,6 +55,7 @@ class Machine:
 
     def __init__(self) -> None:
         self._state = State()
+        self.failed: Operation | None = None    # the operation that raised, when apply() did
 
     def apply(self, index: int, now_ms: int, seed: int, operations: Sequence[Operation]) -> Applied:
         """Execute one log entry.
@@ -78,20 +81,24 @@ class Machine:
             state.next_seq = seq
         state.kept.remembered = 0
         effects = state.effects = Effects()
-        # A new leader grants the failover grace before anything may end, and so does who switches the service online;
-        # what has used up its grace ends with the next entry.
-        if state.online and not (operations and type(operations[0]) is Lead):
+        # A new leader grants the failover grace before anything may end, and so does who switches the service online,
+        # or could log nothing for a while; what has used up its grace ends with the next entry.
+        if state.online and not (operations and type(operations[0]) in GRACIOUS):
             end_due(state)
             pass_time(state)
         replies: list[Reply] = []
-        for operation in operations:
-            if state.spent >= SPENT_MAX:        # a Put spends nothing, so its hand-out is not cut off
-                break
-            replies.append(HANDLERS[type(operation)](state, operation, seed))
-            seed += 1
-            if state.finished_items:
-                release(state)
-        state.kept.forget(state.clock_ms)
+        try:
+            for operation in operations:
+                if state.spent >= SPENT_MAX:        # a Put spends nothing, so its hand-out is not cut off
+                    break
+                replies.append(HANDLERS[type(operation)](state, operation, seed))
+                seed += 1
+                if state.finished_items:
+                    release(state)
+            state.kept.forget(state.clock_ms)
+        except BaseException:
+            self.failed = operation
+            raise
         return Applied(replies, effects)
 
     def snapshot(self) -> Iterator[bytes]:

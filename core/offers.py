@@ -10,7 +10,8 @@ anyway do: nothing has to be found.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import insort
+from heapq import heapify, heappop, heappush
 from typing import Protocol
 
 from core.choice import draw
@@ -53,7 +54,7 @@ def choice(state: State, asked: tuple[str, ...] | None, item: str | None, policy
     names = _giving(state, asked, item)
     if not names:
         return None
-    ranks = [_rank(state, name, item) for name in names]
+    ranks = _ranks(state, names, item)
     best = min(ranks)
     if asked is not None:
         return state.queues.by_name[names[ranks.index(best)]]
@@ -80,7 +81,10 @@ def _giving(state: State, asked: tuple[str, ...] | None, item_name: str | None) 
     parts = item.parts
     if asked is None:
         state.spent += STEP * len(item.nonempty)        # there may be any number of them
-        return [name for name in item.nonempty if gives(by_name[name], parts[name])]
+        return [
+            name for name in item.nonempty
+            if (queue := by_name[name]).settings is None or gives(queue, parts[name])
+        ]
     return [
         name for name in dict.fromkeys(asked)
         if (part := parts.get(name)) is not None and gives(by_name[name], part)
@@ -95,11 +99,13 @@ def _gives(state: State, queue: Queue, item_name: str | None) -> bool:
     return part is not None and gives(queue, part)
 
 
-def _rank(state: State, name: str, item: str | None) -> int:
-    """Of the job that the queue would give next; it must have one to give."""
-    rank = state.queues.by_name[name].front if item is None else state.items.by_name[item].parts[name].ready.first.rank
-    assert rank is not None
-    return rank
+def _ranks(state: State, names: list[str], item: str | None) -> list[int]:
+    """Of the jobs that these queues would give next; each must have one to give."""
+    if item is None:
+        by_name = state.queues.by_name
+        return [by_name[name].ready.front for name in names]
+    parts = state.items.by_name[item].parts if names else {}
+    return [parts[name].ready.first.rank for name in names]
 
 
 class _Any:
@@ -170,23 +176,36 @@ class _ByRank:
         self._state = state
         self._item = item
         self._ordered = asked is not None       # of equal ones the first, in the order asked for; otherwise any
-        found = enumerate(_giving(state, asked, item))
-        self._places = sorted((_rank(state, name, item), order, name) for order, name in found)
-        self._at = 0                                            # the place of the one that was chosen
+        self._names = _giving(state, asked, item)
+        self._equal: dict[int, list[int]] = {}                  # by rank: the places of the names, in rising order
+        for place, rank in enumerate(_ranks(state, self._names, item)):
+            self._equal.setdefault(rank, []).append(place)
+        self._first = list(self._equal)                         # a heap of the ranks
+        heapify(self._first)
+        self._at = 0                                            # which of the first ones was chosen
 
     def choose(self, bits: int) -> Queue | None:
         """See Offers."""
-        places = self._places
-        if not places:
+        if not self._first:
             return None
-        self._at = 0 if self._ordered else draw(bisect_left(places, (places[0][0] + 1,)), bits)
-        return self._state.queues.by_name[places[self._at][2]]
+        places = self._equal[self._first[0]]
+        self._at = 0 if self._ordered else draw(len(places), bits)
+        return self._state.queues.by_name[self._names[places[self._at]]]
 
     def gave(self, *, exhausted: bool) -> None:
         """See Offers."""
-        _, order, name = self._places.pop(self._at)
-        if not exhausted and _gives(self._state, self._state.queues.by_name[name], self._item):
-            insort(self._places, (_rank(self._state, name, self._item), order, name))
+        places = self._equal[self._first[0]]
+        place = places.pop(self._at)
+        if not places:
+            del self._equal[heappop(self._first)]
+        name = self._names[place]
+        if exhausted or not _gives(self._state, self._state.queues.by_name[name], self._item):
+            return
+        (rank,) = _ranks(self._state, [name], self._item)
+        if rank not in self._equal:
+            self._equal[rank] = []
+            heappush(self._first, rank)
+        insort(self._equal[rank], place)
 
     def end(self) -> None:
         """See Offers."""

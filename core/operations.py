@@ -127,6 +127,16 @@ class SwitchService(Struct, array_like=True, tag=14, gc=False, frozen=True):
     grace_ms: int = 0
 
 
+class Resume(Struct, array_like=True, tag=42, gc=False, frozen=True):
+    """For a while nothing could be logged, on full disks say, so nobody could use his lease or session (DECISIONS 73).
+
+    `grace_ms`: those that would end sooner are extended to clock + grace_ms, also if they had the failover grace
+    before, which is not used up by this. It is the first operation of its entry, and nothing ends before it.
+    """
+
+    grace_ms: int
+
+
 class OpenSession(Struct, array_like=True, tag=15, gc=False, frozen=True):
     """A client wants a session (CLUSTER.md 8), which ends `ttl_ms` after its last use.
 
@@ -228,6 +238,7 @@ Operation = (
     | PromoteLearner
     | RemoveMember
     | SwitchService
+    | Resume
     | OpenSession
     | AttachSession
     | CloseSession

@@ -22,19 +22,19 @@ def put_with(state: State, operation: PutWith, seed: int) -> Reply:
     if refusal is not None:
         return refusal
     if operation.key is not None and key_taken(state, name, operation.key):
-        return _duplicate(state, operation, operation.key)
+        return _duplicate(state, operation, operation.key, seed)
     refusal = full(state, name)
     if refusal is not None:
         return refusal
     queue = state.queues.open(name)
-    item = state.items.new_name() if put.new_item else put.item
+    item = state.items.new_name(seed) if put.new_item else put.item
     state.put_item = item
     _place(state, operation, queue, item, state.new_seq(), 0, None)
     queue.counters[PUT] += 1
     return Stored(item) if put.new_item else STORED
 
 
-def _duplicate(state: State, operation: PutWith, key: str) -> Reply:
+def _duplicate(state: State, operation: PutWith, key: str, seed: int) -> Reply:
     """The key is taken."""
     if operation.on_dup is OnDup.IGNORE:
         return JOB_IGNORED
@@ -49,7 +49,7 @@ def _duplicate(state: State, operation: PutWith, key: str) -> Reply:
         state.undefer(queue, job)
     else:
         state.remove(queue, job)
-    item = state.items.new_name() if put.new_item else put.item
+    item = state.items.new_name(seed) if put.new_item else put.item
     _place(state, operation, queue, item, job.seq, job.attempts, None if job.more is None else job.more.origin)
     if job.item is not None:
         state.close_item(job.item, job.queue)

@@ -56,7 +56,7 @@ class CreateQueue(Struct, array_like=True, tag=35, gc=False, frozen=True):
 class ConfigureQueue(Struct, array_like=True, tag=36, gc=False, frozen=True):
     """QUEUE CONFIG with settings: of a queue that has none as well.
 
-    Replies: Accepted; QueueNotEmpty (another `order` or `item_limit` would move more than 5,000 waiting jobs),
+    Replies: Accepted; QueueNotEmpty (another `order` or `item_limit` would move more than 3,000 waiting jobs),
     TooManyQueues.
     """
 

@@ -177,12 +177,12 @@ class Sessions:
         """The first session in the order (deadline, number), if it is over: never early, at most 16 ms late."""
         return self._calendar.first_due(clock_ms)
 
-    def extend(self, until_ms: int) -> None:
-        """The failover grace: sessions that end before `until_ms` end then, once per use (DECISIONS 5)."""
+    def extend(self, until_ms: int, *, once: bool = True) -> None:
+        """Sessions that end before `until_ms` end then; `once`: per use, the failover grace (DECISIONS 5)."""
         for session in self.by_number.values():
-            if session.deadline_ms < until_ms and not session.graced and not session.ending:
+            if session.deadline_ms < until_ms and not (once and session.graced) and not session.ending:
                 session.deadline_ms = until_ms
-                session.graced = True
+                session.graced = session.graced or once
 
     def end(self, session: Session, clock_ms: int) -> None:
         """Nobody can use the session from now on; it is due until `remove`."""

@@ -9,7 +9,7 @@ from core.queue_operations import Order
 
 PORTION_MAX = 1000          # jobs that one entry activates, purges or kicks: keeps it short
 QUEUES_MAX = 100_000        # that have settings
-RESORTED_JOBS_MAX = 5_000   # waiting jobs of a queue whose order may still be changed
+RESORTED_JOBS_MAX = 3_000   # waiting jobs of a queue whose order may still be changed
 
 # An entry is over when this was spent, and its other operations are left to the next one: a byte handed out counts as
 # one, a step of work that cannot be foreseen (core/cost.py has the measure) as STEP. The last operation may go beyond

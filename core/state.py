@@ -359,11 +359,14 @@ class State:
             self.finished_items.append(item_name)
         return True
 
-    def grant_grace(self, grace_ms: int) -> None:
-        """Leases and sessions that would end sooner end in `grace_ms`: nobody could use them for a while."""
+    def grant_grace(self, grace_ms: int, *, once: bool = True) -> None:
+        """Leases and sessions that would end sooner end in `grace_ms`: nobody could use them for a while.
+
+        `once`: those that had it since they were used last do not get it again.
+        """
         if grace_ms > 0:
-            self.leases.extend(self.clock_ms + grace_ms)
-            self.sessions.extend(self.clock_ms + grace_ms)
+            self.leases.extend(self.clock_ms + grace_ms, once=once)
+            self.sessions.extend(self.clock_ms + grace_ms, once=once)
 
 
 def _keys(queue: Queue) -> dict[str, AnyJob]:

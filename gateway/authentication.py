@@ -47,6 +47,11 @@ async def with_word(conversation: Conversation, request: requests.AuthWord) -> N
 
 def _accepted(conversation: Conversation, user: str) -> None:
     _become(conversation, user)
+    if conversation.trial is not None:
+        if not conversation.guard.administrator:
+            conversation.say_last(answers.BUSY)
+            return
+        conversation.end_trial()
     conversation.say(answers.OK)
 
 
@@ -62,7 +67,7 @@ def _refused(conversation: Conversation) -> None:
     if not guard.fixed:
         _become(conversation, None)
     guard.failures += 1
-    if guard.failures < AUTH_FAILURES_MAX:
+    if guard.failures < AUTH_FAILURES_MAX and conversation.trial is None:
         conversation.say(answers.FORBIDDEN)
     else:
         conversation.say_last(answers.FORBIDDEN)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from core import CloneBegin, CloneChunk, CloneEnd, InvalidSnapshot, Operation, Reply
 from gateway import answers
 from gateway.numbering import DIGEST_BYTES, Numbering
-from gateway.pending import Fate, Outcome
+from gateway.pending import NOBODY, Fate, Outcome
 
 if TYPE_CHECKING:
     from gateway.conversation import Conversation
@@ -34,12 +34,14 @@ class Clone:
         self._digest = None if numbering is None else blake2b(numbering.digest, digest_size=DIGEST_BYTES)
         self._number = secrets.randbits(63)
         self._open = 0                          # operations without an outcome
+        self._begun = False
         self._complete = False                  # all data are here
         self._failed: Outcome | None = None
         self._last: Reply | None = None
 
     def begin(self, total_bytes: int) -> None:
         """So many bytes will come."""
+        self._begun = True
         self._propose(CloneBegin(self._number, total_bytes))
 
     def fail(self, outcome: Outcome) -> None:
@@ -48,6 +50,9 @@ class Clone:
 
     def add(self, data: bytes, last: bool) -> None:
         """The next bytes from the client."""
+        if self._failed is None and self._conversation.hub.cluster.full:
+            self._failed = answers.BUSY
+            self._drop()
         if data and self._failed is None:
             self._propose(CloneChunk(self._number, data))
             if self._digest is not None:
@@ -57,6 +62,16 @@ class Clone:
                 self._propose(self._end())
             self._complete = True
             self._settle()
+
+    def cancel(self) -> None:
+        """The client has gone."""
+        self.outcome = Fate.CANCELLED
+        self._drop()
+
+    def _drop(self) -> None:
+        """Let all nodes forget what they have got: it is not complete, and the end before its time is refused."""
+        if self._begun:
+            self._conversation.hub.cluster.propose(CloneEnd(self._number), NOBODY)
 
     def _end(self) -> Operation:
         end = CloneEnd(self._number)

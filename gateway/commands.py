@@ -153,6 +153,10 @@ def _taken(conversation: Conversation, request: requests.Taken) -> None:
 
 # ---- users
 
+def _no_place(conversation: Conversation, request: object) -> None:
+    conversation.say_last(answers.BUSY)
+
+
 def _auth(conversation: Conversation, request: requests.Auth) -> None:
     conversation.run(authentication.with_secret(conversation, request))
 
@@ -206,4 +210,7 @@ IN_TRANSACTION: transactions.Table = {
     requests.CloneStart: _clone_in_transaction,
     requests.CloneData: _clone_data,
 }
+TRIAL: transactions.Table = dict.fromkeys(
+    (kind for kind in (*AT_ONCE, *ALONE) if kind not in (requests.Auth, requests.AuthWord)), _no_place,
+)
 AFTER_REFUSED_BEGIN = transactions.refused_table(AT_ONCE)

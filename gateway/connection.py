@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import struct
 from typing import cast
 
 from cluster import Complaints
@@ -17,8 +18,12 @@ from gateway.limits import (
     KEEPALIVE_PROBES,
     LINGER_S,
     OUTPUT_HIGH_WATER_BYTES,
+    REFUSED_PLACES,
+    SILENT_S,
+    TRIAL_S,
 )
-from gateway.patience import Patience
+from gateway.patience import Patience, Turn
+from gateway.places import Place
 from gateway.port import Port
 
 
@@ -28,6 +33,9 @@ class Connection(asyncio.Protocol):
     _transport: asyncio.Transport
     _conversation: Conversation | None = None
     _patience: Patience
+    _socket: socket.socket
+    _host: str | None = None    # whose place it has
+    _trial: asyncio.TimerHandle | None = None
     peer = ""
     secure = False              # nobody else can read it: TLS, or it does not leave this machine
 
@@ -51,17 +59,21 @@ class Connection(asyncio.Protocol):
             self._complaints.tell((host, number), f"it is in none of the networks of the port of {self.user}")
             self._transport.abort()
             return
-        if len(self._hub.connections) >= self._hub.limits.connections_max:
-            self._hub.tally.refused_connections += 1
-            self._transport.write(BUSY)
-            self._transport.close()
+        self._socket = transport.get_extra_info("socket")
+        place = self._hub.places.take(host) if host else Place.NONE
+        if place is Place.NONE:
+            self._refuse()
             return
+        self._host = host
         self._transport.set_write_buffer_limits(OUTPUT_HIGH_WATER_BYTES)
-        _keep_alive(transport.get_extra_info("socket"))
-        self.peer = f"{host}:{number}" if host else "?"
+        _keep_alive(self._socket)
+        self.peer = f"{host}:{number}"
         self.secure = transport.get_extra_info("ssl_object") is not None or is_loopback(host)
         self._patience = Patience(self._hub.limits, asyncio.get_running_loop().time())
-        self._conversation = Conversation(self._hub, self)
+        on_trial = place is Place.TRIAL
+        self._conversation = Conversation(self._hub, self, on_trial=on_trial)
+        if on_trial:
+            self._trial = asyncio.get_running_loop().call_later(TRIAL_S, self._look_at_trial)
         self._hub.connections.add(self)
         self._hub.tally.connections += 1
 
@@ -83,6 +95,11 @@ class Connection(asyncio.Protocol):
         """The connection is gone."""
         self._lost = True
         self._hub.connections.discard(self)
+        self._hub.refused.discard(self)
+        if self._host is not None:
+            if self._trial is not None:
+                self.end_trial()
+            self._hub.places.leave(self._host)
         if self._finishing is not None:
             self._finishing.cancel()
         if self._conversation is not None:
@@ -99,6 +116,26 @@ class Connection(asyncio.Protocol):
         if self._conversation is not None:
             self._conversation.output_taken()
 
+    def _refuse(self) -> None:
+        """There is no place for the client. If there are few of them it is made sure that they hear so."""
+        self._hub.tally.refused_connections += 1
+        self._transport.write(BUSY)
+        if len(self._hub.refused) < REFUSED_PLACES:
+            self._hub.refused.add(self)
+            self.finish()
+        else:
+            self._transport.close()
+
+    def _look_at_trial(self) -> None:
+        """Who has a place only as an administrator has to say so soon; he may wait for our answer to it."""
+        conversation = self._conversation
+        if conversation is None or conversation.closed:
+            return
+        if conversation.turn()[0] is Turn.OURS:
+            self._trial = asyncio.get_running_loop().call_later(TRIAL_S, self._look_at_trial)
+        else:
+            conversation.say_last(BUSY)
+
     def hang_up(self) -> None:
         """This node stops: close behind what is answered."""
         if self._conversation is not None:
@@ -112,6 +149,8 @@ class Connection(asyncio.Protocol):
                 now, self._conversation.turn(), self._written_bytes - unsent, unsent,
                 stranger=self._conversation.guard.stranger,
             )
+            if why is None and _is_silent(self._socket):
+                why = "it does not acknowledge what was sent"
             if why is not None:
                 self._conversation.cut(why)
                 self._transport.abort()     # also when the conversation has ended, and only its answers are left
@@ -134,6 +173,13 @@ class Connection(asyncio.Protocol):
     def resume(self) -> None:
         """Read on."""
         self._transport.resume_reading()
+
+    def end_trial(self) -> None:
+        """The client keeps its place, or goes."""
+        if self._trial is not None and self._host is not None:
+            self._trial.cancel()
+            self._trial = None
+            self._hub.places.end_trial(self._host)
 
     def finish(self) -> None:
         """Close behind what is written; what the client still sends is read for a moment (DECISIONS 12)."""
@@ -162,3 +208,13 @@ def _keep_alive(connection: socket.socket) -> None:
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_IDLE_S)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, KEEPALIVE_PROBES)
+
+
+def _is_silent(connection: socket.socket) -> bool:
+    """Has the client not acknowledged for too long what was sent to it? Whoever only does not read does acknowledge."""
+    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
+    probes, unacknowledged, last_acknowledged_ms = _TCP_INFO.unpack(info)
+    return bool(probes or unacknowledged) and last_acknowledged_ms > SILENT_S * 1000
+
+
+_TCP_INFO = struct.Struct("=3xB20xI28xI")       # of linux/tcp.h: tcpi_probes, tcpi_unacked, tcpi_last_ack_recv

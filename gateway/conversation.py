@@ -11,22 +11,23 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from core import Handed, HandedMany, Policy, Reply, Requested, Return
+from core import Policy, Reply, Requested
 from gateway import answers
-from gateway.commands import ALONE, AT_ONCE
+from gateway.commands import ALONE, AT_ONCE, TRIAL
 from gateway.guard import Guard
-from gateway.limits import COMMANDS_PER_SLICE, OUTPUT_PIECE_BYTES
+from gateway.limits import AHEAD_BYTES_MAX, COMMANDS_PER_SLICE, OUTPUT_PIECE_BYTES
 from gateway.parser import Parser
 from gateway.patience import Turn
-from gateway.pending import NOBODY, Awaited, AwaitedRequest, Fate, Outcome, Said, Slot, Told
+from gateway.pending import Awaited, AwaitedRequest, Fate, Outcome, Said, Slot, Told, give_back
 from gateway.requests import Command
 
 if TYPE_CHECKING:
     from gateway.choices import Rotation
     from gateway.clone import Clone
     from gateway.hub import Hub
+    from gateway.link import Link
     from gateway.numbering import Numbering
     from gateway.sessions import Attached
     from gateway.transactions import Table, Transaction
@@ -35,36 +36,11 @@ if TYPE_CHECKING:
 log = logging.getLogger("sockpqd.gateway")
 
 
-class Link(Protocol):
-    """The connection as its conversation sees it."""
-
-    peer: str
-    secure: bool                # nobody can listen: TLS, or a client of this machine
-    user: str | None            # in whose name all is said on a port for clients that cannot say AUTH
-
-    def write(self, data: bytes) -> None:
-        """Send bytes."""
-
-    def unsent_bytes(self) -> int:
-        """Bytes written that the kernel has not taken yet."""
-
-    def pause(self) -> None:
-        """Stop reading."""
-
-    def resume(self) -> None:
-        """Read on."""
-
-    def finish(self) -> None:
-        """Close so that the answers arrive."""
-
-    def abort(self) -> None:
-        """Close at once."""
-
-
 class Conversation:
     """The conversation with one client. All calls come from the loop."""
 
-    def __init__(self, hub: Hub, link: Link) -> None:
+    def __init__(self, hub: Hub, link: Link, *, on_trial: bool = False) -> None:
+        """`on_trial`: the client has a place only if it is an administrator."""
         self.hub = hub
         self.link = link
         self.guard = Guard(hub, link)               # who the client is
@@ -75,10 +51,11 @@ class Conversation:
         self.attached: Attached | None = None       # the session of the connection
         self.waiter: Waiter | None = None           # the blocked command, the last slot
         self.transaction: Transaction | None = None     # between BEGIN and COMMIT
-        self.commands = AT_ONCE                     # what is done with commands that need not wait; see transactions.py
+        self.trial = TRIAL if on_trial else None    # what is done with commands until it is decided
+        self.commands = self.trial or AT_ONCE       # what is done with commands that need not wait; see transactions.py
         self.policy: Policy | None = None           # of this connection (POLICY)
         self.rotation: Rotation | None = None       # of queues among which it took turns
-        self._parser = Parser(hub.limits, self.guard.refusal if hub.access.required else None)
+        self._parser = Parser(hub.limits, self.guard.refusal if hub.access.required else None, hub.no_room)
         self._dry = True                            # all complete commands in the parser are executed
         self._slots: deque[Slot] = deque()
         self._held: Command | None = None           # waits until all slots are answered
@@ -86,6 +63,7 @@ class Conversation:
         self._out: list[bytes] = []
         self._paused = False                        # the client is not read
         self._output_full = False
+        self._held_bytes = 0                        # as the account was told
         self._room: asyncio.Future[None] | None = None
         self._leader = hub.cluster.leader()         # the last one known when the client came (A63)
 
@@ -101,6 +79,8 @@ class Conversation:
             self._go_on()
         if not self.closed:
             self._throttle()
+        if self._held_bytes or self.transaction is not None or self._parser.amid_command:
+            self._weigh()
 
     def end(self) -> None:
         """The client sent its last byte: a command that is blocked is cancelled, the others are answered."""
@@ -113,14 +93,18 @@ class Conversation:
     def lost(self) -> None:
         """The connection is gone."""
         self._close()
+        self._output_full = False
+        self._weigh()
 
     def output_full(self) -> None:
         """The client does not take its answers."""
         self._output_full = True
+        self._weigh()
 
     def output_taken(self) -> None:
         """There is room for answers again."""
         self._output_full = False
+        self._weigh()
         if self._room is not None and not self._room.done():
             self._room.set_result(None)
         self.wake()
@@ -131,24 +115,19 @@ class Conversation:
         held_up = self.waiter or self._task or self._held or not self._dry      # what stands behind it is not late
         if self.closed or self._paused or held_up:
             return Turn.OURS, 0
-        if parser.amid_command:         # the data of a CLONE may take as long as they get on
+        if parser.amid_command and parser.lines:    # the data of a CLONE may take as long as they get on
             return Turn.REST, parser.complete if self.clone is None else -parser.missing_bytes
         if self._slots:
             return Turn.OURS, 0
-        return (Turn.NEXT, parser.complete) if parser.complete else (Turn.HELLO, 0)
+        return (Turn.NEXT, parser.complete) if parser.lines else (Turn.HELLO, 0)
 
     # ---- what commands do
 
     def propose(self, operation: Requested, numbering: Numbering | None = None) -> None:
         """Put an operation into the log, as a request if it is numbered; its answer gets the next slot."""
-        if numbering is None:
-            slot = Awaited(self)
-            self._slots.append(slot)
-            self.hub.cluster.propose_for(self, operation, slot)
-        else:
-            slot = AwaitedRequest(self)
-            self._slots.append(slot)
-            self.hub.cluster.propose_for(self, numbering.request(operation), slot)
+        slot = Awaited(self) if numbering is None else AwaitedRequest(self)
+        self._slots.append(slot)
+        self.hub.cluster.propose_for(self, operation if numbering is None else numbering.request(operation), slot)
 
     def propose_told(
         self, operation: Requested, tell: Callable[[Reply], Outcome], numbering: Numbering | None = None,
@@ -167,6 +146,11 @@ class Conversation:
     def enter_transaction(self, commands: Table, transaction: Transaction | None) -> None:
         """Until it is left this is done with commands."""
         self.commands, self.transaction = commands, transaction
+
+    def end_trial(self) -> None:
+        """The client is an administrator."""
+        self.trial, self.commands = None, AT_ONCE
+        self.link.end_trial()
 
     def leave_transaction(self) -> Transaction | None:
         """The transaction is over; returns it."""
@@ -188,6 +172,9 @@ class Conversation:
         """The next answer is `waiter`'s; nothing behind it is executed before."""
         self.waiter = waiter
         self._slots.append(waiter)
+        self._parser.trim()
+        if waiter.held_bytes:
+            self._weigh()
 
     def say(self, outcome: Outcome) -> None:
         """Answer at once, in order."""
@@ -214,6 +201,7 @@ class Conversation:
         """Send a piece of a long answer as soon as the client has taken most of those before."""
         self.link.write(piece)
         while self._output_full:
+            self._weigh()
             self._room = asyncio.get_running_loop().create_future()
             await self._room
 
@@ -238,17 +226,25 @@ class Conversation:
             self._close()
             self.link.abort()
 
+    def evict(self) -> None:
+        """Let go of all that is held for the client; see account.py."""
+        self.cut("too much is held for it")
+        self.hub.cluster.withdraw(self)
+        self.link.abort()           # also when only its answers are left
+
     # ---- going on
 
     def advance(self) -> None:
         """Outcomes or room have come."""
         self.awake = False
         if self.closed:
-            self._give_back()
+            self._slots = give_back(self.hub.cluster, self._slots)
         else:
             self._go_on()
             if self._paused and not self.closed:
                 self._throttle()
+            if self._held_bytes:
+                self._weigh()
 
     def _go_on(self) -> None:
         self._drain()
@@ -264,7 +260,7 @@ class Conversation:
     def _pump(self) -> bool:
         """Execute commands as long as nothing holds them up; are all that are complete executed?"""
         hub = self.hub
-        slice_end = max(0, hub.budget - COMMANDS_PER_SLICE)
+        slice_end = hub.budget - COMMANDS_PER_SLICE if hub.budget > COMMANDS_PER_SLICE else 0
         while not (self.waiter or self._task or self._output_full or self.closed):
             if len(self._slots) >= hub.in_flight_max:
                 self._drain()       # those answered at once make room
@@ -272,13 +268,16 @@ class Conversation:
                     return False
                 continue
             if hub.budget <= slice_end:
-                if not self.awake:
-                    self.awake = True
-                    hub.stand_in_line(self)
+                hub.stand_in_line(self)
                 return False
             request = self._held or self._parser.next()
-            if request is None:
+            if self._parser.toil:
+                hub.budget -= self._parser.toil
+                self._parser.toil = 0
+            elif request is None:
                 return True
+            if request is None:
+                continue
             hub.budget -= 1
             run = self.commands.get(type(request))
             if run is None:
@@ -287,7 +286,7 @@ class Conversation:
                     self._held = request
                     return False
                 self._held = None
-                self.commands = AT_ONCE         # it cannot stand in a transaction
+                self.commands = self.trial or AT_ONCE       # it cannot stand in a transaction
                 run = ALONE[type(request)]
             hub.tally.commands[type(request)] += 1
             run(self, request)
@@ -346,13 +345,16 @@ class Conversation:
         data = b"".join(self._out)
         self._out.clear()
         self.link.write(data)
-        if self._output_full and self.link.unsent_bytes() > self.hub.limits.output_bytes_max:
-            self.cut("it does not take its answers")
+        if self._output_full:
+            self._weigh()
+            if self.link.unsent_bytes() > self.hub.limits.output_bytes_max:
+                self.cut("it does not take its answers")
 
     def _throttle(self) -> None:
         """Do not read a client that is ahead of us; go on at the half."""
         share = 2 if self._paused else 1
-        full = not self._dry and self._parser.backlog_bytes * share > self.hub.limits.pipeline_bytes_max
+        limit = AHEAD_BYTES_MAX if self.hub.account.high else self.hub.limits.pipeline_bytes_max
+        full = not self._dry and self._parser.backlog_bytes * share > limit
         if self.hub.congested():
             self.hub.wake_when_relieved(self)
             full = True
@@ -361,6 +363,19 @@ class Conversation:
         elif self._paused and not full:
             self.link.resume()
         self._paused = full
+
+    def _weigh(self) -> None:
+        """Tell the account what is held for the client."""
+        held = self._parser.held_bytes
+        if self.waiter is not None:
+            held += self.waiter.held_bytes
+        if self.transaction is not None:
+            held += self.transaction.held_bytes
+        if self._output_full:
+            held += self.link.unsent_bytes()
+        if held != self._held_bytes:
+            self._held_bytes = held
+            self.hub.account.hold(self, held)
 
     def _close(self) -> None:
         if self.closed:
@@ -377,17 +392,8 @@ class Conversation:
             self.hub.waiters.cancel(self.waiter)
             self.waiter = None
         if self.clone is not None:
-            self.clone.outcome = Fate.CANCELLED
+            self.clone.cancel()
             self.clone = None
-        self._give_back()
+        self._slots = give_back(self.hub.cluster, self._slots)
         self.hub.forget(self)
-
-    def _give_back(self) -> None:
-        """Jobs that were handed out and cannot be delivered return to their places (A28)."""
-        slots, self._slots = self._slots, deque()
-        for slot in slots:
-            if slot.outcome is None:
-                self._slots.append(slot)
-            elif isinstance(slot.outcome, Handed | HandedMany) and not slot.numbered:
-                for job in (slot.outcome,) if isinstance(slot.outcome, Handed) else slot.outcome.jobs:
-                    self.hub.cluster.propose(Return(job.id), NOBODY)
+        self._weigh()

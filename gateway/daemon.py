@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
 import os
-import resource
 import signal
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
-from cluster import ClusterError, ClusterNode, Member, Settings, StorageError
+from cluster import (
+    ClusterError,
+    ClusterNode,
+    Member,
+    Settings,
+    StorageError,
+    StorageInUse,
+    reserved_descriptors,
+    restart_cures,
+)
 from core import Then
 from gateway.access import Access
 from gateway.certificates import Certificates
-from gateway.config import Config, ConfigError, split_address
+from gateway.config import Config, split_address
+from gateway.files import make_room
 from gateway.hub import Hub
-from gateway.limits import HANDSHAKES_MAX
 from gateway.logs import Logs
 from gateway.memory import memory_mark_bytes
 from gateway.port import legacy_port
+from gateway.restarts import Restarts
 from gateway.server import Server
 from gateway.systemd import ServiceManager, describe
 from gateway.users_file import users_of
@@ -32,27 +42,48 @@ log = logging.getLogger("sockpqd")
 
 EXPORTS = "exports"             # below data_dir: snapshots on their way to clients
 DAY_S = 86_400                  # between two warnings of certificates that expire
-OTHER_FILES = 200               # descriptors that are not clients: journal, snapshots, peers
 
 
 class NodeFailed(Exception):  # noqa: N818  (the field's word for it)
-    """The node cannot run, or had to stop itself; the message says why."""
+    """The node cannot run, or had to stop itself; the message says why.
+
+    `cured_by_restart`: another start may help; `counts`: towards the pause before it. (A process that finds the data
+    directory in use has no business in it.)
+    """
+
+    def __init__(self, what: str, error: BaseException) -> None:
+        super().__init__(f"{what}: {type(error).__name__}: {error}")
+        self.cured_by_restart = restart_cures(error)
+        self.counts = not isinstance(error, StorageInUse)
 
 
 async def run(
-    config: Config, logs: Logs, *, bootstrap: bool, announce: Callable[[Config], None] | None = None,
+    config: Config, logs: Logs, restarts: Restarts, *, bootstrap: bool,
+    announce: Callable[[Config], None] | None = None,
 ) -> None:
-    """Run the node until SIGTERM, SIGINT or SHUTDOWN. `announce` is called when it serves first. Raises NodeFailed."""
+    """Run the node until SIGTERM, SIGINT or SHUTDOWN. `announce` is called when it serves first.
+
+    Raises NodeFailed, and ConfigError when a file that the configuration names is not as it was a moment ago.
+    """
     stopping = asyncio.Event()
-    _raise_file_limit(config.limits.connections_max + (HANDSHAKES_MAX if config.tls else 0))
+    if await _pause(restarts, stopping):
+        await _run(config, logs, restarts, stopping, bootstrap, announce)
+
+
+async def _run(
+    config: Config, logs: Logs, restarts: Restarts, stopping: asyncio.Event, bootstrap: bool,
+    announce: Callable[[Config], None] | None,
+) -> None:
+    node_files = reserved_descriptors(len(config.cluster.members))
+    limits, handshakes_max = make_room(config.limits, node_files, tls=config.tls is not None)
     loop = asyncio.get_running_loop()
     try:
         hub = Hub(
-            config.limits, Path(config.node.data_dir) / EXPORTS, config.gateway.offline_close,
+            limits, Path(config.node.data_dir) / EXPORTS, config.gateway.offline_close,
             shut_down=lambda reason: _stop(stopping, reason),
             access=Access(None if config.auth.users_file is None else lambda: users_of(config)),
         )
-        server = Server(hub)
+        server = Server(hub, handshakes_max)
         certificates = None if config.tls is None else Certificates(config.tls, config.node.name)
         manager = ServiceManager(os.environ, lambda: describe(node))
         loop.add_signal_handler(signal.SIGHUP, manager.reload, lambda: _reload(certificates, hub.access))
@@ -66,8 +97,8 @@ async def run(
             hub, version("sockpqd"), loop_lag, lambda: logs.lines_lost,
             lambda: () if certificates is None else certificates.expiries.items(),
         ), certificates)
-    except (OSError, ConfigError, StorageError, ClusterError) as error:
-        raise NodeFailed(f"the node cannot start: {type(error).__name__}: {error}") from error
+    except (OSError, MemoryError, StorageError, ClusterError) as error:
+        raise NodeFailed("the node cannot start", error) from error
     log.info("node %s: clients on %s, peers on %s, HTTP on %s", config.node.name, config.listen.client,
              config.listen.peer, config.listen.http or "no port")
     _spare_the_collector()
@@ -77,14 +108,17 @@ async def run(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop, stopping, signal.Signals(number).name)
     manager.started()
+    restarts.begin_anew_when(lambda: node.leader() is not None)
     if announce is not None:
         hub.on_serving = lambda: announce(config)
     stopped = loop.create_task(_until(stopping))
     await asyncio.wait({stopped, node.failed}, return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()
+    restarts.stop()
     if node.failed.done():
         failure = node.failed.exception()
-        raise NodeFailed(f"the node stopped itself: {type(failure).__name__}: {failure}") from failure
+        assert failure is not None
+        raise NodeFailed("the node stopped itself", failure) from failure
     manager.stopping()
     server.stop_accepting()
     await node.stop()           # what is in flight is decided and answered, leadership is given away
@@ -93,6 +127,26 @@ async def run(
     if http is not None:
         await http.close()          # last: who asks meanwhile learns that this node is not ready
     log.info("stopped")
+
+
+async def _pause(restarts: Restarts, stopping: asyncio.Event) -> bool:
+    """After failures wait before the node is started; returns False when it is to stop instead."""
+    pause_s = restarts.pause_s()
+    if not pause_s:
+        return True
+    log.warning("this node has failed %d times in a row: it is started in %.0f s. Its log says why it failed.",
+                restarts.failures, pause_s)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _stop, stopping, signal.Signals(number).name)
+    loop.add_signal_handler(signal.SIGHUP, lambda: None)        # all files are read anyway
+    status = f"starts in {pause_s:.0f} s, after {restarts.failures} failures in a row"
+    ServiceManager(os.environ, lambda: status).waiting(pause_s)
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(stopping.wait(), pause_s)
+    for number in (signal.SIGTERM, signal.SIGINT):              # a start that takes its time can be ended at once
+        loop.remove_signal_handler(number)
+    return not stopping.is_set()
 
 
 async def _listen(server: Server, config: Config, certificates: Certificates | None) -> None:
@@ -155,18 +209,6 @@ def _stop(stopping: asyncio.Event, reason: str) -> None:
 
 async def _until(stopping: asyncio.Event) -> None:
     await stopping.wait()
-
-
-def _raise_file_limit(connections: int) -> None:
-    """Each client is a file descriptor, and the usual soft limit (1024) is a leftover of select()."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    if hard != resource.RLIM_INFINITY and hard < connections + OTHER_FILES:
-        log.warning(
-            "limits.connections_max needs %d files, but the process may open only %d: raise that (LimitNOFILE), or "
-            "lower the key", connections + OTHER_FILES, hard,
-        )
 
 
 def _spare_the_collector() -> None:

@@ -9,9 +9,9 @@ from gateway.answers import AUTH_REQUIRED
 from gateway.rules import OPEN, RULES
 
 if TYPE_CHECKING:
-    from gateway.conversation import Link
     from gateway.grammar import Head
     from gateway.hub import Hub
+    from gateway.link import Link
     from gateway.requests import Command
     from gateway.rights import Rights
 
@@ -35,6 +35,11 @@ class Guard:
     def stranger(self) -> bool:
         """Must the client say who it is, and has not yet, or is it not a user any more?"""
         return self._access.required and self._rights is None
+
+    @property
+    def administrator(self) -> bool:
+        """Has the user the right to look after the cluster?"""
+        return self._rights is not None and bool(self._rights.admin)
 
     def become(self, user: str | None) -> None:
         """This is the user of the connection from now on."""

@@ -8,13 +8,17 @@ import logging
 import secrets
 import shutil
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core import Effects
 from gateway.access import Access
+from gateway.account import Account, held_bytes_max
+from gateway.answers import BUSY, OFFLINE_MODE
 from gateway.limits import BACKLOG_BYTES_MAX, COMMANDS_IN_FLIGHT_MAX, COMMANDS_PER_TURN_MAX, EXPORTS_MAX, Limits
+from gateway.memory import memory_mark_bytes
+from gateway.places import Places
 from gateway.tally import Tally
 from gateway.waiters import Waiters
 
@@ -47,7 +51,10 @@ class Hub:
         self.exports = asyncio.Semaphore(EXPORTS_MAX)
         self.work: set[asyncio.Future[Outcome]] = set()     # of operators; held here, as their clients may go
         self.connections: set[Connection] = set()
+        self.refused: set[Connection] = set()       # that get their answer, and are no clients
+        self.places = Places(limits)
         self.tally = Tally()
+        self.account = Account(held_bytes_max(memory_mark_bytes(limits.memory_mark_bytes)))
         self.on_serving: Callable[[], None] = lambda: None
         self.new_secret: Callable[[], int] = lambda: secrets.randbits(64)       # of a session
         self._export_dir = export_dir
@@ -90,20 +97,20 @@ class Hub:
             for conversation in relieved:
                 conversation.wake()
         awake, self._awake = self._awake, []
-        for conversation in awake:
-            self._advance(conversation)
+        self._advance(awake)
         while self._line and self.budget > 0:
-            self._advance(self._line.popleft())
+            self._advance((self._line.popleft(),))
         self.budget = COMMANDS_PER_TURN_MAX
         if self._line:
             self._go_on_soon()
 
-    def _advance(self, conversation: Conversation) -> None:
-        try:
-            conversation.advance()
-        except Exception:
-            log.exception("%s: a conversation failed: report it, with this line", conversation.link.peer)
-            conversation.cut("after an error of ours")
+    def _advance(self, conversations: Iterable[Conversation]) -> None:
+        for conversation in conversations:
+            try:
+                conversation.advance()
+            except Exception:
+                log.exception("%s: a conversation failed: report it, with this line", conversation.link.peer)
+                conversation.cut("after an error of ours")
 
     # ---- for conversations
 
@@ -114,8 +121,10 @@ class Hub:
 
     def stand_in_line(self, conversation: Conversation) -> None:
         """The same when all others had their turn."""
-        self._line.append(conversation)
-        self._go_on_soon()
+        if not conversation.awake:
+            conversation.awake = True
+            self._line.append(conversation)
+            self._go_on_soon()
 
     def _go_on_soon(self) -> None:
         if not self._scheduled:
@@ -131,6 +140,12 @@ class Hub:
         if not self._congested:
             self._congested = self.cluster.backlog_bytes > BACKLOG_BYTES_MAX
         return self._congested
+
+    def no_room(self) -> bytes | None:
+        """What is said to data that are not here yet, if there is no room for them; 500 goes before 503."""
+        if not self.account.high and not self.cluster.full:
+            return None
+        return BUSY if self.cluster.serving else OFFLINE_MODE
 
     def wake_when_relieved(self, conversation: Conversation) -> None:
         """Wake the conversation when the cluster has worked off half of its backlog."""

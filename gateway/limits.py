@@ -10,6 +10,19 @@ KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
 
+# What is held for all clients together (account.py): of the mark of memory, and at least. When so much of it is in use,
+# nobody is read who is further ahead than this, and only bodies that are here at once are taken.
+HELD_SHARE_PERCENT = 25
+HELD_BYTES_MIN = 64 * MIB
+HELD_HIGH_PERCENT = 75
+AHEAD_BYTES_MAX = 16 * KIB
+
+# What the account counts beside bytes that came, about as measured: for a collected command, and for each queue that a
+# blocked command names when they are more than a few.
+COMMAND_BYTES = 256
+WAITER_QUEUE_BYTES = 110
+FEW_QUEUES = 16
+
 # A declared block above this is not read to its end before it is refused: the connection is closed (A4).
 SKIPPED_BYTES_MAX = 256 * MIB
 
@@ -30,6 +43,9 @@ COMMANDS_PER_TURN_MAX = 1024
 # Commands of one connection before the next one has its turn.
 COMMANDS_PER_SLICE = 128
 
+# A line is as much work as a plain command for each so many bytes.
+LONG_LINE_BYTES = 256
+
 # Proposed and not yet applied, over all clients: above it no client is read, at the half of it reading goes on.
 # Two full log entries of the largest size keep the disk busy; more would only wait.
 BACKLOG_BYTES_MAX = 32 * MIB
@@ -48,7 +64,7 @@ TRANSACTION_BYTES_MAX = OPERATION_BYTES_MAX - KIB
 TRANSACTION_WORK_MAX = OPERATION_WORK_MAX - KIB
 
 # Names of queues in one command: what one operation may look at. Lines of the default length have fewer.
-QUEUES_MAX = 40_000
+QUEUES_MAX = 20_000
 
 # Queues among which a connection remembers whose turn it is (BY PRIORITY): with more it begins anew.
 ROTATION_QUEUES_MAX = 1000
@@ -63,8 +79,9 @@ WEIGHT_MAX = 1_000_000
 # Jobs of a queue that one entry activates (PORTION): more would make entries long.
 PORTION_MAX = 1000
 
-# The kernel's and the transport's buffers of one connection before the gateway stops executing its commands.
-OUTPUT_HIGH_WATER_BYTES = 256 * KIB
+# What the kernel does not take at once of one connection's answers before the gateway stops executing its commands, and
+# the account is told. The kernel's buffer keeps the line busy; with nothing here, nothing is held that is not counted.
+OUTPUT_HIGH_WATER_BYTES = 0
 
 # Answers of one turn are joined up to this size and then written.
 OUTPUT_PIECE_BYTES = 256 * KIB
@@ -93,10 +110,13 @@ SESSION_TTL_MS_MIN, SESSION_TTL_MS_MAX = 1_000, 86_400_000
 SESSION_USES_PER_TTL = 3
 SESSION_LOOK_S = 10.0
 
-# Waiting clients whose host vanished are found by TCP keepalive after about two minutes.
-KEEPALIVE_IDLE_S = 60
-KEEPALIVE_INTERVAL_S = 15
-KEEPALIVE_PROBES = 4
+# Clients whose host vanished are gone within 30 s: idle ones are asked by TCP, and one that owes an acknowledgement, of
+# a job sent to it perhaps, may be silent for so long until the next sweep. (TCP_USER_TIMEOUT would also end those that
+# live and only do not read.)
+KEEPALIVE_IDLE_S = 10
+KEEPALIVE_INTERVAL_S = 5
+KEEPALIVE_PROBES = 3
+SILENT_S = 20.0
 
 # Rights of one user, and bytes of the key of one: HMAC-SHA256 has no use for more, and less could be guessed.
 RIGHTS_MAX = 32
@@ -123,6 +143,19 @@ SWEEP_PIECE = 500
 HANDSHAKES_MAX = 4096
 HANDSHAKE_S = 10.0
 
+# Places beyond limits.connections_max, for this machine and for administrators, who have so long to begin to say who
+# they are; and how many of one address may be asked that at a time.
+FURTHER_PLACES = 16
+TRIAL_S = 2.0
+TRIALS_PER_ADDRESS = 2
+
+# Clients without a place that are read to their end for LINGER_S, so that they get their answer; more are just closed.
+REFUSED_PLACES = 64
+
+# Connections accepted before others get their turn, and the pause when there are no file descriptors for more.
+ACCEPTS_PER_ROUND = 32
+EXHAUSTED_S = 0.5
+
 # Connections the kernel completes before the gateway accepts them: a whole fleet reconnecting after a failover.
 ACCEPT_BACKLOG = 4096
 
@@ -137,9 +170,10 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
     sessions_per_owner_max: int = 10_000    # of one user at one address: a tenth of all that there may be
     output_bytes_max: int = 64 * MIB        # unread answers of one connection: a slower reader is cut
     pipeline_bytes_max: int = 1 * MIB       # commands kept behind a blocked one (A9)
-    memory_mark_bytes: int = 0              # memory in use above which PUT is refused; 0: 80% of what there is (A62)
+    memory_mark_bytes: int = 0              # memory in use above which PUT is refused; 0: 45% of what there is (A62)
     disk_free_bytes_min: int = 128 * MIB    # PUT is refused when the disk of data_dir has less free (A62)
-    hello_timeout_s: int = 0                # until the first command (0: for ever, as for the others)
+    connections_per_address_max: int = 0    # of them from one address but this machine's; 0: half of connections_max
+    hello_timeout_s: int = 30               # until the first line (0: for ever, as for the others)
     idle_timeout_s: int = 0                 # between two commands; never while one is blocked (DECISIONS 19)
     auth_timeout_s: int = 30                # where AUTH is required: from the connection to the AUTH that succeeds
     command_timeout_s: int = 300            # from the first byte of a command to its last

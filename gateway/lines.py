@@ -1,33 +1,36 @@
 """Where waiters stand: in a line for each queue they wait for, or for any, of whatever item or of one.
 
-Lines hold the numbers of those who stand in them, in order of arrival.
+Lines hold the numbers of those who stand in them, in order of arrival. Most have one or none, and a waiter may stand in
+ten thousand: a line of one is its number.
 """
 
 from __future__ import annotations
 
-from sortedcontainers import SortedList
+from bisect import bisect_left, insort
 
 from core import Get
+
+Line = int | list[int]
 
 
 class Lines:
     """All lines. None stands for any queue."""
 
     def __init__(self) -> None:
-        self._any: SortedList = SortedList()                                # for a job of any queue
-        self._queues: dict[str, SortedList] = {}                            # for a job of this queue, among others
-        self._items: dict[str | None, dict[str, SortedList]] = {}           # for a job of this queue and this item
+        self._any: list[int] = []                                       # for a job of any queue
+        self._queues: dict[str, Line] = {}                              # for a job of this queue, among others
+        self._items: dict[str | None, dict[str, Line]] = {}             # for a job of this queue and this item
 
     def stand(self, get: Get, number: int) -> None:
         """Who waits for `get` stands in its lines now, at the place of his number."""
         if get.item is not None:
             for queue in get.queues or (None,):
-                _line(self._items.setdefault(queue, {}), get.item).add(number)
+                _stand(self._items.setdefault(queue, {}), get.item, number)
         elif get.queues is None:
-            self._any.add(number)
+            insort(self._any, number)
         else:
             for queue in get.queues:
-                _line(self._queues, queue).add(number)
+                _stand(self._queues, queue, number)
 
     def leave(self, get: Get, number: int) -> None:
         """He does not any more."""
@@ -38,7 +41,7 @@ class Lines:
                 if not items:
                     del self._items[queue]
         elif get.queues is None:
-            self._any.remove(number)
+            del self._any[bisect_left(self._any, number)]
         else:
             for queue in get.queues:
                 _leave(self._queues, queue, number)
@@ -48,13 +51,13 @@ class Lines:
         line = self._queues.get(queue)
         if line is None:
             return self._any[0] if self._any else None
-        return min(line[0], self._any[0]) if self._any else line[0]     # type: ignore[no-any-return]
+        return min(_first(line), self._any[0]) if self._any else _first(line)
 
     def first_of_item(self, queue: str, item: str) -> int | None:
         """Who has waited longest for a job of this queue and item."""
         if not self._items:
             return None
-        firsts = [items[item][0] for key in (queue, None) if (items := self._items.get(key)) and item in items]
+        firsts = [_first(items[item]) for key in (queue, None) if (items := self._items.get(key)) and item in items]
         return min(firsts) if firsts else None
 
     @property
@@ -67,15 +70,26 @@ class Lines:
         return [*self._items.get(queue, ()), *self._items.get(None, ())] if self._items else []
 
 
-def _line(lines: dict[str, SortedList], name: str) -> SortedList:
+def _first(line: Line) -> int:
+    return line if isinstance(line, int) else line[0]
+
+
+def _stand(lines: dict[str, Line], name: str, number: int) -> None:
     line = lines.get(name)
     if line is None:
-        line = lines[name] = SortedList()
-    return line
+        lines[name] = number
+    elif isinstance(line, int):
+        lines[name] = [line, number] if line < number else [number, line]
+    else:
+        insort(line, number)
 
 
-def _leave(lines: dict[str, SortedList], name: str, number: int) -> None:
+def _leave(lines: dict[str, Line], name: str, number: int) -> None:
     line = lines[name]
-    line.remove(number)
-    if not line:
+    if isinstance(line, int):
+        assert line == number
         del lines[name]
+        return
+    del line[bisect_left(line, number)]
+    if len(line) == 1:
+        lines[name] = line[0]

@@ -66,6 +66,14 @@ def _put_with(conversation: Conversation, put: PutWith, numbering: Numbering | N
     _follow(conversation, put)
 
 
+def _with_data(conversation: Conversation, operation: Change | Move, numbering: Numbering | None = None) -> None:
+    """CHANGE and MOVE: other data take room as those of a new job do."""
+    if operation.data is not None and no_room(conversation):
+        conversation.say(answers.BUSY)
+    else:
+        conversation.propose(operation, numbering)
+
+
 def no_room(conversation: Conversation) -> bool:
     """Is there no room for further jobs, on disk or in memory (A62)? 500 comes before 503."""
     cluster = conversation.hub.cluster
@@ -241,8 +249,8 @@ class InLog(Protocol):
 
 
 _OPERATIONS = (
-    Done, DoneLast, Later, LaterWith, Touch, Change, Delete, Move, Bury, Batch, CreateQueue, ConfigureQueue, PauseQueue,
-    ResumeQueue, Configure,
+    Done, DoneLast, Later, LaterWith, Touch, Delete, Bury, Batch, CreateQueue, ConfigureQueue, PauseQueue, ResumeQueue,
+    Configure,
 )
 
 IN_LOG: dict[type, InLog] = {
@@ -250,6 +258,8 @@ IN_LOG: dict[type, InLog] = {
     **dict.fromkeys((DoneAll, LaterAll), _of_many),
     Put: _put,
     PutWith: _put_with,
+    Change: _with_data,
+    Move: _with_data,
     requests.Puts: _puts,
     requests.PutWait: _put_wait,
     Get: _get,

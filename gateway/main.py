@@ -1,6 +1,7 @@
 """The daemon `sockpqd`: reads its arguments and configuration, runs one node, ends with a code that says why.
 
-0: stopped in an orderly way. 2: wrong arguments or configuration. 70: the node had to stop itself (fail-stop).
+0: stopped in an orderly way. 2: wrong arguments or configuration. 70: the node had to stop itself, and another start
+would not help. 75: it had to, and another start may help (restarts.py).
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from gateway.certificates import Certificates
 from gateway.config import Config, ConfigError, load
 from gateway.daemon import NodeFailed, run
 from gateway.logs import Logs
+from gateway.restarts import Restarts
 from gateway.users_file import users_of
 
 log = logging.getLogger("sockpqd")
 
 EXIT_CONFIG = 2
 EXIT_FAILED = 70
+EXIT_START_AGAIN = 75           # EX_TEMPFAIL
 
 CONFIG_FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -61,11 +64,23 @@ def main(config_file: Path | None, check_file: Path | None, as_dev: bool, as_has
     if bootstrap:
         log.warning("--bootstrap: this node takes part in elections without asking the others whether they know more. "
                     "Start it without this option from now on.")
+    restarts = Restarts(Path(config.node.data_dir) / "restarts")
     try:
-        uvloop.run(run(config, logs, bootstrap=bootstrap, announce=dev.announce if as_dev else None))
+        uvloop.run(run(config, logs, restarts, bootstrap=bootstrap, announce=dev.announce if as_dev else None))
+    except ConfigError as error:
+        log.critical("%s", error)
+        sys.exit(EXIT_CONFIG)
     except NodeFailed as error:
         log.critical("%s", error)
-        sys.exit(EXIT_FAILED)
+        if not error.cured_by_restart:
+            sys.exit(EXIT_FAILED)
+        if error.counts:
+            restarts.failed()
+        sys.exit(EXIT_START_AGAIN)
+    except Exception:
+        log.critical("the node failed: report it, with this line", exc_info=True)
+        restarts.failed()
+        sys.exit(EXIT_START_AGAIN)
 
 
 def _config(file: Path | None) -> Config:

@@ -24,7 +24,13 @@ from gateway.grammar import (
     Words,
     block_length,
 )
-from gateway.limits import CLONE_CHUNK_BYTES_MAX, SKIPPED_BYTES_MAX, Limits
+from gateway.limits import (
+    CLONE_CHUNK_BYTES_MAX,
+    COMMANDS_PER_SLICE,
+    LONG_LINE_BYTES,
+    SKIPPED_BYTES_MAX,
+    Limits,
+)
 from gateway.puts import PutsSoFar
 from gateway.requests import Broken, CloneData, Command, Refused
 from gateway.values import ArgumentError
@@ -40,12 +46,17 @@ class _LineError(Exception):
 class Parser:
     """One client's stream of commands. It never raises, whatever the bytes are.
 
-    `guard` is asked about each request before its data are read: it says what is answered instead.
+    `guard` is asked about each request before its data are read: it says what is answered instead. `no_room` is asked
+    likewise about data that are not here yet, and those are dropped.
     """
 
-    def __init__(self, limits: Limits, guard: Callable[[Command | Head], bytes | None] | None = None) -> None:
+    def __init__(
+        self, limits: Limits, guard: Callable[[Command | Head], bytes | None] | None = None,
+        no_room: Callable[[], bytes | None] = lambda: None,
+    ) -> None:
         self._limits = limits
         self._guard = guard
+        self._no_room = no_room
         self._buffer = b""                  # what is looked at, from _start on
         self._start = 0
         self._later = bytearray()           # what came while _buffer was not used up
@@ -56,7 +67,8 @@ class Parser:
         self._pieces: list[bytes] = []      # what is collected, joined when all is there,
         self._few = bytearray()             # and behind it what came in pieces so small that a list of them is too much
         self._skip_answer = b""             # what is said when the block has been skipped
-        self._lines = 0                     # complete ones, so far
+        self.lines = 0                     # complete ones, so far
+        self.toil = 0                       # work beyond that of plain commands, in such; whoever counts sets it to 0
         self._closed = False
 
     @property
@@ -65,9 +77,19 @@ class Parser:
         return len(self._buffer) - self._start + len(self._later)
 
     @property
+    def held_bytes(self) -> int:
+        """Bytes that are kept here, of commands that are complete and of one that is not."""
+        held = len(self._buffer) + len(self._later)
+        if self._puts is not None:
+            held += max(0, self._puts.held_bytes - (self._left if self._puts.amid_job else 0))
+        elif self._head is not None:
+            held += self._head.length - self._left
+        return held
+
+    @property
     def complete(self) -> int:
         """Commands that are complete, so far (empty lines included)."""
-        return self._lines - (self._block is not None)      # the lines inside of a PUTS are not counted
+        return self.lines - (self._block is not None)
 
     @property
     def missing_bytes(self) -> int:
@@ -77,7 +99,7 @@ class Parser:
     @property
     def amid_command(self) -> bool:
         """Is the next command here in part? (When next() has returned None.)"""
-        return self._block is not None or self.backlog_bytes > 0
+        return self._block is not None or self._start != len(self._buffer) or len(self._later) > 0
 
     def feed(self, data: bytes) -> None:
         """Take what the client sent."""
@@ -90,7 +112,8 @@ class Parser:
             self._later += data
 
     def next(self) -> Command | None:
-        """The next request, None when more bytes are needed. After a `Broken` there is none."""
+        """The next request, None when more bytes are needed, or when it is so much that others should have their turn
+        (then there is `toil`). After a `Broken` there is none."""
         if self._block is not None:
             return self._block()
         while True:
@@ -108,7 +131,9 @@ class Parser:
                 if end > start and self._buffer[end - 1] == CR:
                     end -= 1
                 line = self._buffer[start:end]
-            self._lines += 1
+            self.lines += 1
+            if len(line) > LONG_LINE_BYTES:
+                self.toil += len(line) // LONG_LINE_BYTES
             words = line.split()
             if words:                                       # an empty line is ignored (A1)
                 return self._request(words, line)
@@ -151,6 +176,11 @@ class Parser:
         read = _BLOCKS.get(type(request))
         return request if read is None else read(self, request)     # type: ignore[return-value]   # heads are in _BLOCKS
 
+    def trim(self) -> None:
+        """Nothing will be asked for soon: keep nothing that was looked at already."""
+        if self._start == len(self._buffer):
+            self._buffer, self._start = b"", 0
+
     def close(self) -> None:
         """Forget what was received; nothing is taken any more."""
         self._closed = True
@@ -179,6 +209,8 @@ class Parser:
         if end <= len(self._buffer):
             self._start = end
             return head.with_data(self._buffer[start:end])
+        if (refusal := self._no_room()) is not None:
+            return self._skip_block(head.length, refusal)
         self._head = head
         self._left = head.length
         self._block = self._collect
@@ -211,6 +243,7 @@ class Parser:
         """Line by line, each with its block."""
         puts = self._puts
         assert puts is not None
+        jobs = 0
         while True:
             if not puts.amid_job:
                 try:
@@ -218,6 +251,7 @@ class Parser:
                 except _LineError:
                     return self._broken(BAD_COMMAND)
                 if line is None:
+                    self._wait_for_puts(puts)
                     return None
                 words = line.split()
                 if not words:
@@ -230,11 +264,20 @@ class Parser:
                 puts.take_data(piece)
                 self._left -= len(piece)
             if self._left:
+                self._wait_for_puts(puts)
                 return None
             request = puts.end_job()
             if request is not None:
                 self._block = self._puts = None
                 return request
+            jobs += 1
+            if jobs == COMMANDS_PER_SLICE:
+                self.toil += jobs
+                return None
+
+    def _wait_for_puts(self, puts: PutsSoFar) -> None:
+        if puts.answer is None and (refusal := self._no_room()) is not None:
+            puts.refuse(refusal)
 
     def _skip_block(self, length: int, answer: bytes) -> Command | None:
         """Read a block to its end and drop it, then say `answer`; too long a one is not waited for."""
@@ -285,6 +328,7 @@ class Parser:
             start = 0
         piece = self._buffer[start:start + size]
         self._start = start + len(piece)
+        self.trim()
         return piece
 
 

@@ -15,7 +15,7 @@ class Turn(Enum):
     """What a conversation waits for."""
 
     OURS = "an answer of ours; nothing is expected of the client"
-    HELLO = "the first command"
+    HELLO = "the first line"
     NEXT = "the next command"
     REST = "the rest of a command"
 
@@ -61,11 +61,11 @@ class Patience:
         return None
 
 
-def sweep_s(limits: Limits) -> float | None:
-    """Seconds between two looks at all connections; None when nothing is limited."""
+def sweep_s(limits: Limits) -> float:
+    """Seconds between two looks at all connections."""
     set_ones = [seconds for seconds in (limits.hello_timeout_s, limits.idle_timeout_s, limits.command_timeout_s,
                                         limits.answer_timeout_s, limits.auth_timeout_s) if seconds]
-    return min(SWEEP_S, max(SWEEP_S_MIN, min(set_ones) / 10)) if set_ones else None
+    return min(SWEEP_S, max(SWEEP_S_MIN, min(set_ones) / 10)) if set_ones else SWEEP_S
 
 
 def _over(limit_s: int, since: float, now: float) -> bool:

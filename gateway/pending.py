@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, Protocol
@@ -9,10 +10,11 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core import Reply, Stored
+from core import Handed, HandedMany, Reply, Return, Stored
 from gateway import answers
 
 if TYPE_CHECKING:
+    from cluster.api import Cluster
     from gateway.conversation import Conversation
     from gateway.waiter import Waiter
 
@@ -167,3 +169,16 @@ class Nobody:
 
 
 NOBODY = Nobody()
+
+
+def give_back(cluster: Cluster, slots: deque[Slot]) -> deque[Slot]:
+    """Jobs that were handed out and cannot be delivered return to their places (A28); what has no outcome is left."""
+    left: deque[Slot] = deque()
+    for slot in slots:
+        outcome = slot.outcome
+        if outcome is None:
+            left.append(slot)
+        elif isinstance(outcome, Handed | HandedMany) and not slot.numbered:
+            for job in (outcome,) if isinstance(outcome, Handed) else outcome.jobs:
+                cluster.propose(Return(job.id), NOBODY)
+    return left

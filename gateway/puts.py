@@ -11,7 +11,7 @@ from collections.abc import Callable
 from core import Put, PutWith
 from gateway.answers import BAD_ARGUMENTS, TOO_LARGE
 from gateway.grammar import DataHead, PutHead, PutsHead, Words, length_at, put
-from gateway.limits import BATCH_BYTES_MAX, SKIPPED_BYTES_MAX
+from gateway.limits import BATCH_BYTES_MAX, COMMAND_BYTES, SKIPPED_BYTES_MAX
 from gateway.requests import Numbered, Puts, PutWait, Refused
 from gateway.values import ArgumentError
 
@@ -39,6 +39,11 @@ class PutsSoFar:
         self._dropped_bytes = 0
         self._job: PutHead | DataHead | Refused = Refused(BAD_ARGUMENTS)
         self._data = bytearray()                # of this job
+
+    @property
+    def held_bytes(self) -> int:
+        """What is kept, as if the present job were complete."""
+        return 0 if self.answer is not None else self._kept_bytes + COMMAND_BYTES * len(self._puts)
 
     def take_line(self, words: Words, line: bytes) -> int | None:
         """The arguments of the next PUT: how many bytes follow. None: nobody knows, or too many; then say `answer`."""
@@ -69,7 +74,7 @@ class PutsSoFar:
     def _look_at(self, job: PutHead | DataHead, line_bytes: int) -> None:
         """May it be put, and is there room? The refusal of a right goes before that of a size."""
         if self._guard is not None and self.answer in (None, TOO_LARGE) and (refusal := self._guard(job)) is not None:
-            self._refuse(refusal)
+            self.refuse(refusal)
         if self.answer is not None:
             return
         if job.length > self._data_bytes_max:
@@ -77,11 +82,13 @@ class PutsSoFar:
             return
         self._kept_bytes += line_bytes + job.length
         if self._kept_bytes > BATCH_BYTES_MAX:
-            self._refuse(TOO_LARGE)
+            self.refuse(TOO_LARGE)
 
-    def _refuse(self, answer: bytes) -> None:
+    def refuse(self, answer: bytes) -> None:
+        """Nothing of it is executed, and nothing of it is kept any more."""
         self.answer = answer
         self._puts.clear()
+        self._data = bytearray()
 
     def take_data(self, piece: bytes) -> None:
         """The next bytes of the job's block."""

@@ -10,6 +10,7 @@ from cluster import Complaints, Handshakes, Tls
 from gateway.connection import Connection
 from gateway.hub import Hub
 from gateway.limits import ACCEPT_BACKLOG, HANDSHAKE_S, HANDSHAKES_MAX, LINGER_S, SWEEP_PIECE
+from gateway.listener import Listener, open_sockets
 from gateway.patience import sweep_s
 from gateway.port import Port
 
@@ -19,11 +20,13 @@ log = logging.getLogger("sockpqd.gateway")
 class Server:
     """Accepts clients for a hub."""
 
-    def __init__(self, hub: Hub) -> None:
+    def __init__(self, hub: Hub, handshakes_max: int | None = None) -> None:
         self._hub = hub
-        self._servers: list[asyncio.Server] = []
+        self._listeners: list[Listener] = []
         self._complaints = Complaints(log)
-        self._handshakes = Handshakes(HANDSHAKES_MAX, HANDSHAKE_S, self._complaints.tell)
+        self._handshakes = Handshakes(
+            HANDSHAKES_MAX if handshakes_max is None else handshakes_max, HANDSHAKE_S, self._complaints.tell,
+        )
         self._sweeping: asyncio.Task[None] | None = None
 
     async def start(
@@ -38,19 +41,18 @@ class Server:
                 return connection
             return Tls(context, connection, self._handshakes, server_side=True)
 
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(protocol, host, number, backlog=ACCEPT_BACKLOG)
-        self._servers.append(server)
-        interval_s = sweep_s(self._hub.limits)
-        if self._sweeping is None and interval_s is not None:
-            self._sweeping = loop.create_task(self._sweep(interval_s))
-        address = server.sockets[0].getsockname()
+        sockets = await open_sockets(host, number, ACCEPT_BACKLOG)
+        self._listeners.append(Listener(sockets, protocol))
+        if self._sweeping is None:
+            self._sweeping = asyncio.get_running_loop().create_task(self._sweep(sweep_s(self._hub.limits)))
+        address = sockets[0].getsockname()
         return str(address[0]), int(address[1])
 
     def stop_accepting(self) -> None:
         """No new clients from here on."""
-        for server in self._servers:
-            server.close()
+        for listener in self._listeners:
+            listener.close()
+        self._listeners.clear()
 
     async def close(self) -> None:
         """Close all connections behind what is answered; takes little more than a second at most."""
@@ -64,7 +66,7 @@ class Server:
         deadline = asyncio.get_running_loop().time() + LINGER_S + 0.5
         while connections and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(0.01)
-        for connection in list(connections):
+        for connection in [*connections, *self._hub.refused]:
             connection.abort()
 
     async def _sweep(self, interval_s: float) -> None:

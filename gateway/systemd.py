@@ -17,6 +17,7 @@ from cluster.api import Cluster
 log = logging.getLogger("sockpqd")
 
 BEAT_S = 1.0        # STATUS is at most so old
+START_S = 900.0     # what a start may take, as the unit of deploy/ has it
 
 
 class ServiceManager:
@@ -29,6 +30,10 @@ class ServiceManager:
         self._status = status
         self._started = False
         self._told = ""
+
+    def waiting(self, pause_s: float) -> None:
+        """The node waits for so long before it starts: the start has its time beside that."""
+        self._tell(f"STATUS={self._status()}\nEXTEND_TIMEOUT_USEC={int((pause_s + START_S) * 1e6)}")
 
     def started(self) -> None:
         """Clients can connect. (Not: it serves. The first of three nodes cannot serve before the second is there.)"""

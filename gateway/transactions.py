@@ -23,6 +23,7 @@ from core import (
     Later,
     LaterWith,
     Move,
+    Operation,
     Put,
     PutWith,
     Reply,
@@ -31,7 +32,7 @@ from core import (
     cost,
 )
 from gateway import answers, requests
-from gateway.limits import TRANSACTION_BYTES_MAX, TRANSACTION_COMMANDS_MAX, TRANSACTION_WORK_MAX
+from gateway.limits import COMMAND_BYTES, TRANSACTION_BYTES_MAX, TRANSACTION_COMMANDS_MAX, TRANSACTION_WORK_MAX
 from gateway.pending import Fate
 
 if TYPE_CHECKING:
@@ -48,13 +49,20 @@ QUEUEABLE: tuple[type, ...] = (
 )
 
 
+def adds_data(operation: Operation) -> bool:
+    """Does it take room in memory and on the disk?"""
+    if isinstance(operation, Change | Move):
+        return operation.data is not None
+    return isinstance(operation, Put | PutWith)
+
+
 class Transaction:
     """The queued commands of a connection, or why their COMMIT will be refused."""
 
     def __init__(self) -> None:
         self.operations: list[Atomic] = []
         self.refusal: bytes | None = None       # what COMMIT will be answered
-        self.adds_jobs = False
+        self.adds_data = False
         self.burials: list[requests.BuryRequest] = []
         self._commands = 0
         self._bytes = 0
@@ -75,8 +83,13 @@ class Transaction:
         ):
             return self._refuse(answers.TOO_LARGE)
         self.operations.append(operation)
-        self.adds_jobs = self.adds_jobs or isinstance(operation, Put | PutWith)
+        self.adds_data = self.adds_data or adds_data(operation)
         return answers.QUEUED
+
+    @property
+    def held_bytes(self) -> int:
+        """What the queued commands cost."""
+        return self._bytes + COMMAND_BYTES * len(self.operations) if self.operations else 0
 
     def refuse(self, answer: bytes) -> bytes:
         """A command cannot be executed, and so none of them will be."""
@@ -142,7 +155,7 @@ def commit(conversation: Conversation, transaction: Transaction, numbering: Numb
     cluster = conversation.hub.cluster
     if transaction.refusal is not None:
         conversation.say(transaction.refusal)
-    elif transaction.adds_jobs and cluster.full and cluster.serving:
+    elif transaction.adds_data and cluster.full and cluster.serving:
         conversation.say(answers.BUSY)
     else:
         operations = tuple(transaction.operations)
@@ -153,8 +166,8 @@ def commit(conversation: Conversation, transaction: Transaction, numbering: Numb
 
 def _queue(conversation: Conversation, operation: Atomic) -> None:
     assert conversation.transaction is not None
-    cluster = conversation.hub.cluster
-    if isinstance(operation, Put | PutWith) and cluster.full:       # what is queued takes room, too
+    hub = conversation.hub
+    if adds_data(operation) and (hub.cluster.full or hub.account.high):     # what is queued takes room, too
         conversation.say(conversation.transaction.refuse(answers.BUSY))
     else:
         conversation.say(conversation.transaction.queue(operation))

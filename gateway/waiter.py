@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from core import Get, Operation, Pick, Reply, Request
 from gateway import answers
+from gateway.limits import FEW_QUEUES, WAITER_QUEUE_BYTES
 from gateway.pending import Fate, Outcome
 
 if TYPE_CHECKING:
@@ -43,6 +44,12 @@ class Waiter(Struct, gc=False, eq=False):
     def count(self) -> int:
         """How many jobs it takes at most."""
         return 1 if self.pick is None or self.pick.count is None else self.pick.count
+
+    @property
+    def held_bytes(self) -> int:
+        """What it costs to wait for many queues; nothing that counts for few."""
+        queues = self.get.queues
+        return 0 if queues is None or len(queues) <= FEW_QUEUES else len(queues) * WAITER_QUEUE_BYTES
 
     @property
     def numbered(self) -> bool:

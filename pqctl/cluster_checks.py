@@ -9,10 +9,10 @@ from sockpq import ServerView
 from pqctl import access_checks
 from pqctl.access import Access
 from pqctl.checks import FAIL, OK, SKIP, WARN, Check
-from pqctl.health import Health, ask, assess, complaint, in_contact, of_one_cluster, own_line
+from pqctl.health import Health, ask, assess, complaint, in_contact, is_full, of_one_cluster, own_line
 from pqctl.text import counted
 
-CLOCKS_APART_MS = 1000      # the smallest lease is about that long
+CLOCKS_APART_MS = 1000      # AT is in seconds
 CLOCKS_BLUR_MS = 100        # a message between two nodes may wait so long before it is looked at
 
 
@@ -30,6 +30,11 @@ def look(servers: Sequence[str], timeout: float, access: Access) -> list[Check]:
 def servers_answer(views: Sequence[ServerView], own: Sequence[ServerView]) -> Check:
     """Does every server that was given answer, and for the same cluster?"""
     silent = [complaint(view) for view in views if view.error is not None or not view.nodes]
+    full = [complaint(view) for view in views if is_full(view)]
+    if full and len(full) == len(silent):
+        return Check(WARN if len(full) < len(views) else FAIL, "servers", "; ".join(full),
+                     "ask on the nodes themselves or as an administrator, for whom there are further places; close "
+                     "connections, or raise limits.connections_max")
     if silent:
         state = FAIL if len(silent) == len(views) else WARN
         return Check(state, "servers", "; ".join(silent), "start them, or correct the list of servers")
@@ -89,7 +94,7 @@ def peers(own: Sequence[ServerView]) -> Check:
 
 
 def clocks(own: Sequence[ServerView]) -> Check:
-    """Do all clocks show the same time? Leases are counted on the leader's, and on another one after a failover."""
+    """Do all clocks show the same time? The cluster goes by their median: one may be wrong, a second must not be."""
     views = [_clocks(view) for view in own]
     ahead = max(views, key=len, default={})
     if len(ahead) < 2:

@@ -26,7 +26,6 @@ EXPLAINED = {                   # the servers' words, in docs/PROTOCOL.md
     "409 Not Possible alone": "no other node can lead now",
     "409 Not Possible behind": "it has not caught up",
     "409 Not Possible busy": "another transfer is under way",
-    "409 Not Possible clock": "its clock is far ahead",
     "409 Not Possible down": "the leader has no connection to it",
     "409 Not Possible learner": "it does not count yet",
     "409 Not Possible offline": "it was switched offline: `pqctl node online`",

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sockpq import AuthError, NodeStatus, ServerView
+from sockpq import AuthError, Busy, NodeStatus, ServerView
 
 from pqctl.access import Access
 
 HEALTHY, DEGRADED, NOT_SERVING = 0, 1, 2
+
+FULL = "FULL"                   # the role of a node that says 503 Busy to whoever connects
 
 Members = frozenset[tuple[str, str]]        # the name and the client address of every node where it is known
 
@@ -19,7 +21,8 @@ class Health:
     """The state of a cluster.
 
     `nodes` has every member once, in the order of the server ids; a member that does not answer clients has the role
-    DOWN and no figures. `learners` are the members that do not count yet, all others are voters. `missing` are those
+    DOWN and no figures, or FULL when it says that it takes no further connections. `learners` are the members that do
+    not count yet, all others are voters. `missing` are those
     that do not answer or, where a leader serves, are not in contact with it. `notes` are sentences about servers that
     do not fit in.
     """
@@ -66,7 +69,7 @@ class Health:
         """HEALTHY, DEGRADED or NOT_SERVING."""
         if not self.serving:
             return NOT_SERVING
-        all_well = not self.missing and all(node.online is not False for node in self.nodes)
+        all_well = not self.missing and all(node.online is not False and node.role != FULL for node in self.nodes)
         return HEALTHY if all_well else DEGRADED
 
 
@@ -97,8 +100,15 @@ def ask(servers: Iterable[str], timeout: float, access: Access) -> tuple[list[Se
     return views, given
 
 
+def is_full(view: ServerView) -> bool:
+    """Does the server run, and has no place for us?"""
+    return isinstance(view.error, Busy)
+
+
 def complaint(view: ServerView) -> str:
     """Why this server is of no use, with its name: of several one must be able to tell which."""
+    if is_full(view):
+        return f"{view.server} is full: it takes no further connections"
     reason = "tells of no nodes" if view.error is None else str(view.error)
     return reason if reason.startswith(view.server) else f"{view.server}: {reason}"
 
@@ -117,22 +127,24 @@ def assess(views: list[ServerView], given: int) -> Health:
     """The state of the cluster of of_one_cluster(); views of another one only lead to a note."""
     own = of_one_cluster(views, given)
     if not own:
-        nodes = [_down(None, view.server, view.server) for view in views]
-        missing = frozenset(node.name for node in nodes)
+        nodes = [_silent(None, view.server, view.server, full=is_full(view)) for view in views]
+        missing = frozenset(node.name for node in nodes if node.role != FULL)
         return Health(None, nodes, frozenset(), missing, [complaint(view) for view in views])
     leaders = [view for view in own if serves(view)]
     main = max(leaders or own, key=_news)
     told = {line.name: view for view in own if (line := own_line(view))}
-    nodes = [_told(told[line.name], main) if line.name in told else _down(line.id, line.name, line.client)
-             for line in main.nodes]
+    full = {line.name for line in main.nodes if line.name not in told and line.client in _full(views)}
+    nodes = [_told(told[line.name], main) if line.name in told
+             else _silent(line.id, line.name, line.client, full=line.name in full) for line in main.nodes]
     cut_off = {line.name for line in main.nodes if leaders and line.name in told and not in_contact(line)}
     learners = frozenset(node.name for line, node in zip(main.nodes, nodes, strict=True) if _learns(line, node))
     silent = sorted(learners - told.keys())
     return Health(
-        leader=own_line(main) if leaders else None,
+        leader=own_line(main) if leaders else _full_leader(main, full),
         nodes=nodes,
         learners=learners,
-        missing=frozenset(line.name for line in main.nodes if line.name not in told) | cut_off,
+        missing=frozenset(cut_off) | {line.name for line in main.nodes
+                           if line.name not in told and not (line.name in full and in_contact(line))},
         notes=[*_notes(views, own, main, cut_off),
                *(f"{name} was added and does not answer: it does not count yet" for name in silent)],
     )
@@ -147,10 +159,19 @@ def _notes(views: list[ServerView], own: list[ServerView], main: ServerView, cut
     strangers = {line.name for view in own if (line := own_line(view))} - names
     return [
         *(f"{server} belongs to another cluster ({members})" for server, members in foreign),
-        *(f"{view.server} does not answer: {view.error}" for view in silent),
+        *(complaint(view) if is_full(view) else f"{view.server} does not answer: {view.error}" for view in silent),
         *(f"{name} answers, but is not a member of the cluster" for name in sorted(strangers)),
         *(f"{name} answers, but is not in contact with the leader" for name in sorted(cut_off)),
     ]
+
+
+def _full(views: list[ServerView]) -> set[str]:
+    return {address for view in views if is_full(view) for address in (view.server, view.peer) if address}
+
+
+def _full_leader(main: ServerView, full: set[str]) -> NodeStatus | None:
+    """The leader, if it has no place for us: then the others know."""
+    return next((line for line in main.nodes if line.name in full and line.role == "LEADER" and line.online), None)
 
 
 def in_contact(line: NodeStatus) -> bool:
@@ -193,8 +214,8 @@ def _told(view: ServerView, main: ServerView) -> NodeStatus:
     return line._replace(id=seen.id, lag=line.lag if seen.lag is None else seen.lag)
 
 
-def _down(server_id: int | None, name: str, client: str | None) -> NodeStatus:
-    return NodeStatus(server_id, name, client, "DOWN", None, None, None, None, None)
+def _silent(server_id: int | None, name: str, client: str | None, *, full: bool) -> NodeStatus:
+    return NodeStatus(server_id, name, client, FULL if full else "DOWN", None, None, None, None, None)
 
 
 def _belonging(members: Members, views: list[ServerView]) -> int:

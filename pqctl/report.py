@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pqctl.health import HEALTHY, Health
+from pqctl.health import FULL, HEALTHY, Health
 
 
 def as_json(health: Health) -> dict[str, object]:
@@ -37,6 +37,8 @@ def headline(health: Health) -> str:
             why = f"{health.majority} needed"
         elif health.switched_off:
             why = "all switched offline"
+        elif full := sum(node.role == FULL for node in health.nodes):
+            why = f"{full} full: no further connections are taken"
         return f"NOT SERVING: {health.up} of {members} nodes up, {why}"
     state = "serving" if health.exit_code == HEALTHY else "DEGRADED, but serving"
     nodes = "node" if health.can_lose == 1 else "nodes"

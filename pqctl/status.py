@@ -16,7 +16,8 @@ from pqctl.report import as_json, headline
 if TYPE_CHECKING:
     from rich.console import Group
 
-STYLES = {"LEADER": "bold green", "FOLLOWER": "green", "CANDIDATE": "yellow", "LEARNER": "cyan", "DOWN": "bold red"}
+STYLES = {"LEADER": "bold green", "FOLLOWER": "green", "CANDIDATE": "yellow", "LEARNER": "cyan", "DOWN": "bold red",
+          "FULL": "bold yellow"}
 HEAD_STYLES = {HEALTHY: "bold green", DEGRADED: "bold yellow", NOT_SERVING: "bold red"}
 
 

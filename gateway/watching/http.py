@@ -13,6 +13,8 @@ import ssl
 
 from aiohttp import web
 
+from gateway.limits import EXHAUSTED_S
+from gateway.listener import open_sockets
 from gateway.watching.pages import Pages, closing
 
 log = logging.getLogger("sockpqd.http")
@@ -23,7 +25,6 @@ HANDSHAKE_S = 3.0               # of TLS
 LINE_BYTES_MAX = 2048           # the first line, and each header
 HEADERS_MAX = 50
 BACKLOG = 64                    # connections that the kernel completes before we take them
-EXHAUSTED_S = 0.5               # pause when there are no file descriptors left
 
 _NO_ACCESS_LOG = logging.Logger("nobody", logging.CRITICAL)
 
@@ -119,15 +120,4 @@ class _OneRequest(web.RequestHandler):
 
 async def start(host: str, port: int, tls: ssl.SSLContext | None, pages: Pages) -> HttpServer:
     """Serve the pages on host and port (0: a free one), over TLS if there is a context. Raises OSError."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    listeners: list[socket.socket] = []
-    try:
-        for family, address in dict.fromkeys((family, address) for family, _, _, _, address in found):
-            listener = socket.create_server(address, family=family, backlog=BACKLOG)
-            listener.setblocking(False)
-            listeners.append(listener)
-    except OSError:
-        for listener in listeners:
-            listener.close()
-        raise
-    return HttpServer(pages, listeners, tls)
+    return HttpServer(pages, await open_sockets(host, port, BACKLOG), tls)

@@ -120,6 +120,9 @@ class _Gathered(Collector):
         yield _counter("connections_accepted", "Clients that were let in.", tally.connections)
         yield _counter("connections_refused", "Clients that were not, as there were too many.",
                        tally.refused_connections)
+        yield _gauge("held_bytes", "What is held for clients beside their jobs.", hub.account.held_bytes)
+        yield _gauge("held_bytes_max", "And at most.", hub.account.limit_bytes)
+        yield _counter("connections_evicted", "Clients cut because most was held for them.", hub.account.evicted)
         yield _gauge("waiters", "Commands that wait for a job.", len(hub.waiters))
         yield _gauge("sessions", "Sessions.", hub.cluster.machine.session_count)
         yield _gauge("proposals", "Operations that have no outcome yet.", figures.proposals)
@@ -158,6 +161,12 @@ def _raft(figures: Figures) -> Iterator[Metric]:
                     [(peer.name, peer.up) for peer in figures.peers])
     yield _labelled("peer_lag_entries", "How far the other is behind, as it told last.", "peer",
                     [(peer.name, peer.lag) for peer in figures.peers if peer.lag is not None])
+    for name, meaning, ahead_ms in (
+        ("clock_ahead", "How far this node's clock is ahead of the median of all.", figures.clock_ahead_ms),
+        ("time_ahead", "How far the time of jobs and leases is ahead of that.", figures.time_ahead_ms),
+    ):
+        if ahead_ms is not None:
+            yield _gauge(f"{name}_seconds", meaning, ahead_ms / 1000)
 
 
 def _storage(figures: Figures) -> Iterator[Metric]:
@@ -177,7 +186,8 @@ def _marks(figures: Figures) -> Iterator[Metric]:
     yield _gauge("disk_free_bytes", "Free on the disk of data_dir.", figures.disk_free_bytes)
     yield _gauge("disk_free_min_bytes", "Below it PUT is refused.", figures.disk_free_bytes_min)
     yield _labelled("mark_reached", "1 while a mark of this node is reached.", "mark",
-                    [("memory", figures.memory_reached), ("disk", figures.disk_reached)])
+                    [("memory", figures.memory_reached), ("disk", figures.disk_reached),
+                     ("journal", figures.journal_reached)])
     yield _gauge("full", "1 while PUT would be refused: here, or on too many others, is no room.", figures.full)
 
 

@@ -19,7 +19,7 @@ def why_not_ready(cluster: Cluster) -> str | None:
     if leader is None:
         return "no leader is known"
     if leader == cluster.name:
-        return "this node leads, but does not serve yet"
+        return "this node leads, but does not serve: it has begun just now, or disks are full"
     lag = cluster.figures().lag
     if lag > LAG_MAX:
         return f"this node is {lag} entries behind {leader}"

@@ -63,6 +63,7 @@ class FaultyDisk(Disk):
         self.crash_at: int | None = None
         self.fail: dict[str, OSError] = {}          # operation -> error
         self.free_bytes: int | None = None          # None: no limit
+        self.full_after: int | None = None          # a write ends after so many bytes: what was allocated is not there
         self.slow = False
 
     # What the tests do to it
@@ -186,6 +187,15 @@ class FaultyDisk(Disk):
     def write(self, file: int, pieces: Sequence[bytes], offset: int) -> None:
         self._step("write")
         target, new = self._open[file], b"".join(pieces)
+        if self.full_after is not None:
+            new, whole = new[:self.full_after], len(new)
+            self._put(target, new, offset)
+            if len(new) < whole:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return
+        self._put(target, new, offset)
+
+    def _put(self, target: _File, new: bytes, offset: int) -> None:
         growth = offset + len(new) - len(target.data)
         if growth > 0:
             self._use_space(growth)

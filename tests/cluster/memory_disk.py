@@ -1,8 +1,9 @@
-"""A Disk in memory: what was not synced is gone after crash()."""
+"""A Disk in memory: what was not synced is gone after crash(); it may be full, or the process without descriptors."""
 
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Sequence
 from concurrent.futures import Future
 from itertools import count as count_up
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from cluster.disk import Disk
 
+PLENTY_BYTES = 1 << 50
 _numbers = count_up(1)      # no two disks have the same random bytes
 
 
@@ -28,6 +30,8 @@ class MemoryDisk(Disk):
         self._locks: dict[int, str] = {}
         self._next = 1000
         self.failing: OSError | None = None     # raised by every write and sync
+        self.free_bytes = PLENTY_BYTES
+        self.files_max: int | None = None       # so many files can be open at once
 
     def crash(self) -> None:
         """The process dies and the machine loses power."""
@@ -63,11 +67,17 @@ class MemoryDisk(Disk):
         if str(path) in self._files:
             raise FileExistsError(errno.EEXIST, "exists", str(path))
         self._files[str(path)] = _File()
-        return self.open(path)
+        try:
+            return self.open(path)
+        except OSError:
+            del self._files[str(path)]
+            raise
 
     def open(self, path: Path, *, writable: bool = False) -> int:
         if str(path) not in self._files:
             raise FileNotFoundError(errno.ENOENT, "missing", str(path))
+        if self.files_max is not None and len(self._open) >= self.files_max:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         self._next += 1
         self._open[self._next] = self._files[str(path)]
         return self._next
@@ -81,7 +91,13 @@ class MemoryDisk(Disk):
 
     def allocate(self, file: int, size: int) -> None:
         data = self._open[file].data
+        self._use(size - len(data))
         data.extend(bytes(max(0, size - len(data))))
+
+    def _use(self, length: int) -> None:
+        if length > self.free_bytes:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.free_bytes -= max(0, length)
 
     def read(self, file: int, length: int, offset: int) -> bytes:
         return bytes(self._open[file].data[offset:offset + length])
@@ -91,6 +107,7 @@ class MemoryDisk(Disk):
             raise self.failing
         block = b"".join(pieces)
         data = self._open[file].data
+        self._use(offset + len(block) - len(data))
         if len(data) < offset + len(block):
             data.extend(bytes(offset + len(block) - len(data)))
         self._open[file].unsynced.append((offset, bytes(data[offset:offset + len(block)])))
@@ -108,12 +125,15 @@ class MemoryDisk(Disk):
         pass
 
     def rename(self, old: Path, new: Path) -> None:
-        self._files[str(new)] = self._files.pop(str(old))
+        file = self._files.pop(str(old))
+        if str(new) in self._files:
+            self.unlink(new)
+        self._files[str(new)] = file
 
     def unlink(self, path: Path) -> None:
         if str(path) not in self._files:
             raise FileNotFoundError(errno.ENOENT, "missing", str(path))
-        del self._files[str(path)]
+        self.free_bytes += len(self._files.pop(str(path)).data)
 
     def random_bytes(self, count: int) -> bytes:
         return next(_numbers).to_bytes(count, "big")

@@ -106,6 +106,9 @@ class SimNode:
     def monotonic(self) -> float:
         return self.world.now
 
+    def steady(self) -> float:
+        return self.world.now
+
     def wall_ms(self) -> int:
         return 1_700_000_000_000 + int(self.world.now * 1000) + self.wall_offset_ms
 
@@ -164,7 +167,9 @@ class SmallCluster:
         node.failure = None
         node.peers = {}
         journal = Journal.open(Path("/journal"), node.disk, segment_bytes=1 << 20)
-        store = SnapshotStore.open(Path("/snapshots"), node.disk, journal, node.machine, fork=False)
+        store = SnapshotStore.open(
+            Path("/snapshots"), node.disk, journal, node.machine, fork=False, clock=lambda: self.now,
+        )
         settings = Settings(
             name=name, data_dir=Path("/"), peer_listen="", members=self.configured(name), version="test",
             bootstrap=bootstrap, **self.settings,
@@ -206,6 +211,7 @@ class SmallCluster:
         for _ in range(100):
             if node.driver is None:
                 return
+            node.driver.room.free_bytes = node.disk.free_bytes
             try:
                 node.driver.turn()
             except Exception as error:

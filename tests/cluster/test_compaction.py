@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from cluster import compaction, driver
+from cluster import compaction
 from cluster.compaction import REST_S
 from tests.cluster.small_cluster import SmallCluster
 
@@ -16,7 +16,6 @@ ENTRIES = 50
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> SmallCluster:
     monkeypatch.setattr(compaction, "ENTRIES", ENTRIES)
-    monkeypatch.setattr(driver, "ROOM_BYTES_MIN", 0)        # segments are small here
     return SmallCluster(3)
 
 
@@ -51,9 +50,10 @@ def test_a_journal_that_is_far_too_long_is_cut_at_once(world: SmallCluster, monk
     assert all(len(times) >= 3 for times in found.values()), found
 
 
-def test_a_node_without_room_does_not_wait(world: SmallCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_without_room_does_not_wait(world: SmallCluster) -> None:
     world.leader()
-    monkeypatch.setattr(driver, "ROOM_BYTES_MIN", 1 << 30)
+    for node in world:
+        node.up.room.marked = True
     found = snapshots(world, REST_S, puts_per_s=20)
     assert all(len(times) >= 3 for times in found.values()), found
 

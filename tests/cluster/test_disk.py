@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import resource
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from cluster.disk import IOV_MAX, Disk, TimedDisk
+from cluster.disk import IOV_MAX, Disk, TimedDisk, passes
 
 
 def test_pieces_are_written_in_order_however_many(tmp_path: Path) -> None:
@@ -81,3 +83,58 @@ def test_a_timed_disk_counts_its_syncs(tmp_path: Path) -> None:
     disk.close(file)
     assert sum(disk.syncs.counts) == 2
     assert disk.syncs.total > 0
+
+
+@pytest.fixture
+def few_files() -> Iterator[Callable[[], None]]:
+    """Call it: from then on this process can open no further file."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    yield lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (_next_descriptor(), limits[1]))
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def _next_descriptor() -> int:
+    """One above those in use: below it none is left when the holes are filled."""
+    fillers = [os.dup(0)]
+    while fillers[-1] <= max(int(name) for name in os.listdir("/proc/self/fd")) - 1 and len(fillers) < 1000:
+        fillers.append(os.dup(0))
+    FILLERS.extend(fillers)
+    return fillers[-1] + 1
+
+
+FILLERS: list[int] = []
+
+
+@pytest.fixture(autouse=True)
+def _close_fillers() -> Iterator[None]:
+    yield
+    while FILLERS:
+        os.close(FILLERS.pop())
+
+
+def test_with_descriptors_at_hand_files_are_opened_when_there_are_no_others(
+    tmp_path: Path, few_files: Callable[[], None],
+) -> None:
+    disk = Disk()
+    disk.hold_descriptors(2)
+    few_files()
+    with pytest.raises(OSError, match="Too many open files"):
+        os.open(tmp_path, os.O_RDONLY)
+    for number in range(20):                # what is open for a moment gives its descriptor back
+        disk.sync_directory(tmp_path)
+        assert disk.names(tmp_path) == [f"{k:02}" for k in range(number)]
+        disk.close(disk.create(tmp_path / f"{number:02}"))
+    kept = [disk.create(tmp_path / "a"), disk.create(tmp_path / "b")]
+    with pytest.raises(OSError, match="Too many open files"):
+        disk.create(tmp_path / "c")
+    for file in kept:
+        disk.close(file)
+    disk.close(disk.create(tmp_path / "c"))
+
+
+def test_without_them_they_are_not(tmp_path: Path, few_files: Callable[[], None]) -> None:
+    disk = Disk()
+    few_files()
+    with pytest.raises(OSError, match="Too many open files") as caught:
+        disk.create(tmp_path / "a")
+    assert passes(caught.value)

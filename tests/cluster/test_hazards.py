@@ -17,10 +17,11 @@ import pytest
 
 from cluster import driver, elections, leadership, library, proposer, transfer
 from cluster.appending import Receiver, Sender
-from cluster.errors import FailStop, LibraryMismatch, RaftViolated
+from cluster.errors import ApplyFailed, FailStop, LibraryMismatch, OutOfMemory, RaftViolated
 from cluster.journal import Journal
 from cluster.messages import Ack, Append, Heartbeat, Info, Message, RequestVote, SnapshotChunk
-from core import Batch, Put, PutWith, Results, Stored, When, encode_entry
+from core import OPERATION_BYTES_MAX, Batch, Get, Put, PutWith, Results, Stored, When, cost, encode_entry
+from core.cost import BASE_BYTES, COSTS, JOB
 from tests.cluster.small_cluster import Outcome, SimNode, SmallCluster
 
 
@@ -188,6 +189,27 @@ def test_h5a_an_exception_in_apply_stops_the_node(monkeypatch: pytest.MonkeyPatc
     world.put_now()
     world.run(0.5)
     assert isinstance(follower.failure, FailStop)
+
+
+@pytest.mark.parametrize("where", ["apply", "listener"])
+def test_a_node_without_memory_can_be_started_again(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = SmallCluster(3)
+    node = world.followers()[0] if where == "apply" else world.leader()
+
+    def nothing_left(*_: Any) -> Any:
+        raise MemoryError
+    with monkeypatch.context() as patch:
+        if where == "apply":
+            patch.setattr(node.machine, "apply", nothing_left)
+        else:
+            patch.setattr(Outcome, "applied", nothing_left)
+        world.put()
+        world.run(0.5)
+    assert isinstance(node.failure, OutOfMemory)
+    assert not isinstance(node.failure, ApplyFailed)
+    world.start(node.name)
+    world.put_now()
+    world.run_until(lambda: node.machine.total("q").jobs == 2)
 
 
 def test_h5b_a_raising_callback_does_not_apply_the_entry_twice(cured: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -463,14 +485,31 @@ def test_h11d_so_is_the_largest_batch() -> None:
     world = SmallCluster(3)
     world.put_now()
     put = PutWith(Put("q" * 255, -(1 << 63), bytes(1024), "i" * 255), When(at_ms=1 << 45), key="k" * 128)
-    count = (16 << 20) // (1024 + 255 + 255 + 128 + 20)         # as its lines and data are limited
-    outcome = world.leader().propose(Batch((put,) * count, atomic=False))
+    count = OPERATION_BYTES_MAX // cost(put)[0]
+    batch = Batch((put,) * count, atomic=False)
+    outcome = world.leader().propose(batch)
     world.run_until(lambda: outcome.state != "open")
     assert isinstance(outcome.reply, Results)
     world.run_until(world.settled)
     assert len(world.states()) == 1
-    size = len(encode_entry(0, 0, [Batch((put,) * count, atomic=False)]))
-    assert 16 << 20 < size < library.BATCH_BYTES_MAX
+    size = len(encode_entry(0, 0, [batch]))
+    assert size <= cost(batch)[0] <= OPERATION_BYTES_MAX
+    assert size > OPERATION_BYTES_MAX * 9 // 10
+
+
+def test_h11d_no_number_of_long_commands_makes_an_entry_too_large(
+    cured: bool, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What 64 clients send that pipeline GETs of 256 names."""
+    world = SmallCluster(3)
+    leader = world.leader()
+    if not cured:
+        monkeypatch.setitem(COSTS, Get, lambda operation: (BASE_BYTES, JOB))
+    get = Get(tuple(f"{number:0254}" for number in range(256)))
+    outcomes = [leader.propose(get) for _ in range(64 * 10)]
+    world.run(2.0)
+    assert (leader.failure is None) is cured
+    assert ({outcome.state for outcome in outcomes} == {"applied"}) is cured
 
 
 def test_the_installed_library_is_the_pinned_one(monkeypatch: pytest.MonkeyPatch) -> None:

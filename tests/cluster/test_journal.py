@@ -14,6 +14,7 @@ from cluster import frames, segment
 from cluster.disk import Disk
 from cluster.entries import EntriesView
 from cluster.journal import Journal, JournalDamaged, StorageInUse
+from cluster.storage_errors import NoRoom
 from tests.cluster.faulty_disk import Crash, FaultyDisk
 
 DIRECTORY = Path("/journal")
@@ -341,8 +342,9 @@ class TestFullDisk:
         disk.free_bytes = 0
         with caplog.at_level(logging.WARNING):
             fill(journal, 5, 8)
-        assert "no space for the next journal segment" in caplog.text
-        assert journal.room_bytes < 8192
+        assert "no room for the next segment of the journal" in caplog.text
+        assert journal.segments.room_bytes < 8192
+        assert journal.segments.scarce
         assert len(journal) == 8
 
     def test_room_comes_back_with_space(self) -> None:
@@ -351,19 +353,19 @@ class TestFullDisk:
         fill(journal, 1, 5)
         disk.free_bytes = 0
         fill(journal, 6, 8)
-        assert journal.room_bytes < 8192
+        assert journal.segments.room_bytes < 8192
         disk.free_bytes = 100_000
         journal.onOneSecondTimer()
-        assert journal.room_bytes > 8192
+        assert journal.segments.room_bytes > 8192
         fill(journal, 9, 20)
 
     def test_no_room_at_all_is_an_error_that_can_be_tried_again(self) -> None:
         disk = FaultyDisk()
         journal = open_journal(disk)
         disk.free_bytes = 0
-        with pytest.raises(OSError, match="No space left") as full:
+        with pytest.raises(NoRoom, match="No space left"):
             fill(journal, 1, 100)
-        assert full.value.errno == errno.ENOSPC
+        assert journal.segments.exhausted
         index = journal.last_index
         assert index > 5
         assert journal.unsynced
@@ -372,6 +374,119 @@ class TestFullDisk:
         assert not journal.unsynced
         journal.close()
         assert open_journal(disk).last_index == index
+
+    @pytest.mark.parametrize("number", [errno.EDQUOT, errno.EMFILE, errno.ENFILE])
+    @pytest.mark.parametrize("operation", ["create", "sync_directory"])
+    def test_so_is_a_quota_or_a_descriptor_that_is_missing(self, number: int, operation: str) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk)
+        disk.fail[operation] = OSError(number, "not now")
+        with pytest.raises(NoRoom, match="not now"):
+            fill(journal, 1, 100)
+        index = journal.last_index
+        disk.fail.clear()
+        journal.sync()
+        fill(journal, index + 1, index + 50)
+        journal.close()
+        assert open_journal(disk).last_index == index + 50
+
+    def test_a_frame_that_was_written_in_part_is_cut_off_before_another_is_written(self) -> None:
+        for part in range(0, 3000, 300):
+            disk = FaultyDisk()
+            journal = open_journal(disk)
+            fill(journal, 1, 3)
+            disk.full_after = part
+            with pytest.raises(NoRoom):
+                fill(journal, 4, 4, 3000)
+            if part % 600:                          # room comes back, or the power is lost before it does
+                with pytest.raises(NoRoom):         # not yet, not even for zeros
+                    journal.sync()
+                disk.full_after = None
+                fill(journal, 5, 5)
+                disk.crash(random.Random(part))
+                journal = open_journal(disk)
+                assert journal.last_index == 5
+            else:
+                disk.full_after = None
+                disk.crash(random.Random(part))
+                journal = open_journal(disk)
+                assert journal.last_index == 3
+                fill(journal, 4, 5)
+            assert [entry[1] for entry in journal[:]] == [1, 2, 3, 4, 5]
+
+    def test_also_when_the_next_frame_goes_to_another_segment(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk)
+        fill(journal, 1, 2)
+        disk.full_after = 1000
+        with pytest.raises(NoRoom):
+            fill(journal, 3, 3, 2000)
+        assert journal.segments.active == 1
+        disk.full_after = None
+        fill(journal, 4, 4, 6000)
+        assert journal.segments.active == 2
+        fill(journal, 5, 5)
+        assert open_journal(disk.clone()).last_index == 5
+
+    def test_also_when_it_was_the_first_of_a_segment(self) -> None:
+        for rest in (100, 7000):                # of what follows; with 7,000 bytes it is too large for the segment
+            disk = FaultyDisk()
+            journal = open_journal(disk)
+            fill(journal, 1, 3)
+            disk.full_after = 1000
+            with pytest.raises(NoRoom):
+                fill(journal, 4, 4, 6000)
+            assert journal.segments.active == 1
+            disk.full_after = None
+            fill(journal, 5, 5, rest)
+            assert open_journal(disk.clone()).last_index == 5
+
+    def test_what_is_left_is_kept_for_raft_itself(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk)
+        disk.free_bytes = 0
+        index = 1
+        while journal.takes(entries := [(bytes(500), index, 1)]):
+            journal.add(*entries[0])
+            journal.sync()
+            index += 1
+        assert journal.segments.short
+        assert index > 10
+        for term in range(1, 4):
+            journal.setCurrentTerm(term, "n1")
+            journal.sync()
+        disk.free_bytes = 100_000
+        assert not journal.takes(entries)           # nobody asks the disk for every message
+        journal.onOneSecondTimer()
+        assert journal.takes(entries)
+
+    def test_entries_larger_than_a_segment_are_taken_where_there_is_space(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk)
+        entries = [(bytes(20_000), 1, 1)]
+        disk.free_bytes = 10_000
+        assert not journal.takes(entries)
+        disk.free_bytes = 100_000
+        journal.onOneSecondTimer()
+        assert journal.takes(entries)
+        disk.free_bytes = 0
+        journal.add(*entries[0])
+        journal.sync()
+        assert open_journal(disk.clone()).last_index == 1
+        assert all(len(disk.file(path)) % 512 == 0 for path in disk.paths(DIRECTORY))   # a frame is whole sectors
+
+    def test_what_waits_for_the_sync_counts(self) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk)
+        fill(journal, 1, 1)
+        disk.free_bytes = 0
+        index = 2
+        while journal.takes(entries := [(bytes(500), index, 1)]):
+            journal.add(*entries[0])
+            index += 1
+            assert index < 100
+        journal.sync()
+        assert open_journal(disk.clone()).last_index == index - 1
 
     def test_another_error_at_the_next_segment_is_passed_on(self) -> None:
         disk = FaultyDisk()

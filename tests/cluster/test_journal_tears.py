@@ -85,10 +85,10 @@ def written(last: Callable[[Journal], None]) -> tuple[FaultyDisk, State, State, 
     journal.sync()
     journal.add(b"first", 2, 1)
     journal.sync()
-    before, start = state_of(journal), journal._segments.position
+    before, start = state_of(journal), journal.segments.position
     last(journal)
     journal.sync()
-    behind, end = state_of(journal), journal._segments.position
+    behind, end = state_of(journal), journal.segments.position
     journal.close()
     return disk, before, behind, start, end
 
@@ -149,8 +149,8 @@ def test_the_first_frame_of_a_later_segment_torn_at_any_byte_is_cut_off() -> Non
     before = state_of(journal)
     journal.add(b"z" * 900, 4, 1)
     journal.sync()
-    end = journal._segments.position
-    assert journal._segments.active == 2
+    end = journal.segments.position
+    assert journal.segments.active == 2
     journal.close()
     second = DIRECTORY / "journal-00000002"
     for cut in range(end):
@@ -185,7 +185,7 @@ def busy_journal(rng: random.Random, segment_bytes: int) -> tuple[FaultyDisk, St
             index -= 2
             journal.deleteEntriesFrom(index)
         journal.sync()
-        ends[journal._segments.path(journal._segments.active)] = journal._segments.position
+        ends[journal.segments.path(journal.segments.active)] = journal.segments.position
     state = state_of(journal)
     journal.close()
     return disk, state, ends
@@ -239,7 +239,7 @@ def test_an_unsound_frame_before_a_sound_one_is_damage_even_when_it_looks_torn()
     journal = open_journal(disk)
     places = []
     for index in range(1, 6):
-        places.append(journal._segments.position)
+        places.append(journal.segments.position)
         journal.add(random.Random(index).randbytes(1000), index, 1)
         journal.sync()
     journal.close()
@@ -307,11 +307,11 @@ def test_a_job_that_is_a_copy_of_the_journal_does_not_look_like_a_later_frame() 
     copy = bytes(disk.file(FIRST)[:start])
     before = state_of(journal)
     # Without the 12 bytes the copied frames would not lie at the start of sectors.
-    position = journal._segments.position
+    position = journal.segments.position
     head = frames.HEADER.size + frames.RECORD.size
     journal.add(bytes(512 - head) + copy, 4, 1)
     journal.sync()
-    end = journal._segments.position
+    end = journal.segments.position
     journal.close()
     disk.file(FIRST)[position:position + 512] = bytes(512)
     disk.file(FIRST)[end - 512:end] = bytes(512)

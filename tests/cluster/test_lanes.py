@@ -112,6 +112,8 @@ def test_what_stands_behind_an_operation_goes_with_it() -> None:
     queue = Queue()
     queue.send("a", OPERATIONS_MAX - 1)
     for number in range(200):                       # the first one is the last that fits beside the others
+        if number == 1:
+            queue.send("b", 1, 1000)                # an odd one, so that a turn may end between two
         queue.send("b", 1, number)
         queue.proposer.propose_for("b", Get((f"w{number}",)), Outcome(), behind=True)
         queue.send("c", 5, number * 5)
@@ -172,3 +174,27 @@ def test_the_more_clients_wait_the_less_each_may_queue() -> None:
     assert QUEUED_MAX // 100 <= queue.proposer.share <= QUEUED_MAX // 50
     queue.rest()
     assert queue.proposer.share == QUEUED_MAX
+
+
+def test_what_a_client_has_waiting_can_be_withdrawn() -> None:
+    queue = Queue()
+    queue.send("a", 1000)
+    outcomes = queue.send("gone", 10)
+    queue.proposer.withdraw("gone")
+    queue.proposer.withdraw("nobody")
+    assert {outcome.state for outcome in outcomes} == {"refused"}
+    assert ("gone", 0) not in queue.rest()
+    queue.send("gone", 1)
+    assert queue.rest() == [("gone", 0)]
+
+
+def test_what_is_much_work_makes_others_wait_no_longer() -> None:
+    queue = Queue()
+    for number in range(100):
+        names = tuple(f"{number}q{at}" for at in range(2000))
+        queue.proposer.propose_for("greedy", Get(names), Outcome())
+    queue.send("ordinary", 1)
+    entries = 0
+    while ("ordinary", 0) not in queue.entry():
+        entries += 1
+    assert entries <= 1

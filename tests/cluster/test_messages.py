@@ -27,7 +27,7 @@ from cluster.messages import (
 )
 
 ALL: list[Message] = [
-    Info("LEADER", 3, 4, 0, True, True, False, False, 1_700_000_000_000, "0.1.0", 64, b"y" * 16),
+    Info("LEADER", 3, 4, 0, True, True, False, False, 1_700_000_000_000, "0.1.0", 64, b"y" * 16, 1_700_000_000_123),
     Append(3, 1, 12.5, 9, 8, 3, [(b"\0abc", 9, 3), (b"\1", 10, 3)]),
     Heartbeat(3, 1, 12.5, 9),
     Ack(3, 1, 12.5, 11, False, True, None),
@@ -71,7 +71,7 @@ def test_any_message_can_be_had_in_parts(message: Message) -> None:
 
 
 def test_hello_arrives_as_it_was_sent_and_is_no_other_message() -> None:
-    hello = Hello(1, "n1", "n2", b"", "0.1.0", True, False, "no")
+    hello = Hello(1, "n1", "n2", b"", "0.1.0", True, False, "no", 4, "h:1", 1_700_000_000_000, 1_700_000_000_123)
     assert decode_hello(encode(hello)) == hello
     with pytest.raises(msgspec.ValidationError):
         decode(encode(hello))

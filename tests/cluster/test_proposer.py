@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cluster import proposer as proposer_module
-from cluster.library import FAIL_REASON, NOT_EXECUTED, SUCCESS, Callback
+from cluster.library import BATCH_BYTES_MAX, FAIL_REASON, NOT_EXECUTED, SUCCESS, Callback
+from cluster.peer_connection import MESSAGE_BYTES_MAX
 from cluster.proposer import ENTRY_BYTES, IN_FLIGHT_MAX, OUTCOME_AFTER_LOSS_S, OUTCOME_S, Proposer
 from core import (
+    OPERATION_BYTES_MAX,
     Applied,
     Batch,
     Change,
@@ -28,9 +32,12 @@ from core import (
     Request,
     Selector,
     Stored,
+    cost,
     decode_entry,
 )
 from tests.cluster.small_cluster import Outcome
+
+CALL_BYTES = 64                 # around an entry: how the library calls it, and its place in a message
 
 
 class Log:
@@ -124,6 +131,118 @@ def test_an_entry_has_two_thousand_jobs_at_most(operation: Operation) -> None:
         log.proposer.propose(operation, Outcome())
     log.proposer.flush(0.0)
     assert len(decode_entry(log.entries[0][0]).operations) == 2
+
+
+# What a client may say that makes an operation long, without any data.
+LONG = [
+    Get(tuple(f"{number:0254}" for number in range(256))),
+    Pick(Get(tuple(f"{number:0254}" for number in range(256))), 10_000),
+    Request(1, 1, bytes(16), 0, False, Get(tuple(f"{number:0254}" for number in range(256)))),
+    Get(tuple(f"{number:03x}" for number in range(4096))),
+    PutWith(Put("q" * 255, 0, b"", "i" * 255), after=tuple(f"{number:0255}" for number in range(100)), key="k" * 128),
+    DoneAll((2**64 - 1,) * 3000),
+    Change(Selector(0, "q" * 255, "k" * 128), item="i" * 255),
+]
+
+
+@pytest.mark.parametrize("operation", LONG, ids=lambda operation: type(operation).__name__)
+def test_no_number_of_legal_commands_makes_an_entry_too_large(operation: Operation) -> None:
+    log = Log()
+    for _ in range(2000):
+        log.proposer.propose(operation, Outcome())
+    carried = 0
+    while log.proposer.ready:
+        log.proposer.flush(0.0)
+        data, callback = log.entries.pop()
+        assert len(data) <= ENTRY_BYTES
+        count = len(decode_entry(data).operations)
+        callback(Applied([Stored()] * count, Effects()), SUCCESS)
+        carried += count
+    assert carried == 2000
+    assert log.proposer.backlog_bytes == 0
+
+
+_data = st.sampled_from([b"", bytes(1000), bytes(ENTRY_BYTES // 2), bytes(ENTRY_BYTES), bytes(8 << 20)])
+_puts = st.builds(Put, st.just("q" * 255), st.just(0), _data, st.just("i" * 255))
+_wait = st.builds(Get, st.just(("q" * 255,)), item=st.just("i" * 255))
+_waits = st.builds(Get, st.just(tuple(f"{number:0254}" for number in range(256))), item=st.just("i" * 255))
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.one_of(_puts, st.sampled_from(LONG), _wait, _waits, st.builds(Put, st.just("q"), st.just(0), _data)),
+                max_size=60))
+def test_no_sequence_of_commands_makes_an_entry_that_cannot_be_sent(operations: list[Operation]) -> None:
+    log = Log()
+    for operation in operations:
+        log.proposer.propose(operation, Outcome())
+    carried: list[Operation] = []
+    while log.proposer.ready:
+        log.proposer.flush(0.0)
+        data, callback = log.entries.pop()
+        assert len(data) < BATCH_BYTES_MAX - CALL_BYTES
+        found = decode_entry(data).operations
+        callback(Applied([Stored()] * len(found), Effects()), SUCCESS)
+        carried += found
+    assert carried == operations
+
+
+def test_the_largest_operation_and_the_hand_out_behind_it_can_be_sent() -> None:
+    longest = max(cost(operation)[0] for operation in LONG)
+    assert OPERATION_BYTES_MAX + longest + CALL_BYTES < BATCH_BYTES_MAX
+    assert 2 * BATCH_BYTES_MAX < MESSAGE_BYTES_MAX
+
+
+def test_an_operation_that_no_node_could_send_is_refused(caplog: pytest.LogCaptureFixture) -> None:
+    log = Log()
+    outcome, other = Outcome(), Outcome()
+    log.proposer.propose(Put("q", 0, bytes(OPERATION_BYTES_MAX)), outcome)
+    log.proposer.propose(Done(1), other)
+    log.proposer.flush(0.0)
+    assert outcome.state == "refused"
+    assert "is refused" in caplog.text
+    assert decode_entry(log.entries[0][0]).operations == [Done(1)]
+    log.land(Finished())
+    assert log.proposer.backlog_bytes == 0
+
+
+def test_what_an_entry_leaves_out_is_the_beginning_of_the_next_one() -> None:
+    log = Log()
+    outcomes = [Outcome() for _ in range(5)]
+    for number, outcome in enumerate(outcomes[:4]):
+        log.proposer.propose(Done(number), outcome)
+    log.proposer.flush(0.0)
+    log.proposer.propose(Done(4), outcomes[4])
+    backlog_bytes = log.proposer.backlog_bytes
+    log.land(Finished(), Finished())
+    assert [outcome.state for outcome in outcomes] == ["applied", "applied", "open", "open", "open"]
+    assert log.proposer.backlog_bytes == backlog_bytes * 3 // 5
+    assert log.proposer.answered is not None
+    assert (log.proposer.answered.operations, log.proposer.answered.queued) == (2, 3)
+    log.proposer.flush(0.0)
+    assert decode_entry(log.entries[0][0]).operations == [Done(2), Done(3), Done(4)]
+    log.land(Finished(), Finished(), Finished())
+    assert {outcome.state for outcome in outcomes} == {"applied"}
+    assert log.proposer.backlog_bytes == 0
+
+
+def test_what_is_left_out_when_nobody_serves_any_more_is_refused() -> None:
+    log = Log()
+    first, second = log.put(), log.put()
+    log.proposer.flush(0.0)
+    log.proposer.stop_accepting(0.0, lost=False)
+    log.land(Stored())
+    assert (first.state, second.state) == ("applied", "refused")
+    assert log.proposer.idle
+
+
+def test_what_is_left_out_of_an_entry_that_came_too_late_stays_unknown() -> None:
+    log = Log()
+    first, second = log.put(), log.put()
+    log.proposer.flush(0.0)
+    log.proposer.expire(OUTCOME_S)
+    log.land(Stored())
+    assert (first.state, second.state) == ("unknown", "unknown")
+    assert log.proposer.idle
 
 
 def test_what_is_asked_for_takes_no_memory() -> None:

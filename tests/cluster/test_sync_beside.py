@@ -249,10 +249,10 @@ def test_it_falls_silent_when_its_disk_takes_as_long_as_an_election() -> None:
 
 
 def test_there_is_room_for_the_next_segment_while_it_is_not_made_yet(journal: Journal, disk: FaultyDisk) -> None:
-    index, room = 2, journal.room_bytes
+    index, room = 2, journal.segments.room_bytes
     while len(disk.names(DIRECTORY)) < 4:
         begin(journal, disk, index)
-        assert journal.room_bytes > 8192
+        assert journal.segments.room_bytes > 8192
         disk.slow = False
         assert journal.look()
         index += 1

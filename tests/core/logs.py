@@ -25,6 +25,7 @@ from core import (
     Put,
     RemoveMember,
     Reply,
+    Resume,
     Return,
     SetUser,
     SwitchService,
@@ -126,6 +127,7 @@ _change = (
     | st.builds(PromoteLearner, _node, _configuration)
     | st.builds(RemoveMember, _node, _configuration)
     | st.builds(SwitchService, st.booleans(), st.sampled_from([0, 30, 1000]))
+    | st.builds(Resume, st.sampled_from([0, 30, 1000]))
 )
 _user = st.builds(
     SetUser, st.sampled_from(USERS), st.sampled_from(["-", "put", "get:a*"]), st.binary(max_size=3)

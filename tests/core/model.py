@@ -61,6 +61,7 @@ from core import (
     Request,
     Requested,
     Results,
+    Resume,
     ResumeQueue,
     Return,
     SessionNotFound,
@@ -115,7 +116,7 @@ class Model(ModelView, ModelEnd, ModelMembers):
         self.clock_ms = max(self.clock_ms, now_ms)
         if self.clock_ms <= 2**52:
             self.next_seq = max(self.next_seq, self.clock_ms * 1024)        # places tell the time
-        if self.online and not (operations and isinstance(operations[0], Lead)):
+        if self.online and not (operations and isinstance(operations[0], Lead | Resume)):
             before = self._there()
             self.end_due()
             self._tell(before, applied)
@@ -165,6 +166,10 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 return self.change(operation)
             case SwitchService():
                 return self._switch(operation)
+            case Resume():
+                grace_ms = operation.grace_ms if self.settings.grace_ms is None else self.settings.grace_ms
+                self.grant_grace(grace_ms, once=False)
+                return Accepted()
             case OpenSession():
                 return self.sessions.open(operation, self.clock_ms, {job.session for job in self.running()})
             case AttachSession():

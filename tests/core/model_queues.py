@@ -31,7 +31,7 @@ from tests.core.model_jobs import ModelJob
 
 QUEUES_MAX = 100_000
 PORTION = 1000
-RESORTED_MAX = 5_000
+RESORTED_MAX = 3_000
 
 OnQueue = CreateQueue | ConfigureQueue | DeleteQueue | PurgeQueue | PauseQueue | ResumeQueue | Configure
 

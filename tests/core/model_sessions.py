@@ -101,9 +101,9 @@ class ModelSessions:
             session.graced = False
         return session
 
-    def grant_grace(self, until_ms: int) -> None:
+    def grant_grace(self, until_ms: int, *, once: bool = True) -> None:
         """Once between two uses."""
         for session in self.all:
-            if not session.ending and not session.graced and session.deadline_ms < until_ms:
+            if not session.ending and not (once and session.graced) and session.deadline_ms < until_ms:
                 session.deadline_ms = until_ms
-                session.graced = True
+                session.graced = session.graced or once

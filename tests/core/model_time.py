@@ -214,12 +214,14 @@ class ModelTime(ModelQueues):
         """Running jobs in rising id."""
         return sorted((job for job in self.jobs if job.state() is JobState.RUNNING), key=lambda job: job.id or 0)
 
-    def grant_grace(self, grace_ms: int) -> None:
+    def grant_grace(self, grace_ms: int, *, once: bool = True) -> None:
         """Nobody could use leases and sessions for a while."""
         until_ms = self.clock_ms + grace_ms
         for job in self.running():
-            if grace_ms > 0 and not job.graced and job.deadline_ms is not None and job.deadline_ms < until_ms:
+            if job.deadline_ms is None or job.deadline_ms >= until_ms or (once and job.graced):
+                continue
+            if grace_ms > 0:
                 job.deadline_ms = until_ms
-                job.graced = True
+                job.graced = job.graced or once
         if grace_ms > 0:
-            self.sessions.grant_grace(until_ms)
+            self.sessions.grant_grace(until_ms, once=once)

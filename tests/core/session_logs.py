@@ -20,6 +20,7 @@ from core import (
     Put,
     Request,
     Requested,
+    Resume,
     SwitchService,
     Then,
     TouchSession,
@@ -111,6 +112,9 @@ def random_session_log(seed: int, length: int) -> list[LogEntry]:
             found.append(operation)
         if random.random() < 0.02:
             found.insert(0, lead("n2", machine.term + 1, random.choice([0, 500])))
+        if random.random() < 0.02:
+            now_ms += random.choice([0, 2000])
+            found.insert(0, Resume(random.choice([0, 500])))
         if random.random() < 0.02:
             found.append(SwitchService(not machine.online, 300))
         log.append(LogEntry(now_ms, random.getrandbits(64), found))

@@ -131,3 +131,20 @@ def test_items_of_many_jobs_stay_in_order_when_taken_from_both_sides(machine: Ma
     assert by_queue == [b"%d" % number for number in order if b"%d" % number not in taken]
     run(machine, Tick())
     assert machine.total(None).jobs == 0
+
+
+def test_names_that_clients_used_do_not_hold_up_a_new_one() -> None:
+    machine = Machine()
+    ask(machine, *[Put("q", 0, b"", f"i{number}") for number in range(1, 5001)])
+    (first, second) = ask(machine, Put("q", 0, b"", None, True), Put("q", 0, b"", None, True), seed=7)
+    assert isinstance(first, Stored)
+    assert isinstance(second, Stored)
+    assert first.item is not None
+    assert second.item == f"i{int(first.item[1:]) + 1}"
+    assert int(first.item[1:]) > 5000, "not one after the other"
+
+
+def test_a_few_names_that_clients_used_are_passed_over() -> None:
+    machine = Machine()
+    ask(machine, *[Put("q", 0, b"", f"i{number}") for number in range(1, 100)])
+    assert ask(machine, Put("q", 0, b"", None, True)) == [Stored("i100")]

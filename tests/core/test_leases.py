@@ -4,7 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from core import Done, Finished, Get, Handed, Lead, Machine, NotFound, Put, Stored, SwitchService, Then, Tick, Totals
+from core import (
+    Configure,
+    Done,
+    Finished,
+    Get,
+    Handed,
+    Lead,
+    Machine,
+    NotFound,
+    Put,
+    Resume,
+    Stored,
+    SwitchService,
+    Then,
+    Tick,
+    Totals,
+)
 from core.state import EXPIRE_MS_MAX
 from tests.core.logs import ask, data_of, lead, run
 
@@ -157,6 +173,34 @@ def test_lease_that_needs_no_grace_keeps_its_claim_to_one(machine: Machine) -> N
     run(machine, lead("n2", 2, grace_ms=1000), now_ms=START_MS)
     run(machine, lead("n3", 3, grace_ms=1000), now_ms=START_MS + 4500)
     assert [job.deadline_ms for job in machine.running()] == [START_MS + 5500]
+
+
+def test_after_a_time_in_which_nothing_was_logged_all_leases_have_a_grace(machine: Machine) -> None:
+    put_and_get(machine, 100)
+    put_and_get(machine, 900_000)
+    run(machine, lead("n2", 2, grace_ms=1000), now_ms=START_MS)             # uses up the failover grace
+    applied = run(machine, Resume(1000), Tick(), now_ms=START_MS + 600_000)
+    assert not applied.effects.ready
+    assert [job.deadline_ms for job in machine.running()] == [START_MS + 601_000, START_MS + 900_000]
+    applied = run(machine, Tick(), now_ms=START_MS + 600_900)
+    assert not applied.effects.ready
+    assert list(run(machine, Tick(), now_ms=START_MS + 601_016).effects.ready) == ["q"]
+
+
+def test_such_a_grace_is_not_that_of_a_failover(machine: Machine) -> None:
+    put_and_get(machine, 100)
+    run(machine, Resume(1000), now_ms=START_MS + 5000)
+    run(machine, lead("n2", 2, grace_ms=1000), now_ms=START_MS + 5500)
+    assert [job.deadline_ms for job in machine.running()] == [START_MS + 6500]
+    run(machine, lead("n3", 3, grace_ms=1000), now_ms=START_MS + 6000)
+    assert [job.deadline_ms for job in machine.running()] == [START_MS + 6500]
+
+
+def test_the_clusters_own_grace_goes_first(machine: Machine) -> None:
+    put_and_get(machine, 100)
+    run(machine, Configure(grace_ms=3000))
+    run(machine, Resume(1000), now_ms=START_MS + 5000)
+    assert [job.deadline_ms for job in machine.running()] == [START_MS + 8000]
 
 
 def test_no_lease_ends_while_the_service_is_offline_and_workers_get_a_grace_afterwards(machine: Machine) -> None:

@@ -133,7 +133,7 @@ def test_pick_takes_16_mib_at_most_but_a_first_job_of_any_size(machine: Machine)
 
 
 def test_order_of_too_many_waiting_jobs_is_not_changed(machine: Machine) -> None:
-    ask(machine, *[Put("q", 0, b"")] * 5_001)
+    ask(machine, *[Put("q", 0, b"")] * 3_001)
     refused = [QueueChange(order=Order.TIME), QueueChange(item_limit=1), QueueChange(order=Order.TIME, weight=2)]
     assert ask(machine, *[ConfigureQueue("q", change) for change in refused]) == [QueueNotEmpty()] * 3
     assert machine.queue_settings("q") is None

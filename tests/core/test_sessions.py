@@ -21,6 +21,7 @@ from core import (
     Operation,
     Put,
     Request,
+    Resume,
     Return,
     SessionAttached,
     SessionNotFound,
@@ -176,6 +177,15 @@ def test_lead_grants_sessions_a_grace_once_between_two_uses(machine: Machine) ->
     assert due_ms(machine) == START_MS + TTL_MS + 160 + 3200 + 16
     run(machine, lead("n3", 3, grace_ms=3200), now_ms=START_MS + TTL_MS + 480)
     assert due_ms(machine) == START_MS + TTL_MS + 480 + 3200 + 16
+
+
+def test_after_a_time_in_which_nothing_was_logged_all_sessions_have_a_grace(machine: Machine) -> None:
+    run(machine, lead("n2", 2, grace_ms=3200), now_ms=START_MS + TTL_MS)        # uses up the failover grace
+    much_later_ms = START_MS + TTL_MS + 640_000
+    run(machine, Resume(3200), Tick(), now_ms=much_later_ms)
+    assert due_ms(machine) == much_later_ms + 3200 + 16
+    ask(machine, TouchSession(1), now_ms=much_later_ms + 3184)
+    assert due_ms(machine) == much_later_ms + 3184 + TTL_MS + 16
 
 
 def test_session_that_needs_no_grace_keeps_its_claim_to_one(machine: Machine) -> None:

@@ -83,6 +83,7 @@ class FakeCluster:
         self.backlog_bytes = 0
         self.full = False
         self.share = 1 << 20                    # operations of one client
+        self.withdrawn: list[object] = []
         self.lag = 0                            # of this node
         self.impossible: str | None = None      # why REMOVE and TRANSFER are refused
         self.broken_disk = False
@@ -131,6 +132,10 @@ class FakeCluster:
         for _, pending in self._take():
             pending.unknown()
         self._turn_ended()
+
+    def withdraw(self, client: object) -> None:
+        """As cluster.api: nobody has to wait for a turn here."""
+        self.withdrawn.append(client)
 
     def neglect(self) -> None:
         """What is in flight had no turn for too long."""
@@ -202,7 +207,8 @@ class FakeCluster:
             journal_bytes=0, journal_room=0, snapshot_index=0, snapshot_bytes=0, snapshot_s=0.0,
             proposals=len(self._in_flight), backlog_bytes=self.backlog_bytes, memory_bytes=0, memory_used_bytes=0,
             memory_mark_bytes=0,
-            memory_reached=False, disk_free_bytes=0, disk_free_bytes_min=0, disk_reached=False, full=self.full,
+            memory_reached=False, disk_free_bytes=0, disk_free_bytes_min=0, disk_reached=False, journal_reached=False,
+            full=self.full, clock_ahead_ms=0, time_ahead_ms=None,
             peers=(PeerFigures("n2", True, 0), PeerFigures("n3", False, None)),
         )
 
@@ -309,6 +315,11 @@ class FakeCluster:
         self._index += 1
         self.log.append(operations)
         applied = self.machine.apply(self._index, self.now_ms, self._index * 7919, operations)
+        executed = len(applied.replies)
+        if pendings and executed < len(pendings):       # the entry had enough: the next one begins with the others
+            again = zip(operations[executed:], pendings[executed:], strict=True)
+            for operation, pending in reversed(list(again)):
+                self._in_flight.insert(0, (operation, pending))
         for pending, reply in zip(pendings or [], applied.replies, strict=False):
             pending.applied(reply)
         if self.serving and self._listener is not None:

@@ -43,15 +43,22 @@ def access_of(users: Mapping[str, Account] | None) -> Access:
 class NoSocket:
     """Stands for the socket, whose options do not matter here."""
 
+    info = bytes(60)            # TCP_INFO
+
     def setsockopt(self, *arguments: int) -> None:
         """Nothing to set."""
+
+    def getsockopt(self, *arguments: int) -> bytes:
+        """Only TCP_INFO is asked for."""
+        return self.info
 
 
 class MemoryTransport(asyncio.Transport):
     """Keeps what is written until the test takes it. With `stuck` the peer reads nothing."""
 
     def __init__(self, connection: Connection, peer: str) -> None:
-        super().__init__({"peername": (peer, 1), "socket": NoSocket()})
+        self.socket = NoSocket()
+        super().__init__({"peername": (peer, 1), "socket": self.socket})
         self._connection = connection
         self._written = bytearray()
         self.ended = False          # the write side is shut down

@@ -134,6 +134,25 @@ def test_clients_with_much_to_execute_take_turns_behind_those_with_little() -> N
     with_gateway(test)
 
 
+@pytest.mark.parametrize("commands", [
+    b"PUTS 10000\r\n" + b"q 0 1\r\nx" * 10_000,
+    (b"GET " + b"|".join(b"q%d" % number for number in range(8000)) + b"\r\n") * 20,
+])
+def test_commands_that_are_much_work_are_executed_in_slices(commands: bytes) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client, other = gateway.connect(), gateway.connect()
+        client.send(commands)
+        turns = 0
+        while len(gateway.cluster.in_flight) < commands.count(b"GET") + commands.count(b"PUTS"):
+            gateway.hub.turn_ended()
+            other.send(b"PING\r\n")
+            assert other.take() == b"200 OK\r\n"
+            turns += 1
+            assert turns < 1000
+        assert turns >= 3
+    with_gateway(test, automatic=False)
+
+
 def test_a_client_that_had_no_turn_for_too_long_is_told_so_and_nothing_was_executed() -> None:
     async def test(gateway: MemoryGateway) -> None:
         client, waiting = gateway.connect(), gateway.connect()

@@ -163,7 +163,7 @@ def test_shutdown_answers_ends_the_waits_and_exits_with_zero(dev: Dev) -> None:
 
 def test_a_second_dev_takes_other_ports_and_refuses_the_same_data(dev: Dev, tmp_path: Path) -> None:
     second = sockpqd("--dev", folder=tmp_path)
-    assert second.returncode == 70
+    assert second.returncode == 75
     assert "the node cannot start: StorageInUse" in second.stderr
     assert "Traceback" not in second.stderr
     (tmp_path / "other").mkdir()
@@ -213,7 +213,7 @@ def test_an_address_in_use_is_a_clear_end(tmp_path: Path) -> None:
         ports = {"client": taken.getsockname()[1], "peer": free.getsockname()[1]}
         free.close()
         run = sockpqd("--config", write_config(tmp_path, **ports), folder=tmp_path)
-    assert run.returncode == 70
+    assert run.returncode == 75
     assert "the node cannot start: OSError" in run.stderr
     assert "Traceback" not in run.stderr
 

@@ -39,11 +39,11 @@ def system(root: Path, cgroup: str, files: dict[str, str]) -> Path:
 def test_the_mark_is_a_share_of_the_least_that_there_is(
     cgroup: str, files: dict[str, str], limit: int, tmp_path: Path,
 ) -> None:
-    assert memory_mark_bytes(0, system(tmp_path, cgroup, files)) == limit * 80 // 100
+    assert memory_mark_bytes(0, system(tmp_path, cgroup, files)) == limit * 45 // 100
 
 
 def test_without_proc_it_is_a_share_of_the_physical_memory(tmp_path: Path) -> None:
-    assert memory_mark_bytes(0, tmp_path) == PHYSICAL * 80 // 100
+    assert memory_mark_bytes(0, tmp_path) == PHYSICAL * 45 // 100
 
 
 def test_what_is_configured_goes_first(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.conversation import Conversation
-from gateway.limits import Limits
+from gateway.limits import SWEEP_S, Limits
 from gateway.patience import Patience, Turn, sweep_s
 from tests.gateway.memory import MemoryGateway
 
@@ -33,12 +33,12 @@ def test_our_turn_has_no_limit_and_zero_is_none() -> None:
     patience = Patience(LIMITS, 0.0)
     assert patience.end(1.0, (Turn.OURS, 0), 0, 0) is None
     assert patience.end(1e6, (Turn.OURS, 0), 0, 0) is None
-    none = Limits(command_timeout_s=0, answer_timeout_s=0, auth_timeout_s=0)
+    none = Limits(hello_timeout_s=0, command_timeout_s=0, answer_timeout_s=0, auth_timeout_s=0)
     patience = Patience(none, 0.0)
     for turn in Turn:
         assert patience.end(1.0, (turn, 0), 0, 5) is None
         assert patience.end(1e6, (turn, 0), 0, 5, stranger=True) is None
-    assert sweep_s(none) is None
+    assert sweep_s(none) == SWEEP_S, "who vanished is looked for all the same"
     assert sweep_s(LIMITS) == 1.0
 
 
@@ -82,7 +82,7 @@ def test_whose_turn_it_is() -> None:
         talk = conversation(gateway)
         assert talk.turn() == (Turn.HELLO, 0)
         client.send(b"PI")
-        assert talk.turn() == (Turn.REST, 0)
+        assert talk.turn() == (Turn.HELLO, 0), "half a line is no command"
         client.send(b"NG\r\nPUT q 0 5\r")
         assert talk.turn() == (Turn.REST, 1)
         client.send(b"\n")

@@ -24,8 +24,10 @@ bytes | None] | None = None) -> list[Command]:
     parser = Parser(limits or Limits(), guard)
     parser.feed(stream)
     requests = []
-    while (request := parser.next()) is not None:
-        requests.append(request)
+    while (request := parser.next()) is not None or parser.toil:
+        parser.toil = 0
+        if request is not None:
+            requests.append(request)
     return requests
 
 

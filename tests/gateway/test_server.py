@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import struct
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import pytest
 import uvloop
 
 from gateway.hub import Hub
-from gateway.limits import LINGER_S, MIB, Limits
+from gateway.limits import ACCEPTS_PER_ROUND, FURTHER_PLACES, LINGER_S, MIB, Limits
 from gateway.server import Server
 from tests.gateway.fake_cluster import FakeCluster, returned
 
@@ -54,20 +56,20 @@ class Gateway:
         self.cluster = FakeCluster()
         self.hub.attach(self.cluster)
         self.server = Server(self.hub)
-        self._address = ("", 0)
+        self.address = ("", 0)
         self._clients: list[Client] = []
 
     async def start(self) -> tuple[str, int]:
         self.cluster.start(self.hub)
-        self._address = await self.server.start("127.0.0.1", 0)
-        return self._address
+        self.address = await self.server.start("127.0.0.1", 0)
+        return self.address
 
     async def connect(self, receive_buffer: int | None = None) -> Client:
         connection = socket.socket()
         connection.setblocking(False)
         if receive_buffer is not None:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        await asyncio.get_running_loop().sock_connect(connection, self._address)
+        await asyncio.get_running_loop().sock_connect(connection, self.address)
         client = Client(*await asyncio.open_connection(sock=connection, limit=1 << 16))
         self._clients.append(client)
         return client
@@ -176,16 +178,73 @@ def test_a_reader_that_takes_nothing_is_cut() -> None:
 
 def test_connections_over_the_limit_are_refused_and_the_next_is_served() -> None:
     async def test(gateway: Gateway) -> None:
-        first, second = await gateway.connect(), await gateway.connect()
-        for client in (first, second):
+        clients = [await gateway.connect() for _ in range(2 + FURTHER_PLACES)]      # this machine has further ones
+        for client in clients:
             client.send(b"PING\r\n")
             assert await client.line() == b"200 OK\r\n"
-        third = await gateway.connect()
-        assert await third.rest() == b"503 Busy\r\n"
-        first.writer.close()
-        await gateway.until(lambda: len(gateway.hub.connections) == 1)
+        refused = await gateway.connect()
+        assert await refused.rest() == b"503 Busy\r\n"
+        clients[0].writer.close()
+        await gateway.until(lambda: len(gateway.hub.connections) == 1 + FURTHER_PLACES)
         assert await gateway.talk(b"PING\r\n") == b"200 OK\r\n"
     with_server(test, Limits(connections_max=2))
+
+
+def test_who_gets_no_place_hears_so_although_it_sends_much() -> None:
+    async def test(gateway: Gateway) -> None:
+        gateway.hub.places.connections_max = -FURTHER_PLACES
+        for _ in range(20):
+            client = await gateway.connect()
+            client.send(b"PUT q 0 3000000\r\n" + bytes(3 * MIB))
+            assert await client.line() == b"503 Busy\r\n"
+            assert await client.rest() == b""
+        await gateway.until(lambda: not gateway.hub.refused)
+        assert gateway.hub.tally.refused_connections == 20
+        assert not gateway.hub.connections
+    with_server(test)
+
+
+def test_few_are_accepted_in_each_round_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(gateway: Gateway) -> None:
+        rounds: list[int] = []
+        accepted = 0
+        loop = asyncio.get_running_loop()
+
+        def count() -> None:
+            rounds.append(gateway.hub.tally.connections - sum(rounds))
+            if sum(rounds) < accepted:
+                loop.call_soon(count)
+        sockets = []
+        host, port = gateway.address
+        for _ in range(200):                        # the kernel completes them; nobody accepts meanwhile
+            sockets.append(socket.create_connection((host, port)))
+        accepted = 200
+        loop.call_soon(count)
+        await gateway.until(lambda: sum(rounds) == accepted)
+        assert max(rounds) <= 2 * ACCEPTS_PER_ROUND
+        for connection in sockets:
+            connection.close()
+    with_server(test)
+
+
+def test_without_descriptors_it_is_tried_again_and_not_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts = 0
+    exhausted_until = time.monotonic() + 0.5
+    real = socket.socket.accept
+
+    def accept(self: socket.socket) -> object:
+        nonlocal attempts
+        if time.monotonic() < exhausted_until:
+            attempts += 1
+            raise OSError(errno.EMFILE, "Too many open files")
+        return real(self)
+    monkeypatch.setattr("gateway.listener.EXHAUSTED_S", 0.1)
+    monkeypatch.setattr(socket.socket, "accept", accept)
+
+    async def test(gateway: Gateway) -> None:
+        assert await gateway.talk(b"PING\r\n") == b"200 OK\r\n"
+        assert 0 < attempts < 10
+    with_server(test)
 
 
 def test_a_waiter_that_vanished_gets_no_job() -> None:

@@ -373,7 +373,7 @@ def calls_of(action: Callable[[], object]) -> int:
 def cost_of_a_hand_off(waiters: int, name: Callable[[int], str], kind: str = "GETB") -> int:
     """Calls for one PUT to a queue with a waiter and for one DONE, among many waiters."""
     async def run() -> int:
-        gateway = MemoryGateway(Path("unused"), Limits(connections_max=20_000), automatic=False)
+        gateway = MemoryGateway(Path("unused"), Limits(connections_max=40_000), automatic=False)
         producer = gateway.connect()
         producer.send(b"PUT busy 0 0\r\nGET busy\r\nPUT other 0 0\r\nGET other\r\n")
         gateway.cluster.commit()
@@ -407,7 +407,7 @@ def test_a_hand_off_among_ten_thousand_waiters_costs_no_more_than_among_ten() ->
 def cost_of_a_return(waiters: int, comes_back: str) -> int:
     """Calls until a job that comes back is handed to the one waiter for its item, among many for other items."""
     async def run() -> int:
-        gateway = MemoryGateway(Path("unused"), Limits(connections_max=20_000), automatic=False)
+        gateway = MemoryGateway(Path("unused"), Limits(connections_max=40_000), automatic=False)
         owner = gateway.connect()
         owner.send(b"PUT o 0 1 IS i7\r\nxGET o EXPIRE 60 THEN LATER\r\n")
         gateway.cluster.commit()

@@ -148,7 +148,8 @@ def test_readyz_says_why_not() -> None:
         (lambda cluster: None, None),
         (lambda cluster: setattr(cluster, "lag", LAG_MAX + 1), None),       # a leader has no lag to wait for
         (lambda cluster: setattr(cluster, "online", False), "this node is switched offline (pqctl node online n1)"),
-        (lambda cluster: setattr(cluster, "serving", False), "this node leads, but does not serve yet"),
+        (lambda cluster: setattr(cluster, "serving", False), "this node leads, but does not serve: "
+         "it has begun just now, or disks are full"),
         (lambda cluster: cluster.follow("n2"), None),
         (lambda cluster: (cluster.follow("n2"), setattr(cluster, "lag", LAG_MAX)), None),
         (lambda cluster: (cluster.follow("n2"), setattr(cluster, "lag", LAG_MAX + 1)),
@@ -235,6 +236,8 @@ def test_what_others_know_is_shown() -> None:
         assert found["sockpqd_build_info", ("1.2.3",)] == 1
         assert found["sockpqd_certificate_expiry_seconds", ("tls.cert",)] == 1.8e9
         assert found["sockpqd_log_lines_lost_total", ()] == 3
+        assert found["sockpqd_clock_ahead_seconds", ()] == 0
+        assert ("sockpqd_time_ahead_seconds", ()) not in found      # not known
         assert found["sockpqd_peer_up", ("n2",)] == 1
         assert found["sockpqd_peer_up", ("n3",)] == 0
         assert ("sockpqd_peer_lag_entries", ("n3",)) not in found

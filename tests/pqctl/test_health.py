@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from sockpq import NodeStatus, ServerView, Unavailable
+from sockpq import Busy, NodeStatus, ServerView, Unavailable
 
 from pqctl import health as judgement
+from pqctl.cluster_checks import servers_answer
 from pqctl.health import DEGRADED, HEALTHY, NOT_SERVING, Health
 from pqctl.report import headline
 
@@ -127,3 +128,22 @@ def test_a_new_cluster_without_ids_is_electing() -> None:
     assert health.exit_code == NOT_SERVING
     assert headline(health) == "NOT SERVING: 3 of 3 nodes up, no leader yet"
     assert health.can_lose == 1
+
+
+def full(server: str) -> ServerView:
+    return ServerView(server, None, None, [], Busy("503 Busy"))
+
+
+def test_a_node_without_a_place_for_us_is_full_and_not_down() -> None:
+    lines = tuple(line(f"n{number}", number, "LEADER" if number == 1 else "FOLLOWER") for number in (1, 2, 3))
+    health = assess([full("10.0.0.1:11361"), view("n2", 2, *lines), view("n3", 3, *lines)])
+    assert [node.role for node in health.nodes] == ["FULL", "FOLLOWER", "FOLLOWER"]
+    assert health.leader is not None
+    assert (health.leader.name, health.up, health.exit_code) == ("n1", 3, DEGRADED)
+    health = assess([view("n1", 1, *lines), full("10.0.0.2:11361"), view("n3", 3, *lines)])
+    assert (health.nodes[1].role, health.up, health.exit_code) == ("FULL", 3, DEGRADED)
+    health = assess([full(f"10.0.0.{number}:11361") for number in (1, 2, 3)])
+    assert {node.role for node in health.nodes} == {"FULL"}
+    assert headline(health) == "NOT SERVING: 3 of 3 nodes up, 3 full: no further connections are taken"
+    check = servers_answer([full("10.0.0.1:11361")], [])
+    assert (check.state, check.found) == ("FAIL", "10.0.0.1:11361 is full: it takes no further connections")

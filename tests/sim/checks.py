@@ -25,6 +25,7 @@ from core import (
     Reply,
     Request,
     Results,
+    Resume,
     Stored,
     Tick,
     decode_entry,
@@ -35,7 +36,7 @@ from tests.sim.outcomes import Outcome
 from tests.sim.reference import Reference, Remembered
 from tests.sim.trace import Trace, Violation
 
-LEADERS_OWN = (Lead, Tick, PromoteLearner)      # proposed by the leader itself, not by a client or an operator
+LEADERS_OWN = (Lead, Resume, Tick, PromoteLearner)      # proposed by the leader itself, not by a client or an operator
 
 
 class _Past(NamedTuple):

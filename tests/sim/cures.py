@@ -20,6 +20,7 @@ from cluster.journal import Journal
 from cluster.leadership import Leadership
 from cluster.membership import Members, Promotion
 from cluster.messages import Ack, Admit, Append, PreVote, RequestVote
+from cluster.proposer import Proposer
 from cluster.quorum import Quorum
 from cluster.snapshots import SnapshotStore
 from core import Membership, PromoteLearner, RemoveMember, Reply
@@ -27,6 +28,7 @@ from core.dispatch import HANDLERS
 from core.state import State
 from tests.core.model import Model
 from tests.sim import scenarios
+from tests.sim.plan import spent_constants
 from tests.sim.scenarios import SCRIPTED
 from tests.sim.world import World
 
@@ -189,6 +191,14 @@ def talk_to_the_removed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Guard, "change_members", change)
 
 
+def queue_at_the_end_what_was_left_out(patch: pytest.MonkeyPatch) -> None:
+    """What an entry leaves to the next one comes behind what was proposed meanwhile."""
+    def behind(self: Proposer, operations: Any, pendings: Any, begun: float) -> None:
+        for operation, pending in zip(operations, pendings, strict=True):
+            self.propose(operation, pending)
+    patch.setattr(Proposer, "_put_back", behind)
+
+
 @dataclass(frozen=True)
 class Cure:
     """How to take a cure out, and the runs in which that shows: fields of the plan that are not drawn."""
@@ -218,6 +228,11 @@ DEPOSED = {
 
 ADDED = {"nodes": 2, "spares": 2, "weights": _only("add node", "isolated leader", "one-way", "pause", "narrow link")}
 
+LEFT_OUT = {
+    "nodes": 3, "clients": 5, "pipeline": (8,), "think_s": 0.05,
+    "constants": [*spent_constants(40), (proposer, "IN_FLIGHT_MAX", 1)],
+}
+
 CURES = {
     cure.remove.__name__: cure for cure in (
         Cure(compare_nothing, CUTS),
@@ -234,6 +249,7 @@ CURES = {
         Cure(promote_at_once, ADDED),
         Cure(change_two_voters_at_once, _scripted(scenarios.two_operators_remove_a_node_each, 5)),
         Cure(change_on_when_removed, _scripted(scenarios.a_removed_leader_is_asked_for_more)),
+        Cure(queue_at_the_end_what_was_left_out, LEFT_OUT),
         Cure(talk_to_the_removed, _scripted(scenarios.a_removed_node_asks_for_votes, 5)),
     )
 }

@@ -14,10 +14,10 @@ class Deadline:
         self.ends_ms = ends_ms
         self._graced = False
 
-    def grant(self, until_ms: int) -> None:
-        """The failover grace (DECISIONS 5): once per hand-out, and once per use of a session."""
-        if self.ends_ms is not None and self.ends_ms < until_ms and not self._graced:
-            self.ends_ms, self._graced = until_ms, True
+    def grant(self, until_ms: int, *, once: bool = True) -> None:
+        """The failover grace (DECISIONS 5): `once` per hand-out, and per use of a session; or that of a Resume."""
+        if self.ends_ms is not None and self.ends_ms < until_ms and not (once and self._graced):
+            self.ends_ms, self._graced = until_ms, self._graced or once
 
     def used(self, ends_ms: int) -> None:
         """It counts anew, and there may be a grace again."""

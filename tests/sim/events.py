@@ -45,17 +45,25 @@ class Events:
 
 
 class DriftingClock:
-    """The two clocks of one machine: a monotonic one that runs at its own speed, a wall clock that somebody sets."""
+    """The clocks of one machine: two that run at speeds of their own, and a wall clock that somebody sets.
 
-    def __init__(self, events: Events, start_s: float, speed: float) -> None:
+    NTP may let the monotonic clock run faster or slower than the machine counts by itself (cluster/clock.py).
+    """
+
+    def __init__(self, events: Events, start_s: float, speed: float, steady_speed: float = 1.0) -> None:
         self._events = events
         self._start_s = start_s
         self._speed = speed
+        self._steady_speed = steady_speed
         self.wall_offset_ms = 0
 
     def monotonic(self) -> float:
         """See cluster.clock.Clock."""
         return self._start_s + self._events.now * self._speed
+
+    def steady(self) -> float:
+        """See cluster.clock.Clock."""
+        return self._events.now * self._steady_speed
 
     def wall_ms(self) -> int:
         """See cluster.clock.Clock."""

@@ -11,7 +11,7 @@ from tests.sim.node import SimNode
 if TYPE_CHECKING:
     from tests.sim.world import World
 
-WALL_JUMPS_MS = (-86_400_000, -3_600_000, -700, 700, 500_000, 3_600_000, 86_400_000)
+WALL_JUMPS_MS = (-86_400_000, -3_600_000, -60_000, -700, 0, 700, 60_000, 3_600_000, 86_400_000)
 
 
 class Faults:
@@ -192,11 +192,9 @@ class Faults:
         return f"{victim.name} {seconds} s"
 
     def jump_clock(self) -> str:
-        victim = self.rng.choice(self.world.present)
+        """Always of the same node: what the others say of their clocks is right."""
+        victim = self.world.nodes[self.world.wrong_clock]
         victim.clock.wall_offset_ms = self.rng.choice(WALL_JUMPS_MS)
-        for node in self.world.nodes.values():
-            if node is not victim:
-                node.clock.wall_offset_ms = 0
         return f"{victim.name} {victim.clock.wall_offset_ms} ms"
 
     def switch_offline(self) -> str:
@@ -242,6 +240,19 @@ class Faults:
             disk.free_bytes = None
         self.later((0.2, 1.5), free)
         return victim.name
+
+    def fill_disks(self) -> str:
+        """Somebody fills the disks of several nodes, perhaps of all."""
+        present = self.world.present
+        victims = self.rng.sample(present, self.rng.randrange(1, len(present) + 1))
+        for victim in victims:
+            victim.disk.free_bytes = self.rng.choice((0, 0, 500, 3000, 10_000))
+
+        def free() -> None:
+            for victim in victims:
+                victim.disk.free_bytes = None
+        self.later((0.5, 4.0), free)
+        return " ".join(victim.name for victim in victims)
 
     # Losses that only a minority survives
 
@@ -305,6 +316,7 @@ KINDS: dict[str, Callable[[Faults], str]] = {
     "slow disk": Faults.slow_disk,
     "failed fsync": Faults.fail_fsync,
     "full disk": Faults.fill_disk,
+    "full disks": Faults.fill_disks,
     "damage": Faults.damage,
     "wiped disk": Faults.wipe,
     **CHANGES,

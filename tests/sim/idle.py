@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster.driver import CHORES_S, INFO_S, Driver
+from cluster.room import AGAIN_S
 from tests.sim.disk import SlowSync
 from tests.sim.watched import SlowChild
 
@@ -24,6 +25,8 @@ def idle_until(node: SimNode, driver: Driver, children: list[SlowChild]) -> floa
 def _next_deed(node: SimNode, driver: Driver, children: list[SlowChild]) -> float:
     """When there is something to do. An earlier turn than the next chores would not do it."""
     now = node.world.events.now
+    if driver.room.stuck:
+        return now + AGAIN_S
     if node.world.plan.fine_turns or _sends(driver):
         return now + SOON_S
     until = NEVER

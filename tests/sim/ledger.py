@@ -38,6 +38,7 @@ from core import (
     Request,
     RequestMismatch,
     RequestTooOld,
+    Resume,
     SessionAttached,
     SessionNotFound,
     SessionOpened,
@@ -82,7 +83,7 @@ class Ledger:
     def applied(self, now_ms: int, operations: list[Operation], replies: list[Reply]) -> None:
         """The next entry."""
         self._clock_ms = self.jobs.clock_ms = max(self._clock_ms, now_ms)
-        if self._online and not (operations and isinstance(operations[0], Lead)):
+        if self._online and not (operations and isinstance(operations[0], Lead | Resume)):
             self._end_due()
         self._enough(operations, replies)
         for operation, reply in zip(operations, replies, strict=False):
@@ -121,12 +122,12 @@ class Ledger:
             self._seen["bound jobs returned"] += 1
             self.jobs.fail(job)
 
-    def _grant(self, grace_ms: int) -> None:
+    def _grant(self, grace_ms: int, *, once: bool = True) -> None:
         if grace_ms > 0:
             for _, lease in self.jobs.deadlines():
-                lease.grant(self._clock_ms + grace_ms)
+                lease.grant(self._clock_ms + grace_ms, once=once)
             for account in self._sessions.values():
-                account.deadline.grant(self._clock_ms + grace_ms)
+                account.deadline.grant(self._clock_ms + grace_ms, once=once)
 
     # What operations do
 
@@ -142,6 +143,8 @@ class Ledger:
                     self._led = True
                     self.rules.expire_default = Then.DONE if operation.expire_default is Then.DONE else Then.LATER
                 self._grant(operation.grace_ms if self.rules.grace_ms is None else self.rules.grace_ms)
+            case Resume():
+                self._grant(operation.grace_ms if self.rules.grace_ms is None else self.rules.grace_ms, once=False)
             case SwitchService():
                 if operation.online and not self._online:
                     self._grant(operation.grace_ms)

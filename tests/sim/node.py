@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from cluster.messages import Hello, Message
 from cluster.settings import Member, Settings
 from cluster.snapshots import SnapshotStore
 from cluster.storage_errors import StorageDamaged
-from core import Applied, Effects, PromoteLearner
+from core import Applied, Effects, PromoteLearner, decode_entry
 from tests.cluster.faulty_disk import Crash
 from tests.sim.disk import JOURNAL, SNAPSHOTS, SimDisk
 from tests.sim.events import DriftingClock
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from tests.sim.world import World
 
 BUSY_TURNS_MAX = 3000
+PLENTY_BYTES = 1 << 40
 CATCH_UP_S = 0.7                # a round of catching up takes no longer than the shortest election timeout
 
 
@@ -92,10 +94,11 @@ class SimNode:
         self._children, self._outbox = [], SimOutbox(self)
         self.machine = WatchedMachine(self)
         self._blocked_until = self._events.now
+        self.world.timekeeping.started(self.name)
         try:
             driver = self._build()
         except (Crash, Exception) as error:
-            self._ended(error)
+            self._ended(error, starting=True)
             return
         self.driver = driver
         self.voter = driver.journal.voter
@@ -129,6 +132,7 @@ class SimNode:
 
         def watched(entry: bytes, callback: Callback) -> None:
             carried = self.checks.launched(entry, self._proposed)
+            self.world.timekeeping.launched(self, decode_entry(entry))
             for operation, _ in carried:
                 if isinstance(operation, PromoteLearner):
                     self._promotes(self.world.nodes[operation.node])
@@ -178,6 +182,7 @@ class SimNode:
 
     def _gone(self) -> None:
         running, self.driver = self.driver, None
+        self.world.timekeeping.ended(self.name)
         self._next_turn = NEVER
         self.serving = False
         if running is not None:
@@ -198,7 +203,7 @@ class SimNode:
         self.voter = self.damaged = False
         self.memory = Memory(self.name, self.world.events, self.checks)
 
-    def _ended(self, error: BaseException) -> None:
+    def _ended(self, error: BaseException, *, starting: bool = False) -> None:
         """The process ended by itself: is that right?"""
         trace, disk, power = self.world.trace, self.disk, True
         if disk.dead or isinstance(error, Crash):
@@ -210,7 +215,7 @@ class SimNode:
             trace.seen["damage refused"] += 1
             self._gone()
             self.wipe()
-        elif isinstance(error, OSError) and disk.errors:
+        elif isinstance(error, OSError) and disk.errors and (starting or error.errno != errno.ENOSPC):
             trace.note(f"{self.name} stopped: {error}")
             trace.seen["stopped by its disk"] += 1
         else:
@@ -266,6 +271,7 @@ class SimNode:
             self.disk.spent_s = 0.0
             errors = self.disk.errors
             self._applied_before = self.machine.index
+            driver.room.free_bytes = PLENTY_BYTES if self.disk.free_bytes is None else self.disk.free_bytes
             try:
                 driver.turn()
                 self.disk.step()
@@ -283,7 +289,9 @@ class SimNode:
         self.wake(self._events.now if driver.busy else idle_until(self, driver, self._children))
 
     def _after_turn(self, driver: Driver, errors: int) -> None:
-        if driver.journal.unsynced and driver.journal.syncing is None:
+        if driver.room.stuck:
+            self.world.trace.seen["turns without room"] += 1
+        elif driver.journal.unsynced and driver.journal.syncing is None:
             raise Violation(f"{self.name} ended a turn with changes that are not on disk")
         self.voter = driver.journal.voter
         self.lost = self.lost and not self.voter

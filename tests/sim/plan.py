@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from cluster import appending, compaction, driver, journal, leadership, library, proposer, transfer
+from cluster import appending, ballast, compaction, driver, journal, leadership, library, proposer, transfer
 from cluster.library import PeerNode
-from core import Then, machine, offers, pick_handler, session_frames, session_handlers, sessions, undo
+from core import Then, job_handlers, machine, offers, pick_handler, session_frames, session_handlers, sessions, undo
 from tests.core import model, model_give, model_sessions
 from tests.sim import ledger
 
@@ -22,7 +22,7 @@ NETWORK = (
 )
 MACHINES = (
     "crash", "power loss", "crash at a step", "pause", "clock jump", "offline", "snapshot", "slow disk", "failed fsync",
-    "full disk",
+    "full disk", "full disks",
 )
 LOSSES = ("damage", "wiped disk")
 CHANGES = ("add node", "add again", "remove node", "transfer", "service offline")
@@ -92,20 +92,19 @@ def draw(seed: int, **fixed: Any) -> Plan:
         (journal, "BESIDE_BYTES", rng.choice((0, 300, 256 << 10))),
         (compaction, "REST_S", rng.choice((0.0, 0.0, 0.5))),
     ]
-    plan.constants += _spent_constants(rng, plan)
+    spent = rng.choice((1, 40, 8 << 20))
+    if (proposer, "IN_FLIGHT_MAX", 1) in plan.constants:    # what an entry leaves out could be overtaken by others
+        plan.constants += spent_constants(spent)
     for name, value in fixed.items():
         setattr(plan, name, value)
     return plan
 
 
-def _spent_constants(rng: random.Random, plan: Plan) -> list[tuple[Any, str, Any]]:
-    """What an entry may hand out. What one leaves to the next can be overtaken where several are in flight."""
-    spent = rng.choice((1, 40, 8 << 20))
-    if (proposer, "IN_FLIGHT_MAX", 1) not in plan.constants:
-        spent = 8 << 20
+def spent_constants(spent: int) -> list[tuple[Any, str, Any]]:
+    """An entry is over when it has handed out so many bytes."""
     return [
         *((module, "SPENT_MAX", spent) for module in (machine, model, ledger)),
-        *((module, "STEP", 512 if spent > 40 else 0) for module in (offers, undo)),
+        *((module, "STEP", 512 if spent > 40 else 0) for module in (job_handlers, offers, undo)),
         (pick_handler, "HANDED_BYTES_MAX", 2 * spent),
         (model_give, "PICK_BYTES", 2 * spent),
     ]
@@ -117,6 +116,7 @@ def _constants(rng: random.Random) -> list[tuple[Any, str, Any]]:
     return [
         (compaction, "BYTES_MIN", rng.choice((1000, 3000, 10_000, 64 << 20))),
         (compaction, "FACTOR", rng.choice((0, 0, 1))),
+        (ballast, "STEP_BYTES", rng.choice((1000, 20_000, 1 << 40))),
         (appending, "FRAME_BYTES", rng.choice((1000, 4000, 1 << 20))),
         (appending, "CHOKE_BYTES", choke),
         (appending, "UNCHOKE_BYTES", min(rng.choice((0, 1000, 1 << 20)), choke)),

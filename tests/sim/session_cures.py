@@ -96,23 +96,23 @@ def leave_bound_jobs(patch: pytest.MonkeyPatch) -> None:
 
 def give_sessions_no_grace(patch: pytest.MonkeyPatch) -> None:
     """A session ends while there is nobody at whom it could be used."""
-    patch.setattr(Sessions, "extend", lambda self, until_ms: None)
-    patch.setattr(ModelSessions, "grant_grace", lambda self, until_ms: None)
+    patch.setattr(Sessions, "extend", lambda self, until_ms, *, once=True: None)
+    patch.setattr(ModelSessions, "grant_grace", lambda self, until_ms, *, once=True: None)
 
 
 def give_grace_again_and_again(patch: pytest.MonkeyPatch) -> None:
     """Each new leader prolongs a session that nobody uses."""
     real, model = Sessions.extend, ModelSessions.grant_grace
 
-    def extend(self: Sessions, until_ms: int) -> None:
+    def extend(self: Sessions, until_ms: int, *, once: bool = True) -> None:
         for session in self.by_number.values():
             session.graced = False
-        real(self, until_ms)
+        real(self, until_ms, once=once)
 
-    def extend_as_well(self: ModelSessions, until_ms: int) -> None:
+    def extend_as_well(self: ModelSessions, until_ms: int, *, once: bool = True) -> None:
         for session in self.all:
             session.graced = False
-        model(self, until_ms)
+        model(self, until_ms, once=once)
     patch.setattr(Sessions, "extend", extend)
     patch.setattr(ModelSessions, "grant_grace", extend_as_well)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sim import campaign, cures, job_cures, session_cures
+from tests.sim import campaign, cures, job_cures, session_cures, time_cures
 
-CURES = cures.CURES | session_cures.CURES | job_cures.CURES
+CURES = cures.CURES | session_cures.CURES | job_cures.CURES | time_cures.CURES
 SEEDS = range(400)      # the first red one ends the search
 GREEN = range(8)
 

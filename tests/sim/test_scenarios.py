@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.sim import campaign, scenarios, session_scenarios
+from tests.sim import campaign, scenarios, session_scenarios, time_scenarios
 from tests.sim.scenarios import SCRIPTED
 from tests.sim.world import World
 
@@ -57,5 +57,20 @@ def test_strangers_get_together(script: Callable[[World], Iterator[float]]) -> N
 def test_sessions_are_kept(script: Callable[[World], Iterator[float]]) -> None:
     for seed in SEEDS:
         world, failure = campaign.one(seed, script=script, **session_scenarios.SCRIPTED)
+        assert not failure, failure
+        assert world.trace.faults["script"]
+
+
+@pytest.mark.parametrize(
+    "script", [
+        time_scenarios.time_passes_without_entries,
+        time_scenarios.one_was_told_and_one_was_not,
+        time_scenarios.followers_are_restarted,
+        time_scenarios.a_cluster_was_down,
+    ], ids=name,
+)
+def test_it_is_known_what_time_it_is(script: Callable[[World], Iterator[float]]) -> None:
+    for seed in SEEDS:
+        world, failure = campaign.one(seed, script=script, **time_scenarios.SCRIPTED)
         assert not failure, failure
         assert world.trace.faults["script"]

@@ -73,8 +73,10 @@ class WatchedMachine(Machine):
     def apply(self, index: int, now_ms: int, seed: int, operations: Sequence[Operation]) -> Applied:
         applied = super().apply(index, now_ms, seed, operations)
         node, checks = self._node, self._node.checks
+        node.world.timekeeping.applied(node.name, seed)
         if checks.applied(node.name, index, now_ms, seed, list(operations), applied.replies):
             node.committed(index)
+            node.world.timekeeping.committed(seed, self.clock_ms)
         if index % DIGEST_ENTRIES == 0:
             checks.state(node.name, index, self.snapshot())
         return applied

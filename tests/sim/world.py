@@ -19,6 +19,7 @@ from tests.sim.network import Network
 from tests.sim.node import SimNode
 from tests.sim.outcomes import Outcome
 from tests.sim.session_clients import SessionClient
+from tests.sim.timekeeping import STEADY_DRIFT, Timekeeping
 from tests.sim.trace import Trace
 
 OPERATIONS = 120                # of clients, answered; then faults stop (the end adds about as many),
@@ -54,14 +55,20 @@ class World:
         self.commits: list[tuple[float, int, int | None]] = []      # when an entry was first applied, index, term
         self.removals: list[tuple[str, int]] = []       # proposed, with the configuration that they were made for
         self.network = Network(self.events, self.rng, self.trace, names, self.plan.bytes_per_s)
-        self.nodes = {name: SimNode(self, name, self._clock()) for name in names}
+        clocks = random.Random(seed + 2)
+        self.nodes = {name: SimNode(self, name, self._clock(clocks)) for name in names}
+        self.wrong_clock = clocks.choice(founders)      # the only one whose wall clock anybody sets
+        self.timekeeping = Timekeeping(self.events, self.wrong_clock)
         for name in founders:
             self.nodes[name].configured = tuple(self.addresses[name] for name in founders)
         self.network.nodes.update(self.nodes)
 
-    def _clock(self) -> DriftingClock:
+    def _clock(self, clocks: random.Random) -> DriftingClock:
         drift = self.plan.drift
-        return DriftingClock(self.events, self.rng.uniform(1, 1000), 1 + self.rng.uniform(-drift, drift))
+        return DriftingClock(
+            self.events, self.rng.uniform(1, 1000), 1 + self.rng.uniform(-drift, drift),
+            1 + clocks.uniform(-STEADY_DRIFT, STEADY_DRIFT),
+        )
 
     def run(self) -> None:
         """The whole run; raises Violation."""

@@ -36,12 +36,12 @@ def fail_syncs(cluster: LocalCluster, name: str, folder: str = "journal") -> Pat
 
 
 def wait_for_end(cluster: LocalCluster, name: str) -> None:
-    """The process must end by itself, with 70 and a reason."""
+    """The process must end by itself, with 75 (a restart reads what is really there) and a reason."""
     until = time.monotonic() + PATIENCE_S
     while cluster.running(name):
         assert time.monotonic() < until, cluster.logs(name)[-2000:]
         time.sleep(0.01)
-    assert cluster.terminate(name) == 70
+    assert cluster.terminate(name) == 75
     cluster.wait_until_logged(name, "the node stopped itself: OSError: [Errno 5] Input/output error")
     assert "Traceback" not in cluster.logs(name)
 

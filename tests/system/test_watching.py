@@ -155,7 +155,7 @@ def test_the_last_line_of_a_fail_stop_arrives_although_nobody_reads_at_first(tmp
     (tmp_path / "data").write_text("this is no directory")
     with subprocess.Popen([Path(sys.executable).parent / "sockpqd", "--config", file], stderr=subprocess.PIPE,
                           env={**os.environ}, text=True) as process:
-        assert process.wait(PATIENCE_S) == 70
+        assert process.wait(PATIENCE_S) == 75
         assert process.stderr
         line = json.loads(process.stderr.read().splitlines()[-1])
     assert (line["level"], line["node"]) == ("critical", "n1")

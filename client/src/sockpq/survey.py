@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from sockpq import commands
 from sockpq.addresses import Address
 from sockpq.commands import PING, Command
-from sockpq.errors import AuthError, NotExecuted, SockpqError, Unavailable, Untrusted
+from sockpq.errors import AuthError, Busy, NotExecuted, SockpqError, Unavailable, Untrusted
 from sockpq.link import Link
 from sockpq.model import NodeStatus
 from sockpq.network import Network
@@ -105,13 +105,13 @@ async def ask(
     until = network.now() + timeout
     peer: Address | None = None
     expires_at: int | None = None
+    answers: list[Answer] = []
     try:
         link = await Link.open(network, address, timeout, login=any(question is not PING for question in questions))
         try:
             peer, expires_at = link.peer(), link.expires_at()
             if await link.send_many([(question, 0) for question in questions], timeout) < len(questions):
                 raise link.lost("the connection broke")
-            answers: list[Answer] = []
             while len(answers) < len(questions):
                 limit = until + refusal_s if link.entering else until
                 answers += await link.receive(max(limit - network.now(), 0.001))
@@ -121,7 +121,9 @@ async def ask(
     except TimeoutError:
         return Response(peer, [], Lost(f"{address}: no answer within {timeout:g} s", sent=False), expires_at)
     except (OSError, Lost, SockpqError) as failure:
-        return Response(peer, [], failure, expires_at)
+        # A server that is full says so to whatever comes first, and closes.
+        full = answers[0].error if answers and isinstance(answers[0].error, Busy) else None
+        return Response(peer, [], full or failure, expires_at)
 
 
 def choose_leader(responses: Mapping[Address, Response]) -> Address:

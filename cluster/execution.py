@@ -1,0 +1,66 @@
+"""Executes committed entries on the machine of this node, each exactly once, and tells why one could not be."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+
+import msgspec
+
+from cluster.divergence import Chain, compared
+from cluster.errors import ApplyFailed, EntryTooNew, OutOfMemory
+from core import Applied, Machine, Operation, Request, decode_entry
+
+log = logging.getLogger("sockpqd.cluster")
+
+
+class Execution:
+    """What the Raft library calls for each committed entry; extends the chain of hashes by it."""
+
+    def __init__(self, machine: Machine, chain: Chain) -> None:
+        self._machine = machine
+        self._chain = chain
+
+    def apply(self, index: int, data: bytes) -> Applied | None:
+        """Execute one committed entry; None: it has been executed.
+
+        Raises EntryTooNew, OutOfMemory and ApplyFailed, all of which must end this node: an entry is never skipped,
+        because a replica without it would differ.
+        """
+        if index <= self._machine.index:
+            return None                         # the library repeats an entry when its callback raised (H5b)
+        try:
+            return self._execute(index, data)
+        except MemoryError as error:
+            raise OutOfMemory(f"no memory to execute entry {index}: start this node again") from error
+
+    def _execute(self, index: int, data: bytes) -> Applied:
+        try:
+            entry = decode_entry(data)
+        except (ValueError, msgspec.MsgspecError) as error:
+            # What is on disk and on the wire is checksummed: somebody wrote it like this.
+            raise EntryTooNew(f"entry {index} was written by a newer version of sockpqd ({error}): "
+                              "start that version on this node") from error
+        try:
+            applied = self._machine.apply(index, entry.now_ms, entry.seed, entry.operations)
+        except MemoryError:
+            raise
+        except Exception as error:
+            # Neither its bytes nor what the exception says: jobs are in both.
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            verb = _verb(self._machine.failed)
+            log.critical(
+                "entry %d (%s) cannot be applied: %s in %s, line %d. It is committed and never skipped, so this node "
+                "stops, and tries it again when it is started. If only this node fails on it, replace the node; if "
+                "others do, upgrade all. Report it, with this line", index, verb, type(error).__name__,
+                place.filename, place.lineno, extra={"fields": {"entry": index, "verb": verb}})
+            raise ApplyFailed(f"entry {index} ({verb}) cannot be applied") from error
+        self._chain.extend(index, data, compared(entry, applied.replies))
+        return applied
+
+
+def _verb(operation: Operation | None) -> str:
+    """What was to be done; None: what is due by time."""
+    if isinstance(operation, Request):
+        operation = operation.operation
+    return "time" if operation is None else type(operation).__name__

@@ -1,0 +1,83 @@
+"""Who may connect: so many clients, not too many of one address, and some more when all places are taken.
+
+The places beyond are for those who look what is wrong: clients of this machine, and administrators, who have to prove
+at once that they are.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import Counter
+from enum import Enum
+
+from gateway.config import is_loopback
+from gateway.limits import FURTHER_PLACES, TRIALS_PER_ADDRESS, Limits
+
+
+class Place(Enum):
+    """What kind of place a client got."""
+
+    GOOD = "as long as it wants"
+    TRIAL = "if it is an administrator"
+    NONE = "there is none"
+
+
+class Places:
+    """The places of all ports for clients."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.connections_max = limits.connections_max
+        self.per_address_max = limits.connections_per_address_max or max(1, limits.connections_max // 2)
+        self._taken = 0
+        self._by_address: Counter[str] = Counter()
+        self._trials: Counter[str] = Counter()
+
+    def take(self, host: str) -> Place:
+        """A client of this host came. Unless there is no place, leave() has to follow."""
+        address = _address(host)
+        if address is not None and self._by_address[address] >= self.per_address_max:
+            return Place.NONE
+        place = Place.GOOD
+        if self._taken >= self.connections_max:
+            if self._taken >= self.connections_max + FURTHER_PLACES:
+                return Place.NONE
+            if address is not None:
+                if self._trials[address] >= TRIALS_PER_ADDRESS:
+                    return Place.NONE
+                place = Place.TRIAL
+                self._trials[address] += 1
+        self._taken += 1
+        if address is not None:
+            self._by_address[address] += 1
+        return place
+
+    def end_trial(self, host: str) -> None:
+        """The client of this host on trial is an administrator, or goes."""
+        address = _address(host)
+        if address is not None:
+            _count_down(self._trials, address)
+
+    def leave(self, host: str) -> None:
+        """A client of this host has gone."""
+        self._taken -= 1
+        address = _address(host)
+        if address is not None:
+            _count_down(self._by_address, address)
+
+
+def _address(host: str) -> str | None:
+    """What counts as one address; None: this machine. Whoever has an IPv6 address has 2^64 of them."""
+    if is_loopback(host):
+        return None
+    if ":" not in host:
+        return host
+    address = ipaddress.IPv6Address(host.partition("%")[0])
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.IPv6Network((address, 64), strict=False))
+
+
+def _count_down(counts: Counter[str], address: str) -> None:
+    counts[address] -= 1
+    if not counts[address]:
+        del counts[address]

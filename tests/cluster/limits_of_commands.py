@@ -1,0 +1,460 @@
+"""Every kind of command at its limits, on a hundred thousand queues and a million jobs: what does an entry cost?
+
+The test counts steps. How long the entries take on this machine:
+
+    .venv/bin/python -m tests.cluster.limits_of_commands
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
+from typing import Any
+
+from cluster.library import SUCCESS, Callback
+from cluster.proposer import Proposer
+from core import (
+    AddLearner,
+    AttachSession,
+    Batch,
+    Bury,
+    Change,
+    CloneBegin,
+    CloneChunk,
+    CloseSession,
+    Configure,
+    ConfigureQueue,
+    CreateQueue,
+    Delete,
+    DeleteQueue,
+    DeleteUser,
+    Done,
+    DoneAll,
+    DoneLast,
+    Get,
+    HandedMany,
+    JobState,
+    Kick,
+    Later,
+    LaterAll,
+    LaterWith,
+    Lead,
+    Machine,
+    Move,
+    OnDup,
+    OpenSession,
+    Operation,
+    Order,
+    PauseQueue,
+    Pick,
+    Policy,
+    PromoteLearner,
+    PurgeQueue,
+    Put,
+    PutWith,
+    QueueChange,
+    RemoveMember,
+    Request,
+    Resume,
+    ResumeQueue,
+    Return,
+    Selector,
+    SetUser,
+    SwitchService,
+    Tick,
+    Touch,
+    TouchSession,
+    When,
+    decode_entry,
+)
+from gateway.splitting import split
+
+QUEUES = 100_000
+JOBS = 1_000_000
+COPIES = 700                # of a command, from as many connections
+ENTRIES = 4                 # that are looked at for each
+MANY = 10_000               # jobs of one command
+NAMES = 17_000              # as many as a line of 65,536 bytes has
+NOW_MS = 1_700_000_000_000
+LEASE_MS = 60_000
+
+
+class World:
+    """A machine with all that, and whatever a case needs beside."""
+
+    def __init__(self) -> None:
+        self.machine = Machine()
+        self.now_ms = NOW_MS
+        self._fresh = 0
+        self.apply(Lead("n1", 1, ("n1", "n2", "n3"), b"sixteen bytes id", 0))
+        waiting = (Put(f"q{number % QUEUES}", number % 5, b"x", "wide" if number < QUEUES else None)
+                   for number in range(JOBS))
+        self.apply_many(waiting)
+        self.apply(*[SetUser(f"u{number}", "put", b"k" * 16) for number in range(9_999)])
+
+    def apply(self, *operations: Operation) -> list[Any]:
+        """One entry, of which nobody asks what it costs. Returns the replies."""
+        return self.machine.apply(self.machine.index + 1, self.now_ms, 12345, operations).replies
+
+    def apply_many(self, puts: Iterator[Put | PutWith] | Sequence[Put | PutWith]) -> None:
+        """So many jobs."""
+        portion: list[Put | PutWith] = []
+        for put in puts:
+            portion.append(put)
+            if len(portion) == MANY:
+                self.apply(Batch(tuple(portion), False))
+                portion = []
+        self.apply(Batch(tuple(portion), False))
+
+    def name(self) -> str:
+        """That nobody has."""
+        self._fresh += 1
+        return f"fresh{self._fresh}"
+
+    def queue_of(self, count: int, **options: Any) -> str:
+        """A new queue with so many jobs, with all that a job can have, or with these options."""
+        queue = self.name()
+        if not options:
+            self.apply_many([
+                PutWith(Put(queue, number % 50, b"x", f"{queue}_{number}"), ttl_ms=10**9, key=f"k{number}", tries=5)
+                for number in range(count)
+            ])
+        else:
+            self.apply_many([PutWith(Put(queue, 0, b"x"), **options) for _ in range(count)])
+        return queue
+
+    def taken(
+        self, count: int, queue: str | None = None, session: int | None = None, lease_ms: int = LEASE_MS,
+    ) -> list[int]:
+        """The ids of so many running jobs."""
+        name = self.queue_of(count) if queue is None else queue
+        ids: list[int] = []
+        while len(ids) < count:
+            (reply,) = self.apply(Pick(Get((name,), lease_ms, session=session), count - len(ids)))
+            assert isinstance(reply, HandedMany), reply
+            ids += [job.id for job in reply.jobs]
+        return ids
+
+    def settle(self) -> None:
+        """Let time do what it has to do now."""
+        while (due_ms := self.machine.next_due_ms()) is not None and due_ms <= self.now_ms:
+            self.apply(Tick())
+
+    def session(self) -> int:
+        """A new one."""
+        (opened,) = self.apply(OpenSession(1, 86_400_000))
+        return int(opened.sid.partition("_")[0])
+
+
+Case = Callable[[World], list[Operation]]
+
+
+def _names(number: int) -> tuple[str, ...]:
+    """Queues that have jobs, others each time."""
+    return tuple(f"q{(number * 7919 + at) % QUEUES}" for at in range(NAMES))
+
+
+def _puts(world: World) -> list[Operation]:
+    return [Put(world.name(), 0, b"x", new_item=True) for _ in range(COPIES)]
+
+
+def _puts_with_everything(world: World) -> list[Operation]:
+    return [
+        PutWith(Put("with", number % 100, b"x", f"i{number}"), When(10**6 + number), 10**6, 10**6,
+                tuple(f"q_{at}" for at in range(100)), f"k{number}", OnDup.REPLACE, 3)
+        for number in range(COPIES)
+    ]
+
+
+def _jobs_that_wait(world: World) -> list[Operation]:
+    """PUTS of jobs that wait for a hundred items each, all of which there are."""
+    queue = world.queue_of(100)
+    after = tuple(f"{queue}_{number}" for number in range(100))
+    return [*split(Batch(tuple(PutWith(Put("waits", 0, b"x"), after=after) for _ in range(1000)), False))]
+
+
+def _puts_of_many(world: World) -> list[Operation]:
+    puts = [Put(f"q{number * 7 % QUEUES}", 0, b"x", f"y{number}") for number in range(MANY)]
+    return [*split(Batch(tuple(puts), False))]
+
+
+def _puts_of_many_with_everything(world: World) -> list[Operation]:
+    queue = world.name()
+    return [*split(Batch(tuple(
+        PutWith(Put(queue, number % 100, b"x", f"z{number}"), ttl_ms=10**9, key=f"k{number}", tries=4)
+        for number in range(MANY)
+    ), False))]
+
+
+def _transaction(world: World) -> list[Operation]:
+    ids = world.taken(500)
+    return [Batch((*map(Done, ids), *[Put("q7", 0, b"x", "t")] * 500), True)] * 2
+
+
+def _aborted_transactions(world: World) -> list[Operation]:
+    ids = world.taken(50_000, session=world.session())
+    return [Batch((*map(Done, ids[at:at + 10]), Done(0)), True) for at in range(COPIES)]
+
+
+def _picks(get: Callable[[int], Get], policy: Policy, count: int | None = MANY) -> Case:
+    copies = COPIES if count is None else 3
+    return lambda world: [Pick(get(number), count, policy, meta=True) for number in range(copies)]
+
+
+def _picks_with_batch(world: World) -> list[Operation]:
+    world.apply(*[ConfigureQueue(f"q{number}", QueueChange(batch=1)) for number in range(5000)])
+    names = tuple(f"q{number}" for number in range(5000))
+    return [Pick(Get(None), MANY, Policy.RANDOM), *[Pick(Get(names), MANY, policy) for policy in Policy]]
+
+
+def _picks_of_all_that_jobs_can_have(world: World) -> list[Operation]:
+    return [Pick(Get((world.queue_of(MANY),), LEASE_MS), MANY)] * 2
+
+
+def _repeated_picks(world: World) -> list[Operation]:
+    number, queue = world.session(), world.queue_of(4096)
+    pick = Pick(Get((queue,), LEASE_MS, session=number), 4096, meta=True)
+    return [Request(number, 1, b"sixteen bytes id", 0, False, pick)] * 20
+
+
+def _parents(world: World) -> list[Operation]:
+    """DONE of parents, each of which lets one job go, and the Ticks after it."""
+    queue = world.queue_of(20_000)
+    world.apply_many([PutWith(Put("children", 0, b"x"), after=(f"{queue}_{at}",)) for at in range(20_000)])
+    ids = world.taken(20_000, queue)
+    return [*[DoneAll(tuple(ids[at:at + 3000])) for at in range(0, 20_000, 3000)], *[Tick()] * COPIES]
+
+
+def _one_parent(world: World) -> list[Operation]:
+    """The same where thousands wait for one item, and for many others."""
+    queue = world.queue_of(100)
+    after = tuple(f"{queue}_{number}" for number in range(100))
+    world.apply_many([PutWith(Put("heirs", 0, b"x"), after=after) for _ in range(3000)])
+    return [*map(Done, world.taken(100, queue)), *[Tick()] * COPIES]
+
+
+def _keyed(operation: Callable[[Selector], Operation], count: int = COPIES) -> Case:
+    """On jobs that wait for a hundred items each."""
+    def case(world: World) -> list[Operation]:
+        parents, queue = world.queue_of(100), world.name()
+        after = tuple(f"{parents}_{number}" for number in range(100))
+        world.apply_many([PutWith(Put(queue, 0, b"x"), after=after, key=f"k{at}") for at in range(count)])
+        return [operation(Selector(queue=queue, key=f"k{at}")) for at in range(count)]
+    return case
+
+
+def _deletes_in_a_transaction(world: World) -> list[Operation]:
+    found = _keyed(Delete, 1000)(world)
+    return [Batch(tuple(found), True)]          # type: ignore[arg-type]
+
+
+def _each(operation: Callable[[int], Operation]) -> Case:
+    return lambda world: [operation(number) for number in world.taken(COPIES)]
+
+
+def _many(operation: type[DoneAll | LaterAll]) -> Case:
+    return lambda world: [*split(operation(tuple(world.taken(MANY))))]
+
+
+def _kick(world: World) -> list[Operation]:
+    queue = world.queue_of(5000)
+    world.apply(*map(Bury, world.taken(5000, queue)))
+    return [Kick(queue, MANY)] * 5
+
+
+def _resort(world: World) -> list[Operation]:
+    queue = world.queue_of(3000)
+    orders = [ConfigureQueue(queue, QueueChange(order=order)) for order in (Order.TIME, Order.FIFO)]
+    return [*orders, *[ConfigureQueue(queue, QueueChange(item_limit=limit)) for limit in (1, 0)]]
+
+
+def _purge(world: World) -> list[Operation]:
+    return [PurgeQueue(world.queue_of(5000), None)] * 5
+
+
+def _delete_queue(world: World) -> list[Operation]:
+    queue = world.queue_of(3000)
+    world.taken(3000, queue)
+    world.apply_many([Put(queue, 0, b"x") for _ in range(3000)])
+    return [DeleteQueue(queue, True)] * 8
+
+
+def _close_session(release: bool) -> Case:
+    def case(world: World) -> list[Operation]:
+        number = world.session()
+        world.taken(25_000, session=number)
+        return [CloseSession(number, release)] * 4
+    return case
+
+
+def _sessions(world: World) -> list[Operation]:
+    number = world.session()
+    uses: list[Operation] = [AttachSession(number, 1), TouchSession(number), OpenSession(2, 1000)]
+    return uses * 200
+
+
+def _everything_due(world: World) -> list[Operation]:
+    """Leases, TTLs, activations and releases at once, and as many commands as an entry takes."""
+    parents = world.queue_of(1)
+    world.queue_of(3000, ttl_ms=1000)
+    world.queue_of(3000, when=When(1000))
+    world.queue_of(3000, after=(f"{parents}_0",))
+    world.taken(3000, lease_ms=1000)
+    world.apply(Done(world.taken(1, parents)[0]))
+    world.now_ms += 5000
+    return [*[Tick()] * COPIES, *_puts_of_many(world)]
+
+
+def _grace(operation: Operation) -> Case:
+    def case(world: World) -> list[Operation]:
+        world.taken(30_000, lease_ms=5000)
+        world.apply(SwitchService(False))
+        return [operation]
+    return case
+
+
+CASES: dict[str, Case] = {
+    "PUT": _puts,
+    "PUT with everything": _puts_with_everything,
+    "PUTS": _puts_of_many,
+    "PUTS with everything": _puts_of_many_with_everything,
+    "PUTS AFTER": _jobs_that_wait,
+    "COMMIT": _transaction,
+    "COMMIT, aborted": _aborted_transactions,
+    "COMMIT of DELETE by key": _deletes_in_a_transaction,
+    "GET *": lambda world: [Get(None, LEASE_MS)] * COPIES,
+    "GET of many names": lambda world: [Get(_names(number)) for number in range(20)],
+    "GET of many names that there are not": lambda world: [
+        Get(tuple(f"no{at}" for at in range(NAMES)), item=item) for item in (None, "wide") for _ in range(5)
+    ],
+    "GET * IS": lambda world: [Get(None, item="wide")] * COPIES,
+    "GET * BY PRIORITY": _picks(lambda number: Get(None), Policy.PRIORITY, None),
+    "GET * COUNT": _picks(lambda number: Get(None, LEASE_MS), Policy.RANDOM),
+    "GET * BY PRIORITY COUNT": _picks(lambda number: Get(None), Policy.PRIORITY),
+    "GET * IS COUNT": _picks(lambda number: Get(None, item="wide"), Policy.RANDOM),
+    "GET * IS BY PRIORITY COUNT": _picks(lambda number: Get(None, item="wide"), Policy.PRIORITY),
+    "GET * IS BY PRIORITY": _picks(lambda number: Get(None, item="wide"), Policy.PRIORITY, None),
+    "GET of many names COUNT": _picks(lambda number: Get(_names(number)), Policy.RANDOM),
+    "GET of many names BY PRIORITY": _picks(lambda number: Get(_names(number)), Policy.PRIORITY, None),
+    "GET of many names BY PRIORITY COUNT": _picks(lambda number: Get(_names(number)), Policy.PRIORITY),
+    "GET COUNT with BATCH": _picks_with_batch,
+    "GET COUNT of all that jobs can have": _picks_of_all_that_jobs_can_have,
+    "REQ GET COUNT, repeated": _repeated_picks,
+    "DONE": _each(Done),
+    "DONE LAST": _each(DoneLast),
+    "DONE of many": _many(DoneAll),
+    "DONE of parents": _parents,
+    "DONE of one parent of many": _one_parent,
+    "LATER": _each(Later),
+    "LATER with options": _each(lambda number: LaterWith(number, When(10**6), 3)),
+    "LATER of many": _many(LaterAll),
+    "RETURN": _each(Return),
+    "TOUCH": _each(Touch),
+    "BURY": _each(Bury),
+    "MOVE": _each(lambda number: Move(number, "q1", 3)),
+    "CHANGE": _keyed(lambda selector: Change(selector, 7, None, "q", False, b"y")),
+    "DELETE": _keyed(Delete),
+    "KICK": _kick,
+    "QUEUE CREATE": lambda world: [CreateQueue(world.name(), QueueChange(weight=2)) for _ in range(COPIES)],
+    "QUEUE CONFIG": _resort,
+    "QUEUE PAUSE, RESUME": lambda world: [
+        one for number in range(350) for one in (PauseQueue(f"q{number}", True, True), ResumeQueue(f"q{number}"))
+    ],
+    "QUEUE PURGE": _purge,
+    "QUEUE PURGE of one state": lambda world: [
+        PurgeQueue(world.queue_of(2500, when=When(10**6)), JobState.DELAYED),
+    ] * 3,
+    "QUEUE DELETE FORCE": _delete_queue,
+    "CONFIG": lambda world: [Configure(policy=policy) for policy in (*Policy, Policy.RANDOM)],
+    "SESSION": _sessions,
+    "SESSION CLOSE": _close_session(False),
+    "SESSION CLOSE RELEASE": _close_session(True),
+    "USER": lambda world: [SetUser("u1", "get", b"k" * 16), DeleteUser("u2")] * 300,
+    "CLUSTER ADD, REMOVE": lambda world: [
+        AddLearner("n4", "h:1", "h:2"), PromoteLearner("n4", 0), RemoveMember("n4", 1),
+    ],
+    "CLONE": lambda world: [CloneBegin(1, 1 << 20), *[CloneChunk(1, bytes(48 << 10))] * 21],
+    "all that time does": _everything_due,
+    "a new leader": _grace(Lead("n2", 2, ("n1", "n2", "n3"), b"", 10_000)),
+    "after full disks": _grace(Resume(10_000)),
+    "CLUSTER ONLINE": _grace(SwitchService(True, 10_000)),
+}
+
+
+class _Ignored:
+    def applied(self, reply: object) -> None:
+        pass
+
+    def refused(self) -> None:
+        raise AssertionError("refused")
+
+    def unknown(self) -> None:
+        raise AssertionError("unknown")
+
+
+def entries(world: World, operations: list[Operation], measure: Callable[[Callable[[], None]], int]) -> Iterator[int]:
+    """What the first entries of these commands cost, as `measure` says of the call that applies one."""
+    launched: list[tuple[bytes, Callback]] = []
+    proposer = Proposer(lambda data, callback: launched.append((data, callback)), lambda: world.now_ms,
+                        lambda effects: None, time.monotonic)
+    proposer.accepting = True
+    for operation in operations:
+        proposer.propose(operation, _Ignored())
+    for _ in range(ENTRIES):
+        proposer.flush(0.0)
+        if not launched:
+            return
+        data, callback = launched.pop()
+        entry, applied = decode_entry(data), []
+
+        def apply(entry: Any = entry, applied: list[Any] = applied) -> None:
+            machine = world.machine
+            applied.append(machine.apply(machine.index + 1, entry.now_ms, entry.seed, entry.operations))
+        yield measure(apply)
+        callback(applied[0], SUCCESS)
+
+
+def steps(call: Callable[[], None]) -> int:
+    """Lines of Python and calls, what comprehensions and sortedcontainers do included."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal count
+        count += 1
+        return trace
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(None)
+    return count
+
+
+def microseconds(call: Callable[[], None]) -> int:
+    """How long it took."""
+    begun = time.process_time()
+    call()
+    return round((time.process_time() - begun) * 1e6)
+
+
+def main() -> None:
+    """A line for each case: the longest of its entries in milliseconds."""
+    import gc
+    world = World()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 100)      # as the daemon does
+    chosen = sys.argv[1:]
+    for name, case in CASES.items():
+        if chosen and name not in chosen:
+            continue
+        world.settle()
+        operations = case(world)
+        took = list(entries(world, operations, microseconds))
+        print(f"{name:45s} {max(took) / 1000:8.1f} ms   {len(took)} entries", flush=True)
+
+
+if __name__ == "__main__":
+    main()

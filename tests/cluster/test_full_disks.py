@@ -1,0 +1,324 @@
+"""Full disks: what a node does while it can log little or nothing, and that it goes on by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from cluster import ballast, compaction
+from cluster.leadership import Leadership
+from cluster.messages import Ack
+from core import Done, Get, Handed, Put, Request, SwitchService
+from core.operations import OpenSession
+from core.replies import SessionOpened
+from tests.cluster.memory_disk import PLENTY_BYTES
+from tests.cluster.small_cluster import Outcome, SimNode, SmallCluster
+
+BODY = bytes(range(256)) * 80       # 20 KiB: fifty of them fill a segment
+HOLD_MS = 5000
+SOON_S = 5.0                        # after there is room again all must serve
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Segments of these tests have 1 MiB."""
+    monkeypatch.setattr(ballast, "STEP_BYTES", 1 << 18)
+
+
+def fill(world: SmallCluster, *names: str) -> None:
+    """Somebody else takes all that these nodes' disks have free."""
+    for name in names:
+        world[name].disk.free_bytes = 0
+
+
+def empty(world: SmallCluster, *names: str) -> None:
+    for name in names:
+        world[name].disk.free_bytes = PLENTY_BYTES
+
+
+def put_until(
+    world: SmallCluster, enough: Callable[[], bool], outcomes: list[Outcome] | None = None, attempts: int = 400,
+) -> list[Outcome]:
+    """Put jobs until the condition holds; returns what became of them, with the `outcomes` that there were."""
+    outcomes = [] if outcomes is None else outcomes
+    for _ in range(attempts):
+        if enough():
+            return outcomes
+        node = world.serving()
+        if node is not None:
+            outcomes.append(node.propose(Put("q", 0, BODY)))
+        world.run(0.05)
+    raise AssertionError(f"not after {attempts} jobs")
+
+
+def applied(outcomes: list[Outcome]) -> int:
+    return sum(outcome.state == "applied" for outcome in outcomes)
+
+
+def nothing_lost(world: SmallCluster, outcomes: list[Outcome]) -> None:
+    """Nobody has ended, all are equal, and every acknowledged job is there."""
+    assert [node.failure for node in world] == [None] * len(world.nodes)
+    assert len(world.states()) == 1
+    assert len(world.bodies(world.leader().name)) >= applied(outcomes)
+    assert not [outcome for outcome in outcomes if outcome.state == "open"]
+
+
+def answered(world: SmallCluster, outcome: Outcome) -> Outcome:
+    world.run_until(lambda: outcome.state != "open")
+    return outcome
+
+
+def test_a_node_alone_refuses_all_before_its_disk_is_full_to_the_last_byte_and_goes_on_by_itself() -> None:
+    world = SmallCluster(1)
+    node = world.leader()
+    fill(world, "n1")
+    puts = put_until(world, lambda: node.up.full)
+    assert applied(puts) > 20
+    assert node.up.leadership.serving               # what removes jobs goes on
+    put_until(world, lambda: not node.up.leadership.serving, puts)
+    assert node.propose(Get(("q",))).state == "refused"
+    assert node.up.journal.segments.room_bytes > (1 << 20) / 16
+    world.run(60)
+    assert not node.up.leadership.serving
+    empty(world, "n1")
+    world.leader(SOON_S)
+    assert not node.up.full
+    world.put_now()
+    nothing_lost(world, puts)
+
+
+def test_a_full_follower_takes_no_entries_and_is_no_burden() -> None:
+    world = SmallCluster(3)
+    leader = world.leader()
+    follower, other = world.followers()
+    fill(world, follower.name)
+    puts = put_until(world, lambda: follower.up.room.exhausted)
+    put_until(world, lambda: applied(puts) > 120, puts)      # several segments
+    assert world.leader() is leader
+    assert follower.up.journal.durable_index < leader.up.journal.last_index
+    assert follower.up.journal.segments.room_bytes >= (1 << 20) / 16
+    assert not follower.up.room.stuck
+    elections = follower.up.guard.elections.begun
+    sent = len(world.sent)
+    world.run(10)
+    assert follower.up.guard.elections.begun == elections       # it hears its leader
+    world.sent = world.sent[sent:]
+    asked = [m for source, _, m in world.sent if source == follower.name and isinstance(m, Ack) and m.reset]
+    assert not asked                                            # nothing is sent to it again and again
+    acknowledged = [
+        m.next_index - 1 for source, _, m in world.sent
+        if source == follower.name and isinstance(m, Ack) and m.success
+    ]
+    assert all(index <= follower.up.journal.durable_index for index in acknowledged)
+    empty(world, follower.name)
+    world.run_until(world.settled, SOON_S)
+    nothing_lost(world, puts)
+    assert other.up.machine.index == follower.up.machine.index
+
+
+def test_a_full_leader_gives_leadership_to_a_node_that_has_room() -> None:
+    world = SmallCluster(3)
+    leader = world.leader()
+    fill(world, leader.name)
+    puts = put_until(world, lambda: leader.up.room.exhausted)
+    world.run_until(lambda: world.serving() not in (None, leader), SOON_S)
+    put_until(world, lambda: applied(puts) > 120, puts)
+    assert world.leader() is not leader
+    assert leader.failure is None
+    empty(world, leader.name)
+    world.run_until(world.settled, SOON_S)
+    nothing_lost(world, puts)
+
+
+def test_without_room_on_a_majority_nobody_serves_until_one_of_them_has_some() -> None:
+    world = SmallCluster(3)
+    leader = world.leader()
+    full = [node.name for node in world.followers()]
+    fill(world, *full)
+    puts = put_until(world, lambda: world.serving() is None)
+    world.run(30)
+    assert world.serving() is None
+    assert leader.up.journal.last_index - world[full[0]].up.journal.durable_index < 50      # it stops at once
+    empty(world, full[0])
+    world.leader(SOON_S)
+    put_until(world, lambda: len(puts) > 150, puts)
+    empty(world, full[1])
+    world.run_until(world.settled, SOON_S)
+    nothing_lost(world, puts)
+
+
+def test_all_disks_full_and_one_node_killed() -> None:
+    world = SmallCluster(3)
+    world.leader()
+    fill(world, "n1", "n2", "n3")
+    puts = put_until(world, lambda: world.serving() is None)
+    world.kill("n2")
+    world.run(5)
+    world.start("n2")
+    world.run(30)
+    assert world.serving() is None
+    empty(world, "n1", "n2", "n3")
+    world.leader(SOON_S)
+    world.run_until(world.settled, SOON_S)
+    nothing_lost(world, puts)
+
+
+# Leases and sessions
+
+class Held:
+    """A lease and a session, of HOLD_MS each."""
+
+    def __init__(self, world: SmallCluster) -> None:
+        self.world = world
+        leader = world.leader()
+        world.put_now(b"work", "jobs")
+        handed = answered(world, leader.propose(Get(("jobs",), HOLD_MS))).reply
+        opened = answered(world, leader.propose(OpenSession(7, HOLD_MS))).reply
+        assert isinstance(handed, Handed)
+        assert isinstance(opened, SessionOpened)
+        self.job = handed.id
+        self.session = int(opened.sid.split("_")[0])
+
+    def alive(self) -> tuple[bool, bool]:
+        """Are they there, on the node that serves?"""
+        machine = self.world.leader().machine
+        return any(job.id == self.job for job in machine.running()), self.session in machine._state.sessions.by_number
+
+
+def halt(world: SmallCluster) -> Held:
+    """All disks are full, with a lease and a session open."""
+    fill(world, "n1", "n2", "n3")
+    put_until(world, lambda: all(node.up.full for node in world))
+    held = Held(world)
+    put_until(world, lambda: world.serving() is None)
+    return held
+
+
+def test_what_nobody_could_prolong_does_not_end_and_has_a_grace_afterwards() -> None:
+    world = SmallCluster(3)
+    held = halt(world)
+    world.run(120)
+    empty(world, "n1", "n2", "n3")
+    world.leader(SOON_S)
+    world.run(5)
+    assert held.alive() == (True, True)
+    finished = answered(world, world.leader().propose(Request(held.session, 1, bytes(16), 0, False, Done(held.job))))
+    assert finished.state == "applied"
+    assert held.alive() == (False, True)
+    world.run(12)
+    assert held.alive() == (False, False)           # nobody used it
+
+
+def test_who_does_not_come_back_loses_it() -> None:
+    world = SmallCluster(3)
+    held = halt(world)
+    world.run(60)
+    empty(world, "n1", "n2", "n3")
+    world.leader(SOON_S)
+    world.run(12)
+    assert held.alive() == (False, False)
+
+
+@pytest.mark.parametrize("cured", [True, False], ids=["cured", "cure-removed"])
+def test_also_what_has_used_up_the_grace_of_a_failover_meanwhile(
+    cured: bool, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if not cured:
+        monkeypatch.setattr(Leadership, "_resume", lambda self: None)
+    world = SmallCluster(3)
+    held = halt(world)
+    leading = next(node for node in world if node.up.replica.is_leader)
+    world.kill(leading.name)                        # the next one leads, and cannot serve either
+    world.run(30)
+    world.start(leading.name)
+    world.run(30)
+    empty(world, "n1", "n2", "n3")
+    world.leader(SOON_S)
+    world.run(1)
+    world.put_now()                                 # what ends by time does so before it
+    assert held.alive() == ((True, True) if cured else (False, False))
+
+
+def test_an_operators_command_meanwhile_ends_nothing() -> None:
+    world = SmallCluster(3)
+    held = halt(world)
+    world.run(60)
+    leading = next(node for node in world if node.up.replica.is_leader)
+    outcome = Outcome()
+    leading.up.leadership.propose_alone(SwitchService(online=True), outcome)
+    assert answered(world, outcome).state == "applied"
+    assert any(job.id == held.job for job in leading.machine.running())
+
+
+# Room is made by the node itself
+
+def bounded(monkeypatch: pytest.MonkeyPatch) -> SmallCluster:
+    """A node whose disk has 3 MiB: two segments of the journal, and a ballast."""
+    monkeypatch.setattr(compaction, "BYTES_MIN", 64 << 20)      # nothing but want of room is a reason for a snapshot
+    world = SmallCluster(1, start=False)
+    world["n1"].disk.free_bytes = 4 << 20
+    world.start("n1")
+    world.leader()
+    world.run(5)
+    return world
+
+
+def work(world: SmallCluster, node: SimNode, rounds: int) -> int:
+    """Jobs come and go; returns how many were done."""
+    done = 0
+    for _ in range(rounds):
+        put = node.propose(Put("q", 0, BODY))
+        world.run(0.02)
+        taken = node.propose(Get(("q",), 60_000))
+        world.run(0.02)
+        if isinstance(taken.reply, Handed):
+            ended = node.propose(Done(taken.reply.id))
+            world.run(0.02)
+            done += ended.state == "applied" and put.state == "applied"
+    return done
+
+
+def test_with_the_ballast_the_journal_is_cut_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = bounded(monkeypatch)
+    node = world["n1"]
+    assert node.up.room.ballast.bytes >= 1 << 20
+    fill(world, "n1")                               # all that is left is taken by somebody else
+    assert work(world, node, 600) > 500             # 12 MB go through it
+    assert node.failure is None
+
+
+def test_without_a_ballast_it_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ballast, "BYTES_MAX", 0)
+    world = bounded(monkeypatch)
+    fill(world, "n1")
+    assert work(world, world["n1"], 600) < 200
+    assert world["n1"].failure is None
+
+
+def test_a_journal_without_descriptors_goes_on_when_there_are_some() -> None:
+    world = SmallCluster(1)
+    node = world.leader()
+    node.disk.files_max = 0
+    put_until(world, lambda: not node.up.leadership.serving)
+    assert node.failure is None
+    node.disk.files_max = None
+    world.leader(SOON_S)
+    world.put_now()
+
+
+def test_a_node_for_which_nothing_can_be_written_stands_still_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was kept for Raft itself: elections have used it up."""
+    for share in ("RESERVE", "EXHAUSTED", "SCARCE"):
+        monkeypatch.setattr(f"cluster.segment.{share}", 0)
+    world = SmallCluster(3)
+    world.leader()
+    fill(world, "n1", "n2", "n3")
+    puts = put_until(world, lambda: sum(node.up.room.stuck for node in world) >= 2)
+    world.run(30)
+    assert world.serving() is None
+    assert not any(node.up.busy for node in world)
+    empty(world, "n1", "n2", "n3")
+    world.leader(SOON_S)
+    world.run_until(world.settled, SOON_S)
+    nothing_lost(world, puts)

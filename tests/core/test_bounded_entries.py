@@ -1,0 +1,148 @@
+"""An entry that has handed out enough is over: the rest of its operations belongs to the next one."""
+
+from __future__ import annotations
+
+import pytest
+
+from core import (
+    Accepted,
+    ConfigureQueue,
+    Done,
+    Empty,
+    Get,
+    Handed,
+    HandedMany,
+    Later,
+    Machine,
+    OpenSession,
+    Operation,
+    Pick,
+    Policy,
+    Put,
+    PutWith,
+    QueueChange,
+    Request,
+    Stored,
+    Tick,
+)
+from core.settings import HANDED_BYTES_MAX, SPENT_MAX
+from tests.core.agreement import assert_equal_to_model
+from tests.core.logs import LogEntry, ask, restored, run, snapshot_of
+from tests.core.model import Model
+
+LARGE = bytes(SPENT_MAX)
+HALF = bytes(SPENT_MAX // 2)
+GET = Get(("q",))
+
+
+@pytest.fixture
+def machine() -> Machine:
+    """An empty one."""
+    return Machine()
+
+
+def ids(replies: list[object]) -> list[int]:
+    return [reply.id for reply in replies if isinstance(reply, Handed)]
+
+
+def test_an_entry_is_over_when_enough_was_handed_out(machine: Machine) -> None:
+    ask(machine, *[Put("q", 0, LARGE)] * 3)
+    assert ids(ask(machine, GET, GET, GET)) == [1]
+    assert ids(ask(machine, GET, GET)) == [2]
+    assert ids(ask(machine, GET, GET)) == [3]
+    assert ask(machine, GET, GET) == [Empty(True)] * 2
+
+
+def test_small_jobs_add_up(machine: Machine) -> None:
+    ask(machine, *[Put("q", 0, HALF)] * 5)
+    assert ids(ask(machine, *[GET] * 5)) == [1, 2]
+
+
+def test_nothing_of_what_is_left_out_is_executed(machine: Machine) -> None:
+    ask(machine, *[Put("q", 0, LARGE)] * 2)
+    before = restored(snapshot_of(machine))
+    operations: list[Operation] = [GET, Put("p", 0, b""), Done(1), Tick(), GET]
+    assert len(ask(machine, *operations)) == 1
+    ask(before, GET)
+    assert snapshot_of(machine) == snapshot_of(before)
+
+
+@pytest.mark.parametrize("put", [Put("p", 0, b"x", None, True), PutWith(Put("p", 0, b"x", None, True), key="k")])
+def test_a_put_and_its_hand_out_are_not_parted(machine: Machine, put: Put | PutWith) -> None:
+    ask(machine, *[Put("q", 0, HALF)] * 2)
+    hand_out = Get(("p",), item_of_put=True)
+    assert [type(reply) for reply in ask(machine, GET, put, hand_out, GET, put, hand_out)] == [
+        Handed, Stored, Handed, Handed,
+    ]
+
+
+@pytest.mark.parametrize("asked", [("q",), ("q", "p"), None])
+@pytest.mark.parametrize("policy", Policy)
+def test_several_jobs_are_no_more_than_an_entry_hands_out(
+    machine: Machine, asked: tuple[str, ...] | None, policy: Policy,
+) -> None:
+    ask(machine, *[Put("q", 0, HALF)] * 6)
+    replies = ask(machine, Get(asked), Pick(Get(asked), 10, policy), GET)
+    assert isinstance(replies[1], HandedMany)
+    assert len(replies) == 2
+    assert 1 + len(replies[1].jobs) == HANDED_BYTES_MAX // len(HALF)
+
+
+def test_answers_given_again_count(machine: Machine) -> None:
+    ask(machine, OpenSession(1, 60_000), Put("q", 0, LARGE))
+    request = Request(1, 1, bytes(16), 0, False, GET)
+    assert ids(ask(machine, request)) == [1]
+    assert ids(ask(machine, *[request] * 100)) == [1]
+
+
+def test_the_work_that_the_proposer_cannot_know_counts(machine: Machine) -> None:
+    ask(machine, *[Put(f"q{number}", 0, b"", "wide") for number in range(2000)])
+    get = Get(None, item="wide")
+    executed = len(ask(machine, *[get] * 100))
+    assert 1 < executed < 20
+
+
+def test_what_pick_gives_is_no_more_work_than_an_entry_may_be(machine: Machine) -> None:
+    ask(machine, *[PutWith(Put("q", 0, b"", f"i{number}"), key=f"k{number}") for number in range(10_000)])
+    for asked in (("q",), None):
+        (reply,) = ask(machine, Pick(Get(asked), 10_000))
+        assert isinstance(reply, HandedMany)
+        assert 1000 < len(reply.jobs) < 4000
+
+
+def test_ten_thousand_plain_jobs_are_given_at_once(machine: Machine) -> None:
+    ask(machine, *[Put("q", 0, b"")] * 10_000)
+    (reply,) = ask(machine, Pick(GET, 10_000))
+    assert isinstance(reply, HandedMany)
+    assert len(reply.jobs) == 10_000
+
+
+def test_the_model_says_the_same() -> None:
+    log = [
+        LogEntry(0, 0, [OpenSession(1, 60_000), *[Put("q", number % 2, HALF) for number in range(9)]]),
+        LogEntry(0, 1, [GET, Request(1, 1, bytes(16), 0, False, GET), GET]),
+        LogEntry(0, 2, [Request(1, 1, bytes(16), 0, False, GET), Pick(Get(None), 4), GET]),
+        LogEntry(0, 3, [Later(1), Pick(Get(None, item="none"), 4), Pick(GET, 4), GET]),
+    ]
+    assert_equal_to_model(log, Machine(), Model())
+
+
+@pytest.mark.parametrize("asked", [("q",), ("q", "p"), None])
+@pytest.mark.parametrize("policy", Policy)
+@pytest.mark.parametrize("count", [None, 1, 5])
+def test_an_item_that_there_is_not_has_nothing_to_give(
+    machine: Machine, asked: tuple[str, ...] | None, policy: Policy, count: int | None,
+) -> None:
+    ask(machine, Put("q", 0, b""))
+    assert ask(machine, Pick(Get(asked, item="none"), count, policy)) == [Empty(False)]
+
+
+def test_queues_that_have_given_their_batch_give_again_afterwards(machine: Machine) -> None:
+    ask(machine, *[ConfigureQueue(queue, QueueChange(batch=1)) for queue in "ab"])
+    ask(machine, *[Put(queue, 0, b"") for queue in "ab" for _ in range(3)])
+    for policy in Policy:
+        (reply,) = ask(machine, Pick(Get(None), 10, policy))
+        assert isinstance(reply, HandedMany)
+        assert sorted(job.queue for job in reply.jobs) == ["a", "b"]
+        assert list(machine.nonempty()) == ["a", "b"]
+    assert run(machine, Tick()).replies == [Accepted()]

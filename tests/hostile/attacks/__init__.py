@@ -1,0 +1,22 @@
+"""All attacks, in the order in which they are made."""
+
+from __future__ import annotations
+
+from tests.hostile.attack import Attack
+from tests.hostile.attacks import (
+    bodies,
+    clock,
+    commands,
+    connections,
+    disk,
+    memory,
+    overload,
+    releases,
+    rubbish,
+    sessions,
+)
+
+ATTACKS: tuple[Attack, ...] = (
+    *commands.ATTACKS, *releases.ATTACKS, *bodies.ATTACKS, *disk.ATTACKS, *connections.ATTACKS, *memory.ATTACKS,
+    *overload.ATTACKS, *sessions.ATTACKS, *clock.ATTACKS, *rubbish.ATTACKS,
+)

@@ -1,0 +1,51 @@
+"""Sessions without end, of one owner."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+from tests.hostile.arena import Arena, say
+from tests.hostile.attack import Attack, Bounds
+from tests.hostile.crowd import Crowd
+from tests.hostile.ordinary import Habits
+
+ORDINARY, SHORT_LIVED = "127.0.0.2", "127.0.0.3"
+CONNECTIONS = 400
+OPEN = b"SESSION TTL 3600\r\n"
+EACH = 300                      # 120,000 together: more than there may be
+AT_ONCE = 20
+A_SECOND = 111
+ANSWER_S = 5.0
+SHORT_LIFE = b"SESSION TTL 3600\r\nREQ 1 PUT short 0 1\r\nx"
+
+
+async def sessions(arena: Arena) -> None:
+    """One owner opens all there are; programs that live for a moment leave theirs behind."""
+    crowds: list[Crowd] = []
+    _, answers = await asyncio.gather(
+        arena.besiege(CONNECTIONS, crowds=crowds, repeated=OPEN * AT_ONCE, most_bytes=EACH * len(OPEN)),
+        _short_lives(arena))
+    arena.note(f"{sum(crowd.good for crowd in crowds):,} sessions for one owner, "
+               f"{sum(answers.values())} by short-lived programs")
+    if wrong := {answer: times for answer, times in answers.items() if answer != b"200"}:
+        arena.fail(f"short-lived programs were answered {wrong}")
+
+
+async def _short_lives(arena: Arena) -> Counter[bytes]:
+    """How many of them were answered what."""
+    server = await asyncio.to_thread(arena.server)
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    lives: list[asyncio.Task[bytes]] = []
+    while (now := loop.time()) < begun + arena.seconds:
+        while len(lives) < (now - begun) * A_SECOND:
+            lives.append(loop.create_task(say(server, SHORT_LIFE, ANSWER_S, SHORT_LIVED)))
+        await asyncio.sleep(1 / A_SECOND)
+    return Counter(answer[:3] for answer in await asyncio.gather(*lives))
+
+
+ATTACKS = (
+    Attack("sessions", "one owner opens 120,000 sessions; 111 short-lived programs a second leave theirs", sessions,
+           seconds=15, habits=Habits(source=ORDINARY, sessions=True, cycles=20), bounds=Bounds(growth_mb=400)),
+)

@@ -1,0 +1,61 @@
+"""A cluster of real nodes with limits (descriptors, address space, memory, disk) and clocks that can be set."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bench.cluster import LocalCluster
+from bench.node import Settings
+from tests.chaos import clocks, disks
+
+READY_S = 60.0
+POLL_S = 0.02
+
+
+class HostileCluster(LocalCluster):
+    """LocalCluster with `wrapper`, a command before each node's program, by its name."""
+
+    def __init__(
+        self, config: Settings, *, wrappers: Mapping[str, Sequence[str]], disk_mb: int | None = None,
+        fake_clocks: bool = False,
+    ) -> None:
+        """`disk_mb`: each node has a disk of its own (disks.py); `fake_clocks`: `set_clock` works (clocks.py)."""
+        super().__init__(3, config, ready_s=READY_S)
+        self._wrappers = wrappers
+        self._disk_mb = disk_mb
+        self._faketime = clocks.library() if fake_clocks else None
+
+    def set_clock(self, name: str, ahead_s: float) -> None:
+        """Let the node's wall clock be so far ahead of the real one (with `fake_clocks`)."""
+        clocks.set_ahead(self._clock(name), ahead_s)
+
+    def serving(self, timeout: float) -> str | None:
+        """The node that serves, as soon as one does, whatever became of the others; None when none does in time."""
+        until = time.monotonic() + timeout
+        while True:
+            leader = self.leader()
+            if leader is not None or time.monotonic() > until:
+                return leader
+            time.sleep(POLL_S)
+
+    def exit_code(self, name: str) -> int | None:
+        """Of a node's process; None when it runs."""
+        return self._nodes[name].wait(0)
+
+    def environment(self, name: str) -> Mapping[str, str]:
+        return clocks.environment(self._faketime, self._clock(name)) if self._faketime else {}
+
+    def wrapper(self, name: str) -> Sequence[str]:
+        return self._wrappers.get(name, ())
+
+    def _prepare_node(self, name: str) -> None:
+        if self._disk_mb is not None:
+            disks.mount(self.folder / name, self._disk_mb)
+        if self._faketime:
+            clocks.set_ahead(self._clock(name), 0)
+        super()._prepare_node(name)
+
+    def _clock(self, name: str) -> Path:
+        return self.folder / f"{name}.clock"

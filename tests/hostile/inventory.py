@@ -1,0 +1,55 @@
+"""What is there in the end, compared with what the ordinary client was told."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+
+import sockpq
+
+from bench.cluster import say
+from tests.hostile.cluster import HostileCluster
+from tests.hostile.ordinary import QUEUE, Report
+
+LEASE_S = 600.0             # nothing that was taken to be counted comes back meanwhile
+AT_ONCE = 1000
+LEFT_MAX = 10_000
+CALL_S = 10.0
+HASH_S = 10.0
+EQUAL_S = 10.0
+
+
+def found(servers: list[str]) -> list[int]:
+    """The numbers of all jobs that the ordinary client has left, waiting or running. Raises SockpqError."""
+    with sockpq.Client(servers, sessions=False, timeout=CALL_S) as client:
+        while client.get_many(AT_ONCE, QUEUE, expire=LEASE_S):
+            pass                # now all of them run, and none is on its way from one state to another
+        return [int(job.data) for job in client.peek_queue(QUEUE, "running", LEFT_MAX)]
+
+
+def differences(report: Report, left: Iterable[int]) -> list[str]:
+    """How what is left differs from what the client was told: jobs that are lost, doubled, invented or back again."""
+    counted = Counter(left)
+    acknowledged, finished = set(report.acknowledged), set(report.finished)
+    owed = acknowledged - finished - set(report.maybe_finished)
+    wrong = {
+        "lost": owed - counted.keys(),
+        "there twice": {number for number, times in counted.items() if times > 1},
+        "finished twice": {number for number, times in Counter(report.finished).items() if times > 1},
+        "finished and there": finished & counted.keys(),
+        "invented": counted.keys() - acknowledged - set(report.maybe_put),
+    }
+    return [f"{len(numbers)} jobs {what}: {sorted(numbers)[:5]}" for what, numbers in wrong.items() if numbers]
+
+
+def disagreement(cluster: HostileCluster) -> str:
+    """How the nodes' states differ, once all have executed the same entries; empty when they agree."""
+    until = time.monotonic() + EQUAL_S
+    while True:
+        hashes = {name: say(cluster.direct(name), "CLUSTER HASH", HASH_S) for name in cluster.names}
+        if len(set(hashes.values())) == 1 and None not in hashes.values():
+            return ""
+        if time.monotonic() > until:
+            return "the nodes do not agree: " + ", ".join(f"{name} {value}" for name, value in hashes.items())
+        time.sleep(0.2)

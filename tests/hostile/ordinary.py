@@ -1,0 +1,256 @@
+"""The ordinary client: a process that puts a job, takes one and finishes it, again and again, whatever others do.
+
+    python -m tests.hostile.ordinary HABITS         # JSON
+
+It works until its standard input ends, then prints what it has seen as JSON: a Report. It is a plain client of the
+original, on one connection, that goes to another server when one does not serve.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import select
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+from msgspec import Struct, field
+
+ROOT = Path(__file__).parents[2]
+QUEUE = "ordinary"
+LOST = "no answer"                  # the connection ended, or was silent for too long: the outcome is unknown
+ANSWER_S = 5.0
+ASIDE_S = 0.02
+START_S = 30.0
+STOP_S = 60.0
+
+# What any client must expect: that the leader changes, and that a job is on its way to a connection that has ended.
+USUAL = (LOST, "500 Offline Mode", "404 Queue Empty", "404 Job Not Found")
+
+
+class Habits(Struct, frozen=True):
+    """How it works."""
+
+    servers: tuple[str, ...] = ()
+    lease_s: float = 10.0
+    pause_s: float = 0.007          # between two cycles: about 100 of them a second
+    source: str | None = None       # the address it comes from
+    cycles: int = 0                 # on one connection, then it makes another one; 0: as long as it lasts
+    sessions: bool = False          # each connection has a session of its own, and numbers its commands
+
+
+class Report(Struct):
+    """What it has seen. Times are of time.monotonic(), which all processes of a machine share."""
+
+    ended_s: list[float] = field(default_factory=list)              # when each cycle ended
+    commands: list[tuple[float, float]] = field(default_factory=list)   # of each that was answered: when sent, ms
+    errors: list[tuple[float, str]] = field(default_factory=list)   # when, "PUT: 503 Busy"
+    acknowledged: list[int] = field(default_factory=list)           # the numbers of jobs that were put,
+    maybe_put: list[int] = field(default_factory=list)              # that may have been put,
+    finished: list[int] = field(default_factory=list)               # were finished,
+    maybe_finished: list[int] = field(default_factory=list)         # or may have been
+
+
+class Failed(Exception):  # noqa: N818
+    """A command that was not executed, or of which nobody knows: no cycle."""
+
+
+class Worker:
+    """One client."""
+
+    def __init__(self, habits: Habits) -> None:
+        self._habits = habits
+        self._servers = itertools.cycle(habits.servers)
+        self._server = next(self._servers)
+        self._socket: socket.socket | None = None
+        self._received = b""
+        self._request = 0               # the number of the last command in the session
+        self._left = 0                  # cycles on this connection
+        self._number = 0
+        self.report = Report()
+
+    def cycle(self) -> None:
+        """Once. What fails is noted."""
+        try:
+            self._connect()
+            self._put()
+            self._finish(*self._get())
+        except Failed:
+            time.sleep(ASIDE_S)
+        else:
+            self.report.ended_s.append(time.monotonic())
+        self._left -= 1
+        if self._habits.cycles and self._left <= 0:
+            self.close()
+
+    def close(self) -> None:
+        """End the connection."""
+        if self._socket is not None:
+            self._socket.close()
+        self._socket = None
+
+    def _put(self) -> None:
+        self._number += 1
+        body = str(self._number).encode()
+        try:
+            self._ask("PUT", f"PUT {QUEUE} 0 {len(body)}", body)
+        except Failed as failed:
+            if str(failed) == LOST:
+                self.report.maybe_put.append(self._number)
+            raise
+        self.report.acknowledged.append(self._number)
+
+    def _get(self) -> tuple[str, int]:
+        """A job's id and number."""
+        words = self._ask("GET", f"GET {QUEUE} EXPIRE {self._habits.lease_s:g}").split()
+        return words[3], int(self._exactly(int(words[5])))
+
+    def _finish(self, job_id: str, number: int) -> None:
+        try:
+            self._ask("DONE", f"DONE {job_id}")
+        except Failed as failed:
+            if str(failed) == LOST:
+                self.report.maybe_finished.append(number)
+            raise
+        self.report.finished.append(number)
+
+    def _connect(self) -> None:
+        if self._socket is not None:
+            return
+        host, _, port = self._server.rpartition(":")
+        source = None if self._habits.source is None else (self._habits.source, 0)
+        try:
+            self._socket = socket.create_connection((host, int(port)), ANSWER_S, source)
+        except OSError as error:
+            self._note("connect", LOST)
+            self._server = next(self._servers)
+            raise Failed(str(error)) from error
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._received = b""
+        self._left = self._habits.cycles
+        if self._habits.sessions:
+            self._request = 0
+            self._ask("SESSION", "SESSION TTL 30", numbered=False)
+
+    def _ask(self, verb: str, line: str, data: bytes = b"", *, numbered: bool = True) -> str:
+        """The line of a good answer. Raises Failed."""
+        assert self._socket
+        if self._habits.sessions and numbered:
+            self._request += 1
+            line = f"REQ {self._request} {line}"
+        sent = time.monotonic()
+        try:
+            self._socket.sendall(f"{line}\r\n".encode() + data)
+            answer = self._line()
+        except OSError:
+            answer = LOST
+        if answer != LOST:
+            self.report.commands.append((sent, (time.monotonic() - sent) * 1000))
+        if answer.startswith("200 OK"):
+            return answer
+        self._note(verb, answer)
+        if not answer.startswith("404"):        # elsewhere, or later
+            self.close()
+            self._server = next(self._servers)
+        raise Failed(answer)
+
+    def _line(self) -> str:
+        """The next line; LOST when the connection ended."""
+        while b"\r\n" not in self._received:
+            if not self._receive():
+                return LOST
+        line, _, self._received = self._received.partition(b"\r\n")
+        return line.decode("ascii", "replace")
+
+    def _exactly(self, length: int) -> bytes:
+        """So many bytes. Raises Failed."""
+        try:
+            while len(self._received) < length:
+                if not self._receive():
+                    raise OSError(LOST)
+        except OSError as error:
+            self._note("GET", LOST)
+            self.close()
+            raise Failed(LOST) from error
+        data, self._received = self._received[:length], self._received[length:]
+        return data
+
+    def _receive(self) -> bool:
+        assert self._socket
+        piece = self._socket.recv(65_536)
+        self._received += piece
+        return bool(piece)
+
+    def _note(self, verb: str, answer: str) -> None:
+        self.report.errors.append((time.monotonic(), f"{verb}: {answer}"))
+
+
+class Ordinary:
+    """The client's process, as its parent sees it."""
+
+    def __init__(self, habits: Habits) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.hostile.ordinary", msgspec.json.encode(habits).decode()],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True, cwd=ROOT,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.communicate()
+
+    def wait_until_working(self) -> None:
+        """Until it has done a few cycles. Raises TimeoutError when it does not get so far."""
+        assert self._process.stdout
+        readable, _, _ = select.select([self._process.stdout], [], [], START_S)
+        if not readable or self._process.stdout.readline() != b"working\n":
+            raise TimeoutError("the ordinary client gets nothing done")
+
+    def finish(self) -> Report:
+        """Let it complete its cycle and tell what it has seen."""
+        output, _ = self._process.communicate(timeout=STOP_S)
+        return msgspec.json.decode(output, type=Report)
+
+
+def unusual(errors: list[tuple[float, str]], excused: tuple[str, ...]) -> Counter[str]:
+    """Errors that nobody must expect, how many times each."""
+    return Counter(error for _, error in errors if error not in excused and not error.endswith(USUAL))
+
+
+def main(habits: str) -> None:
+    """Work until the standard input ends."""
+    stopping = threading.Event()
+    worker = Worker(msgspec.json.decode(habits, type=Habits))
+
+    def listen() -> None:
+        sys.stdin.buffer.read()
+        stopping.set()
+
+    threading.Thread(target=listen, daemon=True).start()
+    told = False
+    while not stopping.wait(worker._habits.pause_s):
+        worker.cycle()
+        if not told and len(worker.report.ended_s) >= 10:
+            print("working", flush=True)
+            told = True
+    worker.close()
+    with contextlib.suppress(BrokenPipeError):      # whoever wanted to know was killed
+        sys.stdout.buffer.write(msgspec.json.encode(worker.report))
+        sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

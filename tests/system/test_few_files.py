@@ -1,0 +1,68 @@
+"""Clients use up all file descriptors of a node: the node goes on, and so does its journal."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import bench.node
+from bench.cluster import LocalCluster
+from tests.system.load import Producer, check, drain
+from tests.system.test_kill import wait_for_progress
+
+FILES_MAX = 300
+IDLE = 350
+BODY = os.urandom(500_000)
+SEGMENTS = 5                # so many of 32 MiB are needed for what is put
+
+
+@pytest.fixture(autouse=True)
+def _few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All nodes that the test starts may open few files."""
+    program = tmp_path / "sockpqd"
+    program.write_text(f'#!/bin/sh\nulimit -n {FILES_MAX}\nexec "{Path(sys.executable).parent / "sockpqd"}" "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(bench.node, "program", lambda: program)
+
+
+@contextlib.contextmanager
+def idle_connections(address: str) -> Iterator[None]:
+    """As many as can be had, up to IDLE."""
+    host, port = address.rsplit(":", 1)
+    with contextlib.ExitStack() as stack:
+        for _ in range(IDLE):
+            with contextlib.suppress(OSError):
+                stack.enter_context(socket.create_connection((host, int(port)), 1.0))
+        yield
+
+
+def test_a_leader_without_descriptors_goes_on_with_its_journal() -> None:
+    with LocalCluster(3) as cluster:
+        leader = cluster.wait_for_leader()
+        producers = [Producer(cluster.servers, f"p{number}") for number in range(2)]
+        for producer in producers:
+            producer.start()
+        wait_for_progress(producers)
+        host, port = cluster.direct(leader).rsplit(":", 1)
+        with socket.create_connection((host, int(port)), 5.0) as large, large.makefile("rb") as answers:
+            large.settimeout(30.0)
+            with idle_connections(cluster.direct(leader)):
+                for number in range(SEGMENTS * (32 << 20) // len(BODY)):
+                    large.sendall(b"PUT large 0 %d\r\n%s" % (len(BODY), BODY))
+                    assert answers.readline() == b"200 OK\r\n", (number, cluster.logs(leader)[-2000:])
+                assert cluster.leader() in (leader, None)       # None: it has no descriptor for who asks
+        segments = (cluster.data_dir(leader) / "journal").glob("journal-*")
+        assert max(segments).name > f"journal-{SEGMENTS:08d}"
+        wait_for_progress(producers)
+        for producer in producers:
+            producer.finish()
+        for name in cluster.names:
+            assert cluster.running(name)
+            assert "stopped itself" not in cluster.logs(name)
+        check(producers, drain(cluster))

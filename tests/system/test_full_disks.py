@@ -1,0 +1,200 @@
+"""All disks of a cluster are filled from outside, under a mixed load; then there is room again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+import sockpq
+
+from bench.cluster import LocalCluster
+from tests.system.load import Producer, check, drain
+from tests.system.test_kill import wait_for_progress
+from tests.system.test_operation import PlainClient
+
+DISK = "256m"
+BODY = os.urandom(200_000)
+LEASE_S = 5
+PATIENCE_S = 60.0
+AGAIN_S = 30.0              # all should serve again within 5 s, on a machine that has nothing else to do
+LIMITS: dict[str, dict[str, str | int | bool]] = {"limits": {"disk_free_bytes_min": 8 << 20}}
+
+
+class SmallDisks(LocalCluster):
+    """Each node's data are on a file system of their own."""
+
+    def __init__(self, disks: Path) -> None:
+        super().__init__(3, LIMITS)
+        self.disks = disks
+        self._filling = threading.Event()
+        self._filler = threading.Thread()
+
+    def environment(self, name: str) -> Mapping[str, str]:
+        return {"SOCKPQD_NODE_DATA_DIR": str(self.disks / name / "data")}
+
+    def fill(self) -> None:
+        """Leave not a byte free on any disk, and take what is given up as soon as it is."""
+        self._filling.clear()
+        self._filler = threading.Thread(target=self._fill, daemon=True)
+        self._filler.start()
+
+    def _fill(self) -> None:
+        with contextlib.ExitStack() as stack:
+            files = [
+                stack.enter_context((self.disks / name / "filler").open("wb", buffering=0)) for name in self.names
+            ]
+            while not self._filling.wait(0.02):
+                for file in files:
+                    with contextlib.suppress(OSError):
+                        while True:
+                            file.write(bytes(1 << 20))
+
+    def stop(self) -> dict[str, int | None]:
+        self._filling.set()
+        return super().stop()
+
+    def ballast_bytes(self, name: str) -> int:
+        file = self.disks / name / "data" / "ballast"
+        return file.stat().st_size if file.exists() else 0
+
+    def make_room(self) -> None:
+        """All that was taken is free again."""
+        self._filling.set()
+        self._filler.join()
+        for name in self.names:
+            (self.disks / name / "filler").unlink()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[SmallDisks]:
+    if os.geteuid() != 0:
+        pytest.skip("mounting small file systems needs root")
+    mounted = []
+    try:
+        for name in ("n1", "n2", "n3"):
+            folder = tmp_path / name
+            folder.mkdir()
+            done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", folder], capture_output=True)
+            if done.returncode != 0:
+                pytest.skip(f"cannot mount a tmpfs here: {done.stderr.decode()}")
+            mounted.append(folder)
+        with SmallDisks(tmp_path) as running:
+            yield running
+    finally:
+        for folder in mounted:
+            subprocess.run(["umount", "-l", folder], check=True)
+
+
+class Worker(threading.Thread):
+    """Puts and takes large jobs by the client library, in a session; a job that it has taken goes back."""
+
+    def __init__(self, servers: list[str]) -> None:
+        super().__init__(daemon=True)
+        self._servers = servers
+        self.stopping = threading.Event()
+        self.rounds = 0
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            with sockpq.Client(self._servers, timeout=1.0) as client:
+                while not self.stopping.is_set():
+                    with contextlib.suppress(sockpq.SockpqError):       # refused, or nobody knows
+                        client.put("large", BODY, timeout=0.1)
+                    with contextlib.suppress(sockpq.SockpqError):
+                        self._work(client)
+        except BaseException as error:
+            self.error = error
+
+    def _work(self, client: sockpq.Client) -> None:
+        for _ in range(20):
+            job = client.get("large", expire=60)
+            if job is not None:
+                client.change(job, data=BODY)       # large as well, and no further job
+                client.later(job)
+            self.rounds += 1
+
+    def finish(self) -> None:
+        self.stopping.set()
+        self.join(PATIENCE_S)
+        assert self.error is None
+
+
+def say(cluster: SmallDisks, line: bytes) -> list[bytes]:
+    """To the node that serves; no words when there is none, or it closes."""
+    leader = cluster.leader()
+    if leader is None:
+        return []
+    client = PlainClient([cluster.direct(leader)])
+    try:
+        return client.say(line)
+    except (OSError, IndexError):
+        return []
+    finally:
+        client.close()
+
+
+def until(condition: object, what: str, cluster: SmallDisks, patience_s: float = PATIENCE_S) -> float:
+    """Wait; returns how long it took."""
+    assert callable(condition)
+    begun = time.monotonic()
+    while not condition():
+        waited_s = time.monotonic() - begun
+        assert waited_s < patience_s, f"{what}: {[cluster.logs(name)[-1500:] for name in cluster.names]}"
+        time.sleep(0.05)
+    return time.monotonic() - begun
+
+
+def nobody_serves(cluster: SmallDisks) -> bool:
+    """For a while, not for the moment of an election."""
+    for _ in range(30):
+        if cluster.leader() is not None:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def test_full_disks_end_nothing_and_all_serve_again_when_there_is_room(cluster: SmallDisks) -> None:
+    cluster.wait_for_leader()
+    producers = [Producer(cluster.servers, f"p{number}") for number in range(2)]
+    workers = [Worker(cluster.servers) for _ in range(3)]
+    for producer in producers:
+        producer.start()
+    wait_for_progress(producers)
+    until(lambda: all(cluster.ballast_bytes(name) >= 64 << 20 for name in cluster.names), "no ballast", cluster)
+    assert say(cluster, b"PUT held 0 1\r\nx") == [b"200", b"OK"]
+    cluster.fill()
+    for worker in workers:
+        worker.start()
+    until(lambda: say(cluster, b"PUT mark 0 1\r\nx") == [b"503", b"Busy"], "no job is refused", cluster)
+    held = say(cluster, b"GET held EXPIRE %d\r\n" % LEASE_S)
+    until(lambda: nobody_serves(cluster), "the reserve is not kept", cluster)
+
+    cluster.kill("n2")
+    cluster.restart("n2", wait=False)
+    time.sleep(LEASE_S + 1)                 # the lease would be over
+    assert cluster.leader() is None
+    assert all(cluster.running(name) for name in cluster.names)
+
+    cluster.make_room()
+    took_s = until(lambda: say(cluster, b"PUT mark 0 1\r\nx") == [b"200", b"OK"], "nobody serves", cluster, AGAIN_S)
+    print(f"served again after {took_s:.1f} s")
+    if held[:2] == [b"200", b"OK"]:         # it was not too late for a lease
+        assert say(cluster, b"DONE %s\r\n" % held[3])[:2] == [b"200", b"OK"]
+    wait_for_progress(producers)
+    cluster.wait_until_level()
+    for worker in workers:
+        worker.finish()
+    for producer in producers:
+        producer.finish()
+    for name in cluster.names:
+        assert cluster.running(name)
+        assert "stopped itself" not in cluster.logs(name)
+        assert "Traceback" not in cluster.logs(name)
+    check(producers, drain(cluster))

@@ -104,12 +104,11 @@ LINGER_S = 1.0
 SESSION_TTL_MS_DEFAULT = 900_000
 SESSION_TTL_MS_MIN, SESSION_TTL_MS_MAX = 1_000, 86_400_000
 
-# A command that waits in a session uses it so many times per TTL: one use may be late without harm. An owner that has
-# nearly as many sessions as it may have loses the longest unused ones, which are not to be those: so then it is used at
-# this interval, in which hardly anybody opens that many others.
+# A command that waits in a session uses it so many times per TTL: one use may be late without harm. An owner of as many
+# sessions as it may have loses the longest unused ones, which are not to be those. So it is looked at this interval how
+# many were opened meanwhile; if that many again, twice, would leave no free place, the session is used at once.
 SESSION_USES_PER_TTL = 3
 SESSION_LOOK_S = 10.0
-CROWDED = 0.9                   # of sessions_per_owner_max
 
 # Clients whose host vanished are gone within 30 s: idle ones are asked by TCP, and one that owes an acknowledgement, of
 # a job sent to it perhaps, may be silent for so long until the next sweep. (TCP_USER_TIMEOUT would also end those that

@@ -24,7 +24,7 @@ from core import (
     TouchSession,
 )
 from gateway import answers, requests
-from gateway.limits import CROWDED, SESSION_LOOK_S, SESSION_USES_PER_TTL
+from gateway.limits import SESSION_LOOK_S, SESSION_USES_PER_TTL
 from gateway.owners import source
 from gateway.pending import Fate, Outcome
 from gateway.streams import run_list
@@ -47,6 +47,7 @@ class Attached:
         self._conversation = conversation
         self._interval_s = ttl_ms / 1000 / SESSION_USES_PER_TTL
         self._rested_s = 0.0
+        self._opened = self._openings()
         self._rest()
 
     def leave(self) -> None:
@@ -59,7 +60,7 @@ class Attached:
         self._timer = asyncio.get_running_loop().call_later(pause_s, self._look)
 
     def _look(self) -> None:
-        if self._rested_s >= self._interval_s or self._in_danger():
+        if self._in_danger() or self._rested_s >= self._interval_s:
             self._rested_s = 0.0
             waiter = self._conversation.waiter
             if waiter is not None and waiter.in_session:
@@ -67,8 +68,13 @@ class Attached:
         self._rest()
 
     def _in_danger(self) -> bool:
-        hub = self._conversation.hub
-        return hub.cluster.machine.sessions_beside(self.number) > CROWDED * hub.limits.sessions_per_owner_max
+        """May its owner lose it before it is looked at again, if sessions are opened as fast as since the last time?"""
+        hub, before, self._opened = self._conversation.hub, self._opened, self._openings()
+        free = hub.limits.sessions_per_owner_max - hub.cluster.machine.sessions_beside(self.number)
+        return free < 2 * (self._opened - before)
+
+    def _openings(self) -> int:
+        return self._conversation.hub.tally.commands[requests.SessionOpen]
 
 
 def without_session(conversation: Conversation) -> Outcome:

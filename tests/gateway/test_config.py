@@ -129,6 +129,8 @@ def test_the_raft_defaults_are_those_of_the_cluster() -> None:
     ("[limits]\nline_bytes_max = 10", {}, "limits.line_bytes_max: must be"),
     ("[limits]\nsnapshot_bytes_max = 0", {}, "limits.snapshot_bytes_max: must be"),
     ("[limits]\nconnections_max = 0", {}, "limits.connections_max: must be"),
+    ("[limits]\nsessions_per_owner_max = 0", {}, "limits.sessions_per_owner_max: must be"),
+    ("[limits]\nsessions_per_owner_max = 100001", {}, "limits.sessions_per_owner_max: must be"),
     ("[limits]\npipeline_bytes_max = -1", {}, "limits.pipeline_bytes_max: must be"),
     ("[limits]\noutput_bytes_max = 8388608", {}, "limits.output_bytes_max: must be"),
     ("[raft]\nheartbeat_ms = 0", {}, "raft.heartbeat_ms: must be at least 1"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core import CloneChunk, CloneEnd, Done, Get, Operation, Put, Request, TouchSession
+from core import CloneChunk, CloneEnd, Done, Get, OpenSession, Operation, Put, Request, TouchSession
 from gateway import sessions
 from gateway.hub import Hub
 from gateway.limits import CLONE_CHUNK_BYTES_MAX, MIB, Limits
@@ -265,6 +265,36 @@ def test_a_place_in_the_line_is_kept_over_asking_again(monkeypatch: pytest.Monke
         assert second.take() == b""
     monkeypatch.setattr(sessions, "SESSION_USES_PER_TTL", 1000)
     with_gateway(test)
+
+
+@pytest.mark.parametrize("crowded", [True, False])
+def test_a_blocked_command_uses_its_session_more_often_when_its_owner_may_lose_it(
+    crowded: bool, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = await attached(gateway)
+        client.send(b"REQ 1 GETB q\r\n")
+        await gateway.settle()
+        asked = len(gateway.cluster.operations(Request))
+        if not crowded:
+            await asyncio.sleep(0.02)
+            assert len(gateway.cluster.operations(Request)) == asked
+            return
+        opener = gateway.connect()
+        for opened in range(4, 81, 4):      # half of all that there may be, each time that the worker was looked after
+            gateway.cluster.pass_time(1)
+            asked = len(gateway.cluster.operations(Request))
+            opener.send(b"SESSION\r\n" * 4)
+            while len(gateway.cluster.operations(OpenSession)) < opened + 1:
+                await asyncio.sleep(0)
+            async with asyncio.timeout(30):
+                while len(gateway.cluster.operations(Request)) == asked:
+                    await asyncio.sleep(0.001)
+        assert gateway.cluster.machine.session_count == 9
+        await gateway.talk(b"PUT q 0 1\r\nx")
+        assert client.take() == b"200 OK q 1 0 1\r\nx"
+    monkeypatch.setattr(sessions, "SESSION_LOOK_S", 0.002)
+    with_gateway(test, Limits(sessions_per_owner_max=9))
 
 
 def test_ping_is_an_entry_only_in_a_session() -> None:

@@ -133,7 +133,7 @@ class Watch:
                 complained = False
             except OSError as error:
                 if not complained:
-                    log.error("the disk of node.data_dir cannot be asked for its room: %s. Look at the disk.", error)
+                    log.error("nobody can look at the memory of this process or the room of its disk: %s", error)
                 complained = True
             except RuntimeError:
                 return                  # the loop is closed

@@ -98,6 +98,7 @@ class Room:
         """The space of the ballast is needed."""
         self._store.lacked_space = False
         if self.ballast.give_up():
+            self._store.retry()
             log.warning("the disk is full: the ballast is given up, so that the journal can be cut")
 
     def make_way(self) -> None:
@@ -108,7 +109,9 @@ class Room:
     @property
     def lacking(self) -> bool:
         """Is there no room for further jobs here?"""
-        return self.marked or self._journal.segments.scarce
+        segments = self._journal.segments
+        no_snapshot = self._store.lacks_space and self.free_bytes < self._snapshot_bytes() + segments.segment_bytes
+        return self.marked or segments.scarce or no_snapshot
 
     def full(self) -> bool:
         """Would a further job lack room here, or on so many others that the rest is no majority?"""

@@ -104,7 +104,8 @@ class SnapshotStore:
         self._job_path = Path()
         self._job_begun = 0.0
         self._retry_at = float("-inf")
-        self.lacked_space = False               # for a snapshot, of our own or a peer's
+        self.lacked_space = False               # for a snapshot, of our own or a peer's, since somebody has looked,
+        self._lacks_until = float("-inf")       # or a moment ago
         self._expected: IncomingSnapshot | None = None
         self._restored: Contents | None = None  # of the snapshot that is in the machine but not yet in the library
         self._received = False                  # it was sent by a peer
@@ -168,12 +169,23 @@ class SnapshotStore:
         log.warning("the snapshot up to entry %d could not be written: %s. It is tried again, and the journal "
                     "grows until then: make room on the disk.", self._job_index, error)
         self._retry_at = self._clock() + RETRY_S
-        self.lacked_space = self.lacked_space or any(os.strerror(number) in error for number in NO_SPACE)
+        if any(os.strerror(number) in error for number in NO_SPACE):
+            self.lack_space()
         self._files.remove(self._job_path)
+
+    def lack_space(self) -> None:
+        """There is no space for a snapshot."""
+        self.lacked_space = True
+        self._lacks_until = self._clock() + RETRY_S
+
+    @property
+    def lacks_space(self) -> bool:
+        """Was there none a moment ago?"""
+        return self._clock() < self._lacks_until
 
     def retry(self) -> None:
         """There is more space than a moment ago."""
-        self._retry_at = float("-inf")
+        self._retry_at = self._lacks_until = float("-inf")
 
     def export(self, path: Path) -> Job:
         """Begin to write the machine's stream for clients alone to a new file; poll the job. Raises OSError."""

@@ -144,7 +144,7 @@ class Transfers:
                 raise
             log.warning("no room for the snapshot from %s: %s. Make room on the disk; it is sent again.", peer.name,
                         error)
-            self._store.lacked_space = True
+            self._store.lack_space()
             return self._give_up(peer)
         return None if complete is None else self._install(peer, chunk, *complete)
 

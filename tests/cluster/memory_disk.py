@@ -52,7 +52,7 @@ class MemoryDisk(Disk):
         return over
 
     def names(self, directory: Path) -> list[str]:
-        prefix = f"{directory}/"
+        prefix = f"{directory}".rstrip("/") + "/"
         return sorted(name[len(prefix):] for name in self._files if name.startswith(prefix))
 
     def lock(self, path: Path) -> int | None:

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from cluster import ballast, compaction
+from cluster.ballast import Ballast
 from cluster.leadership import Leadership
 from cluster.messages import Ack
 from core import Done, Get, Handed, Put, Request, SwitchService
 from core.operations import OpenSession
 from core.replies import SessionOpened
-from tests.cluster.memory_disk import PLENTY_BYTES
+from tests.cluster.memory_disk import PLENTY_BYTES, MemoryDisk
 from tests.cluster.small_cluster import Outcome, SimNode, SmallCluster
+from tests.cluster.test_hazards import lagging
 
 BODY = bytes(range(256)) * 80       # 20 KiB: fifty of them fill a segment
 HOLD_MS = 5000
+STEP = 1 << 18
 SOON_S = 5.0                        # after there is room again all must serve
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Segments of these tests have 1 MiB."""
-    monkeypatch.setattr(ballast, "STEP_BYTES", 1 << 18)
+    monkeypatch.setattr(ballast, "STEP_BYTES", STEP)
 
 
 def fill(world: SmallCluster, *names: str) -> None:
@@ -322,3 +326,87 @@ def test_a_node_for_which_nothing_can_be_written_stands_still_and_goes_on(monkey
     world.leader(SOON_S)
     world.run_until(world.settled, SOON_S)
     nothing_lost(world, puts)
+
+
+# Snapshots of others
+
+def test_a_snapshot_for_which_a_follower_has_no_room_is_sent_again() -> None:
+    world = SmallCluster(3)
+    away = lagging(world)
+    leader = world.leader()
+    away.disk.free_bytes = 0
+    newest = leader.up.store.newest_index
+    world.start(away.name)
+    world.run(10)
+    assert away.failure is None
+    assert away.up.machine.index < leader.up.machine.index
+    assert leader.up.store.newest_index <= newest + 1       # not one after the other: none of them would have room
+    away.disk.free_bytes = PLENTY_BYTES
+    world.run_until(world.settled, SOON_S)
+    assert len(world.states()) == 1
+
+
+def test_a_snapshot_that_cannot_be_opened_is_sent_later() -> None:
+    world = SmallCluster(3)
+    away = lagging(world)
+    leader = world.leader()
+    leader.disk.files_max = 0
+    world.start(away.name)
+    world.run(5)
+    assert leader.failure is None
+    leader.disk.files_max = None
+    world.run_until(world.settled, SOON_S)
+    assert len(world.states()) == 1
+
+
+# The ballast
+
+PATH = Path("/ballast")
+
+
+def test_the_ballast_grows_by_steps_as_far_as_is_wanted_and_free() -> None:
+    disk = MemoryDisk()
+    kept = Ballast(disk, PATH)
+    for expected in (1, 2, 3, 3):
+        kept.keep(2 * STEP + 1, 10 * STEP)
+        assert kept.bytes == expected * STEP == disk.size(disk.open(PATH))
+    kept.keep(5 * STEP, STEP - 1)
+    assert kept.bytes == 3 * STEP
+    kept.keep(2 * STEP, 0)                  # not every little less
+    assert kept.bytes == 3 * STEP
+    kept.keep(STEP, 0)
+    assert (kept.bytes, disk.names(PATH.parent)) == (0, [])
+
+
+def test_it_is_taken_over_from_the_process_before_and_given_up_whole() -> None:
+    disk = MemoryDisk()
+    Ballast(disk, PATH).keep(STEP, STEP)
+    disk.free_bytes = 0
+    kept = Ballast(disk, PATH)
+    assert kept.bytes == STEP
+    assert kept.give_up()
+    assert disk.free_bytes == STEP
+    assert not kept.give_up()
+
+
+def test_what_there_is_stays_when_there_is_no_more() -> None:
+    disk = MemoryDisk()
+    kept = Ballast(disk, PATH)
+    kept.keep(STEP, STEP)
+    disk.free_bytes = 10
+    kept.keep(2 * STEP, 5 * STEP)           # that was a moment ago
+    assert kept.bytes == STEP
+    disk.files_max = 0
+    kept.keep(2 * STEP, 5 * STEP)
+    assert kept.bytes == STEP
+    disk.files_max, disk.free_bytes = None, STEP
+    kept.keep(2 * STEP, 5 * STEP)
+    assert kept.bytes == 2 * STEP
+
+
+def test_without_room_there_is_none() -> None:
+    disk = MemoryDisk()
+    disk.free_bytes = 10
+    kept = Ballast(disk, PATH)
+    kept.keep(STEP, STEP)
+    assert (kept.bytes, disk.names(PATH.parent)) == (0, [])

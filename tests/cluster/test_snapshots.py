@@ -273,6 +273,18 @@ class TestChild:
         assert sorted(name.split(":")[0] for name in held if "snapshot-" not in name) == ["pipe"]
         assert os.getpriority(os.PRIO_PROCESS, pid) == os.getpriority(os.PRIO_PROCESS, 0) + NICE
 
+    def test_without_descriptors_for_a_child_it_is_tried_again(
+        self, real: Node, monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        real.propose(10)
+        with monkeypatch.context() as none_left:
+            none_left.setattr(os, "pipe", lambda: fail(OSError(errno.EMFILE, "Too many open files")))
+            real.begin_snapshot()
+        assert real.store.failing
+        assert not real.store.lacked_space
+        real.begin_snapshot()
+        assert real.wait()[0] == SUCCESS
+
     def test_export_writes_the_stream_alone(self, real: Node, tmp_path: Path) -> None:
         real.propose(10)
         job = real.store.export(tmp_path / "export")

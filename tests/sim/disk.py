@@ -112,7 +112,7 @@ class SimDisk(FaultyDisk):
         return f"bit {bit} of byte {place} in {path}"
 
     def names(self, directory: Path) -> list[str]:
-        folder = f"{directory}/"
+        folder = f"{directory}".rstrip("/") + "/"
         return sorted(name[len(folder):] for name in self.names_now if name.startswith(folder))
 
     def sync_directory(self, directory: Path) -> None:

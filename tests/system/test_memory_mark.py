@@ -1,0 +1,66 @@
+"""At the default mark of memory there is room for the snapshot: in a control group that has no more than that."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import bench.node
+from bench.cluster import LocalCluster
+
+LIMIT_BYTES = 240 << 20
+AT_ONCE = 1000              # jobs
+JOBS_MAX = 2_000_000
+PATIENCE_S = 120.0
+GROUPS = Path("/sys/fs/cgroup")
+
+
+@pytest.fixture
+def group() -> Iterator[Path]:
+    """A control group of this test with LIMIT_BYTES of memory, of version 1 or 2."""
+    if os.geteuid() != 0:
+        pytest.skip("making a control group needs root")
+    first = (GROUPS / "memory").is_dir()
+    folder = (GROUPS / "memory" if first else GROUPS) / f"sockpqd-test-{os.getpid()}"
+    try:
+        folder.mkdir()
+        (folder / ("memory.limit_in_bytes" if first else "memory.max")).write_text(str(LIMIT_BYTES))
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+        pytest.skip(f"no control group can be made here: {error}")
+    yield folder
+    folder.rmdir()
+
+
+def test_a_node_at_its_mark_survives_its_own_snapshot(
+    group: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = tmp_path / "sockpqd"
+    sockpqd = Path(sys.executable).parent / "sockpqd"
+    program.write_text(f'#!/bin/sh\necho $$ > "{group}/cgroup.procs"\nexec "{sockpqd}" "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(bench.node, "program", lambda: program)
+    with LocalCluster(1) as cluster:
+        host, port = cluster.server(cluster.wait_for_leader()).rsplit(":", 1)
+        with socket.create_connection((host, int(port)), PATIENCE_S) as connection, connection.makefile("rb") as stream:
+            puts = b"PUTS %d\r\n" % AT_ONCE + b"q 0 20\r\n%s" % bytes(20) * AT_ONCE
+            jobs, answer = 0, b""
+            while answer != b"503 Busy\r\n":
+                assert jobs < JOBS_MAX
+                connection.sendall(puts)
+                answer = stream.readline()
+                if answer == b"200 OK %d\r\n" % AT_ONCE:
+                    jobs += sum(stream.readline() == b"200 OK\r\n" for _ in range(AT_ONCE))
+            assert jobs > 50_000
+            cluster.wait_until_logged("n1", "limits.memory_mark_bytes")
+            connection.sendall(b"CLUSTER SNAPSHOT\r\n")
+            assert stream.readline().startswith(b"200 OK "), cluster.logs("n1")[-2000:]
+        assert cluster.running("n1")
+        assert "killed by signal" not in cluster.logs("n1")

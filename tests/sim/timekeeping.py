@@ -5,7 +5,8 @@ The wall clock of one node is set by somebody now and then; those of the others 
 * replicated time is not ahead of the true time by more than the median of the clocks may be: AT is not early;
 * between two entries no more of it has passed than of the true time, but for the slewing and a second: leases and
   delays are not short. That ends where the cluster forgets: a majority of processes of which none was told the time
-  since it was started knows no better than its clocks and the log, and may find that it was behind.
+  since it was started knows no better than its clocks and the log, and may find that it was behind. And where time
+  began behind, as one of only two clocks was, a later leader may set it forward by so much.
 """
 
 from __future__ import annotations
@@ -33,11 +34,13 @@ class Timekeeping:
     def __init__(self, events: Events, wrong: str) -> None:
         self._events = events
         self._wrong = wrong
-        self._stamped: dict[int, tuple[float, bool]] = {}   # seed -> true time in ms, and is all forgotten then
+        # seed -> true time in ms, does a leadership begin, and is all forgotten then
+        self._stamped: dict[int, tuple[float, bool, bool]] = {}
         self._started: dict[str, float] = {}                # processes that run
         self._told: set[str] = set()                        # those that were told replicated time
         self._ahead_ms = 0.0                                # so far the median may have been ahead
         self._slowest_ms: float | None = None               # replicated time less the true time that passed, at least
+        self._behind_ms = 0.0                               # so far time was behind when it began
 
     # Processes
 
@@ -64,13 +67,14 @@ class Timekeeping:
     def launched(self, node: SimNode, entry: Entry) -> None:
         """A leader has stamped an entry."""
         forgotten = False
-        if isinstance(entry.operations[0], Lead):
+        leads = isinstance(entry.operations[0], Lead)
+        if leads:
             quorum = node.up.guard.quorum
             voters = sorted(quorum.voters)
             forgotten = sum(name not in self._told for name in voters) >= quorum.majority
             errors_ms = [self._error_ms(node.world.nodes[name], alone=len(voters) == 1) for name in voters]
             self._ahead_ms = max(self._ahead_ms, worst_median(errors_ms, quorum.majority))
-        self._stamped[entry.seed] = self._now_ms(), forgotten
+        self._stamped[entry.seed] = self._now_ms(), leads, forgotten
         self._told.add(node.name)
 
     def _error_ms(self, node: SimNode, *, alone: bool) -> float:
@@ -80,7 +84,7 @@ class Timekeeping:
 
     def committed(self, seed: int, clock_ms: int) -> None:
         """An entry is applied for the first time; `clock_ms`: replicated time then."""
-        true_ms, forgotten = self._stamped[seed]
+        true_ms, leads, forgotten = self._stamped[seed]
         passed_ms = FASTER * (true_ms - UNIX_MS)
         early_ms = clock_ms - (UNIX_MS + passed_ms + self._ahead_ms)
         if early_ms > BLUR_MS:
@@ -88,8 +92,13 @@ class Timekeeping:
         slow_ms = clock_ms - passed_ms
         if self._slowest_ms is None or forgotten:
             self._slowest_ms = slow_ms
-        if slow_ms - self._slowest_ms > SHORT_MS:
-            raise Violation(f"leases are {slow_ms - self._slowest_ms:.0f} ms short")
+            self._behind_ms = max(0.0, true_ms - clock_ms)
+        short_ms = slow_ms - self._slowest_ms
+        if leads and 0 < short_ms <= self._behind_ms:
+            self._slowest_ms = slow_ms
+            self._behind_ms -= short_ms
+        elif short_ms > SHORT_MS:
+            raise Violation(f"leases are {short_ms:.0f} ms short")
         self._slowest_ms = min(self._slowest_ms, slow_ms)
 
 

@@ -20,6 +20,7 @@ from tests.system.test_operation import PlainClient
 
 DISK = "256m"
 BODY = os.urandom(200_000)
+NAMES = [f"{number:03}" + "x" * 247 for number in range(200)]
 LEASE_S = 5
 PATIENCE_S = 60.0
 AGAIN_S = 30.0              # all should serve again within 5 s, on a machine that has nothing else to do
@@ -114,9 +115,8 @@ class Worker(threading.Thread):
 
     def _work(self, client: sockpq.Client) -> None:
         for _ in range(20):
-            job = client.get("large", expire=60)
+            job = client.get(["large", *NAMES], expire=60)      # large in the log, and takes no room for a job
             if job is not None:
-                client.change(job, data=BODY)       # large as well, and no further job
                 client.later(job)
             self.rounds += 1
 

@@ -181,8 +181,9 @@ def test_queues_are_listed_and_counted(servers: list[str], capsys: pytest.Captur
     assert ask(capsys, servers, "queue", "list", "mail") == (DONE, {"queues": []})
     assert ask(capsys, servers, "queue", "stat") == (DONE, {
         "queue": None, "queues": 3, "waiting": 3, "running": 1, "priorities": 3})
-    assert ask(capsys, servers, "queue", "stat", "none") == (DONE, {
-        "queue": "none", "queues": 0, "waiting": 0, "running": 0, "priorities": 0, "counters": None})
+    code, out, err = run(capsys, "--servers", servers[0], "queue", "stat", "none")
+    assert (code, out) == (REFUSED, "")
+    assert "404 Queue Not Found" in err
     assert run(capsys, "--servers", servers[0], "queue", "stat")[1] == (
         "all queues: 3 jobs waiting in 3 priorities, 1 running; 3 queues\n")
     assert run(capsys, "--servers", servers[0], "queue", "stat", "seen")[1] == (

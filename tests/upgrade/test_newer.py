@@ -24,6 +24,7 @@ from tests.upgrade.directories import DATA, stopped_node, unpack
 PROGRAM = Path(sys.executable).parent / "sockpqd"
 NAME = "format1"
 NEVER = 250             # the tag of no operation
+SAMPLE_ENTRY_FORMAT = 1     # of the entries in the data directory of that name
 
 
 def newer_journal(data_dir: Path) -> str:
@@ -82,7 +83,9 @@ def append(data_dir: Path, change: Callable[[bytes], bytes]) -> int:
 
 def newer_entry(data_dir: Path) -> str:
     """A log entry is of a newer format."""
-    old, new = (msgspec.msgpack.encode([number, 1 << 40, 0, []])[:3] for number in (ENTRY_FORMAT, ENTRY_FORMAT + 1))
+    old, new = (
+        msgspec.msgpack.encode([number, 1 << 40, 0, []])[:3] for number in (SAMPLE_ENTRY_FORMAT, ENTRY_FORMAT + 1)
+    )
     index = append(data_dir, lambda command: command.replace(old, new, 1))
     return f"entry {index} .*format {ENTRY_FORMAT + 1};"
 
@@ -90,7 +93,7 @@ def newer_entry(data_dir: Path) -> str:
 def newer_operation(data_dir: Path) -> str:
     """A log entry has an operation that is not known yet."""
     def change(command: bytes) -> bytes:
-        start = command.index(msgspec.msgpack.encode([ENTRY_FORMAT, 1 << 40, 0, []])[:3])
+        start = command.index(msgspec.msgpack.encode([SAMPLE_ENTRY_FORMAT, 1 << 40, 0, []])[:3])
         entry = msgspec.msgpack.encode([ENTRY_FORMAT, 1 << 40, 0, [[NEVER, "what", "ever"]]])
         return command[:start - 2] + msgspec.msgpack.encode(entry)[:2] + entry
     return f"entry {append(data_dir, change)} was written by a newer version"

@@ -187,7 +187,7 @@ def test_queues_are_listed_and_counted(servers: list[str], capsys: pytest.Captur
     assert run(capsys, "--servers", servers[0], "queue", "stat")[1] == (
         "all queues: 3 jobs waiting in 3 priorities, 1 running; 3 queues\n")
     assert run(capsys, "--servers", servers[0], "queue", "stat", "seen")[1] == (
-        "seen: 1 job waiting in 1 priority, 1 running\n")
+        "seen: 1 job waiting in 1 priority, 1 running; since it began 2 put, 1 taken\n")
 
 
 def test_jobs_are_refused_at_once_while_the_service_is_switched_offline_and_reading_goes_on(

@@ -35,7 +35,8 @@ def finish(machine: Machine, *keys: str, now_ms: int, queue: str = "q") -> None:
     """Jobs with these keys are put, taken and done."""
     run(machine, *[PutWith(Put(queue, 0, b""), key=key) for key in keys], now_ms=now_ms)
     first = machine.next_id
-    run(machine, Pick(Get((queue,)), len(keys)), now_ms=now_ms)
+    while machine.total(queue).jobs:
+        run(machine, Pick(Get((queue,)), len(keys)), now_ms=now_ms)
     run(machine, DoneAll(tuple(range(first, first + len(keys)))), now_ms=now_ms)
     assert machine.total(queue).jobs == machine.total(queue).running == 0
 

@@ -119,11 +119,11 @@ def move(state: State, operation: Move, seed: int) -> Reply:
     state.stop(job.id)
     state.queues.by_name[job.queue].counters[DONE] += 1
     queue = state.queues.open(operation.queue)
-    queue.counters[PUT] += 1
     more = More(more.key, more.tries)
     at_ms = None if operation.when is None else times.moment(state, operation.when)
     rank = -job.priority if operation.priority is None else -operation.priority
     times.place(state, queue, rank, state.new_seq(), data, job.item, 0, at_ms, None if more == More() else more, at_ms)
+    queue.counters[PUT] += 1
     return FINISHED[state.close(job.queue, job.item)[0], False]
 
 

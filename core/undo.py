@@ -65,7 +65,7 @@ class Undo:
     # ---- the steps, told by the state
 
     def _keep_counters(self, queue: str) -> None:
-        """Each of the steps is told before it is counted, and nothing is counted without one."""
+        """Each of the steps is told before anything is counted, and before the queue may end with it."""
         if queue not in self._counters:
             known = self._state.queues.find(queue)
             self._counters[queue] = list(NOTHING_COUNTED if known is None else known.counters)
@@ -78,6 +78,7 @@ class Undo:
 
     def removed(self, job: Job) -> None:
         """`job` was READY."""
+        self._keep_counters(job.queue)
         self._steps.append(lambda: self._state.add(self._state.queues.open(job.queue), job))
 
     def deferred(self, job: DelayedJob) -> None:
@@ -88,6 +89,7 @@ class Undo:
 
     def undeferred(self, job: DelayedJob, releases: list[Release]) -> None:
         """`job` was DELAYED, and among these releases."""
+        self._keep_counters(job.queue)
         def step() -> None:
             self._state.defer(self._state.queues.open(job.queue), job)
             self._state.delays.reinstate(job, releases)

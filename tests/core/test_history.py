@@ -12,6 +12,7 @@ from core import (
     Change,
     ConfigureQueue,
     CreateQueue,
+    Delete,
     DeleteQueue,
     Done,
     Get,
@@ -109,6 +110,24 @@ def test_a_queue_that_ends_in_a_batch_that_is_taken_back_has_its_past() -> None:
     run(machine, Batch((Done(1), Put("q", 0, b""), Done(99)), atomic=True))
     assert past(machine) == (1, 1, 0, 0, 0, 0, 0)
     assert machine.total("q") == Totals(1, 0, 0, 1)
+
+
+@pytest.mark.parametrize("step", [Put("r", 0, b""), PutWith(Put("r", 0, b""), When(50)), Move(1, "r")])
+def test_what_came_in_a_batch_that_is_taken_back_was_not_counted(step: Put | PutWith | Move) -> None:
+    machine = Machine()
+    run(machine, Put("q", 0, b""), Get(("q",)), Put("r", 0, b""))
+    run(machine, Batch((step, Done(99)), atomic=True))
+    assert (past(machine)[0], past(machine, "r")[0]) == (1, 1)
+
+
+@pytest.mark.parametrize("when", [None, When(50)])
+def test_so_has_one_that_ends_by_the_removal_of_a_waiting_job(when: When | None) -> None:
+    machine = Machine()
+    run(machine, PutWith(Put("q", 0, b""), when, key="k"))
+    run(machine, Batch((Delete(Selector(0, "q", "k")), Done(99)), atomic=True))
+    assert past(machine) == (1, 0, 0, 0, 0, 0, 0)
+    run(machine, Batch((Delete(Selector(0, "q", "k")), Put("q", 0, b""), Done(99)), atomic=True))
+    assert past(machine) == (1, 0, 0, 0, 0, 0, 0)
 
 
 def test_a_configured_queue_is_there_without_a_job() -> None:

@@ -34,10 +34,10 @@ def keeping(queue: str = "q", keep_ms: int = KEEP_MS) -> ConfigureQueue:
 def finish(machine: Machine, *keys: str, now_ms: int, queue: str = "q") -> None:
     """Jobs with these keys are put, taken and done."""
     run(machine, *[PutWith(Put(queue, 0, b""), key=key) for key in keys], now_ms=now_ms)
-    while machine.total(queue).jobs:        # an entry hands out as many as its budget allows
-        first = machine.next_id
+    first = machine.next_id
+    while machine.total(queue).jobs:
         run(machine, Pick(Get((queue,)), len(keys)), now_ms=now_ms)
-        run(machine, DoneAll(tuple(range(first, machine.next_id))), now_ms=now_ms)
+    run(machine, DoneAll(tuple(range(first, first + len(keys)))), now_ms=now_ms)
     assert machine.total(queue).jobs == machine.total(queue).running == 0
 
 

@@ -94,9 +94,9 @@ class Timekeeping:
             self._slowest_ms = slow_ms
             self._behind_ms = max(0.0, true_ms - clock_ms)
         short_ms = slow_ms - self._slowest_ms
-        if leads and 0 < short_ms <= self._behind_ms:
+        if leads and 0 < short_ms <= self._behind_ms + SHORT_MS:
             self._slowest_ms = slow_ms
-            self._behind_ms -= short_ms
+            self._behind_ms = max(0.0, self._behind_ms - short_ms)
         elif short_ms > SHORT_MS:
             raise Violation(f"leases are {short_ms:.0f} ms short")
         self._slowest_ms = min(self._slowest_ms, slow_ms)

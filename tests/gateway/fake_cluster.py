@@ -307,8 +307,6 @@ class FakeCluster:
     def _take(self, count: int | None = None) -> list[tuple[Operation, ClientPending]]:
         if count is None:
             count = len(self._in_flight)
-        while 0 < count < len(self._in_flight) and _is_hand_out_of_put(self._in_flight[count][0]):
-            count += 1                          # it stands in the same entry as its PUT, always
         in_flight, self._in_flight = self._in_flight[:count], self._in_flight[count:]
         self.backlog_bytes = sum(_size(operation) for operation, _ in self._in_flight)
         return in_flight
@@ -345,11 +343,6 @@ class FakeCluster:
 def _inner(operation: Operation) -> Operation:
     """What is requested by a numbered command."""
     return operation.operation if isinstance(operation, Request) else operation
-
-
-def _is_hand_out_of_put(operation: Operation) -> bool:
-    inner = _inner(operation)
-    return isinstance(inner, Get) and inner.item_of_put
 
 
 def _size(operation: Operation) -> int:

@@ -152,11 +152,12 @@ class Cluster(Protocol):
 
     def propose_for(
         self, client: object, operation: Operation, pending: ClientPending, *, behind: bool = False,
-    ) -> None:
+    ) -> bool:
         """Put an operation into the log for a client. Those of one client keep the order in which they are proposed.
 
         When there is more than the next entry can hold, clients take turns. `behind`: the operation stands right behind
-        the one proposed just before it, which was for the same client.
+        the one proposed just before it, which was for the same client. True: what this client has queued takes up its
+        share of memory, and it should propose nothing before something of it has an outcome.
         """
 
     def withdraw(self, client: object) -> None:
@@ -176,7 +177,7 @@ class Cluster(Protocol):
 
     @property
     def backlog_bytes(self) -> int:
-        """Bytes proposed and not yet applied: the gateway stops reading while it is large."""
+        """Memory of what is proposed and not yet applied: the gateway stops reading while it is large."""
 
     def leader(self) -> str | None:
         """Name of the leader this node knows of, None when it knows none."""

@@ -20,12 +20,13 @@ from core import Operation
 QUANTUM_BYTES = 8192            # of a turn: 128 plain operations
 WORK_BYTES = 8                  # what a unit of work counts for: a plain operation costs as much by either measure
 QUEUED_MAX = 16_384             # operations in all lanes together, about: a quarter of a second of small ones
+HELD_MAX = 16 << 20             # bytes of memory in all lanes together, about
 TURN_S = 1.0                    # who had no turn for so long is told that there is too much to do
 LOOK_S = 0.1                    # between two looks for those
 
-# With its bytes and its work (core/cost.py); True: it stands behind the one before.
-Queued = tuple[Operation, Pending, int, int, bool]
-OfClient = tuple[Operation, ClientPending, int, int, bool]
+# With its bytes and its work (core/cost.py) and its bytes of memory; True: it stands behind the one before.
+Queued = tuple[Operation, Pending, int, int, int, bool]
+OfClient = tuple[Operation, ClientPending, int, int, int, bool]
 
 
 def _charge(queued: Queued | OfClient) -> int:
@@ -36,7 +37,7 @@ def _charge(queued: Queued | OfClient) -> int:
 class _Lane:
     """The operations of one client."""
 
-    __slots__ = ("client", "place", "served", "since", "time", "waiting")
+    __slots__ = ("client", "held", "place", "served", "since", "time", "waiting")
 
     def __init__(self, client: object, time: int) -> None:
         self.client = client
@@ -44,6 +45,7 @@ class _Lane:
         self.served = False             # it had a turn
         self.place = 0                  # of its entry in the heap that counts
         self.since = 0.0                # when it had its last turn, or stopped being empty; monotonic seconds
+        self.held = 0                   # bytes of memory
         self.waiting: deque[OfClient] = deque()
 
 
@@ -67,8 +69,8 @@ class Lanes:
         """Operations that each client may have queued, so that all of them together are not too many."""
         return max(1, QUEUED_MAX // max(1, len(self._lanes)))
 
-    def add(self, client: object, queued: OfClient) -> None:
-        """Queue an operation of this client."""
+    def add(self, client: object, queued: OfClient) -> bool:
+        """Queue an operation of this client; has it as much memory in use as it should have at most?"""
         lane = self._lanes.get(client)
         begin = self._time - QUANTUM_BYTES
         if lane is None:
@@ -78,7 +80,9 @@ class Lanes:
             lane.since = self._monotonic()
             self._line_up(lane, queued)
         lane.waiting.append(queued)
+        lane.held += queued[4]
         self.count += 1
+        return lane.held * len(self._lanes) > HELD_MAX
 
     def _line_up(self, lane: _Lane, first: OfClient) -> None:
         self._places += 1
@@ -96,9 +100,10 @@ class Lanes:
                 break
         waiting = lane.waiting
         before, given = len(waiting), 0
-        while waiting and (not given or waiting[0][4] or given + _charge(waiting[0]) <= QUANTUM_BYTES):
+        while waiting and (not given or waiting[0][5] or given + _charge(waiting[0]) <= QUANTUM_BYTES):
             queued = waiting.popleft()
             given += _charge(queued)
+            lane.held -= queued[4]
             queue.append(queued)
         self._time = max(self._time, lane.time) + given // len(self._lanes)
         self._took_out(before - len(waiting))
@@ -145,6 +150,7 @@ class Lanes:
     def _take_all(self, lane: _Lane) -> list[OfClient]:
         taken = list(lane.waiting)
         lane.waiting.clear()
+        lane.held = 0
         self._took_out(len(taken))
         return taken
 

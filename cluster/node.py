@@ -188,10 +188,11 @@ class ClusterNode:
 
     def propose_for(
         self, client: object, operation: Operation, pending: ClientPending, *, behind: bool = False,
-    ) -> None:
+    ) -> bool:
         """See Cluster."""
-        self._driver.leadership.proposer.propose_for(client, operation, pending, behind=behind)
+        sated = self._driver.leadership.proposer.propose_for(client, operation, pending, behind=behind)
         self._wake()
+        return sated
 
     def withdraw(self, client: object) -> None:
         """See Cluster."""

@@ -35,6 +35,8 @@ OPERATIONS_MAX = 640            # of one entry: a turn takes 22 ms at most then,
 ENTRY_BYTES = 1 << 20           # an entry is closed at this size; a larger operation travels alone
 IN_FLIGHT_MAX = 1               # entries proposed and not applied; 2 made entries smaller and a PUT a quarter dearer
 WORK_MAX = 16_000               # the same for commands that have much to do, in names: core/cost.py; some 10 ms
+WORK_HELD_BYTES = 48            # of memory for a unit of work: a name, or a share of an operation and its outcome,
+HELD_PER_BYTE_MAX = 8           # but only so much for each byte: what is just asked for takes up none
 OUTCOME_S = 3.0                 # no answer for so long: unknown (propose_timeout of CLUSTER.md 5)
 OUTCOME_AFTER_LOSS_S = 1.0      # the same once this node has lost leadership or the lease
 
@@ -51,6 +53,12 @@ def _belongs_to_put(operation: Operation, before: Operation) -> bool:
 _PUTS = (Put, PutWith)
 
 
+def _held_bytes(size: int, work: int) -> int:
+    """The memory that an operation of this cost takes up while it is queued, about: names are more there than sent."""
+    of_work, most = WORK_HELD_BYTES * work, HELD_PER_BYTE_MAX * size
+    return size + (of_work if of_work < most else most)
+
+
 class Answered(NamedTuple):
     """An entry that was applied, when its replies are given out."""
 
@@ -63,14 +71,14 @@ class Answered(NamedTuple):
 class _Batch:
     """The operations of one entry on its way."""
 
-    __slots__ = ("begun", "deadline", "launched", "open", "operations", "pendings", "size")
+    __slots__ = ("begun", "deadline", "held", "launched", "open", "operations", "pendings")
 
     def __init__(
-        self, operations: list[Operation], pendings: list[Pending], size: int, begun: float, launched: float,
+        self, operations: list[Operation], pendings: list[Pending], held: int, begun: float, launched: float,
     ) -> None:
         self.operations = operations
         self.pendings = pendings
-        self.size = size
+        self.held = held            # bytes of memory
         self.begun = begun          # when its first operation was proposed, monotonic seconds
         self.launched = launched    # when it was handed to Raft
         self.deadline = launched + OUTCOME_S
@@ -98,12 +106,12 @@ class Proposer:
         self._monotonic = monotonic
         self._queue: deque[Queued] = deque()            # all, as long as an entry holds it
         self._lanes = Lanes(monotonic)                  # what waits for a turn behind that
-        self._work = 0                                  # of what is in the queue; what lanes give is not counted
+        self._bytes = self._work = 0                    # of what is in the queue; what lanes give is not counted
         self._flying: deque[_Batch] = deque()
         self._since = 0.0                               # when the next entry could have begun
         self.answered: Answered | None = None           # the last entry that was
         self.accepting = False
-        self.backlog_bytes = 0
+        self.backlog_bytes = 0                          # of memory, for all that has no outcome yet
         self.latencies = Histogram()
         self.failure: BaseException | None = None       # a Pending or listener raised: a bug
 
@@ -113,38 +121,43 @@ class Proposer:
             pending.refused()
             return
         size, work = cost(operation)
-        self.backlog_bytes += size
+        held = _held_bytes(size, work)
+        self.backlog_bytes += held
+        self._bytes += size
         self._work += work
         if not self._queue and not self._lanes.count:
             self._since = self._monotonic()
-        self._queue.append((operation, pending, size, work, False))
+        self._queue.append((operation, pending, size, work, held, False))
 
     def propose_for(
         self, client: object, operation: Operation, pending: ClientPending, *, behind: bool = False,
-    ) -> None:
+    ) -> bool:
         """Queue an operation of this client; `behind`: right behind the one that was proposed before it.
 
-        As long as the next entry takes all that is queued, it does not matter who is first.
+        As long as the next entry takes all that is queued, it does not matter who is first. True: what this client has
+        queued takes up its share of memory, and it should propose nothing before something of it has an outcome.
         """
         if not self.accepting:
             pending.refused()
-            return
+            return False
         size, work = cost(operation)
-        self.backlog_bytes += size
+        held = _held_bytes(size, work)
+        self.backlog_bytes += held
         queue = self._queue
-        crowded = len(queue) >= OPERATIONS_MAX or self.backlog_bytes > ENTRY_BYTES or self._work > WORK_MAX
+        crowded = len(queue) >= OPERATIONS_MAX or self._bytes > ENTRY_BYTES or self._work > WORK_MAX
         if self._lanes.count or (crowded and not behind):
-            self._lanes.add(client, (operation, pending, size, work, behind))
-            return
+            return self._lanes.add(client, (operation, pending, size, work, held, behind))
+        self._bytes += size
         self._work += work
         if not queue:
             self._since = self._monotonic()
-        queue.append((operation, pending, size, work, False))
+        queue.append((operation, pending, size, work, held, False))
+        return False
 
     def withdraw(self, client: object) -> None:
         """Refuse what this client has waiting for a turn."""
-        for _, pending, size, _, _ in self._lanes.withdraw(client):
-            self.backlog_bytes -= size
+        for _, pending, _, _, held, _ in self._lanes.withdraw(client):
+            self.backlog_bytes -= held
             pending.refused()
 
     def propose_alone(self, operation: Operation, pending: Pending, now: float) -> None:
@@ -189,9 +202,9 @@ class Proposer:
         queue = self._queue
         operations: list[Operation] = []
         pendings: list[Pending] = []
-        total = total_work = 0
+        total = total_work = total_held = 0
         while queue or self._lanes.give(queue, now):
-            operation, pending, size, work, _ = queue[0]
+            operation, pending, size, work, held, _ = queue[0]
             total_work += work
             if len(operations) >= OPERATIONS_MAX or total_work > WORK_MAX or total + size > ENTRY_BYTES:
                 if operations and not _belongs_to_put(operation, operations[-1]):
@@ -199,16 +212,17 @@ class Proposer:
                 if size > OPERATION_BYTES_MAX:          # whoever proposes must not: no node could send it
                     log.error("an operation of %d bytes is refused: report it, with this line", size)
                     queue.popleft()
-                    self.backlog_bytes -= size
+                    self.backlog_bytes -= held
                     pending.refused()
                     continue
             queue.popleft()
             operations.append(operation)
             pendings.append(pending)
             total += size
+            total_held += held
         if not queue:
-            self._work = 0
-        return _Batch(operations, pendings, total, self._since, now)
+            self._bytes = self._work = 0
+        return _Batch(operations, pendings, total_held, self._since, now)
 
     def _launch(self, batch: _Batch) -> None:
         self._flying.append(batch)
@@ -255,8 +269,9 @@ class Proposer:
             return
         for operation, pending in zip(reversed(operations), reversed(pendings), strict=True):
             size, work = cost(operation)
-            self.backlog_bytes += size
-            self._queue.appendleft((operation, pending, size, work, False))
+            held = _held_bytes(size, work)
+            self.backlog_bytes += held
+            self._queue.appendleft((operation, pending, size, work, held, False))
         self._since = begun
 
     def _close(self, batch: _Batch) -> list[Pending]:
@@ -264,7 +279,7 @@ class Proposer:
         if not batch.open:
             return []
         batch.open = False
-        self.backlog_bytes -= batch.size
+        self.backlog_bytes -= batch.held
         self._flying.remove(batch)
         pendings, batch.pendings = batch.pendings, []   # the library may keep the callback, and with it the batch
         return pendings
@@ -279,9 +294,9 @@ class Proposer:
             batch.deadline = min(batch.deadline, now + OUTCOME_AFTER_LOSS_S) if lost else batch.deadline
         queued = [*self._queue, *self._lanes.clear()]
         self._queue.clear()
-        self._work = 0
-        for _, pending, size, _, _ in queued:
-            self.backlog_bytes -= size
+        self._bytes = self._work = 0
+        for _, pending, _, _, held, _ in queued:
+            self.backlog_bytes -= held
             pending.refused()
 
     def expire(self, now: float) -> None:
@@ -289,6 +304,6 @@ class Proposer:
         while self._flying and self._flying[0].deadline <= now:
             for pending in self._close(self._flying[0]):
                 pending.unknown()
-        for _, pending, size, _, _ in self._lanes.overdue(now):
-            self.backlog_bytes -= size
+        for _, pending, _, _, held, _ in self._lanes.overdue(now):
+            self.backlog_bytes -= held
             pending.overdue()

@@ -56,6 +56,7 @@ class Conversation:
         self.policy: Policy | None = None           # of this connection (POLICY)
         self.rotation: Rotation | None = None       # of queues among which it took turns
         self._parser = Parser(hub.limits, self.guard.refusal if hub.access.required else None, hub.no_room)
+        self._sated = False                         # its share of what is queued for the log is used up
         self._dry = True                            # all complete commands in the parser are executed
         self._slots: deque[Slot] = deque()
         self._held: Command | None = None           # waits until all slots are answered
@@ -127,7 +128,8 @@ class Conversation:
         """Put an operation into the log, as a request if it is numbered; its answer gets the next slot."""
         slot = Awaited(self) if numbering is None else AwaitedRequest(self)
         self._slots.append(slot)
-        self.hub.cluster.propose_for(self, operation if numbering is None else numbering.request(operation), slot)
+        self._sated = self.hub.cluster.propose_for(
+            self, operation if numbering is None else numbering.request(operation), slot)
 
     def propose_told(
         self, operation: Requested, tell: Callable[[Reply], Outcome], numbering: Numbering | None = None,
@@ -135,7 +137,8 @@ class Conversation:
         """The same; what `tell` makes of the reply is the answer."""
         slot = Told(self, tell, numbering is not None)
         self._slots.append(slot)
-        self.hub.cluster.propose_for(self, operation if numbering is None else numbering.request(operation), slot)
+        self._sated = self.hub.cluster.propose_for(
+            self, operation if numbering is None else numbering.request(operation), slot)
 
     def nothing_in_flight(self) -> bool:
         """Are all commands before this one answered?"""
@@ -235,7 +238,7 @@ class Conversation:
 
     def advance(self) -> None:
         """Outcomes or room have come."""
-        self.awake = False
+        self.awake = self._sated = False
         if self.closed:
             self._slots = give_back(self.hub.cluster, self._slots)
         else:
@@ -259,10 +262,13 @@ class Conversation:
     def _pump(self) -> bool:
         """Execute commands as long as nothing holds them up; are all that are complete executed?"""
         hub = self.hub
+        if hub.crowded:
+            hub.wake_when_relieved(self)
+            return False
         slice_end = hub.budget - COMMANDS_PER_SLICE
         if slice_end < 0:
             slice_end = hub.last_slice_end(self._parser.backlog_bytes)
-        while not (self.waiter or self._task or self._output_full or self.closed):
+        while not (self.waiter or self._task or self._sated or self._output_full or self.closed):
             if len(self._slots) >= hub.in_flight_max:
                 self._drain()       # those answered at once make room
                 if len(self._slots) >= hub.in_flight_max:

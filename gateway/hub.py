@@ -71,7 +71,7 @@ class Hub:
         self._awake: list[Conversation] = []
         self._line: deque[Conversation] = deque()   # who has more to execute
         self._scheduled = False
-        self._congested = False                     # too much is proposed: until half of it is worked off
+        self.crowded = False                        # too much is proposed: until half of it is worked off
         self._unread: dict[Conversation, None] = {}      # who is not read because of that
 
     def attach(self, cluster: Cluster) -> None:
@@ -98,8 +98,8 @@ class Hub:
         """Let everybody go on who has been waiting for this turn."""
         self.budget = COMMANDS_PER_TURN_MAX
         self.in_flight_max = min(COMMANDS_IN_FLIGHT_MAX, self.cluster.share)
-        if self._congested and self.cluster.backlog_bytes * 2 < BACKLOG_BYTES_MAX:
-            self._congested = False
+        if self.crowded and self.cluster.backlog_bytes * 2 < BACKLOG_BYTES_MAX:
+            self.crowded = False
             relieved, self._unread = self._unread, {}
             for conversation in relieved:
                 conversation.wake()
@@ -151,9 +151,9 @@ class Hub:
 
     def congested(self) -> bool:
         """Is so much proposed that nobody should be read?"""
-        if not self._congested:
-            self._congested = self.cluster.backlog_bytes > BACKLOG_BYTES_MAX
-        return self._congested
+        if not self.crowded:
+            self.crowded = self.cluster.backlog_bytes > BACKLOG_BYTES_MAX
+        return self.crowded
 
     def no_room(self) -> bytes | None:
         """What is said to data that are not here yet, if there is no room for them; 500 goes before 503."""

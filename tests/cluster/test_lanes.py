@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
-from cluster.lanes import LOOK_S, QUANTUM_BYTES, QUEUED_MAX, TURN_S
+from cluster.lanes import HELD_MAX, LOOK_S, QUANTUM_BYTES, QUEUED_MAX, TURN_S
 from cluster.proposer import ENTRY_BYTES, OPERATIONS_MAX, Proposer
 from core import Done, Get, Operation, Put, cost, decode_entry
 from tests.cluster.small_cluster import Outcome
 
 BYTES = 128                     # that each of these operations costs
+HELD = 512                      # of memory, for each of them
 TURN = QUANTUM_BYTES // BYTES   # such operations of one client
 
 
@@ -171,7 +174,7 @@ def test_who_had_no_turn_for_too_long_is_refused_and_who_has_turns_is_not() -> N
         queue.proposer.expire(queue.now)
         queue.entry()
     assert all(outcome.state != "overdue" for outcome in slow)
-    assert queue.proposer.backlog_bytes == BYTES * queue.proposer.in_flight
+    assert queue.proposer.backlog_bytes == HELD * queue.proposer.in_flight
 
 
 def test_all_that_waits_for_a_turn_is_refused_when_this_node_serves_no_more() -> None:
@@ -227,3 +230,45 @@ def test_of_those_that_come_whoever_wants_little_goes_first() -> None:
     while ("ordinary", 0) not in queue.entry():
         entries += 1
     assert entries <= 1
+
+
+def _names(client: int, number: int) -> tuple[str, ...]:
+    return tuple(f"{at:04x}.{client}.{number}" for at in range(5000))
+
+
+def test_clients_that_do_not_exceed_their_shares_hold_little_memory_together() -> None:
+    queue = Queue()
+    queue.send("first", OPERATIONS_MAX)
+    waiting = set(range(50))
+    number = 0
+    while waiting:                      # each goes on until it is told that it has its share
+        waiting = {
+            client for client in waiting
+            if not queue.proposer.propose_for(f"client{client}", Get(_names(client, number)), Outcome())
+        }
+        number += 1
+        assert number < 100
+    one = 5000 * sys.getsizeof("0000.0.0")
+    assert HELD_MAX // 2 < queue.proposer.backlog_bytes < HELD_MAX + 51 * 2 * one
+    queue.rest()
+    queue.entry()                       # so that the last one lands
+    assert queue.proposer.backlog_bytes == 0
+
+
+def test_memory_is_told_by_what_names_take_there() -> None:
+    queue = Queue()
+    names = _names(1, 1)
+    queue.proposer.propose_for("client", Get(names), Outcome())
+    real = sys.getsizeof(names) + sum(map(sys.getsizeof, names))
+    assert real * 0.7 < queue.proposer.backlog_bytes < real * 1.5
+
+
+def test_who_has_its_share_may_go_on_when_it_was_served() -> None:
+    queue = Queue()
+    queue.send("first", OPERATIONS_MAX)
+    while not queue.proposer.propose_for("large", Put("large", 0, bytes(1 << 20)), Outcome()):
+        pass
+    assert not queue.proposer.propose_for("small", Put("small", 0, b""), Outcome())
+    queue.rest()
+    queue.send("first", OPERATIONS_MAX)
+    assert not queue.proposer.propose_for("large", Put("large", 0, bytes(1 << 20)), Outcome())

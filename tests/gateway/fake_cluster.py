@@ -81,6 +81,7 @@ class FakeCluster:
         self.log: list[list[Operation]] = []
         self.now_ms = 1_700_000_000_000
         self.backlog_bytes = 0
+        self.sated = False              # what propose_for() says
         self.full = False
         self.share = 1 << 20                    # operations of one client
         self.withdrawn: list[object] = []
@@ -171,15 +172,16 @@ class FakeCluster:
 
     def propose_for(
         self, client: object, operation: Operation, pending: ClientPending, *, behind: bool = False,
-    ) -> None:
+    ) -> bool:
         """As cluster.api."""
         if not self.serving:
             pending.refused()
-            return
+            return False
         inner = _inner(operation)
         if isinstance(inner, Get) and inner.item_of_put:
             assert isinstance(_inner(self._in_flight[-1][0]), Put | PutWith), "a hand-out stands right behind its PUT"
         self._append(operation, pending)
+        return self.sated
 
     def leader(self) -> str | None:
         """As cluster.api."""

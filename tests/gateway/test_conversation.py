@@ -210,6 +210,47 @@ def test_nobody_is_read_while_the_cluster_has_too_much_to_do() -> None:
     with_gateway(test, automatic=False)
 
 
+def test_nothing_more_is_proposed_while_the_cluster_has_too_much_to_do() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        writer, other = gateway.connect(), gateway.connect()
+        other.send(b"GETB w\r\nDONE 1\r\n")
+        put = b"PUT q 0 %d\r\n" % (8 * MIB) + bytes(8 * MIB)
+        for _ in range(BACKLOG_BYTES_MAX // (8 * MIB)):
+            writer.send(put)
+        other.send(b"DONE 2\r\n" * 10)
+        proposed = gateway.cluster.in_flight
+        other.send(b"DONE 3\r\n" * 10)
+        await gateway.settle()
+        assert gateway.cluster.in_flight == proposed
+        gateway.cluster.commit()
+        await gateway.settle()
+        await gateway.settle()
+        assert writer.take().count(b"200 OK\r\n") == BACKLOG_BYTES_MAX // (8 * MIB)
+    with_gateway(test, automatic=False)
+
+
+def test_a_client_that_has_its_share_of_the_queue_goes_on_with_each_outcome() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        gateway.cluster.sated = True
+        client.send(b"PUT q 0 1\r\nx" * 3)
+        client.send(b"PUT q 0 1\r\nx")
+        await gateway.settle()
+        assert len(gateway.cluster.in_flight) == 1
+        gateway.cluster.commit()
+        await gateway.settle()
+        assert client.take() == b"200 OK\r\n"
+        assert len(gateway.cluster.in_flight) == 1
+        gateway.cluster.sated = False
+        gateway.cluster.commit()
+        await gateway.settle()
+        assert len(gateway.cluster.in_flight) == 2
+        gateway.cluster.commit()
+        await gateway.settle()
+        assert client.take() == b"200 OK\r\n" * 3
+    with_gateway(test, automatic=False)
+
+
 def test_a_client_that_takes_nothing_is_not_served_further() -> None:
     async def test(gateway: MemoryGateway) -> None:
         client = gateway.connect()

@@ -24,6 +24,10 @@ from core import (
     UnknownNode,
 )
 
+# Memory of what is proposed and not yet applied, over all clients: above it no client is read, at the half of it
+# reading goes on. Before that each is held to its share (Cluster.propose_for); this is for very many with a lot each.
+BACKLOG_BYTES_MAX = 64 << 20
+
 
 class NotLeader(Exception):  # noqa: N818  (the field's word for it)
     """This node cannot execute what only a leader can: it was surely not executed."""
@@ -151,13 +155,14 @@ class Cluster(Protocol):
         """Put an operation of this node itself into the log."""
 
     def propose_for(
-        self, client: object, operation: Operation, pending: ClientPending, *, behind: bool = False,
+        self, client: object, operation: Operation, pending: ClientPending, behind: bool = False,
     ) -> bool:
         """Put an operation into the log for a client. Those of one client keep the order in which they are proposed.
 
         When there is more than the next entry can hold, clients take turns. `behind`: the operation stands right behind
         the one proposed just before it, which was for the same client. True: what this client has queued takes up its
-        share of memory, and it should propose nothing before something of it has an outcome.
+        share of memory, or all have together (BACKLOG_BYTES_MAX), and it should propose nothing before something of it
+        has an outcome.
         """
 
     def withdraw(self, client: object) -> None:
@@ -177,7 +182,7 @@ class Cluster(Protocol):
 
     @property
     def backlog_bytes(self) -> int:
-        """Memory of what is proposed and not yet applied: the gateway stops reading while it is large."""
+        """Memory of what is proposed and not yet applied, see BACKLOG_BYTES_MAX."""
 
     def leader(self) -> str | None:
         """Name of the leader this node knows of, None when it knows none."""

@@ -40,20 +40,15 @@ def compared(entry: Entry, replies: list[Reply]) -> list[Any]:
     In an entry of format 1 only requests were shortened so, and to the id.
     """
     if entry.format > 1:
-        return [_short(reply) if type(reply) in _HANDING else reply for reply in replies]
+        return [
+            (reply.id, len(reply.data)) if type(reply) is Handed
+            else [(job.id, len(job.data)) for job in reply.jobs] if type(reply) is HandedMany else reply
+            for reply in replies
+        ]
     return [
         _id(reply) if type(operation) is Request else reply
         for operation, reply in zip(entry.operations, replies, strict=False)
     ]
-
-
-_HANDING = (Handed, HandedMany)
-
-
-def _short(reply: Reply) -> Any:
-    if type(reply) is Handed:
-        return reply.id, len(reply.data)
-    return [(job.id, len(job.data)) for job in reply.jobs] if type(reply) is HandedMany else reply
 
 
 def _id(reply: Reply) -> Any:

@@ -66,6 +66,7 @@ class ClusterNode:
         self._driver = Driver(
             settings, journal, store, self.machine, self._network, listener, self._clock, random.Random(),
         )
+        self._proposer = self._driver.leadership.proposer
         self._gathering = Gathering(self._driver.leadership.proposer, self._clock.monotonic)
         self._turns = Turns()
         self._marks = Marks(
@@ -179,29 +180,29 @@ class ClusterNode:
     @property
     def backlog_bytes(self) -> int:
         """See Cluster."""
-        return self._driver.leadership.proposer.backlog_bytes
+        return self._proposer.backlog_bytes
 
     def propose(self, operation: Operation, pending: Pending) -> None:
         """See Cluster."""
-        self._driver.leadership.proposer.propose(operation, pending)
+        self._proposer.propose(operation, pending)
         self._wake()
 
     def propose_for(
-        self, client: object, operation: Operation, pending: ClientPending, *, behind: bool = False,
+        self, client: object, operation: Operation, pending: ClientPending, behind: bool = False,
     ) -> bool:
         """See Cluster."""
-        sated = self._driver.leadership.proposer.propose_for(client, operation, pending, behind=behind)
+        sated = self._proposer.propose_for(client, operation, pending, behind)
         self._wake()
         return sated
 
     def withdraw(self, client: object) -> None:
         """See Cluster."""
-        self._driver.leadership.proposer.withdraw(client)
+        self._proposer.withdraw(client)
 
     @property
     def share(self) -> int:
         """See Cluster."""
-        return self._driver.leadership.proposer.share
+        return self._proposer.share
 
     def leader(self) -> str | None:
         """See Cluster."""

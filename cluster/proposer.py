@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import NamedTuple
 
-from cluster.api import ClientPending, Pending
+from cluster.api import BACKLOG_BYTES_MAX, ClientPending, Pending
 from cluster.histogram import Histogram
 from cluster.lanes import Lanes, Queued
 from cluster.library import NOT_EXECUTED, SUCCESS, Callback
@@ -130,29 +130,35 @@ class Proposer:
         self._queue.append((operation, pending, size, work, held, False))
 
     def propose_for(
-        self, client: object, operation: Operation, pending: ClientPending, *, behind: bool = False,
+        self, client: object, operation: Operation, pending: ClientPending, behind: bool = False,
     ) -> bool:
         """Queue an operation of this client; `behind`: right behind the one that was proposed before it.
 
         As long as the next entry takes all that is queued, it does not matter who is first. True: what this client has
-        queued takes up its share of memory, and it should propose nothing before something of it has an outcome.
+        queued takes up its share of memory, or all have together, and it should propose nothing before something of it
+        has an outcome.
         """
         if not self.accepting:
             pending.refused()
             return False
         size, work = cost(operation)
-        held = _held_bytes(size, work)
+        held = WORK_HELD_BYTES * work                   # _held_bytes(), without a call
+        if held > HELD_PER_BYTE_MAX * size:
+            held = HELD_PER_BYTE_MAX * size
+        held += size
         self.backlog_bytes += held
         queue = self._queue
-        crowded = len(queue) >= OPERATIONS_MAX or self._bytes > ENTRY_BYTES or self._work > WORK_MAX
-        if self._lanes.count or (crowded and not behind):
-            return self._lanes.add(client, (operation, pending, size, work, held, behind))
+        if self._lanes.count or (
+            not behind and (len(queue) >= OPERATIONS_MAX or self._bytes > ENTRY_BYTES or self._work > WORK_MAX)
+        ):
+            sated = self._lanes.add(client, (operation, pending, size, work, held, behind))
+            return sated or self.backlog_bytes > BACKLOG_BYTES_MAX
         self._bytes += size
         self._work += work
         if not queue:
             self._since = self._monotonic()
         queue.append((operation, pending, size, work, held, False))
-        return False
+        return self.backlog_bytes > BACKLOG_BYTES_MAX
 
     def withdraw(self, client: object) -> None:
         """Refuse what this client has waiting for a turn."""

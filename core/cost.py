@@ -86,11 +86,8 @@ _SIMPLE = (BASE_BYTES, JOB)
 
 def cost(operation: Operation) -> Cost:
     """Bytes and work of the operation, see above."""
-    return COSTS[type(operation)](operation)
-
-
-def _simple(operation: Any) -> Cost:
-    return _SIMPLE
+    known = COSTS[type(operation)]
+    return known if isinstance(known, tuple) else known(operation)
 
 
 def _put(operation: Put) -> Cost:
@@ -141,7 +138,7 @@ def _move(operation: Move) -> Cost:
 def _batch(operation: Batch) -> Cost:
     size, work = BASE_BYTES, JOB
     for part in operation.operations:
-        its_size, its_work = COSTS[type(part)](part)
+        its_size, its_work = cost(part)
         size += its_size
         work += its_work
     return size, work
@@ -172,7 +169,7 @@ def _kick(operation: Kick) -> Cost:
 
 def _request(operation: Request) -> Cost:
     requested = operation.operation
-    size, work = COSTS[type(requested)](requested)
+    size, work = cost(requested)
     return BASE_BYTES + len(operation.digest) + size, work
 
 
@@ -181,11 +178,11 @@ def _lead(operation: Lead) -> Cost:
     return size + sum(1 + _names(one.name, one.peer, one.client) for one in operation.addresses), JOB
 
 
-COSTS: dict[type[Any], Callable[[Any], Cost]] = {
+COSTS: dict[type[Any], Cost | Callable[[Any], Cost]] = {
     **dict.fromkeys((
         Bury, Configure, CloneBegin, Done, DoneLast, Later, LaterWith, Resume, Return, SwitchService, Tick, Touch,
         TouchSession,
-    ), _simple),
+    ), _SIMPLE),
     Put: _put,
     PutWith: _put_with,
     Get: _get,

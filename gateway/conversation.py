@@ -80,7 +80,7 @@ class Conversation:
             self._go_on()
         if not self.closed:
             self._throttle()
-        if self._held_bytes or self.transaction is not None or self._parser.amid_command:
+        if self._parser.holding or self._held_bytes or self.transaction is not None:
             self._weigh()
 
     def end(self) -> None:
@@ -359,11 +359,12 @@ class Conversation:
 
     def _throttle(self) -> None:
         """Do not read a client that is ahead of us; go on at the half."""
-        share = 2 if self._paused else 1
-        limit = AHEAD_BYTES_MAX if self.hub.account.high else self.hub.limits.pipeline_bytes_max
-        full = not self._dry and self._parser.backlog_bytes * share > limit
-        if self.hub.congested():
-            self.hub.wake_when_relieved(self)
+        hub, full = self.hub, False
+        if not self._dry:
+            limit = AHEAD_BYTES_MAX if hub.account.high else hub.limits.pipeline_bytes_max
+            full = self._parser.backlog_bytes * (2 if self._paused else 1) > limit
+        if hub.crowded or (self._sated and hub.congested()):
+            hub.wake_when_relieved(self)
             full = True
         if full and not self._paused:
             self.link.pause()

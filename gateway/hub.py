@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cluster.api import BACKLOG_BYTES_MAX
 from core import Effects
 from gateway.access import Access
 from gateway.account import Account, held_bytes_max
 from gateway.answers import BUSY, OFFLINE_MODE
 from gateway.limits import (
-    BACKLOG_BYTES_MAX,
     COMMANDS_IN_FLIGHT_MAX,
     COMMANDS_PER_TURN_MAX,
     EXPORTS_MAX,
@@ -150,7 +150,7 @@ class Hub:
         self.turn_ended()
 
     def congested(self) -> bool:
-        """Is so much proposed that nobody should be read?"""
+        """Is so much proposed that nobody should be read? Only those who propose need to ask: it sets `crowded`."""
         if not self.crowded:
             self.crowded = self.cluster.backlog_bytes > BACKLOG_BYTES_MAX
         return self.crowded

@@ -46,10 +46,6 @@ COMMANDS_PER_SLICE = 128
 # A line is as much work as a plain command for each so many bytes.
 LONG_LINE_BYTES = 256
 
-# Memory of what is proposed and not yet applied, over all clients: above it no client is read, at the half of it
-# reading goes on. Before that each is held to its share (Cluster.propose_for); this is for very many with a lot each.
-BACKLOG_BYTES_MAX = 64 * MIB
-
 # Jobs of one GET .. COUNT, PUTS, DONE or LATER (EXTENSIONS.md 1): what one entry of the log can do without keeping
 # heartbeats waiting. With REQ it is fewer, so that the answer can be stored: 16 bytes of 64 KiB for each.
 BATCH_JOBS_MAX = 10_000

@@ -67,7 +67,8 @@ class Parser:
         self._pieces: list[bytes] = []      # what is collected, joined when all is there,
         self._few = bytearray()             # and behind it what came in pieces so small that a list of them is too much
         self._skip_answer = b""             # what is said when the block has been skipped
-        self.lines = 0                     # complete ones, so far
+        self.holding = False                # some of what came is kept here, or may be
+        self.lines = 0                      # complete ones, so far
         self.toil = 0                       # work beyond that of plain commands, in such; whoever counts sets it to 0
         self._closed = False
 
@@ -105,6 +106,7 @@ class Parser:
         """Take what the client sent."""
         if self._closed:
             return
+        self.holding = True
         if self._start == len(self._buffer) and not self._later:
             self._buffer = data
             self._start = 0
@@ -118,6 +120,10 @@ class Parser:
             return self._block()
         while True:
             start = self._start
+            if start == len(self._buffer) and not self._later:
+                self._buffer, self._start = b"", 0          # an idle client keeps no memory
+                self.holding = False
+                return None
             end = self._buffer.find(b"\n", start)
             if end < 0 or end - start >= self._limits.line_bytes_max:
                 try:
@@ -150,6 +156,7 @@ class Parser:
         if end < 0:
             if start == len(self._buffer):
                 self._buffer, self._start = b"", 0          # an idle client keeps no memory
+                self.holding = self._block is not None
             return None
         self._start = end + 1
         if end > start and self._buffer[end - 1] == CR:
@@ -184,6 +191,7 @@ class Parser:
     def close(self) -> None:
         """Forget what was received; nothing is taken any more."""
         self._closed = True
+        self.holding = False
         self._block = self._head = self._puts = None
         self._buffer, self._start = b"", 0
         self._later.clear()

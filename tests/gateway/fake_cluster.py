@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from cluster.api import (
+    BACKLOG_BYTES_MAX,
     ClientPending,
     Figures,
     Listener,
@@ -171,7 +172,7 @@ class FakeCluster:
         self.propose_for(None, operation, cast(ClientPending, pending))
 
     def propose_for(
-        self, client: object, operation: Operation, pending: ClientPending, *, behind: bool = False,
+        self, client: object, operation: Operation, pending: ClientPending, behind: bool = False,
     ) -> bool:
         """As cluster.api."""
         if not self.serving:
@@ -181,7 +182,7 @@ class FakeCluster:
         if isinstance(inner, Get) and inner.item_of_put:
             assert isinstance(_inner(self._in_flight[-1][0]), Put | PutWith), "a hand-out stands right behind its PUT"
         self._append(operation, pending)
-        return self.sated
+        return self.sated or self.backlog_bytes > BACKLOG_BYTES_MAX
 
     def leader(self) -> str | None:
         """As cluster.api."""

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cluster.api import BACKLOG_BYTES_MAX
 from core import CloneBegin, CloneChunk, Done, Get, Put
 from gateway.limits import (
-    BACKLOG_BYTES_MAX,
     COMMANDS_IN_FLIGHT_MAX,
     COMMANDS_PER_SLICE,
     COMMANDS_PER_TURN_MAX,

@@ -1,4 +1,4 @@
-"""Slots: the places where answers wait for their turn. One per command, in the order of the commands (A9)."""
+"""Slots: the places where answers wait for their turn. One per command, in the order of the commands."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ NOBODY = Nobody()
 
 
 def give_back(cluster: Cluster, slots: deque[Slot]) -> deque[Slot]:
-    """Jobs that were handed out and cannot be delivered return to their places (A28); what has no outcome is left."""
+    """Jobs that were handed out and cannot be delivered return to their places; what has no outcome is left."""
     left: deque[Slot] = deque()
     for slot in slots:
         outcome = slot.outcome

@@ -23,9 +23,9 @@ class Fate(Enum):
     """What became of a command that was not executed, or of which nobody knows."""
 
     REFUSED = "surely not executed: 500 Offline Mode"
-    UNKNOWN = "perhaps executed: the connection is closed without an answer (A61)"
+    UNKNOWN = "perhaps executed: the connection is closed without an answer"
     UNKNOWN_REQUEST = "the same of a numbered command, which may be repeated: 504 Outcome Unknown, and closed"
-    CANCELLED = "a blocked command whose client sent its last byte (A9): likewise"
+    CANCELLED = "a blocked command whose client sent its last byte: likewise"
 
 
 Outcome = Reply | Fate | bytes      # bytes: the answer itself

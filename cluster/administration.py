@@ -1,4 +1,4 @@
-"""What operators ask of a running node: add, remove, hand over, switch the service, compact (EXTENSIONS.md 15)."""
+"""What operators ask of a running node: add, remove, hand over, switch the service, compact (spec/cluster 7)."""
 
 from __future__ import annotations
 

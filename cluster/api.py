@@ -80,7 +80,7 @@ class Listener(Protocol):
 
 
 class NodeStatus(Struct, frozen=True):
-    """One node as this node knows it; None where nothing is known (CLUSTER STATUS, EXTENSIONS.md 15)."""
+    """One node as this node knows it; None where nothing is known (CLUSTER STATUS)."""
 
     server_id: int | None
     name: str
@@ -145,7 +145,7 @@ class Cluster(Protocol):
 
     @property
     def serving(self) -> bool:
-        """May this node execute queue commands now (CLUSTER.md 0)?"""
+        """May this node execute queue commands now (spec/cluster 1.2)?"""
 
     @property
     def online(self) -> bool:
@@ -188,7 +188,7 @@ class Cluster(Protocol):
         """Name of the leader this node knows of, None when it knows none."""
 
     def interconnect_id(self) -> int:
-        """The number INTERCONNECT answers (CLUSTER.md 4): minimal on the serving leader only."""
+        """The number INTERCONNECT answers (spec/cluster 5): minimal on the serving leader only."""
 
     def status(self) -> list[NodeStatus]:
         """All members in order of their server id."""

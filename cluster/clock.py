@@ -2,7 +2,7 @@
 
 No single wall clock decides what time it is in the queues. The cluster keeps a time of its own, which goes on from one
 leader to the next; the median of the voters' wall clocks only draws it near, so slowly that no lease notices
-(DECISIONS 72).
+(spec/clock 1.1).
 """
 
 from __future__ import annotations

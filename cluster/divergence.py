@@ -1,4 +1,4 @@
-"""Do all replicas hold the same? A chain of hashes over what was applied tells (CLUSTER.md 2.3).
+"""Do all replicas hold the same? A chain of hashes over what was applied tells (spec/cluster 10.3).
 
 Each node extends its chain by every applied entry and the replies of its operations. Nodes tell each other the value of
 the last checkpoint they passed; two that differ at the same index have executed the same log differently, or read back

@@ -2,7 +2,7 @@
 
 A node leads iff its own Lead entry of this term has been applied here (so every earlier committed change is in) and a
 majority answered it within the lease; it serves iff it leads, is a member, and nobody has switched it or the service
-offline (CLUSTER.md 0). The library's own word "leader" is never enough (H8).
+offline (spec/cluster 1.2). The library's own word "leader" is never enough (H8).
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ log = logging.getLogger("sockpqd.cluster")
 TICK_S = 0.01                   # a turn about so often, when nothing happens
 GIVE_AWAY_S = 5.0               # OFFLINE and an orderly stop wait so long for a successor
 POLL_S = 0.02
-UNSURE = 2147483647             # INTERCONNECT of a node that knows of no leader: never the minimum (DECISIONS 1)
+UNSURE = 2147483647             # INTERCONNECT of a node that knows of no leader: never the minimum (spec/cluster 5)
 
 
 class ClusterNode:

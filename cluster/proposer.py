@@ -37,14 +37,14 @@ IN_FLIGHT_MAX = 1               # entries proposed and not applied; 2 made entri
 WORK_MAX = 16_000               # the same for commands that have much to do, in names: core/cost.py; some 10 ms
 WORK_HELD_BYTES = 48            # of memory for a unit of work: a name, or a share of an operation and its outcome,
 HELD_PER_BYTE_MAX = 8           # but only so much for each byte: what is just asked for takes up none
-OUTCOME_S = 3.0                 # no answer for so long: unknown (propose_timeout of CLUSTER.md 5)
+OUTCOME_S = 3.0                 # no answer for so long: unknown (spec/cluster 3.1)
 OUTCOME_AFTER_LOSS_S = 1.0      # the same once this node has lost leadership or the lease
 
 _random = Random()              # seeded by the operating system
 
 
 def _belongs_to_put(operation: Operation, before: Operation) -> bool:
-    """Is this the hand-out of a PUT .. WAIT? It stands in the same entry as its Put, always (DECISIONS 3)."""
+    """Is this the hand-out of a PUT .. WAIT? It stands in the entry of its Put, always (spec/state-machine 4.7)."""
     if type(operation) is Request:
         return operation.part > 0 and type(before) is Request and type(before.operation) in _PUTS
     return type(operation) is Get and (operation.item_of_put or operation.item is not None) and type(before) in _PUTS

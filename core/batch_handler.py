@@ -1,4 +1,4 @@
-"""Several operations in a row, as one (EXTENSIONS.md 1 and 8); handlers.py says what a handler is."""
+"""Several operations in a row, as one (spec/state-machine 9); handlers.py says what a handler is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A CLONE under way: a snapshot that arrives in chunks through the log (CLUSTER.md 6.6).
+"""A CLONE under way: a snapshot that arrives in chunks through the log (spec/cluster 8.6).
 
 The chunks are read as they come, so that the last one has little left to do. They are kept as well: a node that
 restores a snapshot taken in the middle of a CLONE must be able to go on.
@@ -56,7 +56,7 @@ def restore(chunks: Iterable[bytes]) -> State:
 
 
 def adopt(state: State, other: State) -> None:
-    """Replace the jobs of `state` by those of a restored snapshot (CLONE, DECISIONS.md 4).
+    """Replace the jobs of `state` by those of a restored snapshot (CLONE, spec/cluster 8.6).
 
     The settings of queues and the keys that are remembered come with the jobs. What belongs to this cluster stays: its
     index, term, clock, members, server ids, cluster id, settings and whether it is online, its users, and its sessions,

@@ -4,7 +4,7 @@ An entry of the log is closed by the sums of both (cluster/proposer.py), so that
 none keeps everybody waiting. Both are told from the operation alone, before it is proposed, and must cost next to
 nothing. What only the state knows is counted while an entry is executed: see State.spent.
 
-Names are plain ASCII (PROTOCOL.md A12), so the length of one is its bytes.
+Names are plain ASCII (PROTOCOL "Lines, data, values"), so the length of one is its bytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""DELAYED jobs: which becomes active next, and which waits for which items (EXTENSIONS.md 5).
+"""DELAYED jobs: which becomes active next, and which waits for which items (spec/state-machine 6).
 
 Each queue has its DELAYED jobs in the order in which they will become active; here the queues stand in the order of
 their first ones. At most `portion` jobs of a queue become active with one entry, and PORTION_MAX in all, so that a

@@ -1,4 +1,4 @@
-"""How a hand-out ends: the job is done, goes back, or is dead (EXTENSIONS.md 5 and 10).
+"""How a hand-out ends: the job is done, goes back, or is dead (spec/state-machine 8).
 
 Everybody who has stopped a running job goes through here: DONE and LATER, leases and sessions that are over.
 """

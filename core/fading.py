@@ -1,4 +1,4 @@
-"""READY jobs that have a TTL: which of them fades next (EXTENSIONS.md 5)."""
+"""READY jobs that have a TTL: which of them fades next (spec/state-machine 6.2)."""
 
 from __future__ import annotations
 

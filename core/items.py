@@ -63,7 +63,7 @@ class Items:
         self.next_item = 1
 
     def new_name(self, seed: int) -> str:
-        """A name no unfinished job has, and that was never made before (PROTOCOL.md A31).
+        """A name no unfinished job has, and that was never made before (spec/state-machine 5.3).
 
         Clients may have used the next names, any number of them. After some tries it goes on far away, where nobody
         could know: `seed` are random bits.

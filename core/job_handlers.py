@@ -1,4 +1,4 @@
-"""What the operations on jobs do that EXTENSIONS.md 1 and 5 to 10 add; handlers.py says what a handler is."""
+"""What the operations on jobs do that the original protocol has not; handlers.py says what a handler is."""
 
 from __future__ import annotations
 

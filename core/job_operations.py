@@ -1,7 +1,7 @@
 """The operations on jobs; operations.py says what an operation is.
 
-Those of the original protocol, and beside them others for what EXTENSIONS.md adds. What a plain PUT or GET needs stays
-as small as it was, and a node of an older version, which does not know what is new, refuses the whole entry: had an
+Those of the original protocol, and beside them others for what was added to it. What a plain PUT or GET needs stays as
+small as it was, and a node of an older version, which does not know what is new, refuses the whole entry: had an
 old operation got new fields, it would execute the entry without them.
 """
 
@@ -13,12 +13,12 @@ from msgspec import Struct
 
 
 class Then(IntEnum):
-    """What happens to a running job when its lease ends (PROTOCOL.md, GET .. EXPIRE .. THEN)."""
+    """What happens to a running job when its lease ends (GET .. EXPIRE .. THEN)."""
 
     DEFAULT = 0     # as the cluster's expire_default says at hand-out
     LATER = 1       # back to the end of its queue
     DONE = 2        # removed
-    DEAD = 3        # to the dead queue (EXTENSIONS.md 10)
+    DEAD = 3        # to the dead queue (spec/state-machine 8.2)
 
 
 class Put(Struct, array_like=True, tag=1, gc=False, frozen=True):
@@ -62,7 +62,7 @@ class Later(Struct, array_like=True, tag=4, gc=False, frozen=True):
 
 
 class Return(Struct, array_like=True, tag=5, gc=False, frozen=True):
-    """Undo a hand-out that could not be delivered: the job goes back to its old place (PROTOCOL.md A28)."""
+    """Undo a hand-out that could not be delivered: the job goes back to its old place (spec/state-machine 2.4)."""
 
     id: int
 
@@ -76,7 +76,7 @@ class OnDup(IntEnum):
 
 
 class Policy(IntEnum):
-    """How one of several queues is chosen (GET .. BY, EXTENSIONS.md 13)."""
+    """How one of several queues is chosen (GET .. BY, spec/state-machine 4.1)."""
 
     RANDOM = 0      # each that has a job to give is equally likely
     PRIORITY = 1    # the one that holds the job of the highest priority; of equal ones the first in the Get's order
@@ -90,7 +90,7 @@ class When(Struct, array_like=True, gc=False, frozen=True):
 
 
 class PutWith(Struct, array_like=True, tag=22, gc=False, frozen=True):
-    """A Put with options (EXTENSIONS.md 5, 7 and 10); what is None is not wished for.
+    """A Put with options; what is None is not wished for.
 
     `ttl_ms`: the job is removed when it was not handed out that long after it became active. `every_ms`: a Done makes
     it active again at the next multiple. `after`: it is deferred until each of these items has had no unfinished job
@@ -139,7 +139,7 @@ class DoneLast(Struct, array_like=True, tag=26, gc=False, frozen=True):
 
 
 class LaterWith(Struct, array_like=True, tag=27, gc=False, frozen=True):
-    """A Later with options (EXTENSIONS.md 5): active at `when`, with another `priority`.
+    """A Later with options: active at `when`, with another `priority`.
 
     `first`: to its old place. `yielded`: the hand-out was no attempt.
     """
@@ -152,9 +152,9 @@ class LaterWith(Struct, array_like=True, tag=27, gc=False, frozen=True):
 
 
 class Touch(Struct, array_like=True, tag=28, gc=False, frozen=True):
-    """TOUCH (EXTENSIONS.md 6): the lease counts from now, for `expire_ms` (0: no limit; None: as long as at hand-out).
+    """TOUCH (spec/state-machine 3.2): the lease counts from now, for `expire_ms`.
 
-    Without `expire_ms` there is no `then` either. Replies: Leased, NotFound.
+    0: no limit; None: as long as at hand-out. Without `expire_ms` there is no `then` either. Replies: Leased, NotFound.
     """
 
     id: int
@@ -171,7 +171,7 @@ class Selector(Struct, array_like=True, gc=False, frozen=True):
 
 
 class Change(Struct, array_like=True, tag=29, gc=False, frozen=True):
-    """CHANGE (EXTENSIONS.md 7); what is None stays. `no_item`: it has no item any more.
+    """CHANGE (spec/state-machine 7.3); what is None stays. `no_item`: it has no item any more.
 
     A job named by key that runs belongs to its holder: JobRunning. A running job takes `when` when it waits again.
     """
@@ -185,13 +185,13 @@ class Change(Struct, array_like=True, tag=29, gc=False, frozen=True):
 
 
 class Delete(Struct, array_like=True, tag=30, gc=False, frozen=True):
-    """DELETE (EXTENSIONS.md 7). Replies: Finished, NotFound, JobRunning."""
+    """DELETE (spec/state-machine 7.3). Replies: Finished, NotFound, JobRunning."""
 
     selector: Selector
 
 
 class Move(Struct, array_like=True, tag=31, gc=False, frozen=True):
-    """MOVE (EXTENSIONS.md 8): the running job is done here and put into `queue`, with its item, key and tries.
+    """MOVE (spec/state-machine 9.1): the running job is done here and put into `queue`, with its item, key and tries.
 
     Replies: Finished (of the old queue; never of the item), NotFound, and those by which a Put is refused.
     """
@@ -204,13 +204,13 @@ class Move(Struct, array_like=True, tag=31, gc=False, frozen=True):
 
 
 class Bury(Struct, array_like=True, tag=32, gc=False, frozen=True):
-    """BURY (EXTENSIONS.md 10): the running job is dead. Replies: Finished (of the queue), NotFound."""
+    """BURY (spec/state-machine 8.2): the running job is dead. Replies: Finished (of the queue), NotFound."""
 
     id: int
 
 
 class Kick(Struct, array_like=True, tag=33, gc=False, frozen=True):
-    """KICK (EXTENSIONS.md 10): at most `count` dead jobs that come from `queue` wait there again.
+    """KICK (spec/state-machine 8.3): at most `count` dead jobs that come from `queue` wait there again.
 
     Reply: Removed. One operation moves PORTION_MAX at most.
     """

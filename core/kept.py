@@ -1,4 +1,4 @@
-"""Keys of finished jobs that are still remembered (QUEUE CONFIG .. KEEP, EXTENSIONS.md 7 and 9).
+"""Keys of finished jobs that are still remembered (QUEUE CONFIG .. KEEP, spec/state-machine 7.2).
 
 With each entry of the log as many keys are forgotten as can have been remembered with it, and some more, so that those
 whose time is over never pile up. A whole queue's keys are dropped at once, but a million of them are freed little by

@@ -74,7 +74,7 @@ class Leases:
         return job
 
     def extend(self, until_ms: int, *, once: bool = True) -> None:
-        """Leases that end before `until_ms` end then; `once`: per hand-out, the failover grace (CLUSTER.md 3)."""
+        """Leases that end before `until_ms` end then; `once`: per hand-out (spec/state-machine 3.3)."""
         extended: _Bucket = {}
         for number in list(self._numbers.irange(None, until_ms >> BUCKET_BITS)):
             stay: _Bucket = {}

@@ -42,7 +42,7 @@ class Applied(Struct):
 
 
 class Totals(Struct, frozen=True):
-    """What TOTAL tells (PROTOCOL.md A47 to A49)."""
+    """What TOTAL tells (spec/state-machine 5.4)."""
 
     queues: int         # with an unfinished job, or settings
     priorities: int     # pairs (queue, priority) with a waiting job
@@ -153,7 +153,7 @@ class Machine:
 
     @property
     def server_ids(self) -> dict[str, int]:
-        """The server id of each member (CLUSTER.md 4). For reading."""
+        """The server id of each member (spec/cluster 5). For reading."""
         return self._state.servers.ids
 
     @property

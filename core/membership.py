@@ -1,4 +1,4 @@
-"""Who belongs to the cluster (EXTENSIONS.md 15).
+"""Who belongs to the cluster (spec/cluster 7).
 
 Voters elect leaders and make majorities. A node that joins is a learner first: it gets the log and counts for nothing
 until it has caught up. The set of voters changes by one node at a time, so that any majority of the old set and any of

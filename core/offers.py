@@ -1,4 +1,4 @@
-"""The queues that have a job for a Get, and the choice among them (PROTOCOL.md A18; EXTENSIONS.md 13).
+"""The queues that have a job for a Get, and the choice among them (spec/state-machine 4.1).
 
 RANDOM: each of them is equally likely. PRIORITY: the one with the job of the highest priority; of equal ones the first
 in the Get's order, or any, equally likely, where the Get names none.

@@ -58,7 +58,7 @@ class Address(Struct, array_like=True, gc=False, frozen=True):
 
 
 class Lead(Struct, array_like=True, tag=7, gc=False, frozen=True):
-    """`node` leads from here on: the first operation of each leadership (CLUSTER.md 3 and 4).
+    """`node` leads from here on: the first operation of each leadership (spec/cluster 4.4).
 
     `members` are all configured nodes in name order. They, `cluster_id` (16 random bytes) and `expire_default` only
     count in the first Lead of an empty cluster. `grace_ms`: leases that would end sooner are extended to clock +
@@ -95,7 +95,7 @@ class CloneEnd(Struct, array_like=True, tag=10, gc=False, frozen=True):
 
 
 class AddLearner(Struct, array_like=True, tag=11, gc=False, frozen=True):
-    """`node` joins the cluster, at first without a vote (EXTENSIONS.md 15). `peer` and `client` are as in Address."""
+    """`node` joins the cluster, at first without a vote (spec/cluster 7.2). `peer` and `client` are as in Address."""
 
     node: str
     peer: str
@@ -128,17 +128,17 @@ class SwitchService(Struct, array_like=True, tag=14, gc=False, frozen=True):
 
 
 class Resume(Struct, array_like=True, tag=42, gc=False, frozen=True):
-    """For a while nothing could be logged, on full disks say, so nobody could use his lease or session (DECISIONS 73).
+    """For a while nothing could be logged, on full disks say, so nobody could prolong a lease or use a session.
 
-    `grace_ms`: those that would end sooner are extended to clock + grace_ms, also if they had the failover grace
-    before, which is not used up by this. It is the first operation of its entry, and nothing ends before it.
+    Those that would end sooner are extended to clock + `grace_ms`, also if they had the failover grace before, which
+    is not used up by this (spec/state-machine 3.4). It is the first operation of its entry; nothing ends before it.
     """
 
     grace_ms: int
 
 
 class OpenSession(Struct, array_like=True, tag=15, gc=False, frozen=True):
-    """A client wants a session (CLUSTER.md 8), which ends `ttl_ms` after its last use.
+    """A client wants a session (spec/sessions 1), which ends `ttl_ms` after its last use.
 
     `secret`: 64 random bits, so that nobody can guess the name of somebody else's session. `user`: whose session it
     is, "" when the client has no name. `address`: where the client is. One user at one address may have `owner_max`
@@ -164,7 +164,7 @@ class AttachSession(Struct, array_like=True, tag=16, gc=False, frozen=True):
 
 
 class CloseSession(Struct, array_like=True, tag=17, gc=False, frozen=True):
-    """The session ends now. Jobs bound to it go LATER with `release`, otherwise they run on, unbound (DECISIONS 29).
+    """The session ends now. Jobs bound to it go LATER with `release`, otherwise they run on (spec/sessions 4.2).
 
     Replies: Accepted, SessionNotFound; Removed when there were more jobs to unbind than one entry should: the session
     lives on with the others.
@@ -207,7 +207,7 @@ class Request(Struct, array_like=True, tag=19, gc=False, frozen=True):
 
 
 class SetUser(Struct, array_like=True, tag=20, gc=False, frozen=True):
-    """`name` is a user from now on, or has these rights and this key from now on (EXTENSIONS.md 14).
+    """`name` is a user from now on, or has these rights and this key from now on (spec/access 1.1).
 
     What the words of `rights` mean is known by those who ask for them.
     """

@@ -1,4 +1,4 @@
-"""A Get with options: several jobs, another choice of the queue, attempt data (EXTENSIONS.md 1, 3 and 13)."""
+"""A Get with options: several jobs, another choice of the queue, attempt data (spec/state-machine 4)."""
 
 from __future__ import annotations
 

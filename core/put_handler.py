@@ -1,4 +1,4 @@
-"""A Put with options: for later, with a key, periodic, after items (EXTENSIONS.md 5, 7 and 10)."""
+"""A Put with options: for later, with a key, periodic, after items (spec/state-machine 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the operations on queues and on the settings do (EXTENSIONS.md 9); handlers.py says what a handler is."""
+"""What the operations on queues and on the settings do (spec/state-machine 10); handlers.py says what a handler is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operations on queues and on the cluster's settings (EXTENSIONS.md 9); operations.py says what an operation is."""
+"""The operations on queues and on the cluster's settings (spec/state-machine 10); operations.py says what those are."""
 
 from __future__ import annotations
 

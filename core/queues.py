@@ -1,6 +1,6 @@
 """The queues that exist, what they are told to do, and which of them have something to give.
 
-A queue exists while it has an unfinished job, DELAYED, READY or running (PROTOCOL.md A49), or settings (DECISIONS 40).
+A queue exists while it has an unfinished job, DELAYED, READY or running, or settings (spec/state-machine 5.1).
 One that has nothing but settings stands aside, `idle`, so that nobody who looks for jobs meets it. The names of those
 that can give a job are kept up to date, sorted by themselves and by the rank of the job that comes next, so that a
 choice among a hundred thousand queues costs no more than one among two.
@@ -111,7 +111,7 @@ class Queues:
         self.nonempty: SortedList = SortedList()    # names of the queues that can give a job
         self.by_rank: SortedList = SortedList()     # the same as pairs (front, name)
         self.priorities = 0                         # pairs (queue, priority) with a waiting job
-        self.waiting = 0                            # jobs that wait, READY or DELAYED (PROTOCOL.md A47)
+        self.waiting = 0                            # jobs that wait, READY or DELAYED
 
     def open(self, name: str) -> Queue:
         """The queue of this name, made when it does not exist; the caller puts a job into it."""

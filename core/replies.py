@@ -42,13 +42,13 @@ class HandedMany(Struct, gc=False, frozen=True):
 
 
 class Empty(Struct, gc=False, frozen=True):
-    """Get: nothing to give. `unfinished`: the queues asked for still have unfinished jobs (decides GETBE, A24)."""
+    """Get: nothing to give. `unfinished`: the queues asked for still have unfinished jobs (decides GETBE)."""
 
     unfinished: bool
 
 
 class Finished(Struct, gc=False, frozen=True):
-    """Done: the job is removed. `queue_done`: FINQ, `item_done`: FINI (A41)."""
+    """Done: the job is removed. `queue_done`: FINQ, `item_done`: FINI (spec/state-machine 5.2)."""
 
     queue_done: bool = False
     item_done: bool = False

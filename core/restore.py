@@ -65,7 +65,7 @@ _UPGRADED = (Head1, SessionRows2, Waiting3, Running3, Head4, SessionRows4)      
 # Counters of a foreign snapshot leave room to count on for ever.
 FOREIGN_COUNTER_MAX = 1 << 62
 
-# Names become tokens of the protocol's lines, so one with a space or a line end must not come in (PROTOCOL.md A12).
+# Names become tokens of the protocol's lines, so one with a space or a line end must not come in.
 _name = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")
 
 # The frames in their order; those of ONCE come once at most, Head and End always.

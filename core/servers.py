@@ -1,4 +1,4 @@
-"""The server ids INTERCONNECT tells (CLUSTER.md section 4).
+"""The server ids INTERCONNECT tells (spec/cluster 5).
 
 Old clients connect to every server and take the one with the smallest id. So the leader's id must be the smallest, and
 a node that was overtaken gets a new one past all others, as the original's returning server did.

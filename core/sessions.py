@@ -1,4 +1,4 @@
-"""Sessions: what their clients were answered, which jobs are bound to them, and when they end (CLUSTER.md 8).
+"""Sessions: what their clients were answered, which jobs are bound to them, and when they end (spec/sessions 2).
 
 A client that lost its connection cannot know whether its last request was executed. In a session it numbers its
 requests and simply repeats the last one: the answers of the last WINDOW numbers are kept, and what was answered before
@@ -178,7 +178,7 @@ class Sessions:
         return self._calendar.first_due(clock_ms)
 
     def extend(self, until_ms: int, *, once: bool = True) -> None:
-        """Sessions that end before `until_ms` end then; `once`: per use, the failover grace (DECISIONS 5)."""
+        """Sessions that end before `until_ms` end then; `once`: per use (spec/state-machine 3.3)."""
         for session in self.by_number.values():
             if session.deadline_ms < until_ms and not (once and session.graced) and not session.ending:
                 session.deadline_ms = until_ms

@@ -1,4 +1,4 @@
-"""The settings of a queue and of the cluster (EXTENSIONS.md 9), as they stand when nothing is set."""
+"""The settings of a queue and of the cluster (spec/state-machine 10), as they stand when nothing is set."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from core.clone import PendingClone
     from core.undo import Undo
 
-EXPIRE_MS_MAX = 100 * 366 * 86_400_000      # PROTOCOL.md A15: 100 years
+EXPIRE_MS_MAX = 100 * 366 * 86_400_000      # 100 years
 
 
 class State:

@@ -1,4 +1,4 @@
-"""Jobs that become active later (EXTENSIONS.md 5): by their time, or after items; and the moments at which they do."""
+"""Jobs that become active later (spec/state-machine 6): by their time, or after items; and when they do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way back from a batch of which one operation is refused (EXTENSIONS.md 8): step by step, the last one first.
+"""The way back from a batch of which one operation is refused (spec/state-machine 9.3): step by step, the last first.
 
 What cannot be in a batch (hand-outs, settings, sessions) has no step here.
 """

@@ -1,4 +1,4 @@
-"""The users that are part of the replicated state (EXTENSIONS.md 14)."""
+"""The users that are part of the replicated state (spec/access 1.1)."""
 
 from __future__ import annotations
 

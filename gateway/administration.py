@@ -1,4 +1,4 @@
-"""What operators change: this node's own switch, and the cluster (EXTENSIONS.md 15).
+"""What operators change: this node's own switch, and the cluster (spec/cluster 6).
 
 None of it may stay half done because the client that asked has gone. So the work belongs to the hub: it runs to its
 end, and the client, if it is still there, gets the answer. What stands behind the command waits for that.

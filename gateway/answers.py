@@ -1,4 +1,4 @@
-"""Replies to bytes: the line that each of them is said with (PROTOCOL.md 1.4). Longer answers are made in lists.py."""
+"""Replies to bytes: the line that each of them is said with (docs/PROTOCOL.md). Longer answers are made in lists.py."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ from gateway.tokens import meta, seconds, unix
 REFUSAL = b"4"                  # no answer that is a success (200, 206, 221, 334) is greater, every other one is
 
 OK = b"200 OK\r\n"
-# A word of DECISIONS 39 is listed when all of it works.
+# A word of PROTOCOL "PING, CAPS" is listed when all of it works.
 FEATURES = (
     b"batch", b"within", b"meta", b"itemfilter", b"delay", b"ttl", b"every", b"after", b"touch", b"keys", b"change",
     b"move", b"transaction", b"queues", b"deadletter", b"session", b"bound", b"cluster", b"auth",
@@ -233,7 +233,7 @@ def session_attached(number: int, secret: int, reply: SessionAttached) -> bytes:
 
 
 def wait_for_output(reply: Stored) -> bytes:
-    """The first answer to PUT .. WAIT; it names the item only when the machine made it (A30)."""
+    """The first answer to PUT .. WAIT; it names the item only when the machine made it."""
     return b"206 Wait for output\r\n" if reply.item is None else f"206 Wait for output IS {reply.item}\r\n".encode()
 
 

@@ -1,4 +1,4 @@
-"""AUTH and USER: who a client is, and who may be one (EXTENSIONS.md 14)."""
+"""AUTH and USER: who a client is, and who may be one (spec/access 2)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Among which of several queues a command chooses, and how: the connection's own policy, and whose turn it is.
 
-With BY PRIORITY the queues that hold jobs of the same priority take turns (EXTENSIONS.md 13). The order is the
+With BY PRIORITY the queues that hold jobs of the same priority take turns (spec/state-machine 4.3). The order is the
 connection's: it goes with each operation into the log, and the queue that gave a job stands last from then on.
 """
 

@@ -1,4 +1,4 @@
-"""CLONE: a client's snapshot goes through the log in chunks; the last operation swaps the state (CLUSTER.md 6.6)."""
+"""CLONE: a client's snapshot goes through the log in chunks; the last operation swaps the state (spec/cluster 8.6)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Clone:
     """The slot of a CLONE's answer, and where the outcomes of all its operations go.
 
-    As soon as something failed the rest of the data is read and dropped; the answer comes after the last byte (A8).
+    As soon as something failed the rest of the data is read and dropped; the answer comes after the last byte.
     With `numbering` (of the line alone) the last operation, which decides, is a request: repeated data go through the
     log once more, and change nothing.
     """

@@ -63,13 +63,13 @@ def _caps(conversation: Conversation, request: requests.Caps) -> None:
 
 
 def _policy(conversation: Conversation, request: requests.PolicyDefault) -> None:
-    """The connection's own, also on a node that does not serve (DECISIONS 39)."""
+    """The connection's own, also on a node that does not serve."""
     conversation.policy = request.policy
     conversation.say(answers.OK)
 
 
 def _ping(conversation: Conversation, request: requests.Ping) -> None:
-    """In a session it is a use of it (DECISIONS 29)."""
+    """In a session it is a use of it (spec/sessions 2.1)."""
     if conversation.attached is None:
         conversation.say(answers.OK)
     else:

@@ -182,7 +182,7 @@ class Connection(asyncio.Protocol):
             self._hub.places.end_trial(self._host)
 
     def finish(self) -> None:
-        """Close behind what is written; what the client still sends is read for a moment (DECISIONS 12)."""
+        """Close behind what is written; what the client still sends is read for a moment."""
         if self._lost:
             return
         if self._end_of_input:

@@ -1,4 +1,4 @@
-"""One client's commands in order, and their answers in the same order (A9), without sockets.
+"""One client's commands in order, and their answers in the same order, without sockets.
 
 Operations that follow each other are proposed at once; their answers wait in slots, first in, first out. Two kinds of
 commands hold up what stands behind them: those that may block, and those that read or change this node itself, which
@@ -66,7 +66,7 @@ class Conversation:
         self._output_full = False
         self._held_bytes = 0                        # as the account was told
         self._room: asyncio.Future[None] | None = None
-        self._leader = hub.cluster.leader()         # the last one known when the client came (A63)
+        self._leader = hub.cluster.leader()         # the last one known when the client came
 
     # ---- what happens to the connection
 
@@ -329,7 +329,7 @@ class Conversation:
                         return
 
     def _leader_changed(self) -> bool:
-        """Does this node know another leader than when the client came? Then the client should choose anew (A63)."""
+        """Another leader than when the client came? Then the client should choose anew (spec/cluster 3.2)."""
         leader = self.hub.cluster.leader()
         if leader is None or leader == self._leader:
             return False

@@ -124,7 +124,8 @@ class Hub:
     def wake(self, conversation: Conversation) -> None:
         """Call the conversation's advance() when the turn has ended."""
         self._awake.append(conversation)
-        self._go_on_soon()
+        if not self._scheduled:
+            self._go_on_soon()
 
     def stand_in_line(self, conversation: Conversation) -> None:
         """The same when all others had their turn."""

@@ -23,13 +23,13 @@ COMMAND_BYTES = 256
 WAITER_QUEUE_BYTES = 110
 FEW_QUEUES = 16
 
-# A declared block above this is not read to its end before it is refused: the connection is closed (A4).
+# A declared block above this is not read to its end before it is refused: the connection is closed.
 SKIPPED_BYTES_MAX = 256 * MIB
 
 # A log entry holds at most 16 MiB with everything around the body; a configured limit on bodies must stay below that.
 DATA_BYTES_CEILING = 8 * MIB
 
-# Chunks of a CLONE: small enough that one never keeps heartbeats waiting (CLUSTER.md 6.6).
+# Chunks of a CLONE: small enough that one never keeps heartbeats waiting.
 CLONE_CHUNK_BYTES_MAX = 48 * KIB
 
 # Commands of one connection that are proposed and not yet answered, when few have as many (Cluster.share). A pipelining
@@ -46,15 +46,15 @@ COMMANDS_PER_SLICE = 128
 # A line is as much work as a plain command for each so many bytes.
 LONG_LINE_BYTES = 256
 
-# Jobs of one GET .. COUNT, PUTS, DONE or LATER (EXTENSIONS.md 1): what one entry of the log can do without keeping
-# heartbeats waiting. With REQ it is fewer, so that the answer can be stored: 16 bytes of 64 KiB for each.
+# Jobs of one GET .. COUNT, PUTS, DONE or LATER: what one entry of the log can do without keeping heartbeats waiting
+# (spec/state-machine 1.6). With REQ it is fewer, so that the answer can be stored: 16 bytes of 64 KiB for each.
 BATCH_JOBS_MAX = 10_000
 NUMBERED_BATCH_JOBS_MAX = 4096
 
 # The lines and data of one PUTS, kept in memory until they are complete.
 BATCH_BYTES_MAX = 16 * MIB
 
-# Commands of one transaction (EXTENSIONS.md 8), and what they may cost together: they are one operation.
+# Commands of one transaction (spec/state-machine 9.3), and what they may cost together: they are one operation.
 TRANSACTION_COMMANDS_MAX = 1000
 TRANSACTION_BYTES_MAX = OPERATION_BYTES_MAX - KIB
 TRANSACTION_WORK_MAX = OPERATION_WORK_MAX - KIB
@@ -91,11 +91,11 @@ LINES_PER_PIECE = 1000
 # Snapshots made for clients at the same time: each costs a copy of the state on disk.
 EXPORTS_MAX = 2
 
-# After an answer that closes, input is read and dropped for so long, so that a TCP reset does not destroy the answer
-# (DECISIONS 12), or longer as long as the client takes what it has not got yet.
+# After an answer that closes, input is read and dropped for so long, so that a TCP reset does not destroy the answer,
+# or longer as long as the client takes what it has not got yet.
 LINGER_S = 1.0
 
-# How long a session lives without use: the original's 15 minutes when nothing is said (CLUSTER.md 8). Less than the
+# How long a session lives without use: the original's 15 minutes when nothing is said. Less than the
 # minimum would not survive an election, more than the maximum would keep memory for clients that are gone.
 SESSION_TTL_MS_DEFAULT = 900_000
 SESSION_TTL_MS_MIN, SESSION_TTL_MS_MAX = 1_000, 86_400_000
@@ -159,18 +159,18 @@ ACCEPT_BACKLOG = 4096
 class Limits(Struct, frozen=True, forbid_unknown_fields=True):
     """The `[limits]` section. Sizes are bytes."""
 
-    data_bytes_max: int = 8 * MIB           # one job's data (A4)
-    line_bytes_max: int = 64 * KIB          # one command line with its line end (A3)
-    snapshot_bytes_max: int = 4 * GIB       # what CLONE takes (DECISIONS 6)
+    data_bytes_max: int = 8 * MIB           # one job's data
+    line_bytes_max: int = 64 * KIB          # one command line with its line end
+    snapshot_bytes_max: int = 4 * GIB       # what CLONE takes
     connections_max: int = 10_000           # clients at once; file descriptors are the scarce thing
     sessions_per_owner_max: int = 10_000    # of one user at one address: a tenth of all that there may be
     output_bytes_max: int = 64 * MIB        # unread answers of one connection: a slower reader is cut
-    pipeline_bytes_max: int = 1 * MIB       # commands kept behind a blocked one (A9)
-    memory_mark_bytes: int = 0              # memory in use above which PUT is refused; 0: 45% of what there is (A62)
-    disk_free_bytes_min: int = 128 * MIB    # PUT is refused when the disk of data_dir has less free (A62)
+    pipeline_bytes_max: int = 1 * MIB       # commands kept behind a blocked one
+    memory_mark_bytes: int = 0              # memory in use above which PUT is refused; 0: 45% of what there is
+    disk_free_bytes_min: int = 128 * MIB    # PUT is refused when the disk of data_dir has less free
     connections_per_address_max: int = 0    # of them from one address but this machine's; 0: half of connections_max
     hello_timeout_s: int = 30               # until the first line (0: for ever, as for the others)
-    idle_timeout_s: int = 0                 # between two commands; never while one is blocked (DECISIONS 19)
+    idle_timeout_s: int = 0                 # between two commands; never while one is blocked
     auth_timeout_s: int = 30                # where AUTH is required: from the connection to the AUTH that succeeds
     command_timeout_s: int = 300            # from the first byte of a command to its last
     answer_timeout_s: int = 60              # a client that takes nothing of its answers for so long is cut

@@ -28,7 +28,7 @@ def session_lines(sessions: Iterable[Session], now_ms: int) -> bytes:
 
 
 def run_lines(jobs: Sequence[RunningJob], with_data: bool) -> bytes:
-    """RUNLIST's lines for these jobs; the time of expiry is Unix time in whole seconds, rounded up (A52)."""
+    """RUNLIST's lines for these jobs; the time of expiry is Unix time in whole seconds, rounded up."""
     lines = []
     for job in jobs:
         length = f" {len(job.data)}" if with_data else ""

@@ -75,7 +75,7 @@ def _with_data(conversation: Conversation, operation: Change | Move, numbering: 
 
 
 def no_room(conversation: Conversation) -> bool:
-    """Is there no room for further jobs, on disk or in memory (A62)? 500 comes before 503."""
+    """Is there no room for further jobs, on disk or in memory (spec/cluster 9.1)? 500 comes before 503."""
     cluster = conversation.hub.cluster
     return cluster.full and cluster.serving
 
@@ -121,7 +121,7 @@ def _propose_many(
 
 
 def _put_wait(conversation: Conversation, request: requests.PutWait, numbering: Numbering | None = None) -> None:
-    """Two operations, back to back: the hand-out always stands directly behind its PUT (DECISIONS 3)."""
+    """Two operations, back to back: the hand-out always stands directly behind its PUT (spec/state-machine 4.7)."""
     if no_room(conversation):
         conversation.say(answers.BUSY)
         return

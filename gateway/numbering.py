@@ -1,7 +1,7 @@
 """Numbered commands (REQ): under which number of which session a command is executed, and which command it was.
 
 A client that does not know whether its command was executed repeats it under the same number, and the machine answers
-what it answered before (CLUSTER.md 8). So that nobody takes one command for another, the digest of the command goes
+what it answered before (spec/sessions 3). So that nobody takes one command for another, the digest of the command goes
 with its number. It is that of the words as they came, not of what this version makes of them: a command may be
 repeated on a node of another version. Only that of a COMMIT covers what the queued commands were made into: the
 operations as they would stand in the log, whose form does not change.

@@ -141,7 +141,7 @@ class Parser:
             if len(line) > LONG_LINE_BYTES:
                 self.toil += len(line) // LONG_LINE_BYTES
             words = line.split()
-            if words:                                       # an empty line is ignored (A1)
+            if words:                                       # an empty line is ignored
                 return self._request(words, line)
 
     def _line(self) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Slots: the places where answers wait for their turn. One per command, in the order of the commands (A9)."""
+"""Slots: the places where answers wait for their turn. One per command, in the order of the commands."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Fate(Enum):
     """What became of a command that was not executed, or of which nobody knows."""
 
     REFUSED = "surely not executed: 500 Offline Mode"
-    UNKNOWN = "perhaps executed: the connection is closed without an answer (A61)"
+    UNKNOWN = "perhaps executed: the connection is closed without an answer"
     UNKNOWN_REQUEST = "the same of a numbered command, which may be repeated: 504 Outcome Unknown, and closed"
-    CANCELLED = "a blocked command whose client sent its last byte (A9): likewise"
+    CANCELLED = "a blocked command whose client sent its last byte: likewise"
 
 
 Outcome = Reply | Fate | bytes      # bytes: the answer itself
@@ -172,7 +172,7 @@ NOBODY = Nobody()
 
 
 def give_back(cluster: Cluster, slots: deque[Slot]) -> deque[Slot]:
-    """Jobs that were handed out and cannot be delivered return to their places (A28); what has no outcome is left."""
+    """Jobs that were handed out and cannot be delivered return to their places; what has no outcome is left."""
     left: deque[Slot] = deque()
     for slot in slots:
         outcome = slot.outcome

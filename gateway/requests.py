@@ -35,9 +35,9 @@ from core import (
 
 
 class BlockingGet(Struct, gc=False, frozen=True):
-    """GETB; with `until_finished` GETBE, which ends when its queues have no unfinished job (A24).
+    """GETB; with `until_finished` GETBE, which ends when its queues have no unfinished job.
 
-    `within_ms`: after that time the answer is that there is nothing (EXTENSIONS.md 2).
+    `within_ms`: after that time the answer is that there is nothing.
     """
 
     get: Get | Pick
@@ -54,7 +54,7 @@ class PutWait(Struct, gc=False, frozen=True):
 
 
 class Puts(Struct, gc=False, frozen=True):
-    """PUTS (EXTENSIONS.md 1): jobs, or in the place of one why it is none; a line of answer for each.
+    """PUTS: jobs, or in the place of one why it is none; a line of answer for each.
 
     There is at least one job or refusal, and all data together are no more than BATCH_BYTES_MAX.
     """
@@ -63,21 +63,21 @@ class Puts(Struct, gc=False, frozen=True):
 
 
 class BuryRequest(Struct, gc=False, frozen=True):
-    """BURY with a REASON (EXTENSIONS.md 10): a word for the log of the server, no more."""
+    """BURY with a REASON: a word for the log of the server, no more."""
 
     bury: Bury
     reason: str
 
 
 class PurgeRequest(Struct, gc=False, frozen=True):
-    """QUEUE PURGE (EXTENSIONS.md 9); `state` None: all but the running ones. Executed as several PurgeQueue."""
+    """QUEUE PURGE; `state` None: all but the running ones. Executed as several PurgeQueue."""
 
     queue: str
     state: JobState | None
 
 
 class DropQueue(Struct, gc=False, frozen=True):
-    """QUEUE DELETE (EXTENSIONS.md 9). With `force` executed as several PurgeQueue and a DeleteQueue."""
+    """QUEUE DELETE. With `force` executed as several PurgeQueue and a DeleteQueue."""
 
     queue: str
     force: bool
@@ -110,7 +110,7 @@ InLog = (
 
 
 class Numbered(Struct, gc=False, frozen=True):
-    """REQ (EXTENSIONS.md 11): `command` is request `number` of the connection's session; see numbering.py."""
+    """REQ (spec/sessions 3): `command` is request `number` of the connection's session; see numbering.py."""
 
     number: int
     digest: bytes
@@ -142,13 +142,13 @@ class Total(Struct, gc=False, frozen=True):
 
 
 class QueueList(Struct, gc=False, frozen=True):
-    """QUEUE LIST (EXTENSIONS.md 9): the queues whose names begin with `prefix`, which may be empty."""
+    """QUEUE LIST: the queues whose names begin with `prefix`, which may be empty."""
 
     prefix: str
 
 
 class QueueStat(Struct, gc=False, frozen=True):
-    """QUEUE STAT (EXTENSIONS.md 9)."""
+    """QUEUE STAT."""
 
     queue: str
 
@@ -164,7 +164,7 @@ class Config(Struct, gc=False, frozen=True):
 
 
 class Peek(Struct, gc=False, frozen=True):
-    """PEEK of one job (EXTENSIONS.md 7)."""
+    """PEEK of one job."""
 
     selector: Selector
 
@@ -178,7 +178,7 @@ class PeekQueue(Struct, gc=False, frozen=True):
 
 
 class Begin(Struct, gc=False, frozen=True):
-    """BEGIN (EXTENSIONS.md 8): the commands behind it are queued until COMMIT."""
+    """BEGIN: the commands behind it are queued until COMMIT."""
 
 
 class Commit(Struct, gc=False, frozen=True):
@@ -190,7 +190,7 @@ class Rollback(Struct, gc=False, frozen=True):
 
 
 class PolicyDefault(Struct, gc=False, frozen=True):
-    """POLICY (EXTENSIONS.md 13): how the GETs of this connection choose a queue that do not say it themselves."""
+    """POLICY: how the GETs of this connection choose a queue that do not say it themselves."""
 
     policy: Policy
 
@@ -226,15 +226,15 @@ class Shutdown(Struct, gc=False, frozen=True):
 
 
 class Caps(Struct, gc=False, frozen=True):
-    """CAPS (EXTENSIONS.md 0)."""
+    """CAPS."""
 
 
 class Ping(Struct, gc=False, frozen=True):
-    """PING (EXTENSIONS.md 0)."""
+    """PING."""
 
 
 class SessionOpen(Struct, gc=False, frozen=True):
-    """SESSION (EXTENSIONS.md 11). `default`: the client named no TTL, so that a setting of the cluster goes before."""
+    """SESSION. `default`: the client named no TTL, so that a setting of the cluster goes before."""
 
     ttl_ms: int
     default: bool = False
@@ -268,7 +268,7 @@ class Taken(Struct, gc=False, frozen=True):
 
 
 class Auth(Struct, gc=False, frozen=True):
-    """AUTH <user> <secret> (EXTENSIONS.md 14)."""
+    """AUTH <user> <secret>."""
 
     user: str
     secret: str
@@ -299,19 +299,19 @@ class UserList(Struct, gc=False, frozen=True):
 
 
 class ClusterStatus(Struct, gc=False, frozen=True):
-    """CLUSTER STATUS (EXTENSIONS.md 15)."""
+    """CLUSTER STATUS."""
 
 
 class ClusterLeader(Struct, gc=False, frozen=True):
-    """CLUSTER LEADER (EXTENSIONS.md 15)."""
+    """CLUSTER LEADER."""
 
 
 class ClusterHash(Struct, gc=False, frozen=True):
-    """CLUSTER HASH (EXTENSIONS.md 15)."""
+    """CLUSTER HASH."""
 
 
 class ClusterAdd(Struct, gc=False, frozen=True):
-    """CLUSTER ADD (EXTENSIONS.md 15); `peer` and `client` are "host:port"."""
+    """CLUSTER ADD; `peer` and `client` are "host:port"."""
 
     node: str
     peer: str
@@ -319,25 +319,25 @@ class ClusterAdd(Struct, gc=False, frozen=True):
 
 
 class ClusterRemove(Struct, gc=False, frozen=True):
-    """CLUSTER REMOVE (EXTENSIONS.md 15)."""
+    """CLUSTER REMOVE."""
 
     node: str
 
 
 class ClusterTransfer(Struct, gc=False, frozen=True):
-    """CLUSTER TRANSFER (EXTENSIONS.md 15), to the node that is best prepared when none is named."""
+    """CLUSTER TRANSFER, to the node that is best prepared when none is named."""
 
     node: str | None
 
 
 class ClusterSwitch(Struct, gc=False, frozen=True):
-    """CLUSTER ONLINE or CLUSTER OFFLINE (EXTENSIONS.md 15)."""
+    """CLUSTER ONLINE or CLUSTER OFFLINE."""
 
     online: bool
 
 
 class ClusterSnapshot(Struct, gc=False, frozen=True):
-    """CLUSTER SNAPSHOT (EXTENSIONS.md 15)."""
+    """CLUSTER SNAPSHOT."""
 
 
 class Refused(Struct, gc=False, frozen=True):

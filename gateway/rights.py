@@ -1,4 +1,4 @@
-"""What a user may do (EXTENSIONS.md 14): put, get, queue, admin, each for all queues or for those that begin so.
+"""What a user may do (spec/access 3): put, get, queue, admin, each for all queues or for those that begin so.
 
 A right is a tuple of prefixes, so that `queue.startswith(rights.put)` is the whole question; "" among them stands for
 all queues, and an empty tuple for none.

@@ -1,4 +1,4 @@
-"""Which right each command needs (PROTOCOL.md "Users"), as a table: request or head of a request to a rule.
+"""Which right each command needs (PROTOCOL "Rights"), as a table: request or head of a request to a rule.
 
 A rule gets the user's rights, the request and the cluster; it returns what is answered instead, None when nothing
 stands against it. Rules are asked before data are read, and only when users are required.

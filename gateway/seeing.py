@@ -1,4 +1,4 @@
-"""Commands that only look at the applied state; every node answers them (EXTENSIONS.md 0)."""
+"""Commands that only look at the applied state; every node answers them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions: which one a connection is attached to, and the commands SESSION and TAKEN (EXTENSIONS.md 11).
+"""Sessions: which one a connection is attached to, and the commands SESSION and TAKEN (spec/sessions 1.3).
 
 A session is part of the replicated state and outlives connections. A connection is attached to one at most, several may
 be attached to the same one. SESSION and TAKEN stand alone: what is behind them in the stream is executed when it is

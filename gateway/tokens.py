@@ -1,4 +1,4 @@
-"""Numbers and attempt data as the words of a line (EXTENSIONS.md 0, DECISIONS 23 and 24)."""
+"""Numbers and attempt data as the words of a line (PROTOCOL "Lines, data, values")."""
 
 from __future__ import annotations
 

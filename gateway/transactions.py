@@ -1,4 +1,4 @@
-"""BEGIN .. COMMIT: commands that are queued, and executed together by one operation or not at all (EXTENSIONS.md 8).
+"""BEGIN .. COMMIT: commands that are queued, and executed together or not at all (spec/state-machine 9.3).
 
 While a transaction is open other tables say what is done with a command: those that may stand in it are queued, any
 other is refused, and so will be the COMMIT: nobody may lose half of a transaction. Where BEGIN itself was refused the

@@ -1,4 +1,4 @@
-"""Words of a line to values: names, numbers, seconds (PROTOCOL.md A12, A14, A15, A18), sessions, nodes, users."""
+"""Words of a line to values: names, numbers, seconds (PROTOCOL "Lines, data, values"), sessions, nodes, users."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def name(word: bytes) -> str:
 
 
 def key(word: bytes) -> str:
-    """The key of a job in `word` (EXTENSIONS.md 0)."""
+    """The key of a job in `word`."""
     if _JOB_KEY.fullmatch(word) is None:
         raise ArgumentError
     return word.decode("ascii")
 
 
 def plain_word(word: bytes) -> str:
-    """A word that says something to people, such as a reason (EXTENSIONS.md 0)."""
+    """A word that says something to people, such as a reason."""
     if _WORD.fullmatch(word) is None:
         raise ArgumentError
     return word.decode("ascii")
@@ -120,7 +120,7 @@ def _within(word: bytes, lowest: int, highest: int) -> int:
 
 
 def milliseconds(word: bytes) -> int:
-    """Seconds with an optional decimal fraction, as milliseconds rounded up (A15)."""
+    """Seconds with an optional decimal fraction, as milliseconds rounded up."""
     if word.isdigit() and len(word) <= 9:
         return int(word) * 1000
     return _decimal_ms(word, EXPIRE_MS_MAX)

@@ -1,4 +1,4 @@
-"""Clients that wait for a job: GETB, GETBE and PUT .. WAIT on the serving leader (CLUSTER.md 2.5, A23 to A39).
+"""Clients that wait for a job: GETB, GETBE and PUT .. WAIT on the serving leader (spec/state-machine 4.6).
 
 A waiter is woken by proposing its Get. What it gets is decided where that operation stands in the log, so a Get may
 come back empty: the waiter then stands at its old place again. While its Get is in flight it stands nowhere.
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Waiters:
-    """All waiters of this node, first come first served; those for an item before the others (A27)."""
+    """All waiters of this node, first come first served; those for an item before the others."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -113,7 +113,7 @@ class Waiters:
             waiter.end(Fate.CANCELLED)
 
     def stop(self) -> None:
-        """This node serves no more: no job will ever come from it (A38)."""
+        """This node serves no more: no job will ever come from it."""
         for waiter in list(self._standing.values()):
             self._leave(waiter)
             waiter.end(Fate.REFUSED)
@@ -162,7 +162,7 @@ class Waiters:
             free -= self._send(self._standing[number], queue, free)
 
     def item_ready(self, queue: str, item: str) -> None:
-        """The same among those who wait for a job of this item; they come before the others (A27)."""
+        """The same among those who wait for a job of this item; they come before the others."""
         if self._lines.first_of_item(queue, item) is None:
             return
         free = self._cluster.machine.ready_of_item(queue, item) - self._item_claims.get((queue, item), 0)

@@ -1,4 +1,4 @@
-"""GETBE: who waits until queues, or an item in them, have no unfinished job any more (A24)."""
+"""GETBE: who waits until queues, or an item in them, have no unfinished job any more (spec/state-machine 4.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster's health in words: one JSON object for programs (DECISIONS.md 22), one sentence for people."""
+"""A cluster's health in words: one JSON object for programs, one sentence for people."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class Raft(Struct, frozen=True, forbid_unknown_fields=True):
 class GatewaySection(Struct, frozen=True, forbid_unknown_fields=True):
     """[gateway]."""
 
-    offline_close: bool = True      # close after `500` when another leader is known than when the client came (A63)
+    offline_close: bool = True      # close after `500` when another leader is known than when the client came
 
 
 class Log(Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,7 +1,7 @@
 """The lines of GET, GETB and GETBE.
 
 Keywords share positions with names (a queue may be called EXPIRE), so every word is judged by its position with one
-word of look-ahead; the grammar then has no ambiguity (A13).
+word of look-ahead; the grammar then has no ambiguity.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def _blocking(words: Words, until_finished: bool) -> requests.BlockingGet | requ
 def _hand_out(words: Words) -> Get | _Asked:
     """What is asked for: a plain Get as long as no other words are there, for those are in every other line.
 
-    Words that the original does not know are read behind explicit queues only, of which `*` means any (EXTENSIONS.md
-    0.2): so no line of the original changes its meaning.
+    Words that the original does not know are read behind explicit queues only, of which `*` means any: so no
+    line of the original changes its meaning.
     """
     count = len(words)
     if count == 1:
@@ -104,7 +104,7 @@ def _is_limit(word: bytes) -> bool:
 
 
 def lease(words: Words, at: int) -> tuple[int | None, Then, int]:
-    """[EXPIRE <sec> [THEN (DONE|LATER|DEAD)]] from position `at`, and where it ends; EXPIRE=<sec> is read too (A16)."""
+    """[EXPIRE <sec> [THEN (DONE|LATER|DEAD)]] from position `at`, and where it ends; EXPIRE=<sec> is read too."""
     count = len(words)
     if at == count:
         return None, Then.DEFAULT, at

@@ -36,7 +36,7 @@ def read_options(words: Words, at: int, table: Table) -> dict[str, Any]:
         word = words[at]
         at += 1
         option = behind[1] if behind is not None and word == behind[0] else table.get(word)
-        if option is None and word.startswith(b"EXPIRE="):          # A16
+        if option is None and word.startswith(b"EXPIRE="):          # as in the prose of the original protocol
             option, at = table.get(b"EXPIRE"), at - 1
             words = [*words[:at], word[7:], *words[at + 1:]]
         if option is None or option.field in found:

@@ -1,7 +1,7 @@
 """The lines of PUT and PUTS.
 
 NEW, IS and WAIT stand where the original has them; behind them come the options. Keywords share positions with names,
-so every word is judged by its position (A13).
+so every word is judged by its position.
 """
 
 from __future__ import annotations

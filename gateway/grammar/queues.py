@@ -1,4 +1,4 @@
-"""The lines of QUEUE and CONFIG (EXTENSIONS.md 9)."""
+"""The lines of QUEUE and CONFIG."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The lines of the commands on one job, found by id or by key: CHANGE, DELETE, MOVE, PEEK (EXTENSIONS.md 7 and 8).
+"""The lines of the commands on one job, found by id or by key: CHANGE, DELETE, MOVE, PEEK.
 
 The length of data is the last word of its line, behind DATA, so that also behind a malformed line the data can be
-found (DECISIONS 27).
+found.
 """
 
 from __future__ import annotations

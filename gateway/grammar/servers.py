@@ -11,7 +11,7 @@ from gateway.values import ArgumentError, address, name, node, signed, unsigned
 
 
 def between_servers(request: requests.Command) -> Parse:
-    """A verb that stands alone or with `<n> <IP> <port>`, which only servers of the original cluster send (A54)."""
+    """A verb that stands alone or with `<n> <IP> <port>`, which only servers of the original cluster send."""
     def parse(words: Words) -> requests.Command:
         if len(words) == 1:
             return request
@@ -22,7 +22,7 @@ def between_servers(request: requests.Command) -> Parse:
 
 
 def sync(words: Words) -> requests.Command | Head:
-    """Replication in the original's way: read to its end and refused (A56)."""
+    """Replication in the original's way: read to its end and refused."""
     form = words[1].upper() if len(words) > 1 else b""
     if form == b"PUT":
         head = put(words[1:])

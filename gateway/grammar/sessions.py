@@ -49,7 +49,7 @@ def session(words: Words) -> requests.Command:
 
 
 def req(words: Words) -> requests.Command | Head:
-    """REQ <r> <command>, of those commands that change something and whose answer can be stored (DECISIONS 28)."""
+    """REQ <r> <command>, of those commands that change something and whose answer can be stored (spec/sessions 3.4)."""
     if len(words) < 3:
         raise ArgumentError
     number, words = unsigned(words[1]), words[2:]

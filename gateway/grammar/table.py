@@ -50,7 +50,7 @@ _BEFORE_DATA = (*_LENGTH_AT, *_LENGTH_LAST, b"PUTS", b"SYNC", b"REQ")
 
 
 def block_length(words: Words) -> int | None:
-    """The length of the data block behind a malformed line (A7): 0 when there is none, None when unreadable."""
+    """The length of the data block behind a malformed line: 0 when there is none, None when unreadable."""
     first = 0
     while first + 2 < len(words) and words[first].upper() == b"REQ":
         first += 1 if words[first + 1].upper() in _BEFORE_DATA else 2       # the number may have been forgotten

@@ -1,4 +1,4 @@
-"""The lines of AUTH and USER (EXTENSIONS.md 14)."""
+"""The lines of AUTH and USER."""
 
 from __future__ import annotations
 

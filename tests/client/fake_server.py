@@ -45,7 +45,7 @@ class FakeCluster:
         self.lead(self.servers[0])
 
     def lead(self, server: FakeServer | None) -> None:
-        """Make this server the leader; the former one gets max + 1 (CLUSTER.md 4)."""
+        """Make this server the leader; the former one gets max + 1 (spec/cluster 5)."""
         with self.lock:
             self.leader = server
             if server:

@@ -1,4 +1,4 @@
-"""The sessions of a FakeCluster: they remember what was answered to a numbered request, as EXTENSIONS.md 11 says."""
+"""The sessions of a FakeCluster: they remember what was answered to a numbered request, as spec/sessions 3 says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CLONE: a snapshot that comes through the log (DECISIONS.md 4)."""
+"""CLONE: a snapshot that comes through the log (spec/cluster 8.6)."""
 
 from __future__ import annotations
 

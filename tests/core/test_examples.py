@@ -1,4 +1,4 @@
-"""The rules that EXTENSIONS.md leaves to the implementer, each in its shortest log."""
+"""The rules that are easily got wrong, each in its shortest log."""
 
 from __future__ import annotations
 

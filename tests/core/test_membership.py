@@ -1,4 +1,4 @@
-"""Who belongs to the cluster, and the laws of its changes (EXTENSIONS.md 15)."""
+"""Who belongs to the cluster, and the laws of its changes (spec/cluster 7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests: what is answered to a repetition, and what is refused (CLUSTER.md 8)."""
+"""Requests: what is answered to a repetition, and what is refused (spec/sessions 3.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Server ids (CLUSTER.md section 4)."""
+"""Server ids (spec/cluster 5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every log with sessions (CLUSTER.md 8)."""
+"""What holds for every log with sessions (spec/sessions 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions: opening, coming back, the end, and the jobs bound to them (CLUSTER.md 8, EXTENSIONS.md 11)."""
+"""Sessions: opening, coming back, the end, and the jobs bound to them (spec/sessions 2)."""
 
 from __future__ import annotations
 

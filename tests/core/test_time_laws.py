@@ -1,4 +1,4 @@
-"""What holds for every log with times, keys, batches, dead letters and settings of queues (EXTENSIONS.md 1 to 10)."""
+"""What holds for every log with times, keys, batches, dead letters and settings of queues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Users: setting and deleting, whose a session is, and what of it all is in snapshots (EXTENSIONS.md 14)."""
+"""Users: setting and deleting, whose a session is, and what of it all is in snapshots (spec/access 1)."""
 
 from __future__ import annotations
 

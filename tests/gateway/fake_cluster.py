@@ -276,7 +276,7 @@ class FakeCluster:
         self._apply([Lead(leader, self._term, MEMBERS, b"0123456789abcdef", 10_000, addresses=ADDRESSES)])
 
     async def _ask(self, operation: Operation) -> Reply:
-        """Whoever leads may be asked, also while the service is switched offline (DECISIONS 9)."""
+        """Whoever leads may be asked, also while the service is switched offline."""
         if self._leader != self.name:
             raise NotLeader
         promise = Promise()

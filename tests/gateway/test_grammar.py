@@ -1,4 +1,4 @@
-"""The grammar has no ambiguity (A13): every line a writer can form is read as what he meant."""
+"""The grammar has no ambiguity: every line that can be written is read as what was meant."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def accepted(line: tuple[bytes, ...]) -> bool:
     return True
 
 
-# Behind explicit queues there may be words of EXTENSIONS.md, in any order, each at most once. One of the original's
-# words is among them.
+# Behind explicit queues there may be words that the original has not, in any order, each at most once. One of the
+# original's words is among them.
 ITEM: list[set[bytes]] = [{b"IS"}, NAME]
 GET_OF_ITEM = [[NAME, *ITEM]] + [
     [NAME, *options] for lease in LEASES[1:] for options in ([*ITEM, *lease], [*lease, *ITEM])

@@ -1,4 +1,4 @@
-"""Each line of EXTENSIONS.md 1 to 10 is read as what it says, and everything near it is refused."""
+"""Each line that the original protocol has not is read as what it says, and everything near it is refused."""
 
 from __future__ import annotations
 

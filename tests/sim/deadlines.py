@@ -15,7 +15,7 @@ class Deadline:
         self._graced = False
 
     def grant(self, until_ms: int, *, once: bool = True) -> None:
-        """The failover grace (DECISIONS 5): `once` per hand-out, and per use of a session; or that of a Resume."""
+        """The failover grace: `once` per hand-out, and per use of a session; or that of a Resume."""
         if self.ends_ms is not None and self.ends_ms < until_ms and not (once and self._graced):
             self.ends_ms, self._graced = until_ms, self._graced or once
 

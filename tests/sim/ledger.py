@@ -1,4 +1,4 @@
-"""What sessions promise (CLUSTER.md 8), checked on the history alone, without the model of the queue.
+"""What sessions promise (spec/sessions 3.3), checked on the history alone, without the model of the queue.
 
 A request is executed once and answered the same ever after. A job that was handed out is given again as long as it
 runs. `404`, `409 Too Old` and `409 Mismatch` are said when they are true, and then nothing was executed. A session

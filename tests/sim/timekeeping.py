@@ -1,4 +1,4 @@
-"""What replicated time promises (DECISIONS 72), by the true time, which no node knows.
+"""What replicated time promises (spec/clock 1.2), by the true time, which no node knows.
 
 The wall clock of one node is set by somebody now and then; those of the others are nearly right. Then
 

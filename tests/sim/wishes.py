@@ -1,4 +1,4 @@
-"""What clients ask for beyond the original protocol (EXTENSIONS.md 1 to 10), drawn at random."""
+"""What clients ask for beyond the original protocol, drawn at random."""
 
 from __future__ import annotations
 

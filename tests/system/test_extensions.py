@@ -1,5 +1,5 @@
-"""Batches, time, keys, transactions, queue settings and dead letters on three real nodes: the examples of
-EXTENSIONS.md 1 to 10 byte for byte, and what is left of them when the leader is killed."""
+"""Batches, time, keys, transactions, queue settings and dead letters on three real nodes: examples byte for
+byte, and what is left of them when the leader is killed."""
 
 from __future__ import annotations
 

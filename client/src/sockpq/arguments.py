@@ -13,7 +13,7 @@ from sockpq.errors import BadArguments, DataTooLarge
 
 Then = Literal["later", "done", "dead"]
 
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")   # PROTOCOL.md A12
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")   # PROTOCOL "Lines, data, values"
 NODE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 USER = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 RIGHT = re.compile(r"(?:put|get|queue|admin)(?::[A-Za-z0-9_.:@-]{1,255}\*)?")
@@ -22,8 +22,8 @@ INT64_MAX = 2**63 - 1
 UINT64_MAX = 2**64 - 1
 DATA_BYTES_MAX = 256 * 1024 * 1024      # above it the server closes the connection instead of answering
 SNAPSHOT_BYTES_MAX = 2**63 - 1          # the server's own limit is configurable
-LINE_BYTES_MAX = 65_536                 # a command line with its line end, PROTOCOL.md A3
-EXPIRE_S_MAX = 100 * 366 * 86_400       # 100 years, PROTOCOL.md A15
+LINE_BYTES_MAX = 65_536                 # a command line with its line end
+EXPIRE_S_MAX = 100 * 366 * 86_400       # 100 years
 SECRET_CHARACTERS_MAX = 1024
 KEY_BYTES_MIN, KEY_BYTES_MAX = 16, 64       # of a secret that the servers keep
 SESSION_S_MIN, SESSION_S_MAX = 1, 86_400

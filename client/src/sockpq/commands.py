@@ -37,7 +37,7 @@ _GET_VERBS: dict[Block, str] = {False: "GET", True: "GETB", "until_done": "GETBE
 
 
 class Repeat(Enum):
-    """What may be done with a command that was sent and whose answer was lost (CLUSTER.md 7)."""
+    """What may be done with a command that was sent and whose answer was lost (spec/client 2.2)."""
 
     FREELY = "it changes nothing"
     HARMLESS = "doing it twice does no harm: a lost job returns when its lease ends, an id is done only once"

@@ -1,4 +1,4 @@
-"""The commands for several jobs at once, for jobs by key or id, and transactions (EXTENSIONS.md 1 and 5 to 10)."""
+"""The commands for several jobs at once, for jobs by key or id, and transactions."""
 
 from __future__ import annotations
 

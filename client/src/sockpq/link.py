@@ -138,7 +138,7 @@ class Link:
         return self._stream.expires_at()
 
     def finish(self) -> None:
-        """Tell the server that nothing more will be sent: it cancels what is blocked and closes (PROTOCOL.md A9)."""
+        """Tell the server that nothing more will be sent: it cancels what is blocked and closes (spec/client 3.1)."""
         self._finished = True
         self._stream.finish()
 

@@ -1,4 +1,4 @@
-"""The options of PUT and GET beyond the original's (EXTENSIONS.md 3 to 7), and how the protocol writes them."""
+"""The options of PUT and GET beyond the original's, and how the protocol writes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands for queues and their settings, and the cluster's (EXTENSIONS.md 9)."""
+"""The commands for queues and their settings, and the cluster's."""
 
 from __future__ import annotations
 

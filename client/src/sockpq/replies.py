@@ -110,7 +110,7 @@ def output(queue: str, item: str | None) -> Reader[Handed | Waiting]:
     line = yield LINE
     if line == b"408 Wait Timeout":
         return waiting
-    if line in (b"500 Offline Mode", b"404 Session Not Found"):     # of the wait: the PUT is executed (PROTOCOL.md A38)
+    if line in (b"500 Offline Mode", b"404 Session Not Found"):     # of the wait: the PUT is executed (spec/client 3.3)
         raise NoOutput(f"{line.decode()}, while this client waited for the output", item)
     handed = yield from _handed(ok(line), (queue,))
     expect(handed.item == item, f"the output belongs to item {handed.item!r}, not to {item!r}")
@@ -327,7 +327,7 @@ def _running_line(line: str, with_data: bool) -> tuple[RunningJob, int]:
 
 
 def _status_line(line: str) -> NodeStatus:
-    """A line of CLUSTER STATUS (docs/PROTOCOL.md), `-` where unknown; the first servers told less than all."""
+    """A line of CLUSTER STATUS, `-` where unknown; the first servers told less than all."""
     fields = line.split(" ")
     expect(len(fields) >= 9, "a line of CLUSTER STATUS has nine fields at least")
     server_id, name, host, port, role, online, term, applied, lag = fields[:9]

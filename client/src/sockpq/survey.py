@@ -16,7 +16,7 @@ from sockpq.protocol import Answer
 from sockpq.retry import Lost, NoLeader
 
 REFUSAL_S = 1.5             # a server takes its time to refuse AUTH: one second
-NOBODY = 2_147_483_647      # INTERCONNECT of a node that knows no leader (DECISIONS.md 1)
+NOBODY = 2_147_483_647      # INTERCONNECT of a node that knows no leader (spec/cluster 5)
 
 
 class Response(NamedTuple):
@@ -127,7 +127,7 @@ async def ask(
 
 
 def choose_leader(responses: Mapping[Address, Response]) -> Address:
-    """The server with the smallest INTERCONNECT number (CLUSTER.md 4); raises NoLeader when none can be it.
+    """The server with the smallest INTERCONNECT number (spec/client 1.1); raises NoLeader when none can be it.
 
     Raises AuthError or Untrusted when asking again is no use.
     """

@@ -1,4 +1,4 @@
-"""Several commands, all or nothing: collected here, sent together, one entry of the log (EXTENSIONS.md 8)."""
+"""Several commands, all or nothing: collected here, sent together, one entry of the log."""
 
 from __future__ import annotations
 

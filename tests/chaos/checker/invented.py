@@ -12,7 +12,7 @@ from tests.chaos.checker.moments import is_ok
 from tests.chaos.checker.violation import Teller, Violation
 from tests.chaos.history import Outcome, Record
 
-MADE_ITEM = re.compile(r"i\d+")     # the name of an item made for NEW (A31)
+MADE_ITEM = re.compile(r"i\d+")     # the name of an item made for NEW (spec/state-machine 5.3)
 
 
 def invented(jobs: Jobs, hidden: Hidden, facts: Facts, teller: Teller) -> Iterator[Violation]:

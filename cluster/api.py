@@ -166,7 +166,7 @@ class Cluster(Protocol):
         """
 
     def withdraw(self, client: object) -> None:
-        """The client is of no interest any more: what has to wait for a turn is refused."""
+        """The client has gone: what it has waiting for a turn is not executed, and told so by `overdue`."""
 
     @property
     def share(self) -> int:

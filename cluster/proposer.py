@@ -161,10 +161,11 @@ class Proposer:
         return self.backlog_bytes > BACKLOG_BYTES_MAX
 
     def withdraw(self, client: object) -> None:
-        """Refuse what this client has waiting for a turn."""
+        """The client has gone: what it has waiting for a turn will not be executed. What others have behind it, the
+        hand-outs of blocked commands, is proposed anew by them."""
         for _, pending, _, _, held, _ in self._lanes.withdraw(client):
             self.backlog_bytes -= held
-            pending.refused()
+            pending.overdue()
 
     def propose_alone(self, operation: Operation, pending: Pending, now: float) -> None:
         """Propose one operation as an entry of its own, also while this node does not serve (its Lead entry, say)."""

@@ -92,8 +92,9 @@ class Conversation:
             self._go_on()
 
     def lost(self) -> None:
-        """The connection is gone."""
+        """The connection is gone: what waits for a turn is not executed, as what was not begun."""
         self._close()
+        self.hub.cluster.withdraw(self)
         self._output_full = False
         self._weigh()
 
@@ -231,7 +232,6 @@ class Conversation:
     def evict(self) -> None:
         """Let go of all that is held for the client; see account.py."""
         self.cut("too much is held for it")
-        self.hub.cluster.withdraw(self)
         self.link.abort()           # also when only its answers are left
 
     # ---- going on

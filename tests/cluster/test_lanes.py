@@ -202,7 +202,7 @@ def test_what_a_client_has_waiting_can_be_withdrawn() -> None:
     outcomes = queue.send("gone", 10)
     queue.proposer.withdraw("gone")
     queue.proposer.withdraw("nobody")
-    assert {outcome.state for outcome in outcomes} == {"refused"}
+    assert {outcome.state for outcome in outcomes} == {"overdue"}
     assert ("gone", 0) not in queue.rest()
     queue.send("gone", 1)
     assert queue.rest() == [("gone", 0)]

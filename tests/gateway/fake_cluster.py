@@ -85,7 +85,7 @@ class FakeCluster:
         self.sated = False              # what propose_for() says
         self.full = False
         self.share = 1 << 20                    # operations of one client
-        self.withdrawn: list[object] = []
+        self.withdrawn = 0              # clients that have gone
         self.lag = 0                            # of this node
         self.impossible: str | None = None      # why REMOVE and TRANSFER are refused
         self.broken_disk = False
@@ -137,7 +137,7 @@ class FakeCluster:
 
     def withdraw(self, client: object) -> None:
         """As cluster.api: nobody has to wait for a turn here."""
-        self.withdrawn.append(client)
+        self.withdrawn += 1
 
     def neglect(self) -> None:
         """What is in flight had no turn for too long."""
@@ -310,9 +310,16 @@ class FakeCluster:
     def _take(self, count: int | None = None) -> list[tuple[Operation, ClientPending]]:
         if count is None:
             count = len(self._in_flight)
+        while 0 < count < len(self._in_flight) and self._belongs_to_put(count):
+            count += 1
         in_flight, self._in_flight = self._in_flight[:count], self._in_flight[count:]
         self.backlog_bytes = sum(_size(operation) for operation, _ in self._in_flight)
         return in_flight
+
+    def _belongs_to_put(self, place: int) -> bool:
+        """Is this the hand-out of a PUT .. WAIT? It stands in the same entry as its PUT, always."""
+        inner = _inner(self._in_flight[place][0])
+        return isinstance(inner, Get) and inner.item_of_put
 
     def _apply(self, operations: list[Operation], pendings: list[Pending] | None = None) -> None:
         self._index += 1

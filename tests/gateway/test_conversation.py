@@ -251,6 +251,19 @@ def test_a_client_that_has_its_share_of_the_queue_goes_on_with_each_outcome() ->
     with_gateway(test, automatic=False)
 
 
+def test_what_a_client_has_waiting_for_a_turn_goes_with_it() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        client.send(b"GETB w\r\nDONE 1\r\n")
+        client.vanish()
+        await gateway.settle()
+        assert gateway.cluster.withdrawn == 1
+        gateway.cluster.neglect()
+        await gateway.settle()
+        assert not gateway.cluster.in_flight
+    with_gateway(test, automatic=False)
+
+
 def test_a_client_that_takes_nothing_is_not_served_further() -> None:
     async def test(gateway: MemoryGateway) -> None:
         client = gateway.connect()

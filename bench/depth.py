@@ -15,13 +15,13 @@ import click
 import uvloop
 from rich.console import Console
 
-from bench.console import make_console
-from bench.figures import Row
-from bench.filling import fill
-from bench.jobs import Jobs
-from bench.recording import Result, finish
-from bench.runs import run, warm_up
-from bench.target import SIZE, Target, target, target_options
+from bench.load_generator.console import make_console
+from bench.load_generator.figures import Row
+from bench.load_generator.jobs import Jobs
+from bench.load_generator.prefill import fill
+from bench.load_generator.runs import run, warm_up
+from bench.load_generator.target import SIZE, Target, target, target_options
+from bench.reports.recording import Result, finish
 
 QUEUES = [f"depth-{number}" for number in range(10)]
 PRIORITIES = 1000

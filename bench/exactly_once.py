@@ -20,8 +20,8 @@ import sockpq
 import sockpq.aio
 from rich.console import Console
 
-from bench.cluster import LocalCluster
-from bench.console import make_console
+from bench.load_generator.console import make_console
+from devcluster.cluster import LocalCluster
 
 QUEUE = "numbers"
 EXPIRE_S = 60.0

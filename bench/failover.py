@@ -18,12 +18,12 @@ import click
 from rich.console import Console
 from sockpq import Client, SockpqError
 
-from bench.cluster import LocalCluster
-from bench.console import make_console
-from bench.figures import Row, percentile
-from bench.node import NodeError
-from bench.recording import Result, record
-from bench.target import RECORD, Target
+from bench.load_generator.console import make_console
+from bench.load_generator.figures import Row, percentile
+from bench.load_generator.target import RECORD, Target
+from bench.reports.recording import Result, record
+from devcluster.cluster import LocalCluster
+from devcluster.node import NodeError
 
 QUEUE = "failover"
 CALM_S = (0.2, 0.6)     # between two trials, so that the kill meets the heartbeats at any phase

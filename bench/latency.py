@@ -13,15 +13,15 @@ from pathlib import Path
 
 import click
 
-from bench.console import make_console
-from bench.cycles import Cycle, Shift
-from bench.figures import Figures
-from bench.jobs import Jobs
-from bench.pacing import LATE, Pacer
-from bench.recording import Result, finish
-from bench.runs import measure_load
-from bench.target import SIZE, target, target_options
-from bench.wire import open_wires
+from bench.load_generator.closed_loop import Cycle, Shift
+from bench.load_generator.console import make_console
+from bench.load_generator.figures import Figures
+from bench.load_generator.jobs import Jobs
+from bench.load_generator.open_loop import LATE, Pacer
+from bench.load_generator.runs import measure_load
+from bench.load_generator.target import SIZE, target, target_options
+from bench.load_generator.wire import open_wires
+from bench.reports.recording import Result, finish
 
 QUEUE = "latency"
 SETTLE_S = 0.2      # until the workers wait

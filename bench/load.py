@@ -14,12 +14,12 @@ from pathlib import Path
 import click
 import uvloop
 
-from bench.console import make_console
-from bench.filling import fill
-from bench.jobs import Jobs
-from bench.recording import Result, finish
-from bench.runs import run
-from bench.target import SIZE, target, target_options
+from bench.load_generator.console import make_console
+from bench.load_generator.jobs import Jobs
+from bench.load_generator.prefill import fill
+from bench.load_generator.runs import run
+from bench.load_generator.target import SIZE, target, target_options
+from bench.reports.recording import Result, finish
 
 QUEUE = "load"
 CYCLES = {"put": ("PUT",), "getdone": ("GET", "DONE"), "mixed": ("PUT", "GET", "DONE")}

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import click
 
-from bench.console import make_console
-from bench.fan import hand_over
-from bench.jobs import Jobs
-from bench.recording import Result, finish
-from bench.runs import warm_up
-from bench.target import SIZE, target, target_options
+from bench.fan_in import hand_over
+from bench.load_generator.console import make_console
+from bench.load_generator.jobs import Jobs
+from bench.load_generator.runs import warm_up
+from bench.load_generator.target import SIZE, target, target_options
+from bench.reports.recording import Result, finish
 
 QUEUE = "mixed"
 

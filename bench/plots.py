@@ -15,13 +15,13 @@ from typing import Any
 
 import click
 
-from bench.recording import Record, read
+from bench.reports.recording import Record, read
 
 try:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    from bench import pictures
+    from bench.reports import plots
 except ImportError as error:
     sys.exit(f"{error}; to draw, install it first: pip install -e '.[bench]'")
 
@@ -31,8 +31,8 @@ STYLE: Any = {
     "legend.frameon": False, "svg.fonttype": "none", "svg.hashsalt": "sockpqd",
 }
 PICTURES: dict[str, Callable[[list[Record]], Figure]] = {
-    "author": pictures.author, "depth": pictures.depth, "failover": pictures.failover, "fan": pictures.fan,
-    "latency": pictures.latency, "tails": pictures.tails,
+    "author": plots.author, "depth": plots.depth, "failover": plots.failover, "fan": plots.fan,
+    "latency": plots.latency, "tails": plots.tails,
 }
 
 

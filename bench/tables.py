@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from bench.recording import Record, columns, heading, read, told, written
+from bench.reports.recording import Record, columns, heading, read, told, written
 
 
 @click.command()

@@ -1,16 +1,16 @@
 """The machine replicated and durable: Raft, journal, snapshots, and the connections between nodes."""
 
 from cluster.api import Cluster, Figures, Listener, NodeStatus, PeerFigures, Pending
-from cluster.complaints import Complaints
 from cluster.descriptors import reserved as reserved_descriptors
-from cluster.endings import restart_cures
 from cluster.errors import ApplyFailed, ClusterError, FailStop, LibraryMismatch, OutOfMemory, RaftViolated
-from cluster.handshakes import Handshakes
-from cluster.histogram import Histogram
+from cluster.exit_codes import restart_cures
+from cluster.metrics.histogram import Histogram
 from cluster.node import ClusterNode
 from cluster.settings import Member, PeerTls, Settings
-from cluster.storage_errors import StorageError, StorageInUse
-from cluster.tls import Tls
+from cluster.storage.errors import StorageError, StorageInUse
+from cluster.wire.refusal_log import Complaints
+from cluster.wire.tls import Tls
+from cluster.wire.tls_handshakes import Handshakes
 
 __all__ = [
     "ApplyFailed",

@@ -7,8 +7,8 @@ import logging
 from collections.abc import Callable
 
 from cluster.api import NotLeader, NotPossible, OutcomeUnknown, Pending
-from cluster.context import Peer
 from cluster.driver import Driver
+from cluster.raft.peer import Peer
 from core import (
     Accepted,
     AddLearner,

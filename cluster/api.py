@@ -10,7 +10,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from cluster.histogram import Histogram
+from cluster.metrics.histogram import Histogram
 from core import (
     Accepted,
     ChangeInProgress,

@@ -21,23 +21,23 @@ import random
 from typing import Protocol
 
 from cluster.api import Listener
-from cluster.ballast import Ballast
-from cluster.clock import Clock
-from cluster.compaction import Compaction
-from cluster.context import Network
-from cluster.divergence import Comparison
 from cluster.errors import FailStop, OutOfMemory
 from cluster.execution import Execution
-from cluster.guard import Guard
-from cluster.journal import Journal
-from cluster.leadership import Leadership
-from cluster.library import PeerNode, Replica, check_version
-from cluster.membership import Members
-from cluster.messages import WIRE_FORMAT, Ack, Append, Hello, Info, Message
+from cluster.leader.clock import Clock
+from cluster.leader.compaction import Compaction
+from cluster.leader.leadership import Leadership
+from cluster.leader.membership import Members
+from cluster.raft.peer import Network
+from cluster.raft.pysyncobj_adapter import PeerNode, Replica, check_version
+from cluster.raft.transport import Guard
 from cluster.room import Room
 from cluster.settings import Settings
-from cluster.snapshots import SnapshotStore
-from cluster.storage_errors import START_EMPTY, JournalDamaged, NoRoom
+from cluster.storage.ballast import Ballast
+from cluster.storage.errors import START_EMPTY, JournalDamaged, NoRoom
+from cluster.storage.journal import Journal
+from cluster.storage.snapshot_store import SnapshotStore
+from cluster.storage.state_hash import Comparison
+from cluster.wire.messages import WIRE_FORMAT, Ack, Append, Hello, Info, Message
 from core import Effects, Machine
 
 log = logging.getLogger("sockpqd.cluster")

@@ -8,8 +8,8 @@
     │   └── RaftViolated    a peer asks for something Raft forbids (such as cutting committed entries)
     └── LibraryMismatch     the installed pysyncobj is not the version the guard is written against
 
-Damage of the disk has its own errors (storage_errors.py); they stop the node as well. Which of all these ends a restart
-can cure is said in endings.py.
+Damage of the disk has its own errors (errors.py); they stop the node as well. Which of all these ends a restart
+can cure is said in exit_codes.py.
 """
 
 

@@ -7,8 +7,8 @@ import traceback
 
 import msgspec
 
-from cluster.divergence import Chain, compared
 from cluster.errors import ApplyFailed, EntryTooNew, OutOfMemory
+from cluster.storage.state_hash import Chain, compared
 from core import Applied, Machine, Operation, Request, decode_entry
 
 log = logging.getLogger("sockpqd.cluster")

@@ -11,20 +11,20 @@ from pathlib import Path
 
 from cluster.administration import Administration
 from cluster.api import ClientPending, Figures, Listener, NodeStatus, NotPossible, Pending
-from cluster.clock import SystemClock
-from cluster.context import Peer
 from cluster.descriptors import HELD_FILES
-from cluster.disk import Disk, TimedDisk
 from cluster.driver import Driver
-from cluster.figures import figures
-from cluster.gathering import Gathering
-from cluster.journal import Journal
-from cluster.marks import Marks, Watch
-from cluster.messages import Hello, Info, Message
-from cluster.peers import PeerNetwork
+from cluster.leader.clock import SystemClock
+from cluster.leader.commit_delay import Gathering
+from cluster.metrics.loop_turns import Turns
+from cluster.metrics.watermarks import Marks, Watch
+from cluster.raft.peer import Peer
 from cluster.settings import Settings
-from cluster.snapshots import SnapshotStore
-from cluster.turns import Turns
+from cluster.stats import figures
+from cluster.storage.disk import Disk, TimedDisk
+from cluster.storage.journal import Journal
+from cluster.storage.snapshot_store import SnapshotStore
+from cluster.wire.messages import Hello, Info, Message
+from cluster.wire.peer_network import PeerNetwork
 from core import (
     Accepted,
     ChangeInProgress,

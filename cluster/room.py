@@ -1,8 +1,8 @@
 """What a node still takes: as long as there is room everything, then no jobs, then nothing of clients.
 
 The disk is full when the journal cannot make its next segment; what is left of the present one tells how far things
-have come (segment.py). Without much of it PUT is refused, as at the marks of memory and disk (marks.py); at last all
-that goes through the log is, but what Raft itself needs. So a node that could log nothing at all is rare. Meanwhile
+have come (segments.py). Without much of it PUT is refused, as at the marks of memory and disk (watermarks.py); at last
+all that goes through the log is, but what Raft itself needs. So a node that could log nothing at all is rare. Meanwhile
 the ballast is given up, so that a snapshot can be written and the journal cut.
 
 Descriptors can be missing as well as space; nothing is different then.
@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import logging
 
-from cluster.ballast import Ballast
-from cluster.journal import Journal
-from cluster.quorum import Quorum
-from cluster.snapshots import SnapshotStore
-from cluster.storage_errors import NoRoom
+from cluster.raft.quorum import Quorum
+from cluster.storage.ballast import Ballast
+from cluster.storage.errors import NoRoom
+from cluster.storage.journal import Journal
+from cluster.storage.snapshot_store import SnapshotStore
 
 log = logging.getLogger("sockpqd.cluster")
 

@@ -1,10 +1,34 @@
 """The queue as a function of the log: no clock, no randomness, no input or output."""
 
-from core.cost import OPERATION_BYTES_MAX, OPERATION_WORK_MAX, cost
-from core.effects import Effects
-from core.frames import SnapshotError
-from core.job import RunningJob
-from core.job_operations import (
+from core.machine import Applied, Machine, Totals
+from core.ops.cluster import (
+    AddLearner,
+    Address,
+    AttachSession,
+    CloneBegin,
+    CloneChunk,
+    CloneEnd,
+    CloseSession,
+    DeleteUser,
+    Entry,
+    Lead,
+    OpenSession,
+    Operation,
+    PromoteLearner,
+    RemoveMember,
+    Request,
+    Requested,
+    Resume,
+    SetUser,
+    SwitchService,
+    Tick,
+    TouchSession,
+    decode_entry,
+    encode_entry,
+)
+from core.ops.cost import OPERATION_BYTES_MAX, OPERATION_WORK_MAX, cost
+from core.ops.effects import Effects
+from core.ops.jobs import (
     Atomic,
     Batch,
     Bury,
@@ -30,34 +54,7 @@ from core.job_operations import (
     Touch,
     When,
 )
-from core.machine import Applied, Machine, Totals
-from core.membership import Membership
-from core.operations import (
-    AddLearner,
-    Address,
-    AttachSession,
-    CloneBegin,
-    CloneChunk,
-    CloneEnd,
-    CloseSession,
-    DeleteUser,
-    Entry,
-    Lead,
-    OpenSession,
-    Operation,
-    PromoteLearner,
-    RemoveMember,
-    Request,
-    Requested,
-    Resume,
-    SetUser,
-    SwitchService,
-    Tick,
-    TouchSession,
-    decode_entry,
-    encode_entry,
-)
-from core.queue_operations import (
+from core.ops.queues import (
     Configure,
     ConfigureQueue,
     CreateQueue,
@@ -69,7 +66,7 @@ from core.queue_operations import (
     QueueChange,
     ResumeQueue,
 )
-from core.replies import (
+from core.ops.replies import (
     Aborted,
     Accepted,
     ChangeInProgress,
@@ -110,10 +107,13 @@ from core.replies import (
     UnknownNode,
     UserNotFound,
 )
-from core.seen import Counts, History, Seen
-from core.sessions import SESSIONS_MAX, Session
-from core.settings import PORTION_MAX, ClusterSettings, QueueSettings
-from core.users import User
+from core.ops.settings import PORTION_MAX, ClusterSettings, QueueSettings
+from core.ops.users import User
+from core.snapshot.frames import SnapshotError
+from core.store.job import RunningJob
+from core.store.membership import Membership
+from core.store.sessions import SESSIONS_MAX, Session
+from core.store.views import Counts, History, Seen
 
 __all__ = [
     "OPERATION_BYTES_MAX",

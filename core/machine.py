@@ -10,23 +10,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from core import clone, snapshot, view
-from core.dispatch import HANDLERS
-from core.due import end_due
-from core.effects import Effects
-from core.giving import available_of_item
-from core.job import SEQ_BITS, SEQ_MAX, RunningJob
-from core.job_operations import Selector
-from core.membership import Membership
-from core.operations import Lead, Operation, Resume
-from core.queue_operations import JobState
-from core.replies import Reply
-from core.seen import Counts, History, Seen
-from core.sessions import Session
-from core.settings import SPENT_MAX, ClusterSettings, QueueSettings
+from core import queries
+from core.handlers.table import HANDLERS
+from core.ops.cluster import Lead, Operation, Resume
+from core.ops.effects import Effects
+from core.ops.jobs import Selector
+from core.ops.queues import JobState
+from core.ops.replies import Reply
+from core.ops.settings import SPENT_MAX, ClusterSettings, QueueSettings
+from core.ops.users import User
+from core.rules.activate import pass_time, release
+from core.rules.expire import end_due
+from core.rules.hand_out import available_of_item
+from core.snapshot import upload, write
 from core.state import State
-from core.times import pass_time, release
-from core.users import User
+from core.store.job import SEQ_BITS, SEQ_MAX, RunningJob
+from core.store.membership import Membership
+from core.store.sessions import Session
+from core.store.views import Counts, History, Seen
 
 GRACIOUS = (Lead, Resume)       # in an entry that begins with one of them nothing ends by time
 
@@ -106,15 +107,15 @@ class Machine:
 
         It is made while it is taken: `apply` must not be called before the last chunk, unless a forked child takes it.
         """
-        return snapshot.write(self._state, users=True)
+        return write.write(self._state, users=True)
 
     def export(self) -> Iterator[bytes]:
         """The same for a client, who must not learn the keys of the users: they are not in it."""
-        return snapshot.write(self._state, users=False)
+        return write.write(self._state, users=False)
 
     def restore(self, chunks: Iterable[bytes]) -> None:
         """Replace the state by the one in a snapshot, cut in any way. Raises SnapshotError; nothing is changed then."""
-        self._state = clone.restore(chunks)
+        self._state = upload.restore(chunks)
 
     @property
     def index(self) -> int:
@@ -174,7 +175,7 @@ class Machine:
 
     def queue_names(self, prefix: str) -> list[str]:
         """The names of the queues that begin like this: with unfinished jobs, settings or dead jobs, each once."""
-        return view.names(self._state, prefix)
+        return queries.names(self._state, prefix)
 
     @property
     def settings(self) -> ClusterSettings:
@@ -187,30 +188,30 @@ class Machine:
 
     def counts(self, queue: str) -> Counts | None:
         """How many jobs of `queue` are in each state, None when there is no such queue."""
-        return view.counts(self._state, queue)
+        return queries.counts(self._state, queue)
 
     def stat(self, queue: str, now_ms: int) -> list[tuple[str, int]] | None:
         """QUEUE STAT's counters by name, in a fixed order; None when there is no such queue.
 
         `now_ms`: what replicated time is now, as it stands still while nothing is applied.
         """
-        return view.stat(self._state, queue, now_ms)
+        return queries.stat(self._state, queue, now_ms)
 
     def history(self, queue: str, now_ms: int) -> History:
         """What happened in `queue` since it began, and for how long its oldest READY job has been waiting."""
-        return view.history(self._state, queue, now_ms)
+        return queries.history(self._state, queue, now_ms)
 
     def peek(self, selector: Selector) -> Seen | None:
         """The job that is named, in whatever state."""
-        return view.peek(self._state, selector)
+        return queries.peek(self._state, selector)
 
     def peek_queue(self, queue: str, state: JobState, count: int) -> list[Seen]:
         """The first `count` jobs of `queue` in this state; dead ones are those that come from it."""
-        return view.peek_queue(self._state, queue, state, count)
+        return queries.peek_queue(self._state, queue, state, count)
 
     def unfinished(self, queue: str | None, item: str | None = None) -> bool:
         """Has `queue` (None: any) an unfinished job, of this item when one is named?"""
-        return view.unfinished(self._state, None if queue is None else (queue,), item)
+        return queries.unfinished(self._state, None if queue is None else (queue,), item)
 
     @property
     def next_seq(self) -> int:

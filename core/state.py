@@ -10,26 +10,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.delays import Delays
-from core.effects import Effects
-from core.fading import Fading
-from core.item_limit import balance
-from core.items import Items, Part
-from core.job import AnyJob, DelayedJob, Job, More, RunningJob, fading
-from core.job_list import JobList
-from core.job_operations import Then
-from core.kept import Kept
-from core.leases import Leases
-from core.membership import Membership
-from core.queue_operations import Order
-from core.queues import TAKEN, Queue, Queues
-from core.servers import Servers
-from core.sessions import Sessions
-from core.settings import ClusterSettings
-from core.users import User
+from core.ops.effects import Effects
+from core.ops.jobs import Then
+from core.ops.queues import Order
+from core.ops.settings import ClusterSettings
+from core.ops.users import User
+from core.store.delayed import Delays
+from core.store.item_limit import balance
+from core.store.items import Items, Part
+from core.store.job import AnyJob, DelayedJob, Job, More, RunningJob, fading
+from core.store.job_list import JobList
+from core.store.leases import Leases
+from core.store.membership import Membership
+from core.store.queues import TAKEN, Queue, Queues
+from core.store.retained_keys import Kept
+from core.store.server_ids import Servers
+from core.store.sessions import Sessions
+from core.store.ttl import Fading
 
 if TYPE_CHECKING:
-    from core.clone import PendingClone
+    from core.snapshot.upload import PendingClone
     from core.undo import Undo
 
 EXPIRE_MS_MAX = 100 * 366 * 86_400_000      # 100 years

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from core.delays import Release
-from core.effects import Effects
-from core.job import DelayedJob, Job, RunningJob
-from core.queues import NOTHING_COUNTED
-from core.settings import STEP
+from core.ops.effects import Effects
+from core.ops.settings import STEP
+from core.store.delayed import Release
+from core.store.job import DelayedJob, Job, RunningJob
+from core.store.queues import NOTHING_COUNTED
 
 if TYPE_CHECKING:
     from core.state import State

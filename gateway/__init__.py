@@ -1,7 +1,7 @@
 """The daemon's front end: the sockPQd text protocol over TCP, blocked clients, configuration, main."""
 
-from gateway.hub import Hub
 from gateway.limits import Limits
-from gateway.server import Server
+from gateway.server.hub import Hub
+from gateway.server.server import Server
 
 __all__ = ["Hub", "Limits", "Server"]

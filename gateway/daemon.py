@@ -23,20 +23,20 @@ from cluster import (
     restart_cures,
 )
 from core import Then
-from gateway.access import Access
-from gateway.certificates import Certificates
+from gateway.auth.authenticator import Access
+from gateway.auth.users_file import users_of
 from gateway.config import Config, split_address
-from gateway.files import make_room
-from gateway.hub import Hub
-from gateway.logs import Logs
-from gateway.memory import memory_mark_bytes
-from gateway.port import legacy_port
-from gateway.restarts import Restarts
-from gateway.server import Server
-from gateway.systemd import ServiceManager, describe
-from gateway.users_file import users_of
-from gateway.watching import HttpServer, LoopLag, Pages, Sources
-from gateway.watching import start as start_http
+from gateway.monitoring import HttpServer, LoopLag, Pages, Sources
+from gateway.monitoring import start as start_http
+from gateway.process.certificates import Certificates
+from gateway.process.descriptor_limit import make_room
+from gateway.process.logs import Logs
+from gateway.process.memory_limit import memory_mark_bytes
+from gateway.process.restarts import Restarts
+from gateway.process.systemd import ServiceManager, describe
+from gateway.server.hub import Hub
+from gateway.server.port import legacy_port
+from gateway.server.server import Server
 
 log = logging.getLogger("sockpqd")
 

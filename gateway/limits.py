@@ -10,8 +10,8 @@ KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
 
-# What is held for all clients together (account.py): of the mark of memory, and at least. When so much of it is in use,
-# nobody is read who is further ahead than this, and only bodies that are here at once are taken.
+# What is held for all clients together (memory_account.py): of the mark of memory, and at least. When so much of it is
+# in use, nobody is read who is further ahead than this, and only bodies that are here at once are taken.
 HELD_SHARE_PERCENT = 25
 HELD_BYTES_MIN = 64 * MIB
 HELD_HIGH_PERCENT = 75

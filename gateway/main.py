@@ -16,13 +16,14 @@ from pathlib import Path
 import click
 import uvloop
 
-from gateway import dev, scrypt
-from gateway.certificates import Certificates
+from gateway import dev
+from gateway.auth import scrypt
+from gateway.auth.users_file import users_of
 from gateway.config import Config, ConfigError, load
 from gateway.daemon import NodeFailed, run
-from gateway.logs import Logs
-from gateway.restarts import Restarts
-from gateway.users_file import users_of
+from gateway.process.certificates import Certificates
+from gateway.process.logs import Logs
+from gateway.process.restarts import Restarts
 
 log = logging.getLogger("sockpqd")
 

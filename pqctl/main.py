@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from pqctl.signals import abrupt, orderly
+from pqctl.output.signals import abrupt, orderly
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 import click
 
-from pqctl.call import SERVERS_HELP, files
-from pqctl.exits import BUG, DONE, INTERRUPTED, PIPE_CLOSED, USAGE_ERROR, Failure
+from pqctl.invocation import SERVERS_HELP, files
+from pqctl.output.exit_codes import BUG, DONE, INTERRUPTED, PIPE_CLOSED, USAGE_ERROR, Failure
+from pqctl.output.signals import Ended
+from pqctl.output.stdio import output, prepare, say
+from pqctl.output.text import one_line
 from pqctl.settings import Options
-from pqctl.signals import Ended
-from pqctl.streams import output, prepare, say
-from pqctl.text import one_line
 
 COMMANDS = ("cluster", "node", "queue", "job", "snapshot", "session", "user", "config", "bench", "doctor")
 

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import click
 
 from pqctl.access import Access
-from pqctl.files import read_stream
-from pqctl.streams import say
+from pqctl.output.files import read_stream
+from pqctl.output.stdio import say
 
 VARIABLE = "SOCKPQ_SERVERS"
 CA, USER, SECRET, SECRET_FILE = "SOCKPQ_CA", "SOCKPQ_USER", "SOCKPQ_SECRET", "SOCKPQ_SECRET_FILE"

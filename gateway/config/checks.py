@@ -9,7 +9,7 @@ from gateway.config.addresses import is_loopback, split_address
 from gateway.config.errors import ConfigError
 from gateway.config.sections import Auth, Config, LegacyListen, Log, Raft, Tls
 from gateway.limits import DATA_BYTES_CEILING, KIB, Limits
-from gateway.values import NODE_NAME
+from gateway.protocol.arguments import NODE_NAME
 
 
 def check(config: Config) -> None:

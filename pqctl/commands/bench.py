@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from pqctl import exits
-from pqctl.call import Call, Seconds, command
+from pqctl.invocation import Call, Seconds, command
+from pqctl.output import exit_codes
 
 
-@command(None, "bench", timeout=10.0, epilog=exits.epilog(
+@command(None, "bench", timeout=10.0, epilog=exit_codes.epilog(
     refused="some calls failed, or jobs were left behind", unreached="no server serves, or none answers", unknown=""))
 @click.option("--seconds", type=Seconds(0.1, 600), default=3.0, show_default=True, metavar="SECONDS",
               help="How long each of the three parts runs.")
@@ -23,6 +23,6 @@ def bench(call: Call, seconds: float, connections: int, size: int) -> int:
     figures and is disturbed. This client is Python and is measured too: beyond some thousand calls a second it is what
     is slow, so that the rates are what one such process gets and not what the cluster can do.
     """
-    from pqctl import load
+    from pqctl.actions import load
 
     return load.show(call, seconds, connections, size)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pqctl import exits
-from pqctl.call import Call, Seconds, command, group
+from pqctl.invocation import Call, Seconds, command, group
+from pqctl.output import exit_codes
 
 
 @group("cluster")
@@ -13,7 +13,7 @@ def cluster() -> None:
     """The cluster as a whole."""
 
 
-@command(cluster, timeout=0.6, epilog=exits.HEALTH)
+@command(cluster, timeout=0.6, epilog=exit_codes.HEALTH)
 @click.option("--watch", is_flag=True, help="Again and again, until it is interrupted; with --json one object a line.")
 @click.option("--interval", default=1.0, show_default=True, type=Seconds(0.1, 3600), metavar="SECONDS",
               help="The pause between two looks of --watch.")
@@ -22,17 +22,17 @@ def status(call: Call, watch: bool, interval: float) -> int:
 
     DOWN means that the node does not answer at the address clients dial within --timeout.
     """
-    from pqctl import status as view
+    from pqctl.actions import status as view
 
     return view.watch(call, interval) if watch else view.show(call)
 
 
-@command(cluster, timeout=5.0, epilog=exits.epilog(
+@command(cluster, timeout=5.0, epilog=exit_codes.epilog(
     done="a leader, and it serves", refused="a leader, but it is switched offline", unreached="nobody leads",
     unknown=""))
 def leader(call: Call) -> int:
     """Show who leads."""
-    from pqctl.steering import find
+    from pqctl.connect import find
 
     servers = find(call)
     name, address = servers.find(None)
@@ -41,10 +41,10 @@ def leader(call: Call) -> int:
     told = {"id": line.id, "name": name, "client": line.client or address, "serving": servers.serving}
     off = "" if servers.serving else "  (it is switched offline)"
     call.answer(f"{name}  {told['client']}{off}", told)
-    return exits.DONE if servers.serving else exits.REFUSED
+    return exit_codes.DONE if servers.serving else exit_codes.REFUSED
 
 
-@command(cluster, "hash", timeout=5.0, epilog=exits.epilog(
+@command(cluster, "hash", timeout=5.0, epilog=exit_codes.epilog(
     done="equal", refused="DIFFERENT at the same position: call for help", unreached="not all could be compared",
     unknown=""))
 def hash_(call: Call) -> int:
@@ -53,7 +53,7 @@ def hash_(call: Call) -> int:
     Under load nodes seldom say where they are at the same position; this goes on asking for --timeout. They compare
     themselves all the time as well, and one that differs from the majority stops.
     """
-    from pqctl import hashes
+    from pqctl.actions import hashes
 
     return hashes.show(call)
 
@@ -67,60 +67,60 @@ def add(call: Call, name: str, peer_address: str, client_address: str) -> int:
 
     It counts when it has caught up; `pqctl cluster status` shows it as LEARNER until then.
     """
-    from pqctl.steering import cluster_of
+    from pqctl.connect import cluster_of
 
     with cluster_of(call, leading=True) as (client, _):
         server_id = client.cluster_add(name, peer_address, client_address)
     sentence = f"{name} was added with server id {server_id}; it counts when it has caught up"
     call.answer(sentence, {"name": name, "id": server_id})
-    return exits.DONE
+    return exit_codes.DONE
 
 
 @command(cluster)
 @click.argument("name")
 def remove(call: Call, name: str) -> int:
     """Remove a node. It may be stopped afterwards."""
-    from pqctl.steering import cluster_of
+    from pqctl.connect import cluster_of
 
     with cluster_of(call, leading=True) as (client, _):
         client.cluster_remove(name)
     call.answer(f"{name} was removed", {"name": name})
-    return exits.DONE
+    return exit_codes.DONE
 
 
 @command(cluster)
 @click.argument("name", required=False)
 def transfer(call: Call, name: str | None) -> int:
     """Hand leadership to NAME, or to the node that is best prepared."""
-    from pqctl.steering import cluster_of
+    from pqctl.connect import cluster_of
 
     with cluster_of(call, leading=True) as (client, servers):
         new = client.cluster_transfer(name)
     leads = servers.name(new.id)
     call.answer(f"{leads} leads", {"id": new.id, "name": leads, "client": new.client})
-    return exits.DONE
+    return exit_codes.DONE
 
 
 @command(cluster)
 def offline(call: Call) -> int:
     """Switch the whole service off for clients, whoever leads, until `pqctl cluster online`."""
-    from pqctl.steering import cluster_of
+    from pqctl.connect import cluster_of
 
     with cluster_of(call, leading=True) as (client, _):
         client.cluster_offline()
     call.answer("the service is switched offline", {"online": False})
-    return exits.DONE
+    return exit_codes.DONE
 
 
 @command(cluster)
 def online(call: Call) -> int:
     """Switch the service on again after `pqctl cluster offline`."""
-    from pqctl.steering import cluster_of
+    from pqctl.connect import cluster_of
 
     with cluster_of(call, leading=True) as (client, _):
         client.cluster_online()
     call.answer("the service is switched online", {"online": True})
-    return exits.DONE
+    return exit_codes.DONE
 
 
 @command(cluster)
@@ -130,6 +130,6 @@ def snapshot(call: Call, name: str | None) -> int:
 
     (`pqctl snapshot save` fetches the state into a file here.)
     """
-    from pqctl.steering import write_snapshot
+    from pqctl.connect import write_snapshot
 
     return write_snapshot(call, name)

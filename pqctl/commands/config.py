@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pqctl.call import Call, Seconds, command, given
+from pqctl.invocation import Call, Seconds, command, given
 
 SWITCH = click.Choice(["on", "off"])
 
@@ -22,7 +22,7 @@ def config(
     session_ttl: float | None, fast_empty: str | None,
 ) -> int:
     """Change settings of the cluster, and show all of them."""
-    from pqctl import queue_settings
+    from pqctl.actions import queue_settings
 
     return queue_settings.cluster_config(call, given(
         expire_default=expire_default, autocreate=_on(autocreate), policy=policy, grace=grace,

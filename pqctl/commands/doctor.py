@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from pqctl import exits
-from pqctl.call import Call, command, directories
+from pqctl.invocation import Call, command, directories
+from pqctl.output import exit_codes
 
 
-@command(None, "doctor", timeout=2.0, epilog=exits.epilog(
+@command(None, "doctor", timeout=2.0, epilog=exit_codes.epilog(
     done="all is well", refused="at least one WARN", unreached="at least one FAIL", unknown=""))
 @click.option("--data-dir", metavar="DIR", shell_complete=directories,
               help="The data directory of the node on this machine: measures its disk and looks at its process. A "
@@ -18,6 +18,6 @@ def doctor(call: Call, data_dir: str | None) -> int:
 
     Run it on each node with --data-dir, as the node's user or as root.
     """
-    from pqctl import diagnosis
+    from pqctl.doctor import run
 
-    return diagnosis.show(call, data_dir)
+    return run.show(call, data_dir)

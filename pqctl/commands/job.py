@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pqctl import exits
-from pqctl.call import Call, Seconds, command, files, given, group
-from pqctl.words import moment, selector
+from pqctl.invocation import Call, Seconds, command, files, given, group
+from pqctl.output import exit_codes
+from pqctl.parameters import moment, selector
 
 if TYPE_CHECKING:
     from sockpq import Key
 
-ENDING = exits.epilog(refused="some were not running (any more), or refused")
-NO_JOB = exits.epilog(refused="there is no such job, or refused")
+ENDING = exit_codes.epilog(refused="some were not running (any more), or refused")
+NO_JOB = exit_codes.epilog(refused="there is no such job, or refused")
 THEN = click.Choice(["later", "done", "dead"])
 DELAY = click.option("--delay", type=Seconds(0), metavar="SECONDS", help="Not before so long from now.")
 AT = click.option("--at", type=moment, metavar="TIME", help="Not before then: Unix seconds, or as 2026-12-24T18:00.")
 PRIORITY = click.option("--priority", type=int, metavar="N", help="Its new priority.")
-QUEUE_EMPTY = exits.epilog(refused="there is no job, or refused")
+QUEUE_EMPTY = exit_codes.epilog(refused="there is no job, or refused")
 
 
 @group("job")
@@ -54,7 +54,7 @@ def put(
     Nothing is added and nothing is taken away: `echo x | pqctl job put q` has a line end in its body. A BODY that
     begins with a dash goes behind `--`.
     """
-    from pqctl import jobs
+    from pqctl.actions import jobs
 
     options = given(
         delay=delay, at=at, ttl=ttl, every=every, after=after or None, key=key, on_duplicate=on_duplicate, tries=tries
@@ -78,7 +78,7 @@ def get(
     Its body goes to the standard output, byte by byte, and a line about it to the standard error. It is running then:
     end it with `pqctl job done ID`, or give it back with `pqctl job later ID`.
     """
-    from pqctl import jobs
+    from pqctl.actions import jobs
 
     return jobs.get(call, queues, expire, then, wait, item)
 
@@ -87,7 +87,7 @@ def get(
 @click.argument("ids", nargs=-1, required=True, type=int, metavar="ID...")
 def done(call: Call, ids: tuple[int, ...]) -> int:
     """Say that running jobs are finished: they are removed."""
-    from pqctl import jobs
+    from pqctl.actions import jobs
 
     return jobs.done(call, ids)
 
@@ -101,17 +101,17 @@ def later(
     call: Call, ids: tuple[int, ...], delay: float | None, at: float | None, priority: int | None
 ) -> int:
     """Put running jobs back at the end of their queues."""
-    from pqctl import jobs
+    from pqctl.actions import jobs
 
     return jobs.later(call, ids, given(delay=delay, at=at, priority=priority))
 
 
-@command(job, timeout=10.0, epilog=exits.READING)
+@command(job, timeout=10.0, epilog=exit_codes.READING)
 @click.option("--queue", metavar="NAME", help="Only those of this queue.")
 @click.option("--data", is_flag=True, help="Fetch their bodies as well: their lengths, with --json the bytes.")
 def running(call: Call, queue: str | None, data: bool) -> int:
     """List the running jobs in the order of their ids."""
-    from pqctl import jobs
+    from pqctl.actions import jobs
 
     return jobs.running(call, queue, data)
 
@@ -123,7 +123,7 @@ def peek(call: Call, job: int | Key) -> int:
 
     Its body goes to the standard output, byte by byte, and a line about it to the standard error.
     """
-    from pqctl import peeking
+    from pqctl.actions import peek as peeking
 
     return peeking.show_job(call, job)
 
@@ -142,20 +142,20 @@ def change(
     no_item: bool, body: str | None, file: str | None,
 ) -> int:
     """Change a running job by its ID, or one that waits by its KEY. What is not named stays."""
-    from pqctl import changing, jobs
+    from pqctl.actions import job_edits, jobs
 
     data = None if body is None and file is None else jobs.body_from(body, file)
     changes = given(priority=priority, delay=delay, at=at, item=item, no_item=no_item or None, data=data)
-    return changing.change(call, job, changes)
+    return job_edits.change(call, job, changes)
 
 
 @command(job, timeout=10.0)
 @click.argument("job", type=selector, metavar="ID|QUEUE/KEY")
 def delete(call: Call, job: int | Key) -> int:
     """Remove a running job by its ID, or one that waits by its KEY."""
-    from pqctl import changing
+    from pqctl.actions import job_edits
 
-    return changing.delete(call, job)
+    return job_edits.delete(call, job)
 
 
 @command(job, timeout=10.0)
@@ -164,9 +164,9 @@ def delete(call: Call, job: int | Key) -> int:
 @click.option("--then", type=THEN, help="What becomes of the job when it ends; needs --expire.")
 def touch(call: Call, number: int, expire: float | None, then: str | None) -> int:
     """Let the lease of a running job begin anew."""
-    from pqctl import changing
+    from pqctl.actions import job_edits
 
-    return changing.touch(call, number, expire, then)
+    return job_edits.touch(call, number, expire, then)
 
 
 @command(job, timeout=10.0, epilog=ENDING)
@@ -174,9 +174,9 @@ def touch(call: Call, number: int, expire: float | None, then: str | None) -> in
 @click.option("--reason", metavar="WORD", help="For the servers' log.")
 def bury(call: Call, ids: tuple[int, ...], reason: str | None) -> int:
     """Give running jobs up: they go to the dead queues of their queues."""
-    from pqctl import changing
+    from pqctl.actions import job_edits
 
-    return changing.bury(call, ids, reason)
+    return job_edits.bury(call, ids, reason)
 
 
 @command(job, timeout=60.0)
@@ -184,6 +184,6 @@ def bury(call: Call, ids: tuple[int, ...], reason: str | None) -> int:
 @click.argument("count", type=click.IntRange(1))
 def kick(call: Call, queue: str, count: int) -> int:
     """Let up to COUNT jobs that were given up in QUEUE wait there again."""
-    from pqctl import changing
+    from pqctl.actions import job_edits
 
-    return changing.kick(call, queue, count)
+    return job_edits.kick(call, queue, count)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pqctl import exits
-from pqctl.call import Call, command, group
+from pqctl.invocation import Call, command, group
+from pqctl.output import exit_codes
 
 
 @group("node")
@@ -20,24 +20,24 @@ def offline(call: Call, name: str) -> int:
 
     Until `pqctl node online` or its next start.
     """
-    from pqctl.steering import cluster_of
+    from pqctl.connect import cluster_of
 
     with cluster_of(call) as (client, servers):
         client.offline(servers.find(name)[1])
     call.answer(f"{name} is switched offline", {"name": name, "online": False})
-    return exits.DONE
+    return exit_codes.DONE
 
 
 @command(node)
 @click.argument("name")
 def online(call: Call, name: str) -> int:
     """Switch NAME on again after `pqctl node offline`."""
-    from pqctl.steering import cluster_of
+    from pqctl.connect import cluster_of
 
     with cluster_of(call) as (client, servers):
         client.online(servers.find(name)[1])
     call.answer(f"{name} is switched online", {"name": name, "online": True})
-    return exits.DONE
+    return exit_codes.DONE
 
 
 @command(node)
@@ -48,21 +48,21 @@ def shutdown(call: Call, name: str, yes: bool) -> int:
 
     A service manager may start it again.
     """
-    from pqctl.confirm import confirm
-    from pqctl.steering import cluster_of
+    from pqctl.connect import cluster_of
+    from pqctl.output.confirm import confirm
 
     with cluster_of(call) as (client, servers):
         address = servers.find(name)[1]
         confirm(f"Shut down {name} ({address})? {servers.without(name)}", yes)
         client.shutdown(address)
     call.answer(f"{name} is shutting down", {"name": name})
-    return exits.DONE
+    return exit_codes.DONE
 
 
 @command(node)
 @click.argument("name")
 def snapshot(call: Call, name: str) -> int:
     """Let NAME write its state to its disk and delete the log before it."""
-    from pqctl.steering import write_snapshot
+    from pqctl.connect import write_snapshot
 
     return write_snapshot(call, name)

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from pqctl import exits
-from pqctl.call import Call, Seconds, command, given, group
+from pqctl.invocation import Call, Seconds, command, given, group
+from pqctl.output import exit_codes
 
 STATES = ["ready", "delayed", "running", "dead"]
 
@@ -39,23 +39,23 @@ def queue() -> None:
     """The queues."""
 
 
-@command(queue, "list", timeout=10.0, epilog=exits.READING)
+@command(queue, "list", timeout=10.0, epilog=exit_codes.READING)
 @click.argument("prefix", default="")
 def list_(call: Call, prefix: str) -> int:
     """Show all queues, or those whose names begin with PREFIX.
 
     A queue exists while it has a job, waiting or running, or settings.
     """
-    from pqctl import queues
+    from pqctl.actions import queues
 
     return queues.show_list(call, prefix)
 
 
-@command(queue, timeout=10.0, epilog=exits.READING)
+@command(queue, timeout=10.0, epilog=exit_codes.READING)
 @click.argument("name", required=False)
 def stat(call: Call, name: str | None) -> int:
     """Count the jobs of queue NAME, and what has happened in it since it began, or the jobs of all queues together."""
-    from pqctl import queues
+    from pqctl.actions import queues
 
     return queues.show_stat(call, name)
 
@@ -65,7 +65,7 @@ def stat(call: Call, name: str | None) -> int:
 @settings
 def create(call: Call, name: str, **options: Any) -> int:
     """Make queue NAME with these settings."""
-    from pqctl import queue_settings
+    from pqctl.actions import queue_settings
 
     return queue_settings.create(call, name, given(**options))
 
@@ -75,7 +75,7 @@ def create(call: Call, name: str, **options: Any) -> int:
 @settings
 def config(call: Call, name: str, **options: Any) -> int:
     """Change settings of queue NAME, and show all of them. 0 takes a limit away."""
-    from pqctl import queue_settings
+    from pqctl.actions import queue_settings
 
     return queue_settings.config(call, name, given(**options))
 
@@ -86,7 +86,7 @@ def config(call: Call, name: str, **options: Any) -> int:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(call: Call, name: str, force: bool, yes: bool) -> int:
     """Remove queue NAME with its settings, if it has no jobs."""
-    from pqctl import queue_settings
+    from pqctl.actions import queue_settings
 
     return queue_settings.delete(call, name, force, yes)
 
@@ -97,7 +97,7 @@ def delete(call: Call, name: str, force: bool, yes: bool) -> int:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def purge(call: Call, name: str, state: str, yes: bool) -> int:
     """Remove the jobs of queue NAME that are in this state; those that are worked on never."""
-    from pqctl import queue_settings
+    from pqctl.actions import queue_settings
 
     return queue_settings.purge(call, name, state, yes)
 
@@ -107,7 +107,7 @@ def purge(call: Call, name: str, state: str, yes: bool) -> int:
 @click.argument("direction", type=click.Choice(["in", "out", "all"]), default="all")
 def pause(call: Call, name: str, direction: str) -> int:
     """Let no jobs into queue NAME, none out of it, or neither, until `resume`."""
-    from pqctl import queue_settings
+    from pqctl.actions import queue_settings
 
     return queue_settings.pause(call, name, direction)
 
@@ -116,18 +116,18 @@ def pause(call: Call, name: str, direction: str) -> int:
 @click.argument("name")
 def resume(call: Call, name: str) -> int:
     """Let jobs into queue NAME and out of it again."""
-    from pqctl import queue_settings
+    from pqctl.actions import queue_settings
 
     return queue_settings.resume(call, name)
 
 
-@command(queue, timeout=10.0, epilog=exits.READING)
+@command(queue, timeout=10.0, epilog=exit_codes.READING)
 @click.argument("name")
 @click.option("--state", type=click.Choice(STATES), default="ready", show_default=True, help="Only jobs in this state.")
 @click.option("--count", type=click.IntRange(1, 10_000), default=10, show_default=True, metavar="N",
               help="The first so many.")
 def peek(call: Call, name: str, state: str, count: int) -> int:
     """Look at the first jobs of queue NAME, without taking them; with --json also at their bodies."""
-    from pqctl import peeking
+    from pqctl.actions import peek as peeking
 
     return peeking.show_queue(call, name, state, count)

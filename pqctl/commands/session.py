@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pqctl import exits
-from pqctl.call import Call, command, group
+from pqctl.invocation import Call, command, group
+from pqctl.output import exit_codes
 
 
 @group("session")
@@ -13,21 +13,21 @@ def session() -> None:
     """The sessions of all clients."""
 
 
-@command(session, "list", timeout=10.0, epilog=exits.READING)
+@command(session, "list", timeout=10.0, epilog=exit_codes.READING)
 def list_(call: Call) -> int:
     """Show all sessions: whose, from where, since when unused, with how many bound jobs."""
-    from pqctl import sessions
+    from pqctl.actions import sessions
 
     return sessions.show_list(call)
 
 
-@command(session, timeout=10.0, epilog=exits.epilog(refused="refused, or there is no such session"))
+@command(session, timeout=10.0, epilog=exit_codes.epilog(refused="refused, or there is no such session"))
 @click.argument("number", type=click.IntRange(1))
 def close(call: Call, number: int) -> int:
     """End session NUMBER; the jobs bound to it go back to their queues.
 
     Its client learns that at its next use, and opens another one.
     """
-    from pqctl import sessions
+    from pqctl.actions import sessions
 
     return sessions.close(call, number)

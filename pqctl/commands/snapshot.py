@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pqctl import exits
-from pqctl.call import Call, command, files, group
+from pqctl.invocation import Call, command, files, group
+from pqctl.output import exit_codes
 
 
 @group("snapshot")
@@ -13,7 +13,7 @@ def snapshot() -> None:
     """The whole state, out and in."""
 
 
-@command(snapshot, timeout=600.0, epilog=exits.epilog(unknown=""))
+@command(snapshot, timeout=600.0, epilog=exit_codes.epilog(unknown=""))
 @click.argument("file", shell_complete=files)
 @click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
 @click.option("--node", metavar="NAME", help="Ask this node, which may be a moment behind, instead of the leader. "
@@ -23,7 +23,7 @@ def save(call: Call, file: str, force: bool, node: str | None) -> int:
 
     FILE appears when it is complete and on disk. It is held in memory on the way.
     """
-    from pqctl import snapshots
+    from pqctl.actions import snapshots
 
     return snapshots.save(call, file, force, node)
 
@@ -36,6 +36,6 @@ def restore(call: Call, file: str, yes: bool) -> int:
 
     All jobs there are now are gone then. The members of the cluster stay. What is no snapshot changes nothing.
     """
-    from pqctl import snapshots
+    from pqctl.actions import snapshots
 
     return snapshots.restore(call, file, yes)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pqctl import exits
-from pqctl.call import Call, command, files, group
+from pqctl.invocation import Call, command, files, group
+from pqctl.output import exit_codes
 
 
 @group("user")
@@ -13,10 +13,10 @@ def user() -> None:
     """The users and their rights."""
 
 
-@command(user, "list", epilog=exits.READING)
+@command(user, "list", epilog=exit_codes.READING)
 def list_(call: Call) -> int:
     """Show all users, those of the servers' users file first."""
-    from pqctl import users
+    from pqctl.actions import users
 
     return users.show_list(call)
 
@@ -33,7 +33,7 @@ def set_(call: Call, name: str, rights: str, secret_file: str | None) -> int:
 
     Users of the servers' users file are changed there.
     """
-    from pqctl import users
+    from pqctl.actions import users
 
     return users.change(call, name, rights, secret_file)
 
@@ -42,6 +42,6 @@ def set_(call: Call, name: str, rights: str, secret_file: str | None) -> int:
 @click.argument("name")
 def delete(call: Call, name: str) -> int:
     """Take user NAME away; his connections may do nothing from now on."""
-    from pqctl import users
+    from pqctl.actions import users
 
     return users.delete(call, name)

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from sockpq import Client
 
-from bench.cluster import LocalCluster, say, serves
-from bench.node import NodeError
-from bench.ports import free_ports
+from devcluster.cluster import LocalCluster, say, serves
+from devcluster.node import NodeError
+from devcluster.ports import free_ports
 
 
 def gone(pid: int) -> bool:
@@ -64,7 +64,7 @@ def test_a_node_that_cannot_start_is_an_error_with_its_output() -> None:
 
 def test_nothing_survives_the_death_of_the_program_that_started_it() -> None:
     program = (
-        "from bench.cluster import LocalCluster\n"
+        "from devcluster.cluster import LocalCluster\n"
         "import sys, time\n"
         "cluster = LocalCluster(nodes=1)\n"
         "cluster.start()\n"

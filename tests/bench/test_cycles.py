@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from bench.cycles import Cycle, Shift
-from bench.figures import Figures
-from bench.jobs import Jobs
 from bench.load import CYCLES
-from bench.wire import Wire
+from bench.load_generator.closed_loop import Cycle, Shift
+from bench.load_generator.figures import Figures
+from bench.load_generator.jobs import Jobs
+from bench.load_generator.wire import Wire
 
 
 class Transport:

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.acks import Acks
-from bench.files import decode_result, digest, encode_result, list_files
-from bench.report import Report
+from bench.demo.files import decode_result, digest, encode_result, list_files
+from bench.demo.report import Report
+from bench.load_generator.ack_gaps import Acks
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "bench.demo"]

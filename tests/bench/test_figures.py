@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from bench.figures import Figures, percentile, percentile_name
+from bench.load_generator.figures import Figures, percentile, percentile_name
 
 
 @pytest.mark.parametrize(

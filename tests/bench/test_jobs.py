@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from bench.jobs import Jobs, put_ns
+from bench.load_generator.jobs import Jobs, put_ns
 
 PUT = re.compile(rb"PUT (\S+) (\d+) (\d+)\r\n", re.DOTALL)
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from sockpq import Client
 
-from bench.cluster import LocalCluster
 from bench.load import CYCLES
-from bench.recording import read
+from bench.reports.recording import read
+from devcluster.cluster import LocalCluster
 
 ROOT = Path(__file__).parents[2]
 

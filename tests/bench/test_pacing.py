@@ -7,11 +7,11 @@ from time import perf_counter_ns, process_time
 import pytest
 import uvloop
 
-from bench import pacing
-from bench.figures import Figures
-from bench.jobs import Jobs
-from bench.pacing import LATE, Pacer
-from bench.wire import Answer, OnAnswer, Wire
+from bench.load_generator import open_loop
+from bench.load_generator.figures import Figures
+from bench.load_generator.jobs import Jobs
+from bench.load_generator.open_loop import LATE, Pacer
+from bench.load_generator.wire import Answer, OnAnswer, Wire
 
 SECONDS = 0.5
 
@@ -47,7 +47,7 @@ def test_the_rate_is_kept_over_all_connections_in_turn() -> None:
 
 
 def test_it_sends_when_nothing_is_answered_and_tells(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pacing, "ANSWER_S", 0.1)
+    monkeypatch.setattr(open_loop, "ANSWER_S", 0.1)
     figures, asked = pace(None, 100)
     assert sum(asked) > 10
     assert figures.problems == {"no answer": sum(asked)}

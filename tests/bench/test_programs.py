@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from sockpq import Client
 
-from bench.cluster import LocalCluster
-from bench.disturbances import DISTURBANCES
-from bench.filling import fill
-from bench.jobs import Jobs
-from bench.recording import Record, read
-from bench.target import Target
+from bench.load_generator.disturbances import DISTURBANCES
+from bench.load_generator.jobs import Jobs
+from bench.load_generator.prefill import fill
+from bench.load_generator.target import Target
+from bench.reports.recording import Record, read
+from devcluster.cluster import LocalCluster
 
 ROOT = Path(__file__).parents[2]
 

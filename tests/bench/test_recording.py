@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.recording import Record, columns, heading, machine, read, written
+from bench.reports.recording import Record, columns, heading, machine, read, written
 from bench.tables import replaced, tables
 
 ROOT = Path(__file__).parents[2]

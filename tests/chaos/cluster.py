@@ -2,7 +2,7 @@
 
     with ProxiedCluster() as cluster:
         client = sockpq.Client(cluster.servers)             # through the proxies "client>n1", ..
-        cluster.peer_link("n1", "n2").silence()             # what n1 dials to reach n2
+        cluster.wire.peer_link("n1", "n2").silence()             # what n1 dials to reach n2
         cluster.leader()                                    # asked directly
 """
 
@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import permutations
 from pathlib import Path
 
-from bench.cluster import LocalCluster
-from bench.node import NodeError, Settings
+from devcluster.cluster import LocalCluster
+from devcluster.node import NodeError, Settings
 from tests.chaos import clocks, disks
 from tests.chaos.proxies import Link, Proxies
 

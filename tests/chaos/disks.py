@@ -12,7 +12,7 @@ PIECE = bytes(1 << 20)
 
 
 def mount(point: Path, megabytes: int) -> None:
-    """Put an empty disk there, unless there is one; raises OSError. bench/guardian.py takes it away."""
+    """Put an empty disk there, unless there is one; raises OSError. devcluster/guardian.py takes it away."""
     point.mkdir(exist_ok=True)
     if os.path.ismount(point):
         return

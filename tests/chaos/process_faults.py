@@ -9,7 +9,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from bench.cluster import say
+from devcluster.cluster import say
 from tests.chaos.cluster import ProxiedCluster
 from tests.chaos.faults import Background, Fault, called
 from tests.chaos.roles import Role

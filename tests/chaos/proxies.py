@@ -39,8 +39,8 @@ from typing import Any
 
 import toxiproxy
 
-from bench.guardian import Guardian
-from bench.ports import HOST, free_ports
+from devcluster.guardian import Guardian
+from devcluster.ports import HOST, free_ports
 from tests.chaos.api import NoAnswerError, ToxiproxyError, calls_to, update_toxic
 from tests.chaos.sockets import established
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import Struct, structs
 from sockpq import Client, survey
 
-from bench.cluster import say
+from devcluster.cluster import say
 from tests.chaos.api import ToxiproxyError
 from tests.chaos.bystander import Bystander
 from tests.chaos.checker import Facts, Node, Running, availability, check, rate_before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.cluster import say
+from devcluster.cluster import say
 from tests.chaos.cluster import ProxiedCluster
 from tests.chaos.faults import Fault, called, eventually
 from tests.chaos.partition_faults import How, Partition

@@ -19,7 +19,7 @@ from sockpq import (
     Unavailable,
 )
 
-from bench.cluster import LocalCluster
+from devcluster.cluster import LocalCluster
 from tests.client.conftest import MakeClient
 
 

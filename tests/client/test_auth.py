@@ -20,13 +20,13 @@ from sockpq import (
     Refused,
     User,
     aio,
-    commands,
 )
-from sockpq.access import access
-from sockpq.addresses import Address, parse_server
-from sockpq.aio.stream import TransportStream
-from sockpq.survey import ask
-from sockpq.threads import SocketStream, ThreadNetwork, run
+from sockpq._backends.access import access
+from sockpq._backends.asyncio_stream import TransportStream
+from sockpq._backends.sync import SocketStream, ThreadNetwork, run
+from sockpq._engine.probe import ask
+from sockpq._protocol import commands
+from sockpq._protocol.addresses import Address, parse_server
 
 from tests.client.conftest import MakeClient
 from tests.client.fake_faults import Fault

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from sockpq import BatchFailed, Client, DataTooLarge, JobNotFound, NotServing, OutcomeUnknown, Unavailable, commands
-from sockpq.batch import WINDOW_COMMANDS_MAX, Batch
+from sockpq import BatchFailed, Client, DataTooLarge, JobNotFound, NotServing, OutcomeUnknown, Unavailable
+from sockpq._engine.batch import WINDOW_COMMANDS_MAX, Batch
+from sockpq._protocol import commands
+from sockpq._protocol.protocol import Answer
 from sockpq.model import Handed
-from sockpq.protocol import Answer
 
 from tests.client.conftest import MakeClient
 from tests.client.fake_faults import Fault

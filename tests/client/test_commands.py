@@ -7,9 +7,10 @@ from enum import Enum
 from typing import Any
 
 import pytest
-from sockpq import BadArguments, DataTooLarge, commands
-from sockpq.addresses import parse_server, parse_servers
-from sockpq.commands import Repeat
+from sockpq import BadArguments, DataTooLarge
+from sockpq._protocol import commands
+from sockpq._protocol.addresses import parse_server, parse_servers
+from sockpq._protocol.commands import Repeat
 
 
 class Queue(str, Enum):     # noqa: UP042 - unlike StrEnum it is written with the name of its class

@@ -16,7 +16,7 @@ import pytest
 from sockpq import Client
 from sockpq.testing import Server
 
-from bench.cluster import LocalCluster
+from devcluster.cluster import LocalCluster
 
 EXAMPLES = Path(__file__).parents[2] / "client" / "examples"
 TIMEOUT_S = 60

@@ -6,23 +6,11 @@ from typing import Any
 
 import pytest
 import sockpq
-from sockpq import (
-    Aborted,
-    Busy,
-    Finished,
-    JobExists,
-    JobNotFound,
-    Meta,
-    NotServing,
-    PeekedJob,
-    ProtocolError,
-    commands,
-    job_commands,
-    queue_commands,
-)
-from sockpq.commands import Command
+from sockpq import Aborted, Busy, Finished, JobExists, JobNotFound, Meta, NotServing, PeekedJob, ProtocolError
+from sockpq._protocol import commands, job_commands, queue_commands
+from sockpq._protocol.commands import Command
+from sockpq._protocol.protocol import Protocol
 from sockpq.model import Handed, Waiting
-from sockpq.protocol import Protocol
 
 TWO_PUTS = job_commands.puts_batch(commands.puts("q", [b"", b""]))[0].command
 TWO_DONES = job_commands.ends("DONE", [1, 2])[0].command

@@ -26,7 +26,7 @@ from sockpq import (
     QueuePaused,
 )
 
-from bench.cluster import LocalCluster
+from devcluster.cluster import LocalCluster
 from tests.client.conftest import MakeClient
 
 

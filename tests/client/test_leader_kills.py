@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sockpq import Client, JobNotFound
 
-from bench.cluster import LocalCluster
+from devcluster.cluster import LocalCluster
 
 
 @pytest.fixture

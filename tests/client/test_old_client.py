@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from functools import partial
 
-from bench.cluster import LocalCluster
+from devcluster.cluster import LocalCluster
 from tests.client.old_client import OldClient
 
 JOBS = int(os.environ.get("OLD_CLIENT_JOBS", "1500"))

@@ -6,8 +6,9 @@ import math
 from typing import Any
 
 import pytest
-from sockpq import BadArguments, Key, commands, job_commands, queue_commands
-from sockpq.commands import Command, Repeat
+from sockpq import BadArguments, Key
+from sockpq._protocol import commands, job_commands, queue_commands
+from sockpq._protocol.commands import Command, Repeat
 
 
 def lines(*made: Command[Any]) -> list[bytes]:

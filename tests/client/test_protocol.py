@@ -27,11 +27,11 @@ from sockpq import (
     RunningJob,
     StateHash,
     Totals,
-    commands,
 )
-from sockpq.commands import Command
+from sockpq._protocol import commands
+from sockpq._protocol.commands import Command
+from sockpq._protocol.protocol import Answer, Protocol
 from sockpq.model import Handed
-from sockpq.protocol import Answer, Protocol
 
 CASES: list[tuple[Command[Any], bytes, Any]] = [
     (commands.put("q", b""), b"200 OK\r\n", None),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from sockpq import Busy, DataTooLarge, JobNotFound, NoOutput, NotServing, OutcomeUnknown, ProtocolError, Unavailable
-from sockpq.commands import Repeat
+from sockpq._engine.retry import Lost, NoLeader, Retry, pause_s
+from sockpq._protocol.commands import Repeat
 from sockpq.model import Waiting
-from sockpq.retry import Lost, NoLeader, Retry, pause_s
 
 NOT_SENT = Lost("refused", sent=False)
 SENT = Lost("closed", sent=True)

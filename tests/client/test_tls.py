@@ -17,12 +17,12 @@ import pytest
 import sockpq
 import trustme
 from sockpq import AuthError, BadArguments, Client, NotExecuted, OutcomeUnknown, Unavailable, Untrusted, aio
-from sockpq.access import Access, access
-from sockpq.addresses import Address, parse_server
-from sockpq.aio.network import CONNECTING_MAX
-from sockpq.link import Link
-from sockpq.threads import ThreadNetwork, run
-from sockpq.tls import TlsStream
+from sockpq._backends.access import Access, access
+from sockpq._backends.asyncio import CONNECTING_MAX
+from sockpq._backends.sync import ThreadNetwork, run
+from sockpq._backends.tls import TlsStream
+from sockpq._engine.connection import Link
+from sockpq._protocol.addresses import Address, parse_server
 
 from tests.client.certificates import ca_file, server_tls
 from tests.client.conftest import MakeClient

@@ -6,16 +6,16 @@ import ssl
 from typing import Any, cast
 
 import pytest
-from sockpq import commands
-from sockpq.addresses import Address
-from sockpq.exchange import Alone, Exchange
-from sockpq.limits import Limits
-from sockpq.link import Link
-from sockpq.network import Stream
-from sockpq.protocol import Protocol
-from sockpq.retry import Lost
-from sockpq.threads import run
-from sockpq.tls import TlsStream
+from sockpq._backends.base import Stream
+from sockpq._backends.sync import run
+from sockpq._backends.tls import TlsStream
+from sockpq._engine.attempt import Alone, Exchange
+from sockpq._engine.connection import Link
+from sockpq._engine.limits import Limits
+from sockpq._engine.retry import Lost
+from sockpq._protocol import commands
+from sockpq._protocol.addresses import Address
+from sockpq._protocol.protocol import Protocol
 
 LIMITS = Limits(5, 2, 1, False, True, 900, 10)
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
-from cluster.disk import Disk
+from cluster.storage.disk import Disk
 
 SECTOR_BYTES = 512
 

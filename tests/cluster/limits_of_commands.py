@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any
 
-from cluster.library import SUCCESS, Callback
-from cluster.proposer import Proposer
+from cluster.leader.proposer import Proposer
+from cluster.raft.pysyncobj_adapter import SUCCESS, Callback
 from core import (
     AddLearner,
     AttachSession,
@@ -69,7 +69,7 @@ from core import (
     When,
     decode_entry,
 )
-from gateway.splitting import split
+from gateway.commands.splitting import split
 
 QUEUES = 100_000
 JOBS = 1_000_000

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from itertools import count as count_up
 from pathlib import Path
 
-from cluster.disk import Disk
+from cluster.storage.disk import Disk
 
 PLENTY_BYTES = 1 << 50
 _numbers = count_up(1)      # no two disks have the same random bytes

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from cluster.driver import Driver
-from cluster.journal import Journal
-from cluster.messages import Hello, Message
 from cluster.settings import Member, Settings
-from cluster.snapshots import SnapshotStore
+from cluster.storage.journal import Journal
+from cluster.storage.snapshot_store import SnapshotStore
+from cluster.wire.messages import Hello, Message
 from core import Effects, Machine, Operation, Put, Reply
 from tests.cluster.memory_disk import MemoryDisk
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.messages import Info
+from cluster.wire.messages import Info
 from core import Get, Handed, Later, NotFound, Put, PutWith, Stored, Then, When
 from tests.cluster.small_cluster import SmallCluster
 

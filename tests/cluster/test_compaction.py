@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from cluster import compaction
-from cluster.compaction import REST_S
+from cluster.leader import compaction
+from cluster.leader.compaction import REST_S
 from tests.cluster.small_cluster import SmallCluster
 
 ENTRIES = 50

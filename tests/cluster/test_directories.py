@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from cluster import ClusterNode, Member, Settings
-from cluster.disk import Disk
+from cluster.storage.disk import Disk
 from core import Effects, Put, Reply
 
 PATIENCE_S = 30.0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.disk import IOV_MAX, Disk, TimedDisk, passes
+from cluster.storage.disk import IOV_MAX, Disk, TimedDisk, passes
 
 
 def test_pieces_are_written_in_order_however_many(tmp_path: Path) -> None:

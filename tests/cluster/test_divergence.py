@@ -8,12 +8,12 @@ import threading
 
 import pytest
 
-from cluster import divergence
-from cluster.context import Context
-from cluster.divergence import CHECKPOINT_ENTRIES, Chain, Comparison, Diverged, compared
-from cluster.quorum import Quorum
+from cluster.raft.peer import Context
+from cluster.raft.quorum import Quorum
+from cluster.storage import state_hash
+from cluster.storage.state_hash import CHECKPOINT_ENTRIES, Chain, Comparison, Diverged, compared
 from core import Done, Entry, Get, Handed, HandedMany, Operation, Request, Stored
-from core.operations import ENTRY_FORMAT
+from core.ops.cluster import ENTRY_FORMAT
 from tests.cluster.small_cluster import SmallCluster
 
 
@@ -68,9 +68,9 @@ def test_a_chain_goes_on_from_a_snapshot() -> None:
 
 
 def test_the_hashes_of_large_entries_are_made_beside_and_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(divergence, "CHECKPOINT_ENTRIES", 4)
-    entries = [bytes([index]) * (divergence.ASIDE_BYTES if index % 3 == 0 else 10) for index in range(1, 60)]
-    replies = [[Handed(1, "q", 0, bytes(divergence.ASIDE_BYTES))] if index % 7 == 0 else [] for index in range(1, 60)]
+    monkeypatch.setattr(state_hash, "CHECKPOINT_ENTRIES", 4)
+    entries = [bytes([index]) * (state_hash.ASIDE_BYTES if index % 3 == 0 else 10) for index in range(1, 60)]
+    replies = [[Handed(1, "q", 0, bytes(state_hash.ASIDE_BYTES))] if index % 7 == 0 else [] for index in range(1, 60)]
     aside, plain = Chain(), Chain()
     for index, (entry, answers) in enumerate(zip(entries, replies, strict=True), 1):
         aside.extend(index, entry, answers)
@@ -78,7 +78,7 @@ def test_the_hashes_of_large_entries_are_made_beside_and_are_the_same(monkeypatc
     threads = threading.active_count()
     assert aside.value is not None
     assert threads > 1
-    monkeypatch.setattr(divergence, "ASIDE_BYTES", 1 << 30)
+    monkeypatch.setattr(state_hash, "ASIDE_BYTES", 1 << 30)
     for index, (entry, answers) in enumerate(zip(entries, replies, strict=True), 1):
         plain.extend(index, entry, answers)
     assert aside.value == plain.value
@@ -87,18 +87,18 @@ def test_the_hashes_of_large_entries_are_made_beside_and_are_the_same(monkeypatc
 
 
 def test_the_hash_of_a_large_entry_keeps_nobody_waiting_who_does_not_ask(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(divergence, "CHECKPOINT_ENTRIES", 1)
-    go_on, hash_now = threading.Event(), divergence._hash
+    monkeypatch.setattr(state_hash, "CHECKPOINT_ENTRIES", 1)
+    go_on, hash_now = threading.Event(), state_hash._hash
 
     def slow_hash(before: bytes, entry: bytes, answers: bytes) -> bytes:
         if len(entry) > 10:
             go_on.wait(20)
         return hash_now(before, entry, answers)
 
-    monkeypatch.setattr(divergence, "_hash", slow_hash)
+    monkeypatch.setattr(state_hash, "_hash", slow_hash)
     chain = Chain()
     chain.extend(1, b"small", [])
-    chain.extend(2, bytes(divergence.ASIDE_BYTES), [])
+    chain.extend(2, bytes(state_hash.ASIDE_BYTES), [])
     chain.extend(3, b"behind", [])
     assert chain.index == 3
     assert chain.checkpoint()[0] == 1                   # what is known; what is behind it comes later
@@ -110,16 +110,16 @@ def test_the_hash_of_a_large_entry_keeps_nobody_waiting_who_does_not_ask(monkeyp
 
 
 def test_a_chain_that_waits_for_hashes_keeps_a_limited_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(divergence, "DUE_BYTES_MAX", 3 * divergence.ASIDE_BYTES)
+    monkeypatch.setattr(state_hash, "DUE_BYTES_MAX", 3 * state_hash.ASIDE_BYTES)
     chain = Chain()
     for index in range(1, 40):
-        chain.extend(index, bytes(divergence.ASIDE_BYTES), [])
-        assert sum(len(entry) for _, entry, _ in chain._due) <= 3 * divergence.ASIDE_BYTES
+        chain.extend(index, bytes(state_hash.ASIDE_BYTES), [])
+        assert sum(len(entry) for _, entry, _ in chain._due) <= 3 * state_hash.ASIDE_BYTES
 
 
 def test_a_snapshot_replaces_a_chain_that_still_waits_for_hashes() -> None:
     chain, other = Chain(), Chain()
-    chain.extend(1, bytes(divergence.ASIDE_BYTES), [])
+    chain.extend(1, bytes(state_hash.ASIDE_BYTES), [])
     for each in (chain, other):
         each.start(7, b"x" * 16)
         each.extend(8, b"entry", [])
@@ -150,7 +150,7 @@ def test_with_one_witness_nobody_is_condemned_but_it_is_said(caplog: pytest.LogC
 def test_a_replica_that_differs_leaves_service_also_when_it_leads(
     role: str, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(divergence, "CHECKPOINT_ENTRIES", 8)
+    monkeypatch.setattr(state_hash, "CHECKPOINT_ENTRIES", 8)
     world = SmallCluster(3)
     world.put_now()
     victim = world.leader() if role == "leader" else world.followers()[0]
@@ -164,7 +164,7 @@ def test_a_replica_that_differs_leaves_service_also_when_it_leads(
 
 
 def test_chains_agree_after_snapshots_restarts_and_transfers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(divergence, "CHECKPOINT_ENTRIES", 8)
+    monkeypatch.setattr(state_hash, "CHECKPOINT_ENTRIES", 8)
     world = SmallCluster(3)
     away = world.followers()[0]
     world.kill(away.name)

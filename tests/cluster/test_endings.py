@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from cluster.divergence import Diverged
-from cluster.endings import restart_cures
 from cluster.errors import ApplyFailed, EntryTooNew, FailStop, LibraryMismatch, RaftViolated
-from cluster.storage_errors import JournalDamaged, JournalTooNew, SnapshotDamaged, SnapshotTooNew, StorageInUse
+from cluster.exit_codes import restart_cures
+from cluster.storage.errors import JournalDamaged, JournalTooNew, SnapshotDamaged, SnapshotTooNew, StorageInUse
+from cluster.storage.state_hash import Diverged
 from core import Done, Operation, Put, Request, Tick
-from core.dispatch import HANDLERS
+from core.handlers.table import HANDLERS
 from core.machine import Machine
 from tests.cluster.small_cluster import SmallCluster
 

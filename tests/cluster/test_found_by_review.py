@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from cluster import elections, library
-from cluster.appending import CHOKE_BYTES
-from cluster.journal import Journal
-from cluster.messages import Ack, Append, Message, PreVote, RequestVote, TimeoutNow, encode
+from cluster.raft import elections, pysyncobj_adapter
+from cluster.raft.append_entries import CHOKE_BYTES
+from cluster.storage.journal import Journal
+from cluster.wire.messages import Ack, Append, Message, PreVote, RequestVote, TimeoutNow, encode
 from core import Accepted, Put, RemoveMember
 from tests.cluster.faulty_disk import FaultyDisk
 from tests.cluster.memory_disk import MemoryDisk
@@ -48,8 +48,10 @@ def test_a_vote_that_its_giver_forgot_elects_nobody_behind_an_admission(
             self._supported.add(peer.name)
             real(self, peer, message)
         monkeypatch.setattr(elections.Elections, "asked", gullible)
-    conf = library.SyncObjConf      # the old leader's clock is slow: it does not step down though nobody hears it
-    monkeypatch.setattr(library, "SyncObjConf", lambda **keys: conf(**{**keys, "leaderFallbackTimeout": 10.0}))
+    conf = pysyncobj_adapter.SyncObjConf
+    # The old leader's clock is slow: it does not step down though nobody hears it.
+    slow = {"leaderFallbackTimeout": 10.0}
+    monkeypatch.setattr(pysyncobj_adapter, "SyncObjConf", lambda **keys: conf(**{**keys, **slow}))
     world = SmallCluster(5, 3)
     world.put_now(b"old")
     world.run_until(world.settled)

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from cluster import frames
-from cluster.frames import SECTOR_BYTES, Record
+from cluster.storage import journal_format
+from cluster.storage.journal_format import SECTOR_BYTES, Record
 
 
 def body(rng: random.Random, sectors: int) -> bytes:
@@ -36,15 +36,17 @@ def test_the_sectors_without_and_with_a_single_bit_are_counted(seed: int) -> Non
     rng = random.Random(seed)
     bodies = [body(rng, rng.choice((0, 1, 10, 300))) for _ in range(rng.randrange(1, 5))]
     records = [
-        Record(frames.ENTRY, index, 1, each, frames.body_crc(index, each)) for index, each in enumerate(bodies, 1)
+        Record(journal_format.ENTRY, index, 1, each, journal_format.body_crc(index, each))
+        for index, each in enumerate(bodies, 1)
     ]
-    pieces, length = frames.encode(records, bytes(range(8)), 5, 3)
+    pieces, length = journal_format.encode(records, bytes(range(8)), 5, 3)
     frame = b"".join(pieces)
-    header = frames.read_header(frame, 0)
+    header = journal_format.read_header(frame, 0)
     assert header is not None
     assert len(frame) == length
     assert (header.zero_sectors, header.single_bit_sectors) == count(frame)
 
 
 def test_the_first_sector_is_not_counted() -> None:
-    assert frames._count_sparse([bytes(SECTOR_BYTES), b"\x01" + bytes(SECTOR_BYTES - 1), bytes(SECTOR_BYTES)]) == (1, 1)
+    sectors = [bytes(SECTOR_BYTES), b"\x01" + bytes(SECTOR_BYTES - 1), bytes(SECTOR_BYTES)]
+    assert journal_format._count_sparse(sectors) == (1, 1)

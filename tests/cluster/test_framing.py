@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster import framing
-from cluster.framing import HEAD_BYTES, LAST, PIECE, PIECE_BYTES, Unframer, pieces, whole
+from cluster.wire import framing
+from cluster.wire.framing import HEAD_BYTES, LAST, PIECE, PIECE_BYTES, Unframer, pieces, whole
 
 
 def take(unframer: Unframer) -> list[bytes | bytearray]:

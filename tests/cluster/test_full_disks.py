@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from cluster import ballast, compaction
-from cluster.ballast import Ballast
-from cluster.leadership import Leadership
-from cluster.messages import Ack
+from cluster.leader import compaction
+from cluster.leader.leadership import Leadership
+from cluster.storage import ballast
+from cluster.storage.ballast import Ballast
+from cluster.wire.messages import Ack
 from core import Done, Get, Handed, Put, Request, SwitchService
-from core.operations import OpenSession
-from core.replies import SessionOpened
+from core.ops.cluster import OpenSession
+from core.ops.replies import SessionOpened
 from tests.cluster.memory_disk import PLENTY_BYTES, MemoryDisk
 from tests.cluster.small_cluster import Outcome, SimNode, SmallCluster
 from tests.cluster.test_hazards import lagging
@@ -314,7 +315,7 @@ def test_a_journal_without_descriptors_goes_on_when_there_are_some() -> None:
 def test_a_node_for_which_nothing_can_be_written_stands_still_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing was kept for Raft itself: elections have used it up."""
     for share in ("RESERVE", "EXHAUSTED", "SCARCE"):
-        monkeypatch.setattr(f"cluster.segment.{share}", 0)
+        monkeypatch.setattr(f"cluster.storage.segments.{share}", 0)
     world = SmallCluster(3)
     world.leader()
     fill(world, "n1", "n2", "n3")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cluster.gathering import LONGEST_S, RESTS_MAX, SHARE, Gathering
-from cluster.proposer import OPERATIONS_MAX
+from cluster.leader.commit_delay import LONGEST_S, RESTS_MAX, SHARE, Gathering
+from cluster.leader.proposer import OPERATIONS_MAX
 from core import Stored
 from tests.cluster.test_proposer import Log
 

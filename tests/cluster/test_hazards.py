@@ -15,13 +15,15 @@ from typing import Any
 import pysyncobj.pickle
 import pytest
 
-from cluster import driver, elections, leadership, library, proposer, transfer
-from cluster.appending import Receiver, Sender
+from cluster import driver
 from cluster.errors import ApplyFailed, FailStop, LibraryMismatch, OutOfMemory, RaftViolated
-from cluster.journal import Journal
-from cluster.messages import Ack, Append, Heartbeat, Info, Message, RequestVote, SnapshotChunk
+from cluster.leader import leadership, proposer
+from cluster.raft import elections, pysyncobj_adapter, snapshot_transfer
+from cluster.raft.append_entries import Receiver, Sender
+from cluster.storage.journal import Journal
+from cluster.wire.messages import Ack, Append, Heartbeat, Info, Message, RequestVote, SnapshotChunk
 from core import OPERATION_BYTES_MAX, Batch, Get, Put, PutWith, Results, Stored, When, cost, encode_entry
-from core.cost import BASE_BYTES, COSTS, JOB
+from core.ops.cost import BASE_BYTES, COSTS, JOB
 from tests.cluster.small_cluster import Outcome, SimNode, SmallCluster
 
 
@@ -379,7 +381,7 @@ def lagging(world: SmallCluster) -> SimNode:
 def test_a_follower_behind_the_journal_gets_a_snapshot_while_the_cluster_serves(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(transfer, "CHUNK_BYTES", 500)
+    monkeypatch.setattr(snapshot_transfer, "CHUNK_BYTES", 500)
     world = SmallCluster(3)
     away = lagging(world)
     world.sent.clear()
@@ -392,7 +394,7 @@ def test_a_follower_behind_the_journal_gets_a_snapshot_while_the_cluster_serves(
 
 
 def test_h9c_a_transfer_that_is_interrupted_starts_again_and_harms_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer, "CHUNK_BYTES", 500)
+    monkeypatch.setattr(snapshot_transfer, "CHUNK_BYTES", 500)
     world = SmallCluster(3)
     away = lagging(world)
     count = 0
@@ -441,8 +443,8 @@ def test_h9d_a_snapshot_that_cannot_be_used_is_not_acknowledged() -> None:
 
 
 def test_h9e_h9f_a_slow_transfer_neither_floods_nor_starves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer, "CHUNK_BYTES", 300)
-    monkeypatch.setattr(transfer, "WINDOW_BYTES", 1)    # one piece in each turn
+    monkeypatch.setattr(snapshot_transfer, "CHUNK_BYTES", 300)
+    monkeypatch.setattr(snapshot_transfer, "WINDOW_BYTES", 1)    # one piece in each turn
     world = SmallCluster(3)
     away = lagging(world)
     term = world.leader().up.replica.term
@@ -478,7 +480,7 @@ def test_h11d_the_largest_entry_is_replicated_whole() -> None:
     assert outcome.reply == Stored()
     world.run_until(world.settled)
     assert len(world.states()) == 1
-    assert len(body) + (1 << 20) < library.BATCH_BYTES_MAX
+    assert len(body) + (1 << 20) < pysyncobj_adapter.BATCH_BYTES_MAX
 
 
 def test_h11d_so_is_the_largest_batch() -> None:
@@ -513,11 +515,11 @@ def test_h11d_no_number_of_long_commands_makes_an_entry_too_large(
 
 
 def test_the_installed_library_is_the_pinned_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    library.check_version()
-    assert importlib.metadata.version("pysyncobj") == library.VERSION
+    pysyncobj_adapter.check_version()
+    assert importlib.metadata.version("pysyncobj") == pysyncobj_adapter.VERSION
     monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.3.18")
     with pytest.raises(LibraryMismatch, match=r"0\.3\.18"):
-        library.check_version()
+        pysyncobj_adapter.check_version()
 
 
 def test_nothing_that_vouches_leaves_before_the_journal_is_synced(

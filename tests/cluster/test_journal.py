@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from cluster import frames, segment
-from cluster.disk import Disk
-from cluster.entries import EntriesView
-from cluster.journal import Journal, JournalDamaged, StorageInUse
-from cluster.storage_errors import NoRoom
+from cluster.storage import journal_format
+from cluster.storage import segments as segment
+from cluster.storage.disk import Disk
+from cluster.storage.errors import NoRoom
+from cluster.storage.journal import Journal, JournalDamaged, StorageInUse
+from cluster.storage.log_index import EntriesView
 from tests.cluster.faulty_disk import Crash, FaultyDisk
 
 DIRECTORY = Path("/journal")
@@ -679,6 +680,6 @@ def test_large_frames_are_not_kept_in_the_memory_of_the_system(monkeypatch: pyte
         journal.sync()
         frame, _ = disk.forgotten[-1]
         assert bytes([index]) * 5000 in frame
-        assert frame.startswith(frames.MAGIC)
+        assert frame.startswith(journal_format.MAGIC)
     assert len(disk.forgotten) == 30
     journal.close()

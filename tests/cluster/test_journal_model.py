@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from cluster import journal
-from cluster.journal import Journal
+from cluster.storage import journal
+from cluster.storage.journal import Journal
 from tests.cluster.faulty_disk import Crash, FaultyDisk
 
 DIRECTORY = Path("/journal")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster import frames
-from cluster.journal import Journal, JournalDamaged, JournalTooNew
+from cluster.storage import journal_format
+from cluster.storage.journal import Journal, JournalDamaged, JournalTooNew
 from tests.cluster.faulty_disk import FaultyDisk
 
 DIRECTORY = Path("/journal")
@@ -308,24 +308,24 @@ def test_a_job_that_is_a_copy_of_the_journal_does_not_look_like_a_later_frame() 
     before = state_of(journal)
     # Without the 12 bytes the copied frames would not lie at the start of sectors.
     position = journal.segments.position
-    head = frames.HEADER.size + frames.RECORD.size
+    head = journal_format.HEADER.size + journal_format.RECORD.size
     journal.add(bytes(512 - head) + copy, 4, 1)
     journal.sync()
     end = journal.segments.position
     journal.close()
     disk.file(FIRST)[position:position + 512] = bytes(512)
     disk.file(FIRST)[end - 512:end] = bytes(512)
-    assert frames.MAGIC in disk.file(FIRST)[position:]
+    assert journal_format.MAGIC in disk.file(FIRST)[position:]
     assert reopened(disk) == before
 
 
 def test_a_newer_format_is_refused() -> None:
     disk, _, _, start, _ = written(small)
     data = disk.file(FIRST)
-    header = bytearray(data[start:start + frames.HEADER.size])
-    header[4:6] = (frames.VERSION + 1).to_bytes(2, "little")
-    header[56:60] = frames.crc32(bytes(header[:56])).to_bytes(4, "little")
-    data[start:start + frames.HEADER.size] = header
+    header = bytearray(data[start:start + journal_format.HEADER.size])
+    header[4:6] = (journal_format.VERSION + 1).to_bytes(2, "little")
+    header[56:60] = journal_format.crc32(bytes(header[:56])).to_bytes(4, "little")
+    data[start:start + journal_format.HEADER.size] = header
     with pytest.raises(JournalTooNew, match="has format 2; this version of sockpqd reads formats up to 1"):
         open_journal(disk)
 

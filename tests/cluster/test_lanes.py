@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from cluster.lanes import HELD_MAX, LOOK_S, QUANTUM_BYTES, QUEUED_MAX, TURN_S
-from cluster.proposer import ENTRY_BYTES, OPERATIONS_MAX, Proposer
+from cluster.leader.lanes import HELD_MAX, LOOK_S, QUANTUM_BYTES, QUEUED_MAX, TURN_S
+from cluster.leader.proposer import ENTRY_BYTES, OPERATIONS_MAX, Proposer
 from core import Done, Get, Operation, Put, cost, decode_entry
 from tests.cluster.small_cluster import Outcome
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgpack
 import pytest
 
-from cluster import library
+from cluster.raft import pysyncobj_adapter
 
 METHOD = 3
 
@@ -13,9 +13,9 @@ METHOD = 3
 @pytest.mark.parametrize("length", [0, 1, 255, 256, 65_535, 65_536, 1 << 20])
 def test_a_call_is_written_and_read_as_msgpack_does(length: int) -> None:
     data = bytes(range(256)) * (length // 256) + bytes(length % 256)
-    call = library._call_head(METHOD, length) + data
+    call = pysyncobj_adapter._call_head(METHOD, length) + data
     assert call == msgpack.packb([METHOD, [data]])
-    method, (argument,) = library._loads(call)
+    method, (argument,) = pysyncobj_adapter._loads(call)
     assert (method, argument) == (METHOD, data)
 
 
@@ -23,13 +23,13 @@ def test_a_call_is_written_and_read_as_msgpack_does(length: int) -> None:
     None, 7, (7, (b"data",), {}), (7, ("text",)), (7, (b"data", b"more")), "", (300, (b"",)),
 ])
 def test_whatever_else_the_library_keeps_comes_back(value: object) -> None:
-    assert library._loads(library._dumps(value)) == value
+    assert pysyncobj_adapter._loads(pysyncobj_adapter._dumps(value)) == value
 
 
 @pytest.mark.parametrize("length", [1, 300, 70_000])
 def test_a_call_that_was_cut_or_made_longer_is_no_call(length: int) -> None:
-    call = library._call_head(METHOD, length) + bytes(length)
+    call = pysyncobj_adapter._call_head(METHOD, length) + bytes(length)
     with pytest.raises(ValueError, match="incomplete"):
-        library._loads(call[:-1])
+        pysyncobj_adapter._loads(call[:-1])
     with pytest.raises(ValueError, match="extra"):
-        library._loads(call + b"\0")
+        pysyncobj_adapter._loads(call + b"\0")

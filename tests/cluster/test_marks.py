@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster import marks as marks_module
-from cluster.marks import Marks, Watch, free_bytes
-from cluster.used_memory import OBJECT_BYTES, UsedMemory, resident_bytes, small_objects
+from cluster.metrics import watermarks as marks_module
+from cluster.metrics.process_memory import OBJECT_BYTES, UsedMemory, resident_bytes, small_objects
+from cluster.metrics.watermarks import Marks, Watch, free_bytes
 
 MIB = 1 << 20
 

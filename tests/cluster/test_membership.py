@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from cluster import membership
-from cluster.messages import Append, Message, PreVote, RequestVote, TimeoutNow
+from cluster.leader import membership
+from cluster.wire.messages import Append, Message, PreVote, RequestVote, TimeoutNow
 from core import (
     Accepted,
     AddLearner,

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
-from cluster import frames, snapshot_file
-from cluster.messages import WIRE_FORMAT, Hello, encode
-from cluster.storage_errors import JournalTooNew, SnapshotTooNew
+from cluster.storage import journal_format, snapshot_file
+from cluster.storage.errors import JournalTooNew, SnapshotTooNew
+from cluster.wire.messages import WIRE_FORMAT, Hello, encode
 from core import SnapshotError
 from tests.cluster.faulty_disk import FaultyDisk
 from tests.cluster.small_cluster import SmallCluster
@@ -47,12 +47,12 @@ def test_a_journal_of_a_newer_format_in_any_frame() -> None:
     compacted(disk, 10, 20, 30)
     segment = JOURNAL / "journal-00000001"
     original = bytes(disk.file(segment))
-    starts = [offset for offset, _ in frames.later_headers(original, 0)]
+    starts = [offset for offset, _ in journal_format.later_headers(original, 0)]
     assert len(starts) > 5
     for start in starts:
-        header = bytearray(original[start:start + frames.HEADER.size])
-        header[4:6] = (frames.VERSION + 1).to_bytes(2, "little")
-        header[56:60] = frames.crc32(bytes(header[:56])).to_bytes(4, "little")
+        header = bytearray(original[start:start + journal_format.HEADER.size])
+        header[4:6] = (journal_format.VERSION + 1).to_bytes(2, "little")
+        header[56:60] = journal_format.crc32(bytes(header[:56])).to_bytes(4, "little")
         disk.file(segment)[start:start + len(header)] = header
         refused(disk, JournalTooNew, f"journal {segment} has format 2; this version of sockpqd reads formats up to 1")
         disk.file(segment)[:] = original

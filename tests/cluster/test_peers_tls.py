@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import uvloop
 
-from bench.authority import CLIENT, SERVER, Authority
-from cluster.messages import WIRE_FORMAT, Ack, Append, Heartbeat, Hello, Message, PreVote, encode
 from cluster.settings import PeerTls
+from cluster.wire.messages import WIRE_FORMAT, Ack, Append, Heartbeat, Hello, Message, PreVote, encode
+from devcluster.authority import CLIENT, SERVER, Authority
 from tests.cluster.test_peers import End, frame, members, until
 
 PATIENCE_S = 20.0

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster import proposer as proposer_module
-from cluster.library import BATCH_BYTES_MAX, FAIL_REASON, NOT_EXECUTED, SUCCESS, Callback
-from cluster.peer_connection import MESSAGE_BYTES_MAX
-from cluster.proposer import ENTRY_BYTES, IN_FLIGHT_MAX, OUTCOME_AFTER_LOSS_S, OUTCOME_S, Proposer
+from cluster.leader import proposer as proposer_module
+from cluster.leader.proposer import ENTRY_BYTES, IN_FLIGHT_MAX, OUTCOME_AFTER_LOSS_S, OUTCOME_S, Proposer
+from cluster.raft.pysyncobj_adapter import BATCH_BYTES_MAX, FAIL_REASON, NOT_EXECUTED, SUCCESS, Callback
+from cluster.wire.peer_connection import MESSAGE_BYTES_MAX
 from core import (
     OPERATION_BYTES_MAX,
     Applied,

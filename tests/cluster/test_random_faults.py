@@ -9,7 +9,7 @@ import random
 
 import pytest
 
-from cluster.messages import Message
+from cluster.wire.messages import Message
 from core import Put
 from tests.cluster.small_cluster import Outcome, SmallCluster
 

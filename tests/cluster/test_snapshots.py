@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from cluster.child import NICE
-from cluster.disk import Disk
-from cluster.journal import Journal
-from cluster.snapshots import (
+from cluster.storage.disk import Disk
+from cluster.storage.fork import NICE
+from cluster.storage.journal import Journal
+from cluster.storage.snapshot_store import (
     FAILED,
     NOT_SERIALIZING,
     RETRY_S,

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from cluster import journal as module
-from cluster.disk import Disk
-from cluster.journal import Journal
-from cluster.messages import Heartbeat
+from cluster.storage import journal as module
+from cluster.storage.disk import Disk
+from cluster.storage.journal import Journal
+from cluster.wire.messages import Heartbeat
 from tests.cluster.faulty_disk import FaultyDisk
 from tests.cluster.small_cluster import SimNode, SmallCluster
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from cluster import transfer
-from cluster.messages import Ack, Message, SnapshotChunk
+from cluster.raft import snapshot_transfer
+from cluster.wire.messages import Ack, Message, SnapshotChunk
 from core import Put
 from tests.cluster.small_cluster import SimNode, SmallCluster
 from tests.cluster.test_hazards import lagging, snapshot_everywhere
@@ -113,7 +113,7 @@ def history(point: int, interrupt: Interrupt) -> Transfer:
 def test_a_transfer_interrupted_at_any_point_starts_again(
     interrupt: Interrupt, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(transfer, "CHUNK_BYTES", PIECE_BYTES)
+    monkeypatch.setattr(snapshot_transfer, "CHUNK_BYTES", PIECE_BYTES)
     point = 0
     while (run := history(point, interrupt)).interrupted:
         point += 1

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cluster.messages import Ack, Append, Info, Message
-from cluster.turns import MINUTE_S, Turns
+from cluster.metrics.loop_turns import MINUTE_S, Turns
+from cluster.wire.messages import Ack, Append, Info, Message
 from core import Put, SwitchService
 from tests.cluster.small_cluster import SimNode, SmallCluster
 

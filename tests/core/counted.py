@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.job import Job
+from core.store.job import Job
 
 
 class Counted(Job):

@@ -26,7 +26,7 @@ from core import (
     ResumeQueue,
     TooManyQueues,
 )
-from core.queue_operations import QueueChange
+from core.ops.queues import QueueChange
 from tests.core.model_jobs import ModelJob
 
 QUEUES_MAX = 100_000

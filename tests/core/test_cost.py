@@ -26,8 +26,8 @@ from core import (
     cost,
     encode_entry,
 )
-from core.cost import COSTS, JOB
-from core.dispatch import HANDLERS
+from core.handlers.table import HANDLERS
+from core.ops.cost import COSTS, JOB
 from tests.core.logs import LAW
 
 ENTRY_BYTES = 32        # of an entry without operations

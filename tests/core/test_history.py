@@ -35,8 +35,8 @@ from core import (
     Totals,
     When,
 )
-from core.job import Job
-from core.ready_jobs import ReadyJobs
+from core.store.job import Job
+from core.store.ready import ReadyJobs
 from tests.core.counted import Counted, counted
 from tests.core.logs import ask, restored, run, snapshot_of
 
@@ -228,8 +228,8 @@ def test_the_oldest_of_many_is_found_without_a_search(priorities: int) -> None:
 
 
 def test_the_oldest_is_right_while_runs_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.ready_jobs.FEW_MAX", 3)
-    monkeypatch.setattr("core.ready_jobs.RUNS_LOOKED_AT_MAX", 4)
+    monkeypatch.setattr("core.store.ready.FEW_MAX", 3)
+    monkeypatch.setattr("core.store.ready.RUNS_LOOKED_AT_MAX", 4)
     for seed in range(20):
         random = Random(seed)
         jobs = ReadyJobs()

@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from core.job import Job
-from core.job_list import BLOCK_MAX, JobList
+from core.store.job import Job
+from core.store.job_list import BLOCK_MAX, JobList
 from tests.core.counted import Counted, counted
 
 
@@ -53,7 +53,7 @@ def test_jobs_come_in_order_however_they_were_added_and_removed(count: int) -> N
 
 @pytest.mark.parametrize("seed", range(4))
 def test_it_is_a_sorted_list_through_any_history(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.job_list.BLOCK_MAX", 5)
+    monkeypatch.setattr("core.store.job_list.BLOCK_MAX", 5)
     random = Random(seed)
     ready: JobList[Job] = JobList()
     jobs: list[Job] = []

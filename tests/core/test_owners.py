@@ -23,8 +23,8 @@ from core import (
     TooManySessions,
     TouchSession,
 )
-from core import owners as owners_module
-from core.sessions import SESSIONS_MAX
+from core.store import session_owners as owners_module
+from core.store.sessions import SESSIONS_MAX
 from tests.core.logs import ask, restored, run, snapshot_of
 
 HERE, THERE = "10.0.0.1", "10.0.0.2"
@@ -96,7 +96,7 @@ def test_a_limit_that_became_smaller_lets_nobody_in_for_free() -> None:
 
 
 def test_the_end_of_all_places_is_told_and_takes_from_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.session_handlers.SESSIONS_MAX", 4)
+    monkeypatch.setattr("core.handlers.sessions.SESSIONS_MAX", 4)
     machine = Machine()
     assert ask(machine, *[opening()] * 3, opening(THERE), opening(THERE), opening("10.0.0.3")) == [
         *[SessionOpened(f"{number}_{7:016x}", TTL_MS) for number in (1, 2, 3, 4)], TooManySessions(), TooManySessions(),

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from core.job import Job
-from core.ready_jobs import FEW_MAX, ReadyJobs
+from core.store.job import Job
+from core.store.ready import FEW_MAX, ReadyJobs
 from tests.core.counted import Counted, counted
 
 

@@ -32,8 +32,8 @@ from core import (
     TooManySessions,
     TouchSession,
 )
-from core.due import DUE_MAX
-from core.sessions import SESSIONS_MAX, TTL_MS_MAX, TTL_MS_MIN
+from core.rules.expire import DUE_MAX
+from core.store.sessions import SESSIONS_MAX, TTL_MS_MAX, TTL_MS_MIN
 from tests.core.logs import ask, data_of, lead, restored, run, snapshot_of
 
 START_MS = 16_000       # the beginning of a bucket

@@ -25,7 +25,7 @@ from core import (
     Then,
     Totals,
 )
-from core.snapshot import CHUNK_BYTES_MAX, FORMAT, MAGIC
+from core.snapshot.write import CHUNK_BYTES_MAX, FORMAT, MAGIC
 from tests.core.forge import forged
 from tests.core.forged_frames import (
     END,

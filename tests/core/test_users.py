@@ -20,7 +20,7 @@ from core import (
     User,
     UserNotFound,
 )
-from core.users import USERS_MAX
+from core.ops.users import USERS_MAX
 from tests.core.forge import forged
 from tests.core.forged_frames import END, END_3, HEAD, HEAD_4, RUNNING, RUNNING_3, UPGRADED, WAITING, WAITING_3
 from tests.core.logs import ask, restored, snapshot_of

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Self
 
 import yaml
 
-from bench.guardian import Guardian
+from devcluster.guardian import Guardian
 from tests.deploy.image import LOGIN, image
 from tests.deploy.leftovers import Leftovers
 from tests.deploy.machine import Machine

@@ -1,6 +1,6 @@
 """Commands that are run when this process ends, also when it is killed: what else would remove a bridge?
 
-As bench/guardian.py, which ends processes and removes folders. Run with `python -I`.
+As devcluster/guardian.py, which ends processes and removes folders. Run with `python -I`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from bench.guardian import Guardian
+from devcluster.guardian import Guardian
 from tests.deploy.image import LOGIN
 from tests.deploy.leftovers import Leftovers
 from tests.deploy.network import Network, ip

@@ -14,7 +14,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from sockpq import Client
 
-from bench.cluster import LocalCluster
+from devcluster.cluster import LocalCluster
 from tests.system.test_watching import get
 
 ROOT = Path(__file__).parents[2]

@@ -21,7 +21,7 @@ from cluster.api import (
     PeerFigures,
     Pending,
 )
-from cluster.histogram import Histogram
+from cluster.metrics.histogram import Histogram
 from core import (
     Accepted,
     AddLearner,

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from cluster import Complaints
-from gateway.access import Access
-from gateway.connection import Connection
-from gateway.hub import Hub
+from gateway.auth.authenticator import Access
+from gateway.auth.users_file import Account
 from gateway.limits import Limits
-from gateway.port import Port
-from gateway.users_file import Account
+from gateway.server.connection import Connection
+from gateway.server.hub import Hub
+from gateway.server.port import Port
 from tests.gateway.fake_cluster import FakeCluster
 
 

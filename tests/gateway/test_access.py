@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from cluster import complaints
+from cluster.wire import refusal_log
 from core import Machine, SetUser
-from gateway import rights, scrypt
-from gateway.access import Access
+from gateway.auth import rights, scrypt
+from gateway.auth.authenticator import Access
+from gateway.auth.scrypt import Scrypt
+from gateway.auth.users_file import Account
 from gateway.config import ConfigError
 from gateway.limits import SCRYPTS_MAX
-from gateway.scrypt import Scrypt
-from gateway.users_file import Account
 from tests.core.logs import ask
 from tests.gateway.memory import access_of
 
@@ -229,7 +229,7 @@ def test_refused_attempts_name_known_users_only(
     async def test(access: Access) -> None:
         assert await access.check("op", "top secret", "10.0.0.9:5") is None
         assert await access.check("typed-here-by-mistake", "op", "10.0.0.9:6") is None
-    monkeypatch.setattr(complaints, "AT_MOST_EVERY_S", 0.0)
+    monkeypatch.setattr(refusal_log, "AT_MOST_EVERY_S", 0.0)
     monkeypatch.setattr(scrypt, "_digest", lambda *arguments: b"x")
     run(test)
     assert [record.getMessage() for record in caplog.records] == [

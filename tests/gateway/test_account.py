@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from core import CloneBegin, CloneEnd
-from gateway.account import held_bytes_max
 from gateway.limits import (
     AHEAD_BYTES_MAX,
     FEW_QUEUES,
@@ -20,6 +19,7 @@ from gateway.limits import (
     WAITER_QUEUE_BYTES,
     Limits,
 )
+from gateway.server.memory_account import held_bytes_max
 from tests.gateway.memory import MemoryClient, MemoryGateway
 
 LIMIT = MIB

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from cluster import Complaints
-from gateway import rights
-from gateway.connection import Connection
-from gateway.port import Port
-from gateway.users_file import Account
+from gateway.auth import rights
+from gateway.auth.users_file import Account
+from gateway.server.connection import Connection
+from gateway.server.port import Port
 from tests.gateway.memory import MemoryGateway, MemoryTransport
 
 KEY = b"secret-of-the-mailer"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.authority import CLIENT, SERVER, Authority
-from gateway.certificates import Certificates
+from devcluster.authority import CLIENT, SERVER, Authority
 from gateway.config import ConfigError, Tls
+from gateway.process.certificates import Certificates
 
 Files = dict[str, str]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core import Get, Handed, HandedMany, Operation, Pick, Policy, Put
-from gateway.choices import Rotation
+from gateway.commands.queue_policy import Rotation
 from gateway.limits import ROTATION_QUEUES_MAX
 from tests.gateway.fake_cluster import FakeCluster
 from tests.gateway.memory import MemoryGateway

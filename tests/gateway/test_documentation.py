@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway import answers
-from gateway.grammar import CLUSTER, VERBS
+from gateway.protocol import responses
+from gateway.protocol.grammar import CLUSTER, VERBS
 from tests.gateway.test_server import Gateway
 from tests.gateway.transcript import Transcript
 
@@ -36,7 +36,7 @@ def test_every_verb_is_described() -> None:
 
 
 def test_every_answer_is_described() -> None:
-    lines = [value for value in vars(answers).values() if isinstance(value, bytes) and value.endswith(b"\r\n")]
+    lines = [value for value in vars(responses).values() if isinstance(value, bytes) and value.endswith(b"\r\n")]
     assert len(lines) > 15
     for line in lines:
         assert line.decode().strip() in TEXT, line

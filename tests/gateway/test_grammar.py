@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 
 from core import Get
-from gateway.grammar import VERBS, PutHead
-from gateway.requests import Bound, Refused
-from gateway.values import ArgumentError
+from gateway.protocol.arguments import ArgumentError
+from gateway.protocol.grammar import VERBS, PutHead
+from gateway.protocol.requests import Bound, Refused
 
 WORDS = [b"EXPIRE", b"THEN", b"DONE", b"LATER", b"IS", b"NEW", b"WAIT", b"LAST", b"q", b"5"]
 # The original's grammar as printed, a word at a time: a name is any word, seconds are the number.

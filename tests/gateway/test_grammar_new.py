@@ -37,11 +37,21 @@ from core import (
     Touch,
     When,
 )
-from gateway import requests
-from gateway.grammar import VERBS, DataHead, Head, NumberedHead, PutHead, PutsHead, SkipHead
 from gateway.limits import AFTER_ITEMS_MAX, BATCH_JOBS_MAX, NUMBERED_BATCH_JOBS_MAX
-from gateway.requests import BlockingGet, Bound, BuryRequest, Command, DropQueue, Peek, PeekQueue, PurgeRequest, PutWait
-from gateway.values import ArgumentError
+from gateway.protocol import requests
+from gateway.protocol.arguments import ArgumentError
+from gateway.protocol.grammar import VERBS, DataHead, Head, NumberedHead, PutHead, PutsHead, SkipHead
+from gateway.protocol.requests import (
+    BlockingGet,
+    Bound,
+    BuryRequest,
+    Command,
+    DropQueue,
+    Peek,
+    PeekQueue,
+    PurgeRequest,
+    PutWait,
+)
 
 
 def read(line: str) -> Command | Head:

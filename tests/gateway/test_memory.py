@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.memory import memory_mark_bytes
+from gateway.process.memory_limit import memory_mark_bytes
 
 PHYSICAL = os.sysconf("SC_PAGESIZE") * os.sysconf("SC_PHYS_PAGES")
 MIB = 1 << 20

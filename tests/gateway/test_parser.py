@@ -10,10 +10,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from core import Change, Done, Get, Move, Put, Selector
-from gateway import parser
 from gateway.limits import CLONE_CHUNK_BYTES_MAX, MIB, Limits
-from gateway.parser import Parser
-from gateway.requests import Broken, CloneData, CloneStart, Command, Ping, Refused
+from gateway.protocol import parser
+from gateway.protocol.parser import Parser
+from gateway.protocol.requests import Broken, CloneData, CloneStart, Command, Ping, Refused
 
 SMALL = Limits(data_bytes_max=40, line_bytes_max=80, snapshot_bytes_max=200)
 

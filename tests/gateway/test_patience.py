@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.conversation import Conversation
 from gateway.limits import SWEEP_S, Limits
-from gateway.patience import Patience, Turn, sweep_s
+from gateway.server.conversation import Conversation
+from gateway.server.timeouts import Patience, Turn, sweep_s
 from tests.gateway.memory import MemoryGateway
 
 LIMITS = Limits(hello_timeout_s=10, idle_timeout_s=20, command_timeout_s=30, answer_timeout_s=40)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from gateway import rights
-from gateway.files import OTHER_FILES, fit, make_room
+from gateway.auth import rights
+from gateway.auth.users_file import Account
 from gateway.limits import FURTHER_PLACES, HANDSHAKES_MAX, REFUSED_PLACES, SILENT_S, TRIALS_PER_ADDRESS, Limits
-from gateway.places import Place, Places
-from gateway.users_file import Account
+from gateway.process.descriptor_limit import OTHER_FILES, fit, make_room
+from gateway.server.places import Place, Places
 from tests.gateway.memory import MemoryGateway
 
 USERS = {
@@ -108,7 +108,7 @@ def test_an_administrator_gets_a_place_when_all_are_taken_and_others_do_not() ->
 
 
 def test_who_says_nothing_on_trial_is_refused_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.connection.TRIAL_S", 0.01)
+    monkeypatch.setattr("gateway.server.connection.TRIAL_S", 0.01)
 
     async def test(gateway: MemoryGateway) -> None:
         gateway.connect("10.0.0.1")

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from core import Put, PutWith, When
-from gateway.grammar import DataHead, PutHead, PutsHead
 from gateway.limits import BATCH_BYTES_MAX, BATCH_JOBS_MAX, KIB, MIB, SKIPPED_BYTES_MAX, Limits
-from gateway.parser import Parser
-from gateway.requests import Broken, Command, Numbered, Ping, Puts, Refused
+from gateway.protocol.grammar import DataHead, PutHead, PutsHead
+from gateway.protocol.parser import Parser
+from gateway.protocol.requests import Broken, Command, Numbered, Ping, Puts, Refused
 
 BAD = Refused(b"400 Bad Arguments\r\n")
 TOO_LARGE = Refused(b"413 Data Too Large\r\n")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway import restarts
-from gateway.restarts import Restarts
+from gateway.process import restarts
+from gateway.process.restarts import Restarts
 from tests.gateway.test_daemon import PATIENCE_S, SOCKPQD, Dev, sockpqd
 from tests.gateway.test_systemd import Ear
 

@@ -9,11 +9,12 @@ from typing import get_args
 import pytest
 
 from core import Batch, Get, Put
-from gateway import requests, rights
-from gateway.answers import FORBIDDEN, JOB_NOT_FOUND
-from gateway.grammar import CLUSTER, VERBS, Head
-from gateway.rules import OPEN, RULES
-from gateway.values import ArgumentError
+from gateway.auth import rights
+from gateway.auth.permissions import OPEN, RULES
+from gateway.protocol import requests
+from gateway.protocol.arguments import ArgumentError
+from gateway.protocol.grammar import CLUSTER, VERBS, Head
+from gateway.protocol.responses import FORBIDDEN, JOB_NOT_FOUND
 from tests.gateway.fake_cluster import FakeCluster
 
 # What the parser makes by itself, behind a head that was let through, or to end a stream.

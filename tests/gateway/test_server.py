@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from gateway.hub import Hub
 from gateway.limits import ACCEPTS_PER_ROUND, FURTHER_PLACES, LINGER_S, MIB, Limits
-from gateway.server import Server
+from gateway.server.hub import Hub
+from gateway.server.server import Server
 from tests.gateway.fake_cluster import FakeCluster, returned
 
 PATIENCE_S = 20.0       # far more than anything takes
@@ -238,7 +238,7 @@ def test_without_descriptors_it_is_tried_again_and_not_without_end(monkeypatch: 
             attempts += 1
             raise OSError(errno.EMFILE, "Too many open files")
         return real(self)
-    monkeypatch.setattr("gateway.listener.EXHAUSTED_S", 0.1)
+    monkeypatch.setattr("gateway.server.listener.EXHAUSTED_S", 0.1)
     monkeypatch.setattr(socket.socket, "accept", accept)
 
     async def test(gateway: Gateway) -> None:
@@ -322,7 +322,7 @@ def test_garbage_is_answered_in_an_orderly_way_and_the_next_client_is_served() -
 
 
 def test_closing_waits_no_longer_than_for_the_clients(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.server.LINGER_S", PATIENCE_S * 2)
+    monkeypatch.setattr("gateway.server.server.LINGER_S", PATIENCE_S * 2)
 
     async def test(gateway: Gateway) -> None:
         client = await gateway.connect()

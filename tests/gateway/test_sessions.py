@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from core import CloneChunk, CloneEnd, Done, Get, OpenSession, Operation, Put, Request, TouchSession
-from gateway import sessions
-from gateway.hub import Hub
+from gateway.commands import sessions
 from gateway.limits import CLONE_CHUNK_BYTES_MAX, MIB, Limits
-from gateway.numbering import DIGEST_BYTES
-from gateway.parser import Parser
-from gateway.requests import CloneStart, Numbered
+from gateway.protocol.parser import Parser
+from gateway.protocol.request_id import DIGEST_BYTES
+from gateway.protocol.requests import CloneStart, Numbered
+from gateway.server.hub import Hub
 from tests.gateway.fake_cluster import FakeCluster, returned
 from tests.gateway.memory import MemoryClient, MemoryGateway
 from tests.gateway.test_conversation import with_gateway
@@ -321,7 +321,7 @@ def test_too_many_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
         await gateway.settle()
         assert client.take() == b"200 OK SESSION %s TTL 900 LAST 0\r\n200 OK\r\n" % SID
         await attached(gateway)
-    monkeypatch.setattr("core.session_handlers.SESSIONS_MAX", 1)
+    monkeypatch.setattr("core.handlers.sessions.SESSIONS_MAX", 1)
     with_gateway(test)
 
 

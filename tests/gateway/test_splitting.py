@@ -16,12 +16,12 @@ from core import (
     PutWith,
     Request,
     cost,
-    session_handlers,
 )
+from core.handlers import sessions
+from gateway.commands.splitting import split
 from gateway.limits import QUEUES_MAX, Limits
-from gateway.parser import Parser
-from gateway.requests import Refused
-from gateway.splitting import split
+from gateway.protocol.parser import Parser
+from gateway.protocol.requests import Refused
 from tests.gateway.memory import MemoryClient, MemoryGateway
 from tests.gateway.test_conversation import with_gateway
 from tests.gateway.test_portions import put, settle
@@ -167,7 +167,7 @@ def test_a_queue_with_many_running_jobs_is_deleted_in_portions() -> None:
 
 
 def test_a_session_with_many_jobs_is_closed_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_handlers, "UNBOUND_MAX", 2)
+    monkeypatch.setattr(sessions, "UNBOUND_MAX", 2)
 
     async def test(gateway: MemoryGateway) -> None:
         client = await attached(gateway)

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from cluster.api import NodeStatus
-from gateway.systemd import ServiceManager, describe
+from gateway.process.systemd import ServiceManager, describe
 from tests.gateway.fake_cluster import FakeCluster
 
 SOCKPQD = Path(sys.executable).parent / "sockpqd"

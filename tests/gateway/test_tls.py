@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 import uvloop
 
-from bench.authority import Authority
-from gateway.certificates import Certificates
+from devcluster.authority import Authority
 from gateway.config import Tls
 from gateway.limits import FURTHER_PLACES, MIB, Limits
-from gateway.port import legacy_port
+from gateway.process.certificates import Certificates
+from gateway.server.port import legacy_port
 from tests.cluster.test_peers_tls import payloads
 from tests.gateway.test_server import PATIENCE_S, Client, Gateway
 
@@ -198,9 +198,9 @@ def test_connections_over_the_limit_are_told_so(authority: Authority) -> None:
 def test_silent_connections_neither_stay_nor_keep_others_out(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateway.server.HANDSHAKES_MAX", 4)
-    monkeypatch.setattr("gateway.server.HANDSHAKE_S", 2.0)
-    monkeypatch.setattr("cluster.handshakes.SILENT_S", 0.0)
+    monkeypatch.setattr("gateway.server.server.HANDSHAKES_MAX", 4)
+    monkeypatch.setattr("gateway.server.server.HANDSHAKE_S", 2.0)
+    monkeypatch.setattr("cluster.wire.tls_handshakes.SILENT_S", 0.0)
 
     async def test(gateway: TlsGateway) -> None:
         silent = [await asyncio.open_connection(*gateway.address) for _ in range(12)]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway import rights, scrypt
+from gateway.auth import rights, scrypt
+from gateway.auth.users_file import Account, users_of
 from gateway.config import Config, ConfigError, read
-from gateway.users_file import Account, users_of
 
 HASH = "1024$8$1$c2FsdCBvZiAxNiBieXRl$MTIzNDU2Nzg5MDEyMzQ1Ng=="
 KEY = "00112233445566778899aabbccddeeff"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway import scrypt
+from gateway.auth import scrypt
 from tests.gateway.test_daemon import PATIENCE_S, SOCKPQD, read_all, sockpqd, write_config
 
 KEY = b"secret-of-the-mailer"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.config import split_address
-from gateway.values import (
+from gateway.protocol.arguments import (
     ArgumentError,
     address,
     between,

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core import Put, Request
-from core.sessions import HandedOut
-from gateway.hub import Hub
+from core.store.sessions import HandedOut
+from gateway.server.hub import Hub
 from tests.gateway.fake_cluster import returned
 from tests.gateway.memory import MemoryClient, MemoryGateway
 from tests.gateway.test_waiters import (

@@ -16,15 +16,16 @@ import uvloop
 from prometheus_client.parser import text_string_to_metric_families
 
 from core import Bury, Done, Get, Operation, PauseQueue, Put, PutWith, When
-from gateway import requests, rights
-from gateway.hub import Hub
+from gateway.auth import rights
+from gateway.auth.rights import Rights
 from gateway.limits import Limits
-from gateway.rights import Rights
-from gateway.tally import NOT_COUNTED, VERBS
-from gateway.watching import Access, HttpServer, LoopLag, Pages, Sources, start
-from gateway.watching import http as http_module
-from gateway.watching.depths import QUEUES_NAMED_MAX, depths
-from gateway.watching.readiness import LAG_MAX, why_not_ready
+from gateway.monitoring import Access, HttpServer, LoopLag, Pages, Sources, start
+from gateway.monitoring import http as http_module
+from gateway.monitoring.counters import NOT_COUNTED, VERBS
+from gateway.monitoring.queue_depths import QUEUES_NAMED_MAX, depths
+from gateway.monitoring.readiness import LAG_MAX, why_not_ready
+from gateway.protocol import requests
+from gateway.server.hub import Hub
 from tests.gateway.fake_cluster import FakeCluster
 from tests.gateway.test_server import Client, Gateway
 

@@ -37,9 +37,9 @@ from pathlib import Path
 
 import msgspec
 
-from gateway import rights
+from gateway.auth import rights
+from gateway.auth.users_file import Account
 from gateway.limits import Limits
-from gateway.users_file import Account
 from tests.gateway.fake_cluster import returned
 from tests.gateway.memory import MemoryClient, MemoryGateway
 

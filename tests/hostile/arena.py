@@ -10,8 +10,8 @@ from typing import Any
 
 import sockpq
 
-from bench.node import NodeError
-from bench.wire import LINE, LIST, ask, open_wires
+from bench.load_generator.wire import LINE, LIST, ask, open_wires
+from devcluster.node import NodeError
 from tests.hostile.cluster import HostileCluster
 from tests.hostile.crowd import Crowd
 

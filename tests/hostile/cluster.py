@@ -6,8 +6,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bench.cluster import LocalCluster
-from bench.node import Settings
+from devcluster.cluster import LocalCluster
+from devcluster.node import Settings
 from tests.chaos import clocks, disks
 
 READY_S = 60.0

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import sockpq
 
-from bench.cluster import say
+from devcluster.cluster import say
 from tests.hostile.cluster import HostileCluster
 from tests.hostile.ordinary import QUEUE, Report
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import sockpq
 from msgspec import structs
 
-from bench.node import NodeError
+from devcluster.node import NodeError
 from tests.hostile import limits, network
 from tests.hostile.arena import Arena
 from tests.hostile.attack import Attack

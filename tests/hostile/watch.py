@@ -9,7 +9,7 @@ from typing import Self
 
 from msgspec import Struct
 
-from bench.node import NodeError
+from devcluster.node import NodeError
 from tests.hostile.cluster import HostileCluster
 
 LOOK_S = 0.05

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench.cluster import LocalCluster
+from devcluster.cluster import LocalCluster
 from pqctl import settings
 from tests.client.fake_server import FakeCluster
 

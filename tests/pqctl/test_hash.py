@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from sockpq import Client, StateHash, Unavailable
 
-from bench.cluster import LocalCluster
-from pqctl.exits import DONE, REFUSED, UNREACHED
-from pqctl.hashes import Comparison
+from devcluster.cluster import LocalCluster
+from pqctl.actions.hashes import Comparison
+from pqctl.output.exit_codes import DONE, REFUSED, UNREACHED
 from tests.client.fake_server import FakeCluster, Fault
 from tests.pqctl.running import ask, run
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from sockpq import Client
 
-from bench.cluster import LocalCluster
-from pqctl.exits import DONE, REFUSED, UNKNOWN, UNREACHED
+from devcluster.cluster import LocalCluster
+from pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, UNREACHED
 from tests.client.fake_server import FakeCluster, Fault
 from tests.pqctl.running import PROGRAM, ask, execute, run
 

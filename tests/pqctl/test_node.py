@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from bench.cluster import LocalCluster
-from pqctl.exits import DONE, REFUSED, UNREACHED
+from devcluster.cluster import LocalCluster
+from pqctl.output.exit_codes import DONE, REFUSED, UNREACHED
 from tests.client.fake_server import FakeCluster
 from tests.pqctl.running import Terminal, ask, run
 

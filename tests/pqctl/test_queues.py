@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from sockpq import Client, QueueNotFound
 
-from bench.cluster import LocalCluster
-from pqctl.exits import DONE, REFUSED
+from devcluster.cluster import LocalCluster
+from pqctl.output.exit_codes import DONE, REFUSED
 from tests.pqctl.running import Terminal, ask, execute, run
 
 

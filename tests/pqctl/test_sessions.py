@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sockpq import Client, NotServing, Unavailable
 
-from bench.cluster import LocalCluster
-from pqctl.exits import DONE, REFUSED
+from devcluster.cluster import LocalCluster
+from pqctl.output.exit_codes import DONE, REFUSED
 from tests.pqctl.running import ask, run
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from sockpq import Client
 
-from bench.cluster import LocalCluster
-from pqctl.exits import DONE, FILE_ERROR, INTERRUPTED, REFUSED, UNREACHED
+from devcluster.cluster import LocalCluster
+from pqctl.output.exit_codes import DONE, FILE_ERROR, INTERRUPTED, REFUSED, UNREACHED
 from tests.client.fake_server import FakeCluster, Fault
 from tests.pqctl.running import Terminal, ask, run
 

@@ -12,11 +12,11 @@ from itertools import pairwise
 import pytest
 from sockpq import Client
 
-from bench.cluster import LocalCluster
-from pqctl.call import Call
-from pqctl.exits import INTERRUPTED
+from devcluster.cluster import LocalCluster
+from pqctl.invocation import Call
+from pqctl.output.exit_codes import INTERRUPTED
+from pqctl.output.table import FOLDED_ROWS_MAX, Column, print_rows
 from pqctl.settings import Options
-from pqctl.table import FOLDED_ROWS_MAX, Column, print_rows
 from tests.client.fake_server import FakeCluster
 from tests.pqctl.running import Terminal, start
 

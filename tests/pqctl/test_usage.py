@@ -237,7 +237,7 @@ def test_the_servers_can_come_from_a_file(cluster: FakeCluster, capsys: pytest.C
 def test_a_defect_is_not_taken_for_a_refusal(
     cluster: FakeCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pqctl.steering.find", lambda *_: 1 / 0)
+    monkeypatch.setattr("pqctl.connect.find", lambda *_: 1 / 0)
     code, out, err = run(capsys, "--servers", cluster.addresses[0], "cluster", "leader")
     assert (code, out) == (70, "")
     assert "ZeroDivisionError" in err

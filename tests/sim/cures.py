@@ -9,22 +9,23 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from cluster import journal, proposer
-from cluster.admission import Admission
-from cluster.appending import Receiver, Sender
-from cluster.context import Peer
 from cluster.driver import Driver
-from cluster.elections import Elections
-from cluster.guard import Guard
-from cluster.journal import Journal
-from cluster.leadership import Leadership
-from cluster.membership import Members, Promotion
-from cluster.messages import Ack, Admit, Append, PreVote, RequestVote
-from cluster.proposer import Proposer
-from cluster.quorum import Quorum
-from cluster.snapshots import SnapshotStore
+from cluster.leader import proposer
+from cluster.leader.leadership import Leadership
+from cluster.leader.membership import Members, Promotion
+from cluster.leader.proposer import Proposer
+from cluster.raft.append_entries import Receiver, Sender
+from cluster.raft.elections import Elections
+from cluster.raft.peer import Peer
+from cluster.raft.quorum import Quorum
+from cluster.raft.transport import Guard
+from cluster.raft.voter_admission import Admission
+from cluster.storage import journal
+from cluster.storage.journal import Journal
+from cluster.storage.snapshot_store import SnapshotStore
+from cluster.wire.messages import Ack, Admit, Append, PreVote, RequestVote
 from core import Membership, PromoteLearner, RemoveMember, Reply
-from core.dispatch import HANDLERS
+from core.handlers.table import HANDLERS
 from core.state import State
 from tests.core.model import Model
 from tests.sim import scenarios

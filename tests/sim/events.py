@@ -47,7 +47,7 @@ class Events:
 class DriftingClock:
     """The clocks of one machine: two that run at speeds of their own, and a wall clock that somebody sets.
 
-    NTP may let the monotonic clock run faster or slower than the machine counts by itself (cluster/clock.py).
+    NTP may let the monotonic clock run faster or slower than the machine counts by itself (cluster/leader/clock.py).
     """
 
     def __init__(self, events: Events, start_s: float, speed: float, steady_speed: float = 1.0) -> None:
@@ -58,15 +58,15 @@ class DriftingClock:
         self.wall_offset_ms = 0
 
     def monotonic(self) -> float:
-        """See cluster.clock.Clock."""
+        """See cluster.leader.clock.Clock."""
         return self._start_s + self._events.now * self._speed
 
     def steady(self) -> float:
-        """See cluster.clock.Clock."""
+        """See cluster.leader.clock.Clock."""
         return self._events.now * self._steady_speed
 
     def wall_ms(self) -> int:
-        """See cluster.clock.Clock."""
+        """See cluster.leader.clock.Clock."""
         return UNIX_MS + int(self._events.now * self._speed * 1000) + self.wall_offset_ms
 
     def slow_down(self, factor: float) -> None:

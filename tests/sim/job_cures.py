@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from core import DoneAll, Finished, LaterAll, Reply, Results, When, endings, state, times
-from core.delays import Delays
-from core.dispatch import HANDLERS
-from core.job import More, RunningJob
-from core.session_handlers import REQUESTED
+from core import DoneAll, Finished, LaterAll, Reply, Results, When, state
+from core.handlers.sessions import REQUESTED
+from core.handlers.table import HANDLERS
+from core.rules import activate, complete
 from core.state import State
+from core.store.delayed import Delays
+from core.store.job import More, RunningJob
 from core.undo import Undo
 from tests.core.model import Model
 from tests.core.model_jobs import ModelJob
@@ -25,11 +26,11 @@ from tests.sim.cures import TABLE, Cure
 
 def hand_out_before_the_time(patch: pytest.MonkeyPatch) -> None:
     """A delay is half as long as was asked for."""
-    real, model = times.moment, Model.time_of
+    real, model = activate.moment, Model.time_of
 
     def sooner(when: When) -> When:
         return replace(when, delay_ms=when.delay_ms // 2)
-    patch.setattr(times, "moment", lambda state, when: real(state, sooner(when)))
+    patch.setattr(activate, "moment", lambda state, when: real(state, sooner(when)))
     patch.setattr(Model, "time_of", lambda self, when: None if when is None else model(self, sooner(when)))
 
 
@@ -61,7 +62,7 @@ def promise_the_next_time(patch: pytest.MonkeyPatch) -> None:
         if next_ms is not None:
             self.remove(job)
         return next_ms
-    patch.setattr(endings, "_rearm", rearm)
+    patch.setattr(complete, "_rearm", rearm)
     patch.setattr(Model, "done", done)
 
 

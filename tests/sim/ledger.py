@@ -45,8 +45,8 @@ from core import (
     SwitchService,
     Then,
     TouchSession,
-    sessions,
 )
+from core.store import sessions
 from tests.sim.deadlines import Deadline
 from tests.sim.job_account import JobAccount
 from tests.sim.rules import Rules

@@ -11,7 +11,7 @@ import random
 from collections import deque
 from typing import NamedTuple, Protocol
 
-from cluster.messages import Hello, Message, decode, encode
+from cluster.wire.messages import Hello, Message, decode, encode
 from tests.sim.events import Events
 from tests.sim.trace import Trace
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from pysyncobj import syncobj
 
 from cluster.driver import Driver
-from cluster.library import Callback
-from cluster.messages import Hello, Message
+from cluster.raft.pysyncobj_adapter import Callback
 from cluster.settings import Member, Settings
-from cluster.snapshots import SnapshotStore
-from cluster.storage_errors import StorageDamaged
+from cluster.storage.errors import StorageDamaged
+from cluster.storage.snapshot_store import SnapshotStore
+from cluster.wire.messages import Hello, Message
 from core import Applied, Effects, PromoteLearner, decode_entry
 from tests.cluster.faulty_disk import Crash
 from tests.sim.disk import JOURNAL, SNAPSHOTS, SimDisk

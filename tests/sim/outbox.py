@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.messages import Append, Heartbeat, Message, SnapshotChunk
+from cluster.wire.messages import Append, Heartbeat, Message, SnapshotChunk
 
 if TYPE_CHECKING:
     from tests.sim.node import SimNode

@@ -10,9 +10,17 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from cluster import appending, ballast, compaction, driver, journal, leadership, library, proposer, transfer
-from cluster.library import PeerNode
-from core import Then, job_handlers, machine, offers, pick_handler, session_frames, session_handlers, sessions, undo
+from cluster import driver
+from cluster.leader import compaction, leadership, proposer
+from cluster.raft import append_entries, pysyncobj_adapter, snapshot_transfer
+from cluster.raft.pysyncobj_adapter import PeerNode
+from cluster.storage import ballast, journal
+from core import Then, machine, undo
+from core.handlers import edit, get
+from core.handlers import sessions as session_handlers
+from core.rules import select
+from core.snapshot import sessions as session_frames
+from core.store import sessions
 from tests.core import model, model_give, model_sessions
 from tests.sim import ledger
 
@@ -104,8 +112,8 @@ def spent_constants(spent: int) -> list[tuple[Any, str, Any]]:
     """An entry is over when it has handed out so many bytes."""
     return [
         *((module, "SPENT_MAX", spent) for module in (machine, model, ledger)),
-        *((module, "STEP", 512 if spent > 40 else 0) for module in (job_handlers, offers, undo)),
-        (pick_handler, "HANDED_BYTES_MAX", 2 * spent),
+        *((module, "STEP", 512 if spent > 40 else 0) for module in (edit, select, undo)),
+        (get, "HANDED_BYTES_MAX", 2 * spent),
         (model_give, "PICK_BYTES", 2 * spent),
     ]
 
@@ -117,11 +125,11 @@ def _constants(rng: random.Random) -> list[tuple[Any, str, Any]]:
         (compaction, "BYTES_MIN", rng.choice((1000, 3000, 10_000, 64 << 20))),
         (compaction, "FACTOR", rng.choice((0, 0, 1))),
         (ballast, "STEP_BYTES", rng.choice((1000, 20_000, 1 << 40))),
-        (appending, "FRAME_BYTES", rng.choice((1000, 4000, 1 << 20))),
-        (appending, "CHOKE_BYTES", choke),
-        (appending, "UNCHOKE_BYTES", min(rng.choice((0, 1000, 1 << 20)), choke)),
-        (transfer, "CHUNK_BYTES", rng.choice((500, 2000, 256 << 10))),
-        (transfer, "WINDOW_BYTES", rng.choice((1, 2000, 2 << 20))),
+        (append_entries, "FRAME_BYTES", rng.choice((1000, 4000, 1 << 20))),
+        (append_entries, "CHOKE_BYTES", choke),
+        (append_entries, "UNCHOKE_BYTES", min(rng.choice((0, 1000, 1 << 20)), choke)),
+        (snapshot_transfer, "CHUNK_BYTES", rng.choice((500, 2000, 256 << 10))),
+        (snapshot_transfer, "WINDOW_BYTES", rng.choice((1, 2000, 2 << 20))),
         (proposer, "IN_FLIGHT_MAX", rng.choice((1, 1, 4))),
         (proposer, "OPERATIONS_MAX", rng.choice((1, 5, 640, 640, 640))),
         *_session_constants(rng),
@@ -142,7 +150,7 @@ def _same_hash(node: PeerNode) -> int:
     return 0
 
 
-_check_version_once = functools.cache(library.check_version)     # it reads files at each start of a node
+_check_version_once = functools.cache(pysyncobj_adapter.check_version)     # it reads files at each start of a node
 
 
 @contextlib.contextmanager

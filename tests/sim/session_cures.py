@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from core import Reply, Request, RequestMismatch, due, session_frames, session_handlers
-from core.dispatch import HANDLERS
-from core.frames import RequestRow
-from core.sessions import Answered, Session, Sessions
+from core import Reply, Request, RequestMismatch
+from core.handlers import sessions
+from core.handlers.table import HANDLERS
+from core.rules import expire
+from core.snapshot.frames import RequestRow
 from core.state import State
+from core.store.sessions import Answered, Session, Sessions
 from tests.core.model import Model
 from tests.core.model_jobs import ModelApplied
 from tests.core.model_sessions import ModelSession, ModelSessions
@@ -29,7 +31,7 @@ def forget_answers(patch: pytest.MonkeyPatch) -> None:
     """A repeated request is executed again."""
     def again(state: State, operation: Request, answered: Answered) -> Reply | None:
         return RequestMismatch() if answered.digest != operation.digest else None
-    patch.setattr(session_handlers, "_again", again)
+    patch.setattr(sessions, "_again", again)
     patch.setattr(Model, "_known", lambda self, session, request: None)
 
 
@@ -37,19 +39,19 @@ def forget_answers_in_snapshots(patch: pytest.MonkeyPatch) -> None:
     """A snapshot tells which numbers were used, and not what was answered."""
     def row(number: int, answered: Answered) -> RequestRow:
         return RequestRow(number, answered.digest, [])
-    patch.setattr(session_frames, "_request_row", row)
+    patch.setattr(sessions, "_request_row", row)
 
 
 def compare_no_digests(patch: pytest.MonkeyPatch) -> None:
     """A command is answered with the answer to another one of the same number."""
-    real, model = session_handlers._again, ModelSession.refusal
+    real, model = sessions._again, ModelSession.refusal
 
     def again(state: State, operation: Request, answered: Answered) -> Reply | None:
         return real(state, replace(operation, digest=answered.digest), answered)
 
     def refusal(self: ModelSession, request: Request) -> Reply | None:
         return model(self, replace(request, digest=self.digests.get(request.number, request.digest)))
-    patch.setattr(session_handlers, "_again", again)
+    patch.setattr(sessions, "_again", again)
     patch.setattr(ModelSession, "refusal", refusal)
 
 
@@ -78,7 +80,7 @@ def count_from_the_beginning(patch: pytest.MonkeyPatch) -> None:
 
 def leave_bound_jobs(patch: pytest.MonkeyPatch) -> None:
     """Jobs run on when their session ends."""
-    real, model = due.end_session, Model.end_session
+    real, model = expire.end_session, Model.end_session
 
     def end(state: State, session: Session, ends_max: int) -> int:
         for number in list(session.taken):
@@ -89,8 +91,8 @@ def leave_bound_jobs(patch: pytest.MonkeyPatch) -> None:
         for job in self.taken(number):
             job.session = None
         return model(self, number, ends_max)
-    patch.setattr(due, "end_session", end)
-    patch.setattr(session_handlers, "end_session", end)
+    patch.setattr(expire, "end_session", end)
+    patch.setattr(sessions, "end_session", end)
     patch.setattr(Model, "end_session", end_as_well)
 
 

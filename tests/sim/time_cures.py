@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cluster import clock
-from cluster.clock import ReplicatedTime
-from cluster.leadership import Leadership
+from cluster.leader import clock
+from cluster.leader.clock import ReplicatedTime
+from cluster.leader.leadership import Leadership
 from tests.sim import time_scenarios
 from tests.sim.cures import Cure
 from tests.sim.time_scenarios import SCRIPTED

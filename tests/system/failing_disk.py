@@ -9,7 +9,7 @@ import errno
 import os
 from pathlib import Path
 
-from cluster.disk import Disk
+from cluster.storage.disk import Disk
 from gateway.main import main
 
 MARKER = "EIO"

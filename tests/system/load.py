@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 
-from bench.cluster import LocalCluster
+from devcluster.cluster import LocalCluster
 
 ANSWER_S = 5.0
 

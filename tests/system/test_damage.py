@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import sockpq
 
-from bench.cluster import LocalCluster
-from bench.node import NodeError
+from devcluster.cluster import LocalCluster
+from devcluster.node import NodeError
 from tests.system.load import Producer, check, drain
 from tests.system.test_kill import wait_for_progress
 from tests.upgrade.directories import DATA, stopped_node, unpack

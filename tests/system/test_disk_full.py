@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.cluster import LocalCluster
+from devcluster.cluster import LocalCluster
 from tests.system.test_operation import PlainClient
 
 BODY = bytes(1 << 20)

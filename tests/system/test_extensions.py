@@ -12,7 +12,7 @@ from typing import Self
 
 import pytest
 
-from bench.cluster import LocalCluster, say
+from devcluster.cluster import LocalCluster, say
 
 PATIENCE_S = 30.0
 NEAR_S = 20         # so far a time in an answer may be from the one that is expected

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-import bench.node
-from bench.cluster import LocalCluster, say
+import devcluster.node
+from devcluster.cluster import LocalCluster, say
 from tests.system.failing_disk import MARKER
 from tests.system.load import Producer, check, drain
 from tests.system.test_kill import wait_for_progress
@@ -24,7 +24,7 @@ def _failing_disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "sockpqd"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tests.system.failing_disk "$@"\n')
     program.chmod(0o755)
-    monkeypatch.setattr(bench.node, "program", lambda: program)
+    monkeypatch.setattr(devcluster.node, "program", lambda: program)
     monkeypatch.setenv("PYTHONPATH", ":".join(path for path in sys.path if path))
 
 

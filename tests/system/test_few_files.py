@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-import bench.node
-from bench.cluster import LocalCluster
+import devcluster.node
+from devcluster.cluster import LocalCluster
 from tests.system.load import Producer, check, drain
 from tests.system.test_kill import wait_for_progress
 
@@ -28,7 +28,7 @@ def _few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "sockpqd"
     program.write_text(f'#!/bin/sh\nulimit -n {FILES_MAX}\nexec "{Path(sys.executable).parent / "sockpqd"}" "$@"\n')
     program.chmod(0o755)
-    monkeypatch.setattr(bench.node, "program", lambda: program)
+    monkeypatch.setattr(devcluster.node, "program", lambda: program)
 
 
 @contextlib.contextmanager

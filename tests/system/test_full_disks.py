@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import sockpq
 
-from bench.cluster import LocalCluster
+from devcluster.cluster import LocalCluster
 from tests.system.load import Producer, check, drain
 from tests.system.test_kill import wait_for_progress
 from tests.system.test_operation import PlainClient

@@ -9,7 +9,7 @@ import time
 import pytest
 import sockpq
 
-from bench.cluster import LocalCluster
+from devcluster.cluster import LocalCluster
 from tests.system.load import Producer, check, drain
 
 

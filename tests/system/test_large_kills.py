@@ -8,7 +8,7 @@ from hashlib import blake2b
 
 import sockpq
 
-from bench.cluster import LocalCluster
+from devcluster.cluster import LocalCluster
 
 WRITERS = 3
 JOBS = 40

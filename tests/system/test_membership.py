@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench.cluster import LocalCluster, say
+from devcluster.cluster import LocalCluster, say
 from tests.system.load import Producer, check, drain
 
 PATIENCE_S = 20.0

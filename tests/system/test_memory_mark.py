@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-import bench.node
-from bench.cluster import LocalCluster
+import devcluster.node
+from devcluster.cluster import LocalCluster
 
 LIMIT_BYTES = 240 << 20
 AT_ONCE = 1000              # jobs
@@ -46,7 +46,7 @@ def test_a_node_at_its_mark_survives_its_own_snapshot(
     sockpqd = Path(sys.executable).parent / "sockpqd"
     program.write_text(f'#!/bin/sh\necho $$ > "{group}/cgroup.procs"\nexec "{sockpqd}" "$@"\n')
     program.chmod(0o755)
-    monkeypatch.setattr(bench.node, "program", lambda: program)
+    monkeypatch.setattr(devcluster.node, "program", lambda: program)
     with LocalCluster(1) as cluster:
         host, port = cluster.server(cluster.wait_for_leader()).rsplit(":", 1)
         with socket.create_connection((host, int(port)), PATIENCE_S) as connection, connection.makefile("rb") as stream:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import sockpq
 
-from bench.cluster import LocalCluster, say
+from devcluster.cluster import LocalCluster, say
 from tests.system.load import Producer, check, drain
 
 PROGRAM = Path(sys.executable).parent / "sockpqd"

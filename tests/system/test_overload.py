@@ -11,7 +11,7 @@ from pathlib import Path
 
 import sockpq
 
-from bench.cluster import LocalCluster, say
+from devcluster.cluster import LocalCluster, say
 
 PATIENCE_S = 60.0       # far more than anything takes
 MIB = 1 << 20

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import sockpq
 
-from bench.cluster import LocalCluster, say
+from devcluster.cluster import LocalCluster, say
 from tests.system.load import Producer, check, drain
 from tests.system.test_kill import wait_for_progress
 

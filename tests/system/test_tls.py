@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.authority import Authority
-from bench.cluster import LocalCluster
-from bench.node import program
+from devcluster.authority import Authority
+from devcluster.cluster import LocalCluster
+from devcluster.node import program
 
 PATIENCE_S = 30.0
 QUICK_S = 5.0

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench.cluster import LocalCluster, say
+from devcluster.cluster import LocalCluster, say
 from tests.system.test_membership import PATIENCE_S, order
 
 KEY = b"key-of-the-mailer"

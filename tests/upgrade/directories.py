@@ -23,7 +23,7 @@ from typing import IO, Any, Literal
 
 import sockpq
 
-from bench.cluster import LocalCluster, say
+from devcluster.cluster import LocalCluster, say
 
 DATA = Path(__file__).parent / "data"
 BLOCK_BYTES = 64 << 10

@@ -12,13 +12,13 @@ from zlib import crc32
 import msgspec
 import pytest
 
-from bench.cluster import LocalCluster
-from cluster import frames, snapshot_file
-from cluster.disk import Disk
-from cluster.journal import Journal
-from cluster.snapshot_file import SnapshotFile
-from core.operations import ENTRY_FORMAT
-from core.snapshot import FORMAT, MAGIC
+from cluster.storage import journal_format, snapshot_file
+from cluster.storage.disk import Disk
+from cluster.storage.journal import Journal
+from cluster.storage.snapshot_file import SnapshotFile
+from core.ops.cluster import ENTRY_FORMAT
+from core.snapshot.write import FORMAT, MAGIC
+from devcluster.cluster import LocalCluster
 from tests.upgrade.directories import DATA, stopped_node, unpack
 
 PROGRAM = Path(sys.executable).parent / "sockpqd"
@@ -29,13 +29,14 @@ SAMPLE_ENTRY_FORMAT = 1     # of the entries in the data directory of that name
 
 def newer_journal(data_dir: Path) -> str:
     """The last frame is of a newer format."""
-    segment = max(path for path in (data_dir / "journal").glob("journal-*") if path.read_bytes()[:4] == frames.MAGIC)
+    segments = (data_dir / "journal").glob("journal-*")
+    segment = max(path for path in segments if path.read_bytes()[:4] == journal_format.MAGIC)
     data = bytearray(segment.read_bytes())
-    *_, (start, _) = frames.later_headers(bytes(data), 0)
-    data[start + 4:start + 6] = (frames.VERSION + 1).to_bytes(2, "little")
+    *_, (start, _) = journal_format.later_headers(bytes(data), 0)
+    data[start + 4:start + 6] = (journal_format.VERSION + 1).to_bytes(2, "little")
     data[start + 56:start + 60] = crc32(data[start:start + 56]).to_bytes(4, "little")
     segment.write_bytes(data)
-    return f"JournalTooNew: journal {segment} has format {frames.VERSION + 1};"
+    return f"JournalTooNew: journal {segment} has format {journal_format.VERSION + 1};"
 
 
 def newest_snapshot(data_dir: Path) -> Path:

@@ -21,9 +21,9 @@ from typing import Any
 import pytest
 import sockpq
 
-from bench.cluster import LocalCluster, say
 from cluster import ClusterNode, Member, Settings
 from core import Effects
+from devcluster.cluster import LocalCluster, say
 from tests.upgrade.directories import DATA, LEASE_MAX_S, stopped_node, unpack
 
 NAMES = sorted(path.stem for path in DATA.glob("*.json"))

@@ -1,5 +1,7 @@
 """Client library of sockpqd, the replicated priority job queue. Examples: README.md; errors: errors.py."""
 
+from sockpq._engine.probe import ServerView
+from sockpq._protocol.queue_commands import ClusterSettings, QueueSettings
 from sockpq.client import Client, survey
 from sockpq.errors import (
     Aborted,
@@ -46,8 +48,6 @@ from sockpq.model import (
     User,
 )
 from sockpq.options import ChangeOptions, GetOptions, LaterOptions, MoveOptions, PutOptions
-from sockpq.queue_commands import ClusterSettings, QueueSettings
-from sockpq.survey import ServerView
 from sockpq.transaction import Transaction
 
 __all__ = [

@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import Any, Generic, TypeVar, Unpack
 
-from sockpq import commands, job_commands
-from sockpq.addresses import parse_servers
-from sockpq.arguments import Then, integer, switch
-from sockpq.caller import Caller
-from sockpq.commands import Block, Command, Repeat
+from sockpq._backends.base import Network
+from sockpq._engine.executor import Caller
+from sockpq._engine.limits import Limits
+from sockpq._protocol import commands, job_commands
+from sockpq._protocol.addresses import parse_servers
+from sockpq._protocol.arguments import Then, integer, switch
+from sockpq._protocol.commands import Block, Command, Repeat
+from sockpq._protocol.job_commands import BATCH_JOBS_MAX, Part
 from sockpq.errors import (
     AuthError,
     BadArguments,
@@ -23,10 +26,7 @@ from sockpq.errors import (
     SockpqError,
 )
 from sockpq.job import TakenJob
-from sockpq.job_commands import BATCH_JOBS_MAX, Part
-from sockpq.limits import Limits
 from sockpq.model import Finished, Handed, Key, Waiting
-from sockpq.network import Network
 from sockpq.options import ChangeOptions, Data, GetOptions, LaterOptions, MoveOptions, PutOptions
 from sockpq.queue_calls import QueueCalls
 from sockpq.transaction import id_of

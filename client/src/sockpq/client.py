@@ -7,23 +7,23 @@ from contextlib import nullcontext
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from sockpq.access import access
-from sockpq.addresses import parse_servers
-from sockpq.arguments import Then, span, switch
+from sockpq._backends.access import access
+from sockpq._backends.sync import ThreadNetwork, run
+from sockpq._engine.limits import Limits
+from sockpq._engine.probe import ServerView, view_all
+from sockpq._protocol.addresses import parse_servers
+from sockpq._protocol.arguments import Then, span, switch
+from sockpq._protocol.commands import Block, Command
 from sockpq.calls import Calls
-from sockpq.commands import Block, Command
 from sockpq.heartbeat import Heartbeat
 from sockpq.job import Job
-from sockpq.limits import Limits
 from sockpq.model import Finished, Handed, Key
 from sockpq.options import ChangeOptions, Data, GetOptions, LaterOptions, MoveOptions, PutOptions
 from sockpq.queue_client import QueueClient
-from sockpq.survey import ServerView, view_all
-from sockpq.threads import ThreadNetwork, run
 from sockpq.transaction import Transaction
 
 if TYPE_CHECKING:
-    from sockpq.access import Tls
+    from sockpq._backends.access import Tls
 
 
 class Client(QueueClient):

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from sockpq._backends.sync import run
 from sockpq.errors import AuthError, BadArguments, ForbiddenError, JobNotFound, NotSupported, SockpqError
 from sockpq.job import Job
-from sockpq.threads import run
 
 if TYPE_CHECKING:
     from sockpq.calls import Calls

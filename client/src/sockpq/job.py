@@ -5,11 +5,11 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
-from sockpq.arguments import Then
+from sockpq._backends.sync import run
+from sockpq._protocol.arguments import Then
 from sockpq.errors import JobNotFound, SockpqError
 from sockpq.model import Finished, Handed
 from sockpq.options import ChangeOptions, LaterOptions, MoveOptions
-from sockpq.threads import run
 
 if TYPE_CHECKING:
     from sockpq.calls import Calls

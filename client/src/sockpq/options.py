@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import Literal, TypedDict
 
-from sockpq import arguments
-from sockpq.arguments import EXPIRE_S_MAX, INT64_MAX
+from sockpq._protocol import arguments
+from sockpq._protocol.arguments import EXPIRE_S_MAX, INT64_MAX
 from sockpq.errors import BadArguments
 
 Data = bytes | bytearray | memoryview

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Literal, Unpack
 
-from sockpq import commands, job_commands, queue_commands
+from sockpq._protocol import commands, job_commands, queue_commands
+from sockpq._protocol.job_commands import State
+from sockpq._protocol.queue_commands import ClusterSettings, Direction, QueueSettings
 from sockpq.job import TakenJob
-from sockpq.job_commands import State
 from sockpq.model import Key, PeekedJob, QueueTotals, RunningJob, Totals
 from sockpq.options import Data
-from sockpq.queue_commands import ClusterSettings, Direction, QueueSettings
 from sockpq.server_calls import ServerCalls
 from sockpq.transaction import id_of
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Literal, Unpack
 
+from sockpq._backends.sync import run
+from sockpq._protocol.job_commands import State
+from sockpq._protocol.queue_commands import ClusterSettings, Direction, QueueSettings
 from sockpq.job import Job
-from sockpq.job_commands import State
 from sockpq.model import Key, PeekedJob, QueueTotals, RunningJob, Totals
 from sockpq.options import Data
-from sockpq.queue_commands import ClusterSettings, Direction, QueueSettings
 from sockpq.server_client import ServerClient
-from sockpq.threads import run
 
 
 class QueueClient(ServerClient):

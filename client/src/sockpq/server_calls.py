@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
-from sockpq import commands
-from sockpq.addresses import parse_server
-from sockpq.arguments import span
-from sockpq.caller import Caller
-from sockpq.commands import Command
+from sockpq._engine.executor import Caller
+from sockpq._engine.probe import hopeless, view_all
+from sockpq._protocol import commands
+from sockpq._protocol.addresses import parse_server
+from sockpq._protocol.arguments import span
+from sockpq._protocol.commands import Command
 from sockpq.errors import Unavailable
 from sockpq.model import Leader, NodeStatus, SessionInfo, StateHash, User
-from sockpq.survey import hopeless, view_all
 
 T = TypeVar("T")
 

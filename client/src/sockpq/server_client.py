@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from sockpq._backends.sync import run
 from sockpq.model import Leader, NodeStatus, SessionInfo, StateHash, User
-from sockpq.threads import run
 
 if TYPE_CHECKING:
     from sockpq.calls import Calls

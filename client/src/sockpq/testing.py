@@ -28,7 +28,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-from sockpq import keeper
+from sockpq import _guardian
 from sockpq.client import Client
 from sockpq.errors import JobNotFound, SockpqError
 
@@ -116,7 +116,8 @@ class Server:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("SOCKPQD_")}
         with (self._folder / "log").open("wb") as log:
             self._keeper = subprocess.Popen(
-                [sys.executable, "-I", keeper.__file__, str(self._folder), str(STOP_S), path, "--config", str(config)],
+                [sys.executable, "-I", _guardian.__file__, str(self._folder), str(STOP_S),
+                 path, "--config", str(config)],
                 stdin=subprocess.PIPE, stdout=log, stderr=log, env=environment, start_new_session=True,
             )
 

@@ -6,19 +6,19 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
-from sockpq import commands, job_commands
-from sockpq.arguments import Then
-from sockpq.commands import Command
+from sockpq._backends.sync import run
+from sockpq._protocol import commands, job_commands
+from sockpq._protocol.arguments import Then
+from sockpq._protocol.commands import Command
+from sockpq._protocol.job_replies import as_accepted, as_stored
+from sockpq._protocol.replies import as_finished
 from sockpq.errors import BadArguments, OutcomeUnknown
 from sockpq.job import TakenJob
-from sockpq.job_replies import as_accepted, as_stored
 from sockpq.model import Key
 from sockpq.options import ChangeOptions, Data, LaterOptions, MoveOptions, PutOptions
-from sockpq.replies import as_finished
-from sockpq.threads import run
 
 if TYPE_CHECKING:
-    from sockpq.caller import Caller
+    from sockpq._engine.executor import Caller
 
 
 class Collected:

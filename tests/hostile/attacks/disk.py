@@ -8,7 +8,7 @@ import time
 
 from sockpq import JobNotFound, NotExecuted, OutcomeUnknown, SockpqError, aio
 
-from bench.node import NodeError
+from devcluster.node import NodeError
 from tests.chaos import disks
 from tests.hostile.arena import Arena, say
 from tests.hostile.attack import Attack, Bounds

@@ -9,23 +9,23 @@ from contextlib import nullcontext, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from sockpq.access import access
-from sockpq.addresses import parse_servers
+from sockpq._backends.access import access
+from sockpq._backends.asyncio import LoopNetwork
+from sockpq._engine.limits import Limits
+from sockpq._engine.probe import ServerView, view_all
+from sockpq._protocol.addresses import parse_servers
+from sockpq._protocol.arguments import Then, span, switch
+from sockpq._protocol.commands import Block, Command
 from sockpq.aio.heartbeat import kept_alive
 from sockpq.aio.job import Getting, Job
-from sockpq.aio.network import LoopNetwork
 from sockpq.aio.transaction import Transaction
-from sockpq.arguments import Then, span, switch
 from sockpq.calls import Calls
-from sockpq.commands import Block, Command
 from sockpq.errors import SockpqError
-from sockpq.limits import Limits
 from sockpq.model import Handed
 from sockpq.options import Data, GetOptions
-from sockpq.survey import ServerView, view_all
 
 if TYPE_CHECKING:
-    from sockpq.access import Tls
+    from sockpq._backends.access import Tls
 
 FAREWELL_S = 1.0        # so long close() waits until the last bytes have left
 
@@ -199,7 +199,7 @@ async def survey(
     user: str | None = None,
     secret: str | None = None,
 ) -> list[ServerView]:
-    """`sockpq.survey` for asyncio."""
+    """`sockpq._engine.probe` for asyncio."""
     network = LoopNetwork(access(tls, user, secret))
     views = await view_all(network, parse_servers(servers), span(timeout, "timeout"))
     await network.drain(FAREWELL_S)

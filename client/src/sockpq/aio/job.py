@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, TypeVar, Unpack
 
-from sockpq.arguments import Then
+from sockpq._protocol.arguments import Then
 from sockpq.job import TakenJob
 from sockpq.model import Finished
 from sockpq.options import ChangeOptions, LaterOptions, MoveOptions

@@ -1,0 +1,123 @@
+"""The threads of the demo: one puts the jobs, one collects and compares the results, one feels the cluster's pulse."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+
+from sockpq import Client, SockpqError
+
+from bench.demo.files import changed_since, decode_result, digest
+from bench.demo.worker import JOBS, RESULTS
+from bench.load_generator.ack_gaps import Acks
+
+CHUNK_JOBS = 100
+AHEAD_JOBS_MAX = 2000       # the producer keeps only so far ahead that the leader dies amid puts, gets and dones
+PULSE_S = 0.01
+BATCH = 64
+
+
+class Actor(threading.Thread):
+    """A thread that keeps the error that ended it."""
+
+    def __init__(self, client: Client, acks: Acks) -> None:
+        super().__init__(name=type(self).__name__, daemon=True)
+        self.client = client
+        self.acks = acks
+        self.stopping = threading.Event()
+        self.error: SockpqError | None = None
+
+    def run(self) -> None:
+        """Work until done or told to stop."""
+        try:
+            self.work()
+        except SockpqError as error:
+            if not self.stopping.is_set():
+                self.error = error
+
+    def work(self) -> None:
+        """What the actor does."""
+        raise NotImplementedError
+
+
+class Collector(Actor):
+    """Takes the results and compares each with a direct computation."""
+
+    def __init__(self, client: Client, acks: Acks, paths: Sequence[bytes], lease_s: float) -> None:
+        super().__init__(client, acks)
+        self._lease_s = lease_s
+        self._expected = frozenset(paths)
+        self._begun = time.time()
+        self.done: set[bytes] = set()
+        self.wrong: list[bytes] = []
+        self.twice = 0              # results of a file that had one already
+        self.changed = 0            # files written to while the demo ran: no result can be right
+        self.unreadable = 0
+
+    def work(self) -> None:
+        """Collect."""
+        while not self.stopping.is_set():
+            first = self.client.get(RESULTS, block=True, expire=self._lease_s, wait=0.5)
+            if first is None:
+                continue
+            jobs = [first, *self.client.get_many(BATCH, RESULTS, expire=self._lease_s)]
+            self.acks.note()
+            for job in jobs:
+                self._compare(job.data)
+            self.client.done_many(jobs)
+            self.acks.note()
+
+    def _compare(self, body: bytes) -> None:
+        path, result = decode_result(body)
+        if path in self.done:
+            self.twice += 1
+            return
+        self.done.add(path)
+        expected = digest(path)
+        if path in self._expected and result == expected:
+            self.unreadable += result.startswith("unreadable")
+        elif path in self._expected and changed_since(path, self._begun):
+            self.changed += 1
+        else:
+            self.wrong.append(path)
+
+
+class Producer(Actor):
+    """Puts a job for each file, pipelined in small chunks, each until it is acknowledged."""
+
+    def __init__(self, client: Client, acks: Acks, paths: Sequence[bytes], collector: Collector) -> None:
+        super().__init__(client, acks)
+        self._paths = paths
+        self._collector = collector
+        self.acknowledged = 0       # the first so many paths
+        self.halfway = threading.Event()
+        self.go_on = threading.Event()      # the last chunk waits for it: the leader dies before the work is over
+
+    def work(self) -> None:
+        """Produce."""
+        for start in range(0, len(self._paths), CHUNK_JOBS):
+            chunk = self._paths[start : start + CHUNK_JOBS]
+            if start + len(chunk) > len(self._paths) // 2:
+                self.halfway.set()
+            if start + len(chunk) == len(self._paths):
+                self.go_on.wait()
+            while self.acknowledged - len(self._collector.done) > AHEAD_JOBS_MAX and not self.stopping.is_set():
+                time.sleep(0.005)
+            self.client.put_many(JOBS, chunk)
+            self.acknowledged += len(chunk)
+            self.acks.note()
+
+
+class Pulse(Actor):
+    """Puts and takes a job of its own all the time: a time without acknowledgements is then the cluster's, not ours."""
+
+    def work(self) -> None:
+        """Beat."""
+        while not self.stopping.wait(PULSE_S):
+            self.client.put("pulse", b"")
+            self.acks.note()
+            job = self.client.get("pulse", expire=5)
+            if job:
+                job.done()
+            self.acks.note()

@@ -1,0 +1,1 @@
+"""Load at a cluster: connections, loops, what is measured, and against what."""

@@ -1,0 +1,110 @@
+"""What may happen to a cluster at work, and what the latencies of its clients are measured against."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from time import perf_counter
+
+from bench.load_generator.wire import LINE, LIST, ask, open_wires
+from devcluster.cluster import LocalCluster
+from devcluster.node import NodeError
+
+BEFORE_S = 1.0          # of the load alone, in each phase
+LEVEL_ENTRIES = 20      # a follower that is so little behind while there is load has caught up
+LEVEL_S = 120.0
+LOOK_S = 0.1
+LARGE_BYTES = 8 << 20
+LARGE_TTL_S = 1         # nobody takes them: they must not fill the memory
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Where it happens. `leader`: "host:port"; `away_s`: how long a follower is away; `large_s`: how long large jobs
+    are put."""
+
+    cluster: LocalCluster
+    leader: str
+    follower: str
+    away_s: float
+    large_s: float
+
+
+Disturbance = Callable[[Scene], Awaitable[None]]
+
+
+async def nothing(scene: Scene) -> None:
+    """For comparison."""
+
+
+async def leader_snapshot(scene: Scene) -> None:
+    """The leader writes a snapshot of all jobs, and shortens its log."""
+    await _ask(scene, b"CLUSTER SNAPSHOT\r\n")
+
+
+async def follower_away(scene: Scene) -> None:
+    """A follower's process dies, is started again some seconds later, and catches up."""
+    await asyncio.to_thread(scene.cluster.kill, scene.follower)
+    await asyncio.sleep(scene.away_s)
+    await asyncio.to_thread(scene.cluster.restart, scene.follower, False)
+    await wait_until_level(scene)
+
+
+async def follower_emptied(scene: Scene) -> None:
+    """A follower comes back with an empty data directory, and is sent a snapshot."""
+    await asyncio.to_thread(scene.cluster.kill, scene.follower)
+    await asyncio.to_thread(scene.cluster.wipe, scene.follower)
+    await _ask(scene, b"CLUSTER SNAPSHOT\r\n")      # or the leader's log may be there from its beginning
+    await asyncio.to_thread(scene.cluster.restart, scene.follower, False)
+    await wait_until_level(scene)
+
+
+async def large_jobs(scene: Scene) -> None:
+    """One other client puts jobs of 8 MiB, one after another."""
+    until = perf_counter() + scene.large_s
+    command = f"PUT large 0 {LARGE_BYTES} TTL {LARGE_TTL_S}\r\n".encode() + os.urandom(LARGE_BYTES)
+    while perf_counter() < until:
+        await _ask(scene, command)
+
+
+DISTURBANCES: dict[str, Disturbance] = {
+    "nothing": nothing,
+    "snapshot of the leader": leader_snapshot,
+    "follower away": follower_away,
+    "follower emptied": follower_emptied,
+    "jobs of 8 MiB": large_jobs,
+}
+
+
+async def wait_until_level(scene: Scene) -> None:
+    """Wait until the follower has caught up; raises NodeError."""
+    until = perf_counter() + LEVEL_S
+    (wire,) = await open_wires(scene.leader, 1)
+    try:
+        while perf_counter() < until:
+            answer = await ask(wire, b"CLUSTER STATUS\r\n", LIST)
+            if any(_level(line.decode().split(" "), scene.follower) for line in answer.data.split(b"\r\n")):
+                return
+            await asyncio.sleep(LOOK_S)
+    finally:
+        wire.close()
+    raise NodeError(f"{scene.follower} has not caught up within {LEVEL_S:g} s")
+
+
+def _level(words: list[str], name: str) -> bool:
+    """Does this line of CLUSTER STATUS say that the node follows and has caught up?"""
+    return len(words) > 8 and words[1] == name and words[4] == "FOLLOWER" and words[8].isdecimal() \
+        and int(words[8]) <= LEVEL_ENTRIES
+
+
+async def _ask(scene: Scene, command: bytes) -> None:
+    """On a connection of its own; raises NodeError when it is not answered with 200."""
+    (wire,) = await open_wires(scene.leader, 1)
+    try:
+        answer = await ask(wire, command, LINE)
+    finally:
+        wire.close()
+    if not answer.good:
+        raise NodeError(f"{command[:40]!r} is answered {answer.line!r}")

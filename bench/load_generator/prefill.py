@@ -1,0 +1,36 @@
+"""Many jobs at once, by PUTS: what a benchmark finds waiting when it begins."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+from bench.load_generator.jobs import Jobs
+from bench.load_generator.wire import LIST, Wire, ask, open_wires
+from devcluster.node import NodeError
+
+CHUNK_JOBS = 1000
+CHUNK_BYTES = 4 << 20       # of data; the server takes 16 MiB in one PUTS
+WIRES = 4       # each has one PUTS in flight, so that the leader need not wait for us
+
+
+async def fill(leader: str, jobs: Jobs, count: int) -> None:
+    """Put so many jobs; raises NodeError when one is not taken, OSError when the connection is lost."""
+    chunk = max(min(CHUNK_JOBS, CHUNK_BYTES // max(max(map(len, jobs.bodies)), 1)), 1)
+    chunks = [chunk] * (count // chunk) + ([count % chunk] if count % chunk else [])
+    todo = iter(chunks)
+    wires = await open_wires(leader, min(WIRES, max(len(chunks), 1)))
+    try:
+        await asyncio.gather(*(_fill(wire, jobs, todo) for wire in wires))
+    finally:
+        for wire in wires:
+            wire.close()
+
+
+async def _fill(wire: Wire, jobs: Jobs, chunks: Iterator[int]) -> None:
+    for count in chunks:
+        answer = await ask(wire, jobs.puts(count), LIST)
+        lines = [answer.line, *answer.data.split(b"\r\n")[:-1]]
+        refused = next((line for line in lines if not line.startswith(b"200 OK")), None)
+        if refused is not None:
+            raise NodeError(f"the server does not take the jobs: {refused.decode('ascii', 'replace')}")

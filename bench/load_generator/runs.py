@@ -1,0 +1,93 @@
+"""One stretch of load in closed loops, with all that is measured meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+from time import perf_counter, process_time
+from typing import Any, TypeVar
+
+import uvloop
+
+from bench.load_generator.closed_loop import Cycle, Shift, work
+from bench.load_generator.figures import Figures, Row
+from bench.load_generator.jobs import Jobs
+from bench.load_generator.target import Target
+from bench.load_generator.wire import open_wires
+
+T = TypeVar("T")
+
+WARM_UP_CONNECTIONS = 50
+WARM_UP_JOBS = 10_000
+
+Crew = tuple[int, Sequence[str]]        # so many connections, each repeating these steps
+
+
+@dataclass
+class Run:
+    """What was measured. `cpu_us`: processor time of all local nodes together, None when it is not known.
+
+    `generator_load`: the share of one processor that this process has used. Near 1 it is what was measured.
+    """
+
+    figures: Figures
+    seconds: float
+    cpu_us: int | None
+    generator_load: float
+
+    def per_second(self, step: str) -> float:
+        """Answers to this step."""
+        return len(self.figures.latencies_us[step]) / self.seconds
+
+    def cpu_us_per(self, count: int) -> float | None:
+        """Processor time of the nodes for each of so many operations."""
+        return None if self.cpu_us is None or not count else self.cpu_us / count
+
+    def row(self, step: str) -> Row:
+        """The figures of a step."""
+        return {"step": step, "answered": len(self.figures.latencies_us[step]), "per_second": self.per_second(step),
+                **self.figures.latency(step)}
+
+
+def run(
+    target: Target, jobs: Jobs, crews: Sequence[Crew],
+    times: int | None = None, seconds: float | None = None, pipeline: int = 1,
+) -> Run:
+    """Let crews work on the leader side by side, until each has done its steps so many times, or for so long.
+
+    `pipeline`: how many such loops a connection has in flight. Raises NodeError, OSError.
+    """
+    leader = target.leader()
+    figures = Figures()
+    return measure_load(target, figures, _run(leader, jobs, crews, figures, times, seconds, pipeline))[0]
+
+
+def warm_up(target: Target, jobs: Jobs, count: int) -> None:
+    """Put, take and finish some jobs first, but no more than so many: a new process is slower for a moment."""
+    run(target, jobs, [(WARM_UP_CONNECTIONS, ("PUT", "GET", "DONE"))], times=min(count, WARM_UP_JOBS))
+
+
+def measure_load(target: Target, figures: Figures, load: Coroutine[Any, Any, tuple[float, T]]) -> tuple[Run, T]:
+    """Run a load, which returns its seconds and something else; the figures together with the rest, and that."""
+    nodes_before, own_before, begun = target.cpu_us(), process_time(), perf_counter()
+    elapsed_s, other = uvloop.run(load)
+    share = (process_time() - own_before) / (perf_counter() - begun)
+    return Run(figures, elapsed_s, target.cpu_us_since(nodes_before), share), other
+
+
+async def _run(
+    leader: str, jobs: Jobs, crews: Sequence[Crew], figures: Figures,
+    times: int | None, seconds: float | None, pipeline: int,
+) -> tuple[float, None]:
+    wires, cycles, shifts = [], [], []
+    try:
+        for connections, steps in crews:
+            opened = await open_wires(leader, connections)
+            wires += opened
+            shift = Shift(times)
+            shifts.append(shift)
+            cycles += [Cycle(wire, steps, jobs, figures, shift) for wire in opened for _ in range(pipeline)]
+        return await work(cycles, shifts, figures, seconds), None
+    finally:
+        for wire in wires:
+            wire.close()

@@ -1,0 +1,85 @@
+"""The test of the original's author: does the rate depend on how many jobs there are?
+
+    python -m bench.original_benchmark [--rounds 20] [--jobs 20000] [--queues 10] [--connections 100] [--nodes 3]
+
+First rounds that put small jobs (20 to 40 bytes) with random priorities into random queues, then as many rounds that
+take jobs of random queues and finish them. Each round's rate is told: it must stay the same. He measured 6,115 PUTs and
+3,225 times GET and DONE per second, on one server of 2008 without replication; his measure of a client is not known.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from bench.load_generator.console import make_console
+from bench.load_generator.figures import Curve, Figures, Row
+from bench.load_generator.jobs import Jobs
+from bench.load_generator.runs import Run, run, warm_up
+from bench.load_generator.target import target, target_options
+from bench.reports.recording import Result, finish, written
+
+SIZE, SIZE_MAX = 20, 40     # bytes, as in his test
+PRIORITIES = 1000
+AUTHORS_RATES = {"PUT": 6115, "GET + DONE": 3225}      # per second
+PHASES = {"PUT": ("PUT",), "GET + DONE": ("GET", "DONE")}
+
+
+@click.command()
+@target_options
+@click.option("--rounds", default=20, show_default=True, type=click.IntRange(1, 1000))
+@click.option("--jobs", default=20_000, show_default=True, type=click.IntRange(1), help="In each round.")
+@click.option("--queues", default=10, show_default=True, type=click.IntRange(1, 1000))
+@click.option("--connections", default=100, show_default=True, type=click.IntRange(1, 10_000))
+def main(
+    servers: str | None, nodes: int, record_to: Path | None, rounds: int, jobs: int, queues: int, connections: int
+) -> None:
+    """Put jobs in rounds, then take them out in rounds, and tell the rate of each."""
+    console = make_console()
+    with target(servers, nodes, console) as measured:
+        made = Jobs([f"author-{number}" for number in range(queues)], SIZE, SIZE_MAX, PRIORITIES)
+        measured.purge(made.queues)
+        warm_up(measured, made, jobs)
+        result = Result("author")
+        for phase, steps in PHASES.items():
+            done = []
+            for number in range(rounds):
+                waiting = jobs * (number if phase == "PUT" else rounds - number)
+                done.append(run(measured, made, [(connections, steps)], times=jobs))
+                result.note_problems(done[-1].figures.problems)
+                rate, cpu = cycles_per_second(done[-1]), done[-1].cpu_us_per(jobs)
+                console.print(f"{phase:10} with {waiting:9,} waiting: {rate:8,.0f} per second, CPU µs {written(cpu)}")
+                result.curves.setdefault(phase, []).append([waiting, rate, cpu or 0.0])
+            result.rows.append(phase_row(phase, steps, done, result.curves[phase]))
+        measured.leave(made.queues)
+        finish(console, result, measured, record_to)
+
+
+def cycles_per_second(done: Run) -> float:
+    """Jobs put, or taken and finished."""
+    return done.figures.cycles / done.seconds
+
+
+def phase_row(phase: str, steps: tuple[str, ...], done: list[Run], curve: Curve) -> Row:
+    """The rounds of a phase together. `curve`: for each the jobs waiting, the rate, and the nodes' processor time.
+
+    `last_to_first`: of the rates of its rounds.
+    """
+    rates = [rate for _, rate, _ in curve]
+    jobs = sum(each.figures.cycles for each in done)
+    cpu = [each.cpu_us for each in done if each.cpu_us is not None]
+    figures = Figures()
+    for each in done:
+        for step in steps:
+            figures.latencies_us[step].extend(each.figures.latencies_us[step])
+    return {
+        "phase": phase, "jobs": jobs, "per_second": jobs / sum(each.seconds for each in done),
+        "slowest_round": min(rates), "fastest_round": max(rates), "last_to_first": rates[-1] / rates[0],
+        "cpu_us_per_job": sum(cpu) / jobs if len(cpu) == len(done) and jobs else None,
+        "generator_load": max(each.generator_load for each in done), **figures.latency(steps[0], (50.0, 99.0)),
+    }
+
+
+if __name__ == "__main__":
+    main()

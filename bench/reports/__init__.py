@@ -1,0 +1,1 @@
+"""What a benchmark has found: records, tables and pictures."""

@@ -1,0 +1,163 @@
+"""What a benchmark has found: shown as a table, and kept as a line of JSON with all that is needed to judge it."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from bench.load_generator.figures import Curve, Row, Value
+from bench.load_generator.target import Target
+
+NOT_OPTIONS = ("servers", "record_to")      # where something ran or was written says nothing about the figures
+
+
+@dataclass
+class Result:
+    """What one run has found. `summary`: what is told of the whole; `curves`: points by name."""
+
+    program: str
+    rows: list[Row] = field(default_factory=list)
+    summary: Row = field(default_factory=dict)
+    curves: dict[str, Curve] = field(default_factory=dict)
+    problems: dict[str, int] = field(default_factory=dict)      # answers that nobody hoped for
+
+    def note_problems(self, problems: Mapping[str, int]) -> None:
+        """Count further ones."""
+        for problem, count in problems.items():
+            self.problems[problem] = self.problems.get(problem, 0) + count
+
+
+@dataclass(frozen=True)
+class Record:
+    """A result as it is kept. `at`: UTC, ISO 8601; `cluster`: what it ran against; `machine`: see there."""
+
+    program: str
+    at: str
+    version: str | None
+    cluster: str
+    machine: dict[str, Value]
+    options: dict[str, Any]
+    rows: list[Row]
+    summary: Row
+    curves: dict[str, Curve]
+    problems: dict[str, int]
+
+
+def machine() -> dict[str, Value]:
+    """What the load generator runs on, and the nodes too if they are local. No names."""
+    return {
+        "cores": os.cpu_count(), "cpu": _cpu_model(), "kernel": platform.release(),
+        "python": platform.python_version(),
+    }
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
+                platform.machine())
+
+
+def finish(console: Console, result: Result, target: Target, record_to: Path | None) -> None:
+    """Show the result, keep it, and end the program: 1 when there were problems."""
+    show(console, result)
+    if record_to is not None:
+        record(result, target, record_to)
+    sys.exit(1 if result.problems else 0)
+
+
+def record(result: Result, target: Target, path: Path) -> None:
+    """Append the result to this file, with the options of the program that runs."""
+    context = click.get_current_context()
+    names = [option.name for option in context.command.params if option.name]     # always in the same order
+    options = {name: list(value) if isinstance(value := context.params[name], tuple) else value
+               for name in names if name not in NOT_OPTIONS}
+    if target.cluster is None:
+        options.pop("nodes", None)
+    kept = Record(
+        result.program, datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), target.version(),
+        target.kind, machine(), options, result.rows, result.summary, result.curves, result.problems,
+    )
+    with path.open("a") as file:
+        file.write(json.dumps(_short(asdict(kept))) + "\n")
+
+
+def _short(value: Any) -> Any:
+    """The same with four digits behind the point: more say nothing."""
+    if isinstance(value, dict):
+        return {name: _short(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_short(part) for part in value]
+    return round(value, 4) if isinstance(value, float) else value
+
+
+def read(paths: Iterable[Path]) -> list[Record]:
+    """The records of these files, oldest first; of several of one program with the same options the last one.
+
+    Raises ValueError, with the place, when a line is no record.
+    """
+    latest: dict[str, Record] = {}
+    for path in paths:
+        for number, line in enumerate(path.read_text().splitlines(), start=1):
+            try:
+                fields: dict[str, Any] = json.loads(line)
+                record = Record(**fields)
+            except (ValueError, TypeError) as error:
+                raise ValueError(f"{path}:{number}: {error}") from None
+            key = json.dumps([record.program, record.cluster, record.options], sort_keys=True)
+            if key not in latest or latest[key].at <= record.at:
+                latest.pop(key, None)
+                latest[key] = record
+    return sorted(latest.values(), key=lambda record: record.at)
+
+
+def show(console: Console, result: Result) -> None:
+    """The rows as a table, the summary and the problems below."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for number, column in enumerate(columns(result.rows)):
+        table.add_column(heading(column), justify="right" if number else "left")
+    for row in result.rows:
+        table.add_row(*(written(row.get(column)) for column in columns(result.rows)))
+    console.print(table)
+    if result.summary:
+        console.print(told(result.summary), markup=False)
+    for problem, count in result.problems.items():
+        console.print(f"{count} x {problem}", style="yellow", markup=False)
+
+
+def columns(rows: Sequence[Row]) -> list[str]:
+    """The names of all figures, in the order of their appearance; those that no row has a value for are left out."""
+    return list(dict.fromkeys(name for row in rows for name, value in row.items() if value is not None))
+
+
+def heading(name: str) -> str:
+    """The name of a figure as people read it: "p99_9_ms" is "p99.9 ms"."""
+    words = name.replace("p99_9", "p99.9").split("_")
+    return " ".join({"us": "µs", "cpu": "CPU"}.get(word, word) for word in words)
+
+
+def told(summary: Row) -> str:
+    """The summary in a line."""
+    return ", ".join(f"{heading(name)}: {written(value)}" for name, value in summary.items() if value is not None)
+
+
+def written(value: Value) -> str:
+    """A figure with as many digits as say something."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.1f}" if abs(value) >= 100 else f"{value:.2f}"
+    return f"{value:,}" if isinstance(value, int) else value

@@ -1,0 +1,135 @@
+"""How long do clients wait at worst while something else happens in the cluster?
+
+    python -m bench.tail_latency [--rate 2000] [--connections 100] [--waiting 500000] [--seconds 10]
+
+PUTs from many connections go on at a steady rate (`--rate 0`: as fast as they are answered) while, one after the other,
+nothing happens; the leader writes a snapshot; a follower is away and catches up; a follower comes back empty; another
+client puts jobs of 8 MiB. The 99th percentile should stay below 100 ms in each phase. Always with a cluster of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from pathlib import Path
+from time import perf_counter, perf_counter_ns
+
+import click
+import uvloop
+
+from bench.load_generator.closed_loop import Cycle, Shift, work
+from bench.load_generator.console import make_console
+from bench.load_generator.disturbances import BEFORE_S, DISTURBANCES, Disturbance, Scene
+from bench.load_generator.figures import Curve, Figures, Row
+from bench.load_generator.jobs import Jobs
+from bench.load_generator.open_loop import LATE, Pacer
+from bench.load_generator.prefill import fill
+from bench.load_generator.runs import measure_load
+from bench.load_generator.target import RECORD, SIZE, Target, target
+from bench.load_generator.wire import open_wires
+from bench.reports.recording import Result, finish
+
+NODES = 3
+WAITING, PUT = "tails-waiting", "tails"
+PRIORITIES = 1000
+WINDOW_S = 0.5
+
+
+@click.command()
+@RECORD
+@click.option("--rate", default=2000.0, show_default=True, type=click.FloatRange(0, 100_000), help="PUTs per second.")
+@click.option("--connections", default=100, show_default=True, type=click.IntRange(1, 10_000))
+@click.option("--waiting", default=500_000, show_default=True, type=click.IntRange(0), help="Jobs that wait.")
+@click.option("--seconds", default=10.0, show_default=True, type=click.FloatRange(0.1, 3600), help="A phase at least.")
+@click.option("--away", default=5.0, show_default=True, type=click.FloatRange(0, 3600), help="Seconds of the follower.")
+@SIZE
+@click.option("--only", type=click.Choice(list(DISTURBANCES)), multiple=True, help="Only these phases.")
+def main(
+    record_to: Path | None, rate: float, connections: int, waiting: int, seconds: float, away: float, size: int,
+    only: tuple[str, ...],
+) -> None:
+    """Measure the latency of PUTs while other things happen."""
+    console = make_console()
+    with target(None, NODES, console) as measured:
+        if waiting:
+            console.print(f"putting {waiting:,} jobs first")
+            uvloop.run(fill(measured.leader(), Jobs([WAITING], size, priorities=PRIORITIES), waiting))
+        result = Result("tails")
+        for phase, disturbance in DISTURBANCES.items():
+            if only and phase not in only:
+                continue
+            assert measured.cluster
+            measured.cluster.wait_until_level()
+            console.print(phase)
+            load = Load(Jobs([PUT], size), rate, connections)
+            row, curve = one_phase(measured, load, disturbance, seconds, away)
+            result.rows.append({"phase": phase, **row})
+            result.curves[phase] = curve
+            result.note_problems({f"{phase}: {told}": count for told, count in load.figures.problems.items()})
+        finish(console, result, measured, record_to)
+
+
+class Load:
+    """PUTs over many connections until told to stop."""
+
+    def __init__(self, jobs: Jobs, rate: float, connections: int) -> None:
+        """`rate`: PUTs per second, 0: as fast as they are answered."""
+        self.figures = Figures()
+        self._jobs = jobs
+        self._rate = rate
+        self._connections = connections
+
+    async def run_while(self, leader: str, other: Awaitable[float]) -> tuple[float, float]:
+        """Go on until the other thing is over; returns the seconds of the load, and what the other returns."""
+        wires = await open_wires(leader, self._connections)
+        try:
+            if self._rate:
+                pacer = Pacer(wires, self._jobs, self._rate, self.figures)
+                running, stop = asyncio.ensure_future(pacer.run()), pacer.stop
+            else:
+                shift = Shift()
+                cycles = [Cycle(wire, ("PUT",), self._jobs, self.figures, shift) for wire in wires]
+                running, stop = asyncio.ensure_future(work(cycles, [shift], self.figures, None)), shift.stop
+            try:
+                took_s = await other
+            finally:
+                stop()
+                elapsed_s = await running
+            return elapsed_s, took_s
+        finally:
+            for wire in wires:
+                wire.close()
+
+
+def one_phase(
+    measured: Target, load: Load, disturbance: Disturbance, seconds: float, away: float
+) -> tuple[Row, Curve]:
+    """The figures of the PUTs while this happens, and their course."""
+    assert measured.cluster
+    leader = measured.leader()
+    follower = next(name for name in measured.cluster.names if measured.cluster.direct(name) != leader)
+    scene = Scene(measured.cluster, leader, follower, away, max(seconds - BEFORE_S, 0.1))
+    begun = perf_counter_ns()
+    done, took_s = measure_load(measured, load.figures, load.run_while(leader, disturbed(scene, disturbance, seconds)))
+    row: Row = {
+        "PUTs": len(load.figures.latencies_us["PUT"]), "per_second": done.per_second("PUT"),
+        **load.figures.latency("PUT"), "late_p99_ms": load.figures.latency(LATE)["p99_ms"],
+        "took_s": took_s, "generator_load": done.generator_load,
+        "cpu_us_per_PUT": done.cpu_us_per(len(load.figures.latencies_us["PUT"])),
+    }
+    return row, load.figures.windows("PUT", begun, WINDOW_S)
+
+
+async def disturbed(scene: Scene, disturbance: Disturbance, seconds: float) -> float:
+    """Let it happen a while after the beginning of the phase, which lasts so long at least; returns its seconds."""
+    begun = perf_counter()
+    await asyncio.sleep(min(BEFORE_S, seconds))
+    started = perf_counter()
+    await disturbance(scene)
+    ended = perf_counter()
+    await asyncio.sleep(max(begun + seconds - ended, 0))
+    return ended - started
+
+
+if __name__ == "__main__":
+    main()

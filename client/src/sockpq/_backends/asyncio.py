@@ -1,0 +1,144 @@
+"""The network for asyncio: every call suspends its task until it is done. Implements sockpq/network.py."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import socket
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from functools import partial
+from time import monotonic
+from typing import Any, Generic, TypeVar
+
+from sockpq._backends.access import Access
+from sockpq._backends.asyncio_stream import TransportStream
+from sockpq._backends.base import KEEPALIVE, Stream, secured
+from sockpq._protocol.addresses import Address
+
+T = TypeVar("T")
+
+CONNECTING_MAX = 64     # connections a client opens at once: more would overflow a server's queue and wait for a second
+
+
+class LoopNetwork:
+    """The way out for one asyncio client, in the event loop of its first call."""
+
+    def __init__(self, access: Access) -> None:
+        """`access`: what every connection begins with."""
+        self.access = access
+        self._closed = asyncio.Event()
+        self._connecting = asyncio.Semaphore(CONNECTING_MAX)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._streams: set[TransportStream] = set()
+
+    @property
+    def closed(self) -> bool:
+        """Was `close` called?"""
+        return self._closed.is_set()
+
+    def close(self) -> None:
+        """Wake all that sleep, and let none sleep any more."""
+        self._closed.set()
+
+    def enter(self) -> None:
+        """Belong to the running loop; raises RuntimeError when it is not that of the first call."""
+        loop = asyncio.get_running_loop()
+        if self._loop is None:
+            self._loop = loop
+        elif self._loop is not loop:
+            raise RuntimeError("this client was used in another event loop: make one for each")
+
+    def now(self) -> float:
+        """Seconds on a clock that is never set."""
+        return monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait, or until `close`."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._closed.wait()
+
+    async def connect(self, address: Address, timeout: float) -> Stream:
+        """Open a connection within `timeout` seconds, from the moment it is its turn."""
+        async with self._connecting, asyncio.timeout(timeout):
+            until = monotonic() + timeout
+            return await secured(await self._connect(address), self, address, until)
+
+    async def _connect(self, address: Address) -> TransportStream:
+        loop = asyncio.get_running_loop()
+        transport, stream = await loop.create_connection(TransportStream, address.host, address.port)
+        connected = transport.get_extra_info("socket")
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in KEEPALIVE:
+            if hasattr(socket, option):
+                connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+        self._streams.add(stream)
+        stream.ended.add_done_callback(lambda _: self._streams.discard(stream))
+        return stream
+
+    async def drain(self, timeout: float) -> None:
+        """Wait until all connections, which were closed, have sent their last bytes; cut off what does not in time."""
+        if self._streams:
+            await asyncio.wait([stream.ended for stream in self._streams], timeout=timeout)
+        left = [stream for stream in self._streams if not stream.ended.done()]
+        for stream in left:
+            stream.abort()
+        if left:
+            await asyncio.wait([stream.ended for stream in left], timeout=timeout)
+
+    def lock(self) -> LoopLock:
+        """A new lock."""
+        return LoopLock()
+
+    def race(self, coroutines: Sequence[Coroutine[Any, Any, T]]) -> LoopRace[T]:
+        """Start these, each as a task."""
+        return LoopRace(coroutines)
+
+
+class LoopLock:
+    """A lock between tasks."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+
+    async def acquire(self, timeout: float) -> bool:
+        """Returns whether it was got in time."""
+        if not self._lock.locked():
+            return await self._lock.acquire()
+        try:
+            async with asyncio.timeout(None if timeout == math.inf else max(timeout, 0)):
+                return await self._lock.acquire()
+        except TimeoutError:
+            return False
+
+    def release(self) -> None:
+        """Let the next one have it."""
+        self._lock.release()
+
+
+class LoopRace(Generic[T]):
+    """Coroutines in tasks of their own."""
+
+    def __init__(self, coroutines: Sequence[Coroutine[Any, Any, T]]) -> None:
+        self._ended: asyncio.Queue[tuple[int, T]] = asyncio.Queue()
+        self._tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
+        for position, task in enumerate(self._tasks):
+            task.add_done_callback(partial(self._end, position))
+
+    def _end(self, position: int, task: asyncio.Task[T]) -> None:
+        if not task.cancelled():
+            self._ended.put_nowait((position, task.result()))
+
+    async def next(self, timeout: float) -> tuple[int, T] | None:
+        """The next one that ends."""
+        try:
+            async with asyncio.timeout(max(timeout, 0.001)):
+                return await self._ended.get()
+        except TimeoutError:
+            return None
+
+    def stop(self) -> None:
+        """Cancel what has not ended."""
+        for task in self._tasks:
+            task.cancel()

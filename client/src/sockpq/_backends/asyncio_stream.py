@@ -1,0 +1,186 @@
+"""One connection over an asyncio transport: bytes in, bytes out, with a time limit on every wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import cast
+
+from sockpq._protocol.addresses import Address
+
+PAUSE_BYTES = 1_048_576     # so much is kept for a task that does not receive now; then the server must wait
+
+
+class TransportStream(asyncio.Protocol):
+    """For one task at a time, except `abort`."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._received: list[bytes] = []
+        self._received_bytes = 0
+        self._at_end = False                            # nothing more will come
+        self._error: Exception | None = None            # why
+        self._paused = False                            # the transport does not read
+        self._full = False                              # the transport has bytes that the system does not take
+        self._waiter: asyncio.Future[None] | None = None
+        self._wait_until = 0.0                          # of the waiter, on the loop's clock
+        self._timer: asyncio.TimerHandle | None = None  # one for many waits: most are over long before
+        self.ended: asyncio.Future[None] = self._loop.create_future()
+
+    # what the transport calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The connection is open."""
+        self._transport = cast(asyncio.Transport, transport)    # uvloop's is one without inheriting from it
+        self._transport.set_write_buffer_limits(high=0)       # so that pause_writing tells of the first byte not sent
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes have come."""
+        self._received.append(data)
+        self._received_bytes += len(data)
+        if self._received_bytes > PAUSE_BYTES and not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
+        self._wake()
+
+    def eof_received(self) -> bool:
+        """The other side sends no more; it does not read any more either, so the transport may close."""
+        self._at_end = True
+        self._wake()
+        return False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The connection is gone."""
+        self._at_end = True
+        self._error = error
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+        if not self.ended.done():
+            self.ended.set_result(None)
+        self._wake()
+
+    def pause_writing(self) -> None:
+        """The system does not take bytes any more."""
+        self._full = True
+
+    def resume_writing(self) -> None:
+        """It has taken them all."""
+        self._full = False
+        self._wake()
+
+    # what the library calls
+
+    async def send(self, buffers: Sequence[bytes], timeout: float) -> int:
+        """Send all bytes; returns how many were handed over, one less when that is all that is known."""
+        size = sum(map(len, buffers))
+        if self._at_end:
+            return 0
+        self._transport.write(buffers[0] if len(buffers) == 1 else b"".join(buffers))
+        if self._transport.is_closing():        # the system refused it, and the transport has dropped it
+            return size - 1
+        left = self._left()
+        while self._full and not self._at_end:
+            try:
+                await self._wait(timeout)
+            except TimeoutError:
+                if self._left() == left:
+                    break
+            left = self._left()
+        if not self._full:
+            return size
+        self._transport.abort()     # close() would send the rest some time later, and a command would be executed
+        return size - 1
+
+    async def receive(self, timeout: float) -> bytes:
+        """What comes next."""
+        if not self._received and not self._at_end:
+            await self._wait(timeout)
+        data = self.arrived()
+        if data is None:
+            raise TimeoutError
+        return data
+
+    def arrived(self) -> bytes | None:
+        """What has come."""
+        if self._received:
+            data = self._received[0] if len(self._received) == 1 else b"".join(self._received)
+            self._received.clear()
+            self._received_bytes = 0
+            if self._paused:
+                self._paused = False
+                self._transport.resume_reading()
+            return data
+        if not self._at_end:
+            return None
+        if self._error:
+            raise OSError(str(self._error)) from self._error
+        return b""
+
+    def quiet(self) -> bool:
+        """Is it open, with nothing unasked in it?"""
+        return not self._received and not self._at_end
+
+    def peer(self) -> Address:
+        """The numeric address of the other side."""
+        name = self._transport.get_extra_info("peername")
+        if name is None:
+            raise OSError("the server closed the connection at once")
+        return Address(*name[:2])
+
+    def expires_at(self) -> None:
+        """There is no certificate."""
+
+    def finish(self, farewell: bytes = b"") -> None:
+        """Send no more."""
+        if not self._at_end and self._transport.can_write_eof():
+            with suppress(OSError):         # the other side was faster
+                if farewell:
+                    self._transport.write(farewell)
+                self._transport.write_eof()
+
+    def abort(self) -> None:
+        """Wake the task that uses it."""
+        self._transport.abort()
+
+    def close(self, farewell: bytes = b"") -> None:
+        """Close it."""
+        if farewell and not self._at_end:
+            self._transport.write(farewell)
+        self._transport.close()
+
+    # inside
+
+    def _left(self) -> int:
+        return self._transport.get_write_buffer_size()
+
+    def _wake(self) -> None:
+        if self._waiter and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def _wait(self, timeout: float) -> None:
+        """Until the transport calls; raises TimeoutError."""
+        self._waiter = self._loop.create_future()
+        self._wait_until = self._loop.time() + timeout
+        if self._timer is None or self._timer.when() > self._wait_until:
+            self._set_timer()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _set_timer(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(self._wait_until, self._ring)
+
+    def _ring(self) -> None:
+        """The timer has come to its end; perhaps for a wait that is over."""
+        self._timer = None
+        if self._waiter is None or self._waiter.done():
+            return
+        if self._loop.time() >= self._wait_until:
+            self._waiter.set_exception(TimeoutError())
+        else:
+            self._set_timer()

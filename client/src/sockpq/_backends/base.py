@@ -1,0 +1,151 @@
+"""What this library needs of the outside world, as an interface: connections, time, waiting, several things at once.
+
+Every decision (what to send to whom, how long to wait, when to try again) is a coroutine over this interface and stands
+once, for both clients. sync.py implements it with calls that block and never suspend, so that `run` there takes a
+coroutine to its end in one go; aio/network.py implements it with asyncio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+from sockpq._backends.access import Access
+from sockpq._protocol.addresses import Address
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+KEEPALIVE = (                   # a host that vanished while this client was blocked is noticed after 25 s
+    ("TCP_KEEPIDLE", 10),
+    ("TCP_KEEPINTVL", 5),
+    ("TCP_KEEPCNT", 3),
+)
+
+
+class Stream(Protocol):
+    """An open connection. For one user at a time, except `abort`."""
+
+    async def send(self, buffers: Sequence[bytes], timeout: float) -> int:
+        """Send all bytes; returns how many were handed over, fewer than all when the connection broke.
+
+        `timeout` seconds limit the time without progress; what is not handed over then never will be.
+        """
+        ...
+
+    async def receive(self, timeout: float) -> bytes:
+        """What comes next, at least one byte, b"" at the end; raises TimeoutError after `timeout` seconds, OSError."""
+        ...
+
+    def arrived(self) -> bytes | None:
+        """What has come, without waiting; None when nothing has, b"" at the end."""
+        ...
+
+    def quiet(self) -> bool:
+        """Is it open, with nothing unasked in it?"""
+        ...
+
+    def peer(self) -> Address:
+        """The numeric address of the other side."""
+        ...
+
+    def expires_at(self) -> int | None:
+        """When the other side's certificate ends, in Unix time; None without one."""
+        ...
+
+    def finish(self, farewell: bytes = b"") -> None:
+        """Tell the other side that nothing more will be sent, after these bytes; go on receiving."""
+        ...
+
+    def abort(self) -> None:
+        """Wake whoever uses it with an error; for another thread than his."""
+        ...
+
+    def close(self, farewell: bytes = b"") -> None:
+        """Close it, after these bytes if they can be sent without waiting."""
+        ...
+
+
+class Lock(Protocol):
+    """A mutual exclusion that may be held while waiting for the network."""
+
+    async def acquire(self, timeout: float) -> bool:
+        """Returns whether it was got within `timeout` seconds."""
+        ...
+
+    def release(self) -> None:
+        """Let the next one have it."""
+        ...
+
+
+class Race(Protocol, Generic[T_co]):
+    """Coroutines that run at the same time."""
+
+    async def next(self, timeout: float) -> tuple[int, T_co] | None:
+        """The position and the result of the next one that ends; None when none does within `timeout` seconds."""
+        ...
+
+    def stop(self) -> None:
+        """What has not ended is of no interest any more."""
+        ...
+
+
+class Network(Protocol):
+    """The way out for one client."""
+
+    @property
+    def closed(self) -> bool:
+        """Was `close` called?"""
+        ...
+
+    def close(self) -> None:
+        """Wake all that sleep, and let none sleep any more."""
+        ...
+
+    def enter(self) -> None:
+        """A call begins; raises RuntimeError where this network cannot be used."""
+        ...
+
+    def now(self) -> float:
+        """Seconds on a clock that is never set."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait, or until `close`."""
+        ...
+
+    @property
+    def access(self) -> Access:
+        """What every connection begins with."""
+        ...
+
+    async def connect(self, address: Address, timeout: float) -> Stream:
+        """Open a connection, over TLS if `access` says so, within `timeout` seconds.
+
+        Raises Untrusted, OSError (TimeoutError is one), ValueError for a name that DNS, or a certificate, cannot spell.
+        """
+        ...
+
+    def lock(self) -> Lock:
+        """A new lock."""
+        ...
+
+    def race(self, coroutines: Sequence[Coroutine[Any, Any, T]]) -> Race[T]:
+        """Start these, which must not raise."""
+        ...
+
+
+async def secured(stream: Stream, network: Network, address: Address, until: float) -> Stream:
+    """A new connection over TLS if the client wants that; raises what connect() does, and closes it then."""
+    if network.access.tls is None:
+        return stream
+
+    from sockpq._backends.tls import TlsStream  # who has no TLS does not wait for it
+
+    try:
+        tls = TlsStream(stream, network.access.tls, address, network.now)
+        await tls.shake_hands(max(until - network.now(), 0.001))
+    except BaseException:
+        stream.close()
+        raise
+    return tls

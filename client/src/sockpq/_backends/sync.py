@@ -1,0 +1,199 @@
+"""The network for programs with threads: every call blocks until it is done. Implements asyncio.py."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from time import monotonic
+from typing import Any, Generic, TypeVar
+
+from sockpq._backends.access import Access
+from sockpq._backends.base import KEEPALIVE, Stream, secured
+from sockpq._protocol.addresses import Address
+
+T = TypeVar("T")
+
+READ_BYTES = 65_536             # below malloc's mmap threshold: a larger read costs page faults each time
+POLL_S_MAX = 2_000_000          # 23 days: poll() counts milliseconds in 31 bits
+JOIN_BYTES_MAX = 65_536         # larger bodies are sent apart from their line instead of being copied
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Take a coroutine to its end. It waits only for what is in this file, and that blocks instead of suspending."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        value: T = end.value
+        return value
+    raise AssertionError("a coroutine over the blocking network was suspended")
+
+
+class ThreadNetwork:
+    """The way out for one blocking client."""
+
+    def __init__(self, access: Access) -> None:
+        """`access`: what every connection begins with."""
+        self.access = access
+        self._closed = threading.Event()
+
+    @property
+    def closed(self) -> bool:
+        """Was `close` called?"""
+        return self._closed.is_set()
+
+    def close(self) -> None:
+        """Wake all that sleep, and let none sleep any more."""
+        self._closed.set()
+
+    def enter(self) -> None:
+        """Every thread may use it."""
+
+    def now(self) -> float:
+        """Seconds on a clock that is never set."""
+        return monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait, or until `close`."""
+        self._closed.wait(seconds)
+
+    async def connect(self, address: Address, timeout: float) -> Stream:
+        """Open a connection within `timeout` seconds for each address a name stands for."""
+        timeout = min(timeout, POLL_S_MAX)
+        until = monotonic() + timeout
+        return await secured(SocketStream(socket.create_connection(address, timeout), timeout), self, address, until)
+
+    def lock(self) -> ThreadLock:
+        """A new lock."""
+        return ThreadLock()
+
+    def race(self, coroutines: Sequence[Coroutine[Any, Any, T]]) -> ThreadRace[T]:
+        """Start these, each in a thread of its own."""
+        return ThreadRace(coroutines)
+
+
+class SocketStream:
+    """A connection over a socket that blocks."""
+
+    def __init__(self, connected: socket.socket, timeout: float) -> None:
+        self._socket = connected
+        self._timeout = timeout
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in KEEPALIVE:
+            if hasattr(socket, option):
+                connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+
+    async def send(self, buffers: Sequence[bytes], timeout: float) -> int:
+        """Send all bytes; returns how many were handed over."""
+        if len(buffers) > 1 and sum(map(len, buffers)) <= JOIN_BYTES_MAX:
+            buffers = [b"".join(buffers)]
+        sent = 0
+        self._limit(timeout)
+        with suppress(OSError):         # what was not handed over is told by the count
+            for buffer in buffers:
+                count = self._socket.send(buffer)
+                sent += count
+                while count < len(buffer):
+                    more = self._socket.send(memoryview(buffer)[count:])
+                    count += more
+                    sent += more
+        return sent
+
+    async def receive(self, timeout: float) -> bytes:
+        """What comes next."""
+        self._limit(timeout)
+        return self._socket.recv(READ_BYTES)
+
+    def arrived(self) -> bytes | None:
+        """What has come."""
+        self._limit(0)
+        try:
+            return self._socket.recv(READ_BYTES)
+        except BlockingIOError:
+            return None
+
+    def quiet(self) -> bool:
+        """Is it open, with nothing unasked in it?"""
+        self._limit(0)
+        try:
+            self._socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    def peer(self) -> Address:
+        """The numeric address of the other side."""
+        host, port = self._socket.getpeername()[:2]
+        return Address(host, port)
+
+    def expires_at(self) -> None:
+        """There is no certificate."""
+
+    def finish(self, farewell: bytes = b"") -> None:
+        """Send no more."""
+        with suppress(OSError):
+            if farewell:
+                self._limit(0)
+                self._socket.send(farewell)
+            self._socket.shutdown(socket.SHUT_WR)
+
+    def abort(self) -> None:
+        """Wake the thread that uses it."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self, farewell: bytes = b"") -> None:
+        """Close it."""
+        if farewell:
+            with suppress(OSError):
+                self._limit(0)
+                self._socket.send(farewell)
+        self._socket.close()
+
+    def _limit(self, timeout: float) -> None:
+        if timeout != self._timeout:        # each change is a system call
+            self._timeout = timeout
+            self._socket.settimeout(min(timeout, POLL_S_MAX))
+
+
+class ThreadLock:
+    """A lock between threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    async def acquire(self, timeout: float) -> bool:
+        """Returns whether it was got in time."""
+        return self._lock.acquire(timeout=min(max(timeout, 0), threading.TIMEOUT_MAX))
+
+    def release(self) -> None:
+        """Let the next one have it."""
+        self._lock.release()
+
+
+class ThreadRace(Generic[T]):
+    """Coroutines in threads of their own. One that is of no interest any more ends by its own time limit."""
+
+    def __init__(self, coroutines: Sequence[Coroutine[Any, Any, T]]) -> None:
+        self._ended: SimpleQueue[tuple[int, T]] = SimpleQueue()
+        for position, coroutine in enumerate(coroutines):
+            # a daemon: a name server that does not answer must not keep the program alive
+            threading.Thread(target=self._run, args=(position, coroutine), name="sockpq asks", daemon=True).start()
+
+    def _run(self, position: int, coroutine: Coroutine[Any, Any, T]) -> None:
+        self._ended.put((position, run(coroutine)))
+
+    async def next(self, timeout: float) -> tuple[int, T] | None:
+        """The next one that ends."""
+        try:
+            return self._ended.get(timeout=min(max(timeout, 0.001), POLL_S_MAX))
+        except Empty:
+            return None
+
+    def stop(self) -> None:
+        """Nothing to do."""

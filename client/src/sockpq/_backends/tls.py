@@ -1,0 +1,199 @@
+"""TLS over any stream, without IO of its own: the same code for the blocking client and for asyncio.
+
+The bytes of TLS come and go through two buffers in memory, so that each promise of Stream is kept here and not left to
+the TLS of a socket or of an event loop: how many bytes were handed over, limits of time while bytes come that are no
+data (parts of records, session tickets, changes of keys), a connection that ends in one direction first.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from sockpq._backends.base import Stream
+from sockpq._protocol.addresses import Address
+from sockpq.errors import Untrusted
+
+RECORD_BYTES = 16_384       # of data in one record of TLS, at most
+READ_BYTES = 65_536
+TINY_S = 0.001              # a timeout that is over still takes what is there
+
+# What OpenSSL's numbers mean (X509_V_ERR_..).
+VERDICTS = {
+    9: "its certificate is not valid yet, or the clock here is slow",
+    10: "its certificate has expired",
+    18: "its certificate is signed by itself, not by a CA that is known here",
+    19: "its certificate is from a CA that is not known here",
+    20: "its certificate is from a CA that is not known here",
+    21: "its certificate is from a CA that is not known here",
+    62: "its certificate is not for the name {host}",
+    64: "its certificate is not for the address {host}",
+}
+
+
+class TlsStream:
+    """A connection over TLS. For one user at a time, except `abort`."""
+
+    def __init__(self, stream: Stream, context: ssl.SSLContext, address: Address, now: Callable[[], float]) -> None:
+        """`address`: as it was dialed, the server's certificate must be for it; `now`: the monotonic clock."""
+        self._stream = stream
+        self._address = address
+        self._now = now
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=address.host)
+        self._at_end = False                        # the other side has said that it sends no more
+        self._broken: OSError | None = None         # found behind data that were still good
+
+    async def shake_hands(self, timeout: float) -> None:
+        """The first thing to do; raises Untrusted, OSError (TimeoutError is one)."""
+        until = self._now() + timeout
+        while True:
+            try:
+                self._tls.do_handshake()
+                await self._flush(max(until - self._now(), TINY_S))
+                return
+            except ssl.SSLWantReadError:
+                await self._flush(max(until - self._now(), TINY_S))
+            except (ssl.SSLEOFError, ssl.SSLSyscallError) as error:
+                raise ConnectionError("the server closed the connection instead of speaking TLS") from error
+            except ssl.SSLError as error:
+                await self._flush(TINY_S)           # the server is told why
+                raise Untrusted(f"{self._address}: {self._verdict(error)}") from error
+            if self._now() >= until:
+                raise TimeoutError
+            self._feed(await self._stream.receive(max(until - self._now(), TINY_S)))
+
+    def _verdict(self, error: ssl.SSLError) -> str:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            known = VERDICTS.get(error.verify_code, f"its certificate is not good: {error.verify_message}")
+            return known.format(host=self._address.host)
+        if error.reason == "WRONG_VERSION_NUMBER":
+            return "it does not speak TLS"
+        return f"TLS with it is not possible: {_reason(error)}"
+
+    async def send(self, buffers: Sequence[bytes], timeout: float) -> int:
+        """Send all bytes; returns how many were handed over.
+
+        One record after the other: of one that was not handed over completely the other side can read nothing.
+        """
+        if len(buffers) > 1 and sum(map(len, buffers)) <= RECORD_BYTES:
+            buffers = [b"".join(buffers)]
+        sent = 0
+        with suppress(OSError):         # what was not handed over is told by the count
+            for buffer in buffers:
+                rest = memoryview(buffer)
+                while rest:
+                    self._tls.write(rest[:RECORD_BYTES])
+                    if not await self._flush(timeout):
+                        return sent
+                    sent += len(rest[:RECORD_BYTES])
+                    rest = rest[RECORD_BYTES:]
+        return sent
+
+    async def receive(self, timeout: float) -> bytes:
+        """What comes next."""
+        begun = self._now()
+        left = timeout
+        while True:
+            if self._broken:
+                raise self._broken
+            if self._at_end:
+                return b""
+            data = self._take(await self._stream.receive(left))
+            if self._outgoing.pending:              # a change of keys is answered
+                await self._flush(timeout)
+            if data:
+                return data
+            left = begun + timeout - self._now()
+            if left <= 0 and not self._at_end:
+                raise TimeoutError
+            left = max(left, TINY_S)
+
+    def arrived(self) -> bytes | None:
+        """What has come, without waiting."""
+        came = self._stream.arrived()
+        if came is None:
+            return None
+        return self._take(came) or (b"" if self._at_end else None)
+
+    def quiet(self) -> bool:
+        """Is it open, with nothing unasked in it? Session tickets come unasked, when the server likes."""
+        try:
+            return not self._at_end and not self._broken and self.arrived() is None
+        except OSError:
+            return False
+
+    def peer(self) -> Address:
+        """The numeric address of the other side."""
+        return self._stream.peer()
+
+    def expires_at(self) -> int | None:
+        """When the other side's certificate ends."""
+        certificate = self._tls.getpeercert()
+        ends = certificate.get("notAfter") if certificate else None     # nothing is told of one that was not verified
+        return int(ssl.cert_time_to_seconds(ends)) if isinstance(ends, str) else None
+
+    def finish(self, farewell: bytes = b"") -> None:
+        """Send no more."""
+        self._stream.finish(self._last(farewell))
+
+    def abort(self) -> None:
+        """Wake whoever uses it."""
+        self._stream.abort()
+
+    def close(self, farewell: bytes = b"") -> None:
+        """Close it. Without a farewell not a byte is sent: in a forked process the connection is the parent's."""
+        self._stream.close(self._last(farewell) if farewell else b"")
+
+    def _last(self, farewell: bytes) -> bytes:
+        """These bytes and the end of this direction, as TLS writes them."""
+        with suppress(OSError):
+            if farewell:
+                self._tls.write(farewell)
+            self._tls.unwrap()          # raises SSLWantReadError: the other direction is still open
+        return self._outgoing.read()
+
+    async def _flush(self, timeout: float) -> bool:
+        """Send what TLS has to say; was it handed over?"""
+        data = self._outgoing.read()
+        return not data or await self._stream.send((data,), timeout) == len(data)
+
+    def _feed(self, came: bytes) -> None:
+        """Give TLS what has come; b"": the connection has ended."""
+        if came:
+            self._incoming.write(came)
+        else:
+            self._incoming.write_eof()
+
+    def _take(self, came: bytes) -> bytes:
+        """The data in what has come, b"" when there are none yet. Raises OSError.
+
+        A connection that just ends has been cut: only TLS's own end is one that the other side has meant.
+        """
+        self._feed(came)
+        records = []
+        try:
+            while True:
+                record = self._tls.read(READ_BYTES)
+                if not record:
+                    self._at_end = True
+                    break
+                records.append(record)
+                if not self._incoming.pending and came:
+                    break
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLZeroReturnError:
+            self._at_end = True
+        except ssl.SSLError as error:
+            cut = isinstance(error, ssl.SSLEOFError)
+            self._broken = ConnectionError("the connection was cut" if cut else f"TLS: {_reason(error)}")
+            if not records:
+                raise self._broken from error
+        return b"".join(records)
+
+
+def _reason(error: ssl.SSLError) -> str:
+    return (error.reason or str(error)).replace("_", " ").lower()

@@ -1,0 +1,198 @@
+"""One connection to one server: commands go in, answers come out.
+
+Where there is a user, AUTH goes ahead. A command that changes nothing is sent without waiting for its answer, and in a
+session that is the first one on a connection, so that in general no time is lost. Any other command waits: it must not
+be executed when the caller is told that his secret was refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sockpq._backends.access import Access, Login
+from sockpq._backends.base import Network, Stream
+from sockpq._engine.retry import Lost
+from sockpq._protocol.addresses import Address
+from sockpq._protocol.commands import SESSION_CLOSE, Command
+from sockpq._protocol.protocol import Answer, Protocol
+from sockpq._protocol.session import Session
+from sockpq.errors import AuthError, BadArguments, ForbiddenError, NotSupported, ProtocolError, SockpqError
+
+TINY_S = 0.001          # a timeout that is over still takes what is there
+
+
+class Link:
+    """An open connection. For one call at a time, except `abort`."""
+
+    def __init__(self, address: Address, stream: Stream, now: Callable[[], float]) -> None:
+        """`address`: the server's, as it was dialed; `now`: the monotonic clock."""
+        self.address = address
+        self.protocol = Protocol()
+        self.session: Session | None = None     # the one it speaks for
+        self.sessionless_until = 0.0            # it has none to give before then
+        self.caps: frozenset[str] | None = None     # what it says that it knows, once it was asked
+        self._stream = stream
+        self._now = now
+        self._finished = False
+        self._entering: Login | None = None     # AUTH was sent for it, and the answer has not come
+
+    @classmethod
+    async def open(cls, network: Network, address: Address, timeout: float, *, login: bool = True) -> Link:
+        """Connect within `timeout` seconds, and say AUTH if there is a user; raises Lost, Untrusted, AuthError, Busy.
+
+        Without `login` the connection is good for PING only.
+        """
+        until = network.now() + timeout
+        try:
+            stream = await network.connect(address, timeout)
+        except TimeoutError as error:
+            raise Lost(f"{address}: not connected within {timeout:g} s", sent=False) from error
+        except (OSError, ValueError) as error:      # ValueError: a name that DNS, or a certificate, cannot spell
+            raise Lost(f"{address}: {error}", sent=False) from error
+        link = cls(address, stream, network.now)
+        if login and network.access.login:
+            try:
+                await link._log_in(network.access.login, network.access, until)
+            except BaseException:
+                link.close()
+                raise
+        return link
+
+    async def enter(self, timeout: float) -> None:
+        """Wait until AUTH is answered, if it was sent; raises Lost, AuthError, Busy."""
+        until = self._now() + timeout
+        try:
+            while self._entering:
+                await self.receive(max(until - self._now(), TINY_S))
+                if self._entering and self._now() >= until:
+                    raise TimeoutError
+        except (TimeoutError, Lost, ProtocolError) as error:
+            raise self._unanswered(error) from error
+
+    async def send(self, command: Command[Any], number: int, timeout: float) -> bool:
+        """Send one command; was it handed over completely? Otherwise it is not executed, and the connection is lost."""
+        line, data = self.protocol.send(command, number)
+        size = len(line) + len(data)
+        return await self._stream.send((line, data) if data else (line,), timeout) == size
+
+    async def send_many(self, requests: Sequence[tuple[Command[Any], int]], timeout: float) -> int:
+        """Send commands; returns how many were handed over completely: less than all means the connection is lost.
+
+        `timeout` seconds limit the time without progress. A command that was not handed over completely cannot be
+        executed: the server waits for its last byte in vain.
+        """
+        parts = [self.protocol.send(command, number) for command, number in requests]
+        buffers = [b"".join(part for pair in parts for part in pair)] if len(parts) > 1 else parts[0]
+        sent = await self._stream.send(buffers, timeout)
+        for count, (line, data) in enumerate(parts):
+            sent -= len(line) + len(data)
+            if sent < 0:
+                return count
+        return len(parts)
+
+    async def receive(self, timeout: float) -> list[Answer]:
+        """The answers in what comes next, possibly none yet; waits at most `timeout` seconds for it.
+
+        Raises TimeoutError, Lost when the connection has ended, ProtocolError when what came is not the protocol,
+        AuthError and Busy when AUTH went ahead in vain.
+        """
+        try:
+            data = await self._stream.receive(timeout)
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise self.lost(str(error)) from error
+        if not data:
+            raise self.lost("the server closed the connection", orderly=not self.protocol.amid_answer)
+        answers = self.protocol.receive(data)
+        if self._entering and answers:
+            login, self._entering = self._entering, None
+            self._judge(login, answers.pop(0).error)
+        return answers
+
+    def lost(self, reason: str, orderly: bool = False) -> Lost:
+        """The error for commands that were sent completely and will get no answer here."""
+        return Lost(f"{self.address}: {reason}", sent=True, waiting=self.protocol.waiting, orderly=orderly)
+
+    @property
+    def entering(self) -> bool:
+        """Was AUTH sent, and its answer has not come?"""
+        return self._entering is not None
+
+    @property
+    def at_rest(self) -> bool:
+        """Is every command answered, and may another one be sent?"""
+        return self.protocol.at_rest and not self._finished
+
+    def usable(self) -> bool:
+        """Is it still open, at rest, and with nothing unasked in it?"""
+        return self.at_rest and self._stream.quiet()
+
+    def peer(self) -> Address:
+        """The numeric address this connection goes to."""
+        return self._stream.peer()
+
+    def expires_at(self) -> int | None:
+        """When the server's certificate ends, in Unix time; None without TLS."""
+        return self._stream.expires_at()
+
+    def finish(self) -> None:
+        """Tell the server that nothing more will be sent: it cancels what is blocked and closes (spec/client 3.1)."""
+        self._finished = True
+        self._stream.finish()
+
+    def abort(self) -> None:
+        """End it from another thread: the one that waits on it wakes up."""
+        self._stream.abort()
+
+    def close(self, session: bool = False) -> None:
+        """Close it, and with `session` end the session it speaks for, without waiting for the answer."""
+        self._stream.close(SESSION_CLOSE if session and self.session and self.at_rest else b"")
+
+    async def _log_in(self, login: Login, access: Access, until: float) -> None:
+        """Say AUTH: with the secret where nobody can listen, otherwise with a proof that one has it."""
+        command = login.plain()
+        if access.tls is None and not self._is_loopback():
+            answer = await self._challenge(login, until)
+            if answer.error:
+                self._judge(login, answer.error)
+                return
+            command = login.response(answer.value)
+        if not await self.send(command, 0, max(until - self._now(), TINY_S)):
+            raise Lost(f"{self.address}: the connection broke while sending", sent=False)
+        self._entering = login
+
+    def _is_loopback(self) -> bool:
+        """May a secret go there? What stays on this machine nobody else can read."""
+        try:
+            peer = self.peer()
+        except OSError as error:
+            raise Lost(f"{self.address}: {error}", sent=False) from error
+        return peer.host == "::1" or peer.host.removeprefix("::ffff:").startswith("127.")
+
+    async def _challenge(self, login: Login, until: float) -> Answer:
+        """Ask for a nonce; raises Lost."""
+        try:
+            await self.send(login.challenge(), 0, max(until - self._now(), TINY_S))
+            while True:
+                answers = await self.receive(max(until - self._now(), TINY_S))
+                if answers:
+                    return answers[0]
+                if self._now() >= until:
+                    raise TimeoutError
+        except (TimeoutError, Lost, ProtocolError) as error:
+            raise self._unanswered(error) from error
+
+    def _unanswered(self, error: Exception) -> Lost:
+        why = "" if isinstance(error, TimeoutError) else f": {error}"
+        return Lost(f"{self.address}: no answer to AUTH{why}", sent=False)
+
+    def _judge(self, login: Login, error: SockpqError | None) -> None:
+        """The answer to AUTH. A server that does not know it has no users: everybody may do everything."""
+        if error is None or isinstance(error, BadArguments | NotSupported):
+            return
+        self._finished = True
+        if isinstance(error, ForbiddenError):
+            raise AuthError(f"{self.address}: the server refuses user {login.user!r} with this secret") from error
+        raise error

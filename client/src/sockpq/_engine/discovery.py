@@ -1,0 +1,115 @@
+"""Which server serves: found by asking all of them, remembered until it fails, shared by all calls of a client."""
+
+from __future__ import annotations
+
+import math
+
+from sockpq._backends.base import Network
+from sockpq._engine.probe import REFUSAL_S, ask, ask_all, choose_leader, claims_to_serve
+from sockpq._engine.retry import Lost
+from sockpq._protocol.addresses import Address
+from sockpq._protocol.commands import CLUSTER_LEADER, INTERCONNECT, PING
+
+DOUBT_S = 0.3           # so long the others have for telling whether one of them has taken over
+DOUBT_AGAIN_S = 0.15    # an answer to that question counts so long for all calls
+LIFE_AGAIN_S = 1.0      # and that a server lives counts so long for all that are blocked on it
+STRAGGLER_S = 0.1       # how long the answers of slower servers are waited for, doubled with each failed attempt
+
+
+class Finder:
+    """Knows the serving leader, or finds it. While one call asks, the others wait for its result."""
+
+    def __init__(self, network: Network, addresses: tuple[Address, ...], timeout: float, life_s: float) -> None:
+        """`timeout`: seconds a server has for connecting and answering; `life_s`: for a sign that it lives."""
+        self._network = network
+        self._addresses = addresses
+        self._timeout = timeout
+        self._life_s = life_s
+        self._leader: Address | None = None         # read and written in one piece, without a lock
+        self._taken: dict[Address, tuple[float, bool]] = {}     # when last asked, and whether another claimed to serve
+        self._vanished: dict[Address, tuple[float, bool]] = {}  # how long the verdict is valid, and the verdict
+        self.new_locks()
+
+    def new_locks(self) -> None:
+        """Also for a child process, where nobody would release those that another thread of its parent held."""
+        self._searching = self._network.lock()
+        self._doubting = self._network.lock()
+        self._checking = self._network.lock()
+
+    async def leader(self, deadline: float, attempts: int) -> Address:
+        """The server to send to. `deadline`: on the monotonic clock; `attempts`: how often this call failed already.
+
+        Raises NoLeader, or Lost when another call's survey did not end in time: nothing was executed. Raises AuthError
+        or Untrusted when asking again is no use.
+        """
+        if self._leader is not None:
+            return self._leader
+        if not await self._searching.acquire(deadline - self._network.now()):
+            raise Lost("no server was found in time", sent=False)
+        try:
+            leader = self._leader           # perhaps another call has found it meanwhile
+            if leader is None:
+                leader = self._leader = await self._survey(deadline, attempts)
+            return leader
+        finally:
+            self._searching.release()
+
+    def failed(self, address: Address) -> None:
+        """This server does not serve, or cannot be reached: ask again before the next command."""
+        if self._leader == address:
+            self._leader = None
+
+    async def taken_over(self, address: Address) -> bool:
+        """Does another server than `address` claim to serve? Then it is the one to send to from now on."""
+        await self._doubting.acquire(math.inf)      # many calls wait for one server: one of them asks
+        try:
+            asked_at, taken = self._taken.get(address, (-math.inf, False))
+            if self._network.now() - asked_at > DOUBT_AGAIN_S:
+                claimer = await self._ask_others(address)
+                taken = claimer is not None
+                self._taken[address] = self._network.now(), taken
+                if claimer:
+                    self._leader = claimer
+            return taken
+        finally:
+            self._doubting.release()
+
+    async def vanished(self, address: Address) -> bool:
+        """Does another server serve now, or does this one not answer on another connection?"""
+        if self._verdict(address) is False:
+            return False
+        if await self.taken_over(address):
+            return True
+        await self._checking.acquire(math.inf)
+        try:
+            vanished = self._verdict(address)
+            if vanished is None:
+                response = await ask(self._network, address, [PING], self._life_s)
+                vanished = response.failure is not None     # a server without PING answers 400 and lives too
+                valid_s = DOUBT_AGAIN_S if vanished else LIFE_AGAIN_S
+                self._vanished[address] = self._network.now() + valid_s, vanished
+            return vanished
+        finally:
+            self._checking.release()
+
+    def _verdict(self, address: Address) -> bool | None:
+        """Has this server vanished? None when nobody has looked lately."""
+        valid_until, vanished = self._vanished.get(address, (-math.inf, False))
+        return vanished if self._network.now() < valid_until else None
+
+    async def _ask_others(self, address: Address) -> Address | None:
+        """Which other server claims to serve, if any?"""
+        others = [other for other in self._addresses if other != address]
+        responses = await ask_all(self._network, others, [INTERCONNECT, CLUSTER_LEADER], DOUBT_S, STRAGGLER_S)
+        return next((other for other, response in responses.items() if claims_to_serve(response)), None)
+
+    async def _survey(self, deadline: float, attempts: int) -> Address:
+        """Ask all servers. A single one is not asked: the command itself will tell."""
+        if len(self._addresses) == 1:
+            return self._addresses[0]
+        timeout = min(self._timeout, max(deadline - self._network.now(), 0.01))
+        straggler = min(STRAGGLER_S * 2 ** min(attempts, 10), timeout)
+        refusal_s = min(REFUSAL_S, max(deadline - self._network.now() - timeout, 0))
+        return choose_leader(
+            await ask_all(self._network, self._addresses, [INTERCONNECT], timeout, straggler, refusal_s)
+        )

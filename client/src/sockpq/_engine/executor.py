@@ -1,0 +1,338 @@
+"""How a call reaches the serving leader: attempts, failover, giving up. attempt.py has what happens in one attempt."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from sockpq._backends.base import Network
+from sockpq._engine.attempt import TINY_S, Alone, Exchange
+from sockpq._engine.batch import Batch
+from sockpq._engine.connection import Link
+from sockpq._engine.discovery import Finder
+from sockpq._engine.limits import Limits
+from sockpq._engine.pool import Slot, Slots
+from sockpq._engine.probe import hopeless
+from sockpq._engine.retry import Lost, NoLeader, Retry, as_unknown, is_final_wait, is_unknown, least_s, pause_s
+from sockpq._protocol import commands
+from sockpq._protocol.addresses import Address
+from sockpq._protocol.arguments import span, switch
+from sockpq._protocol.commands import Command, Repeat
+from sockpq._protocol.protocol import Answer
+from sockpq._protocol.session import Request, Session, SessionLost
+from sockpq.errors import (
+    AuthError,
+    BadArguments,
+    BatchFailed,
+    Busy,
+    NotExecuted,
+    NotServing,
+    NotSupported,
+    OutcomeUnknown,
+    ProtocolError,
+    SockpqError,
+    Unavailable,
+    Untrusted,
+)
+
+T = TypeVar("T")
+
+LATE_S = 1.0            # so late may the server end a wait that it knows the end of
+SESSIONLESS_S = 10.0    # so long a connection does without a session when there is none to have
+
+# Failures after which another server may be the one to ask, or a new connection to the same one.
+LEAVE = Lost, ProtocolError, NotServing, OutcomeUnknown, AuthError
+
+
+class Caller:
+    """Executes commands on whatever server serves. For as many threads or tasks at once as its network is for."""
+
+    def __init__(self, network: Network, addresses: tuple[Address, ...], limits: Limits) -> None:
+        self.limits = limits
+        self.addresses = addresses
+        self.network = network
+        self._finder = Finder(network, addresses, limits.connect_timeout, limits.server_timeout)
+        self._slots = Slots(limits.idle_max)
+        self._process = os.getpid()
+
+    def close(self) -> None:
+        """End all connections and sessions and all calls under way."""
+        self._own()
+        self.network.close()
+        self._slots.close()
+
+    async def run(
+        self,
+        command: Command[T],
+        *,
+        timeout: float | None = None,
+        wait: float | None = None,
+        retry_unknown: bool | None = None,
+    ) -> T:
+        """Execute one command on the serving leader.
+
+        `timeout` limits the time without a server that executes it, `wait` the time a blocked command stays blocked
+        (None: without limit); a GET whose wait ends without a job is worth None.
+        """
+        timeout = self._timeout(timeout)
+        wait = math.inf if wait is None else span(wait, "wait")
+        wait_until: float | None = None
+        retry = self._retry(command.repeat, timeout, retry_unknown)
+        request = Request()
+        slot = self._take()
+        try:
+            while True:
+                exchange: Exchange | None = None
+                number = 0
+                try:
+                    link = await self._link(slot, retry, command.logged)
+                    exchange = self._exchange(link)
+                    if command.needs and not await exchange.knows(command.needs, retry.deadline):
+                        if command.older is None or retry.in_doubt:     # in doubt: it could be done twice
+                            raise _unknown_words(link, command.needs)
+                        command, request = command.older, Request()
+                    if command.logged and link.session:
+                        number = request.number(link.session)
+                    wait_until = wait_until or self.network.now() + wait
+                    until = wait_until + LATE_S if "within" in command.needs and not retry.attempts else wait_until
+                    answer = await exchange.one(command, number, retry.deadline, until)
+                    value: T = _value(answer)
+                    return value
+                except (Lost, SockpqError) as failure:
+                    now = self.network.now()
+                    self._note(slot, failure)
+                    if exchange and exchange.blocked_s:
+                        retry.blocked(exchange.blocked_s)
+                        if exchange.blocked_s > self.limits.server_timeout:
+                            retry.progress(now + timeout)       # the search begins anew
+                    if wait_until and now >= wait_until and is_final_wait(failure):
+                        raise as_unknown(failure) from failure
+                    await self._pause(retry, failure, number > 0)
+        finally:
+            self._slots.give_back(slot, self.network.now())
+
+    async def run_batch(
+        self,
+        commands: Sequence[Command[Any]],
+        *,
+        timeout: float | None = None,
+        retry_unknown: bool | None = None,
+        partly: bool = False,
+    ) -> list[Answer | None]:
+        """Execute commands pipelined on one connection; returns their answers, which may be errors, in order.
+
+        `timeout` limits the time without any answer. `partly`: after a failure that nobody can tell the outcome of
+        return what was answered so far, None for the rest, instead of going on. Raises BatchFailed, or what `run`
+        raises when nothing at all was executed.
+        """
+        timeout = self._timeout(timeout)
+        if not commands:
+            return []
+        batch = Batch(commands, brings_jobs=partly)
+        retry = self._retry(commands[0].repeat, timeout, retry_unknown)
+        slot = self._take()
+        try:
+            while True:
+                failure = await self._try_batch(slot, batch, retry, timeout)
+                if failure is None or (partly and not batch.exact and any(batch.answers)):
+                    break
+                self._note(slot, failure)
+                try:
+                    await self._pause(retry, failure, batch.exact)
+                except (NotExecuted, OutcomeUnknown) as error:
+                    if partly and any(batch.answers):
+                        break
+                    if batch.unknown or any(batch.answers):
+                        raise BatchFailed(str(error), batch.unknown, batch.not_executed) from error
+                    raise
+                batch.again()
+        finally:
+            self._slots.give_back(slot, self.network.now())
+        return batch.answers
+
+    async def _try_batch(self, slot: Slot, batch: Batch, retry: Retry, timeout: float) -> Exception | None:
+        """One attempt for all that has no answer yet; returns why it must be followed by another."""
+        try:
+            link = await self._link(slot, retry, numbered=True)
+            exchange = self._exchange(link)
+            if batch.needs and not await exchange.knows(batch.needs, retry.deadline):
+                raise _unknown_words(link, batch.needs)
+            batch.begin(link.session)
+            await exchange.batch(batch, retry, timeout)
+        except (Lost, SockpqError) as error:
+            return error if batch.lost() or not is_unknown(error) else Lost(str(error), sent=False)
+        return batch.refusal
+
+    async def run_at(self, address: Address, command: Command[T], *, timeout: float | None = None) -> T:
+        """Execute one command on exactly this server, once, on a connection of its own."""
+        timeout = self._timeout(timeout)
+        deadline = self.network.now() + timeout
+        limits = self.limits._replace(server_timeout=timeout) if command.slow else self.limits
+        slot = self._take(new=True)
+        try:
+            link = await self._connect(slot, address, deadline)
+            if self.network.now() + least_s(timeout) > deadline:
+                raise Lost(f"{address}: no time is left for it", sent=False)
+            answer = await Exchange(link, limits, Alone(), self.network.now).one(command, 0, deadline, math.inf)
+        except (Lost, ProtocolError) as failure:
+            if is_unknown(failure) and command.repeat is not Repeat.FREELY:
+                raise as_unknown(failure) from failure
+            raise Unavailable(str(failure)) from failure
+        finally:
+            slot.drop_link()
+            self._slots.give_back(slot, self.network.now())
+        value: T = _value(answer)
+        return value
+
+    async def run_at_leader(self, command: Command[T], *, timeout: float | None = None) -> T:
+        """Execute one command on the server that leads, also while it serves no jobs.
+
+        Every other one refuses it, so they are asked in turn. What got no answer is not repeated.
+        """
+        timeout = self._timeout(timeout)
+        deadline = self.network.now() + timeout
+        attempts = 0
+        refusals: list[str] = []
+        failures: dict[Address, Exception | None] = {}
+        while True:
+            for address in self.addresses:
+                left = deadline - self.network.now()
+                if refusals and left < least_s(timeout):        # too short for more than making it unknown
+                    raise Unavailable(f"no server leads: {'; '.join(refusals)}")
+                try:
+                    return await self.run_at(address, command, timeout=max(left, TINY_S))
+                except (NotServing, Unavailable) as refusal:
+                    refusals.append(f"{address}: {refusal}")
+                    failures[address] = refusal
+            if final := hopeless(failures):
+                raise final
+            refusals = refusals[-len(self.addresses) :]
+            attempts += 1
+            await self.network.sleep(min(pause_s(attempts), max(deadline - self.network.now(), 0)))
+
+    def _take(self, new: bool = False) -> Slot:
+        self.network.enter()
+        self._own()
+        return self._slots.take(new)
+
+    def _own(self) -> None:
+        """In a child process: have nothing in common with the parent, nor a lock that a thread of his had."""
+        if self._process != os.getpid():
+            self._slots.forget_all()
+            self._finder.new_locks()
+            self._process = os.getpid()
+
+    async def _link(self, slot: Slot, retry: Retry, numbered: bool) -> Link:
+        """A connection to the leader, for `numbered` requests one that speaks for the slot's session."""
+        address = await self._finder.leader(retry.deadline, retry.attempts)
+        link = slot.link
+        if link is not None and link.address == address and not link.usable():
+            # It was closed while nobody used it. Its server may be back, follow another, and answer TOTAL all the same.
+            slot.drop_link()
+            link = None
+            self._leave(address)
+            address = await self._finder.leader(retry.deadline, retry.attempts)
+        if link is None or link.address != address:
+            slot.drop_link()
+            try:
+                link = await self._connect(slot, address, retry.deadline)
+            except Lost:
+                self._leave(address)
+                raise
+            except Untrusted as failure:        # perhaps the others know another leader
+                self._leave(address)
+                if len(self.addresses) == 1:
+                    raise
+                raise Lost(str(failure), sent=False) from failure
+        if numbered and self.limits.sessions and not link.session and self.network.now() >= link.sessionless_until:
+            try:
+                await self._attach(slot, link, retry)
+            except (Lost, ProtocolError, OutcomeUnknown) as failure:    # it is not the command that was lost
+                self._note(slot, failure)
+                raise Lost(str(failure), sent=False) from failure
+        if retry.too_late(self.network.now()):
+            raise retry.last or Lost("no time is left for it", sent=False)
+        return link
+
+    async def _connect(self, slot: Slot, address: Address, deadline: float) -> Link:
+        timeout = max(min(self.limits.connect_timeout, deadline - self.network.now()), TINY_S)
+        link = await Link.open(self.network, address, timeout)
+        self._slots.connected(slot, link)
+        return link
+
+    async def _attach(self, slot: Slot, link: Link, retry: Retry) -> None:
+        """Let the connection speak for the slot's session, or for a new one. Raises SessionLost."""
+        exchange = self._exchange(link)
+        if slot.session:
+            command = commands.session_attach(slot.session.sid)
+            answer = await exchange.one(command, 0, retry.deadline, math.inf)
+            if isinstance(answer.error, BadArguments | NotSupported):
+                raise SessionLost("this server has no sessions")
+            _value(answer)
+        else:
+            answer = await exchange.one(commands.session_open(self.limits.session_ttl), 0, retry.deadline, math.inf)
+            if isinstance(answer.error, BadArguments | NotSupported):
+                link.sessionless_until = math.inf
+                return
+            if isinstance(answer.error, Busy):
+                await self._do_without(slot, link, retry, answer.error)
+                return
+            slot.session = Session(_value(answer))
+        link.session = slot.session
+
+    async def _do_without(self, slot: Slot, link: Link, retry: Retry, refusal: Busy) -> None:
+        """There are too many sessions: go on without, for a while. Raises `refusal` when it means the connection.
+
+        A server with too many connections says the same and closes. A command that is sent into that would have an
+        unknown outcome for nothing.
+        """
+        try:
+            await self._exchange(link).one(commands.PING, 0, retry.deadline, math.inf)
+        except (Lost, ProtocolError, OutcomeUnknown):
+            slot.drop_link()
+            raise refusal from None
+        link.sessionless_until = self.network.now() + SESSIONLESS_S
+
+    def _exchange(self, link: Link) -> Exchange:
+        return Exchange(link, self.limits, self._finder, self.network.now)
+
+    def _note(self, slot: Slot, failure: Exception) -> None:
+        """An attempt failed: what does that say about the server, the connection, the session?"""
+        if isinstance(failure, SessionLost):
+            slot.session = None
+            if slot.link:
+                slot.link.session = None
+        elif slot.link and isinstance(failure, LEAVE) and not isinstance(failure, NoLeader):
+            self._leave(slot.link.address)
+            if not isinstance(failure, NotServing):
+                slot.drop_link()
+
+    def _leave(self, address: Address) -> None:
+        self._finder.failed(address)
+        self._slots.forget(address)
+
+    async def _pause(self, retry: Retry, failure: Exception, exact: bool) -> None:
+        """Wait before the next attempt; raises what the caller must see instead."""
+        if self.network.closed:
+            raise retry.interrupted(failure) from failure
+        await self.network.sleep(retry.pause(failure, self.network.now(), exact=exact))
+
+    def _retry(self, repeat: Repeat, timeout: float, retry_unknown: bool | None) -> Retry:
+        at_least_once = self.limits.retry_unknown if retry_unknown is None else switch(retry_unknown, "retry_unknown")
+        deadline = self.network.now() + timeout
+        return Retry(repeat, retry_unknown=at_least_once, deadline=deadline, least_s=least_s(timeout))
+
+    def _timeout(self, timeout: float | None) -> float:
+        return self.limits.timeout if timeout is None else span(timeout, "timeout")
+
+
+def _unknown_words(link: Link, words: tuple[str, ...]) -> NotSupported:
+    return NotSupported(f"{link.address}: this server does not know all of: {', '.join(words)}")
+
+
+def _value(answer: Answer) -> Any:
+    if answer.error:
+        raise answer.error
+    return answer.value

@@ -1,0 +1,29 @@
+"""How a client behaves: its time limits, and what to do with unknown outcomes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sockpq._protocol import arguments
+
+
+class Limits(NamedTuple):
+    """The settings of one client, in seconds."""
+
+    timeout: float              # a whole call, all its attempts together
+    server_timeout: float       # one server's silence while it owes an answer
+    connect_timeout: float
+    retry_unknown: bool
+    sessions: bool              # use them, if the servers have them
+    session_ttl: float          # a session that is not used for so long ends
+    idle_max: int               # connections kept without work
+
+    def checked(self) -> Limits:
+        """Itself; raises TypeError and BadArguments for what is no setting."""
+        for what in ("timeout", "server_timeout", "connect_timeout"):
+            arguments.span(getattr(self, what), what)
+        for what in ("retry_unknown", "sessions"):
+            arguments.switch(getattr(self, what), what)
+        arguments.session_ttl(self.session_ttl)
+        arguments.integer(self.idle_max, "idle_connections_max", 0, 1_000_000)
+        return self

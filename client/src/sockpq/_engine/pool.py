@@ -1,0 +1,118 @@
+"""Places for calls, kept for the next one: each with its connection and its session. No IO but closing.
+
+A call has a slot for itself, so the requests of a session follow one another strictly, and a session outlives the
+connections it is used over. Thread-safe, so that it serves threads and asyncio's tasks alike.
+"""
+
+from __future__ import annotations
+
+import threading
+from weakref import WeakSet
+
+from sockpq._engine.connection import Link
+from sockpq._protocol.addresses import Address
+from sockpq._protocol.session import Session
+from sockpq.errors import ClientClosed
+
+IDLE_S = 60.0       # a connection without work for so long is closed
+
+
+class Slot:
+    """Belongs to one call at a time."""
+
+    __slots__ = ("__weakref__", "idle_since", "link", "session")
+
+    def __init__(self) -> None:
+        self.link: Link | None = None
+        self.session: Session | None = None
+        self.idle_since = 0.0
+
+    def drop_link(self) -> None:
+        """Close the connection; the session stays."""
+        if self.link:
+            self.link.close()
+            self.link = None
+
+    def end(self) -> None:
+        """Close the connection and the session."""
+        if self.link:
+            self.link.close(session=True)
+            self.link = None
+
+
+class Slots:
+    """The slots of one client."""
+
+    def __init__(self, idle_max: int) -> None:
+        """`idle_max`: so many are kept without work."""
+        self._idle_max = idle_max
+        self._lock = threading.Lock()
+        self._idle: list[Slot] = []         # the one used last at the end
+        self._busy: WeakSet[Slot] = WeakSet()       # a call that is interrupted by a signal may not give its slot back
+        self._closed = False
+
+    def take(self, new: bool = False) -> Slot:
+        """A slot for one call: the one used last, or a new one. Raises ClientClosed."""
+        with self._lock:
+            if self._closed:
+                raise ClientClosed("the client was closed")
+            slot = self._idle.pop() if self._idle and not new else Slot()
+            self._busy.add(slot)
+        return slot
+
+    def connected(self, slot: Slot, link: Link) -> None:
+        """This call has a new connection. Raises ClientClosed when that is too late."""
+        with self._lock:
+            if not self._closed:
+                slot.link = link
+                return
+        link.close()
+        raise ClientClosed("the client was closed")
+
+    def give_back(self, slot: Slot, now: float) -> None:
+        """The call is over. `now` in seconds on the monotonic clock.
+
+        A connection with an unanswered command is closed: its late answer must never be taken for that to another one.
+        So is one that was told its end.
+        """
+        if slot.link and not slot.link.at_rest:
+            slot.drop_link()
+        slot.idle_since = now
+        gone = []
+        with self._lock:
+            self._busy.discard(slot)
+            if slot.link or slot.session:
+                self._idle.append(slot)
+            while self._idle and (
+                self._closed or len(self._idle) > self._idle_max or self._idle[0].idle_since < now - IDLE_S
+            ):
+                gone.append(self._idle.pop(0))
+        for one in gone:
+            one.end()
+
+    def forget(self, address: Address) -> None:
+        """Close the idle connections to a server that has failed."""
+        with self._lock:
+            links = [(slot, slot.link) for slot in self._idle if slot.link and slot.link.address == address]
+            for slot, _ in links:
+                slot.link = None
+        for _, link in links:
+            link.close()
+
+    def close(self) -> None:
+        """Close everything; calls under way in other threads end with an error."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+            for slot in self._busy:
+                if slot.link:
+                    slot.link.abort()
+        for slot in idle:
+            slot.end()
+
+    def forget_all(self) -> None:
+        """This is a child process: connections and sessions are the parent's, and two processes must not share one."""
+        self._lock = threading.Lock()
+        for slot in [*self._idle, *self._busy]:
+            slot.drop_link()        # this process's descriptor only
+        self._idle, self._busy = [], WeakSet()

@@ -1,0 +1,174 @@
+"""Ask several servers at once, and wait only as long as it is worth it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sockpq._backends.base import Network
+from sockpq._engine.connection import Link
+from sockpq._engine.retry import Lost, NoLeader
+from sockpq._protocol import commands
+from sockpq._protocol.addresses import Address
+from sockpq._protocol.commands import PING, Command
+from sockpq._protocol.protocol import Answer
+from sockpq.errors import AuthError, Busy, NotExecuted, SockpqError, Unavailable, Untrusted
+from sockpq.model import NodeStatus
+
+REFUSAL_S = 1.5             # a server takes its time to refuse AUTH: one second
+NOBODY = 2_147_483_647      # INTERCONNECT of a node that knows no leader (spec/cluster 5)
+
+
+class Response(NamedTuple):
+    """What one server answered: `answers` in the order of the commands, or why there are none.
+
+    `expires_at`: when its certificate ends, in Unix time.
+    """
+
+    peer: Address | None
+    answers: list[Answer]
+    failure: Exception | None
+    expires_at: int | None = None
+
+
+class ServerView(NamedTuple):
+    """The cluster as one server tells it.
+
+    `peer` is the numeric address that answered, "ip:port"; `id` what it answers to INTERCONNECT; `nodes` its CLUSTER
+    STATUS. When `error` is set the server could not be asked and these are None or empty. `expires_at`: when its
+    certificate ends, in Unix time; None without TLS.
+    """
+
+    server: str
+    peer: str | None
+    id: int | None
+    nodes: list[NodeStatus]
+    error: SockpqError | None
+    expires_at: int | None = None
+
+
+async def view_all(network: Network, addresses: Sequence[Address], timeout: float) -> list[ServerView]:
+    """The view of every server, asked in parallel within `timeout` seconds; in the order of `addresses`."""
+    questions: list[Command[Any]] = [commands.INTERCONNECT, commands.CLUSTER_STATUS]
+    responses = await ask_all(network, addresses, questions, timeout, refusal_s=REFUSAL_S)
+    return [_view(address, responses[address]) for address in addresses]
+
+
+def _view(address: Address, response: Response) -> ServerView:
+    failure = response.failure or next((answer.error for answer in response.answers if answer.error), None)
+    if failure is None:
+        own_id, nodes = (answer.value for answer in response.answers)
+        return ServerView(str(address), str(response.peer), own_id, nodes, None, response.expires_at)
+    error = failure if isinstance(failure, SockpqError) else Unavailable(str(failure))
+    peer = str(response.peer) if response.peer else None
+    return ServerView(str(address), peer, None, [], error, response.expires_at)
+
+
+async def ask_all(
+    network: Network,
+    addresses: Sequence[Address],
+    questions: Sequence[Command[Any]],
+    timeout: float,
+    straggler: float | None = None,
+    refusal_s: float = 0.0,
+) -> dict[Address, Response]:
+    """Ask all servers all questions within `timeout` seconds, and within `straggler` seconds after the first answer.
+
+    `refusal_s`: so much longer may one take that has not answered AUTH yet.
+    """
+    refusal_s = refusal_s if network.access.login else 0.0
+    until = network.now() + timeout + refusal_s
+    race = network.race([ask(network, address, questions, timeout, refusal_s) for address in addresses])
+    late = Response(None, [], Lost("no answer in time", sent=False))
+    responses = dict.fromkeys(addresses, late)
+    try:
+        for _ in addresses:
+            ended = await race.next(until - network.now())
+            if ended is None:
+                break
+            position, response = ended
+            responses[addresses[position]] = response
+            if straggler is not None and response.failure is None:
+                until = min(until, network.now() + straggler)
+    finally:
+        race.stop()
+    return responses
+
+
+async def ask(
+    network: Network, address: Address, questions: Sequence[Command[Any]], timeout: float, refusal_s: float = 0.0
+) -> Response:
+    """Ask one server on a connection of its own, within `timeout` seconds; never raises what the network can cause.
+
+    `refusal_s`: so much longer it may take to refuse AUTH.
+    """
+    until = network.now() + timeout
+    peer: Address | None = None
+    expires_at: int | None = None
+    answers: list[Answer] = []
+    try:
+        link = await Link.open(network, address, timeout, login=any(question is not PING for question in questions))
+        try:
+            peer, expires_at = link.peer(), link.expires_at()
+            if await link.send_many([(question, 0) for question in questions], timeout) < len(questions):
+                raise link.lost("the connection broke")
+            while len(answers) < len(questions):
+                limit = until + refusal_s if link.entering else until
+                answers += await link.receive(max(limit - network.now(), 0.001))
+            return Response(peer, answers, None, expires_at)
+        finally:
+            link.close()
+    except TimeoutError:
+        return Response(peer, [], Lost(f"{address}: no answer within {timeout:g} s", sent=False), expires_at)
+    except (OSError, Lost, SockpqError) as failure:
+        # A server that is full says so to whatever comes first, and closes.
+        full = answers[0].error if answers and isinstance(answers[0].error, Busy) else None
+        return Response(peer, [], full or failure, expires_at)
+
+
+def choose_leader(responses: Mapping[Address, Response]) -> Address:
+    """The server with the smallest INTERCONNECT number (spec/client 1.1); raises NoLeader when none can be it.
+
+    Raises AuthError or Untrusted when asking again is no use.
+    """
+    ids = {
+        address: response.answers[0].value
+        for address, response in responses.items()
+        if response.failure is None and response.answers[0].error is None
+    }
+    serving = {address: number for address, number in ids.items() if number < NOBODY}
+    if serving:
+        return min(serving, key=serving.__getitem__)
+    reasons = [f"{address} knows no leader" for address in ids]
+    failures = {address: _failure(response) for address, response in responses.items() if address not in ids}
+    if not ids and (final := hopeless(failures)):
+        raise final
+    reasons += [_reason(address, failure) for address, failure in failures.items()]
+    raise NoLeader("; ".join(reasons))
+
+
+def hopeless(failures: Mapping[Address, Exception | None]) -> NotExecuted | None:
+    """Why asking these servers again is no use, if it is not. A certificate speaks for one server, a secret for all."""
+    told = "; ".join(_reason(address, failure) for address, failure in failures.items())
+    if any(isinstance(failure, AuthError) for failure in failures.values()):
+        return AuthError(told)
+    if failures and all(isinstance(failure, Untrusted) for failure in failures.values()):
+        return Untrusted(told)
+    return None
+
+
+def claims_to_serve(response: Response) -> bool:
+    """Does this server say that it leads, and has it the leader's number? Asked INTERCONNECT and CLUSTER LEADER."""
+    if response.failure or any(answer.error for answer in response.answers):
+        return False
+    own_id, leader = (answer.value for answer in response.answers)
+    return leader is not None and leader.id == own_id
+
+
+def _failure(response: Response) -> Exception | None:
+    return response.failure or response.answers[0].error
+
+
+def _reason(address: Address, failure: Exception | None) -> str:
+    reason = str(failure)
+    return reason if reason.startswith(str(address)) else f"{address}: {reason}"

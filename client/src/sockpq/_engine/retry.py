@@ -1,0 +1,210 @@
+"""What to do when an attempt failed: try again, after how long, or give up with which error. No IO, no clock.
+
+An attempt can fail in three ways. *Final*: the server (or this library) refused the command; trying again would not
+help. *Not executed*: nobody could or would execute it; try again until the deadline. *Unknown*: it was sent and the
+answer was lost. When it was a numbered request of a session the same request brings its first answer, so try again.
+Without a session, or when it is lost, try again only where twice does no harm or the caller asked for at-least-once.
+"""
+
+from __future__ import annotations
+
+import random
+
+from sockpq._protocol.commands import Repeat
+from sockpq._protocol.session import SessionLost
+from sockpq.errors import (
+    Aborted,
+    AuthError,
+    BadArguments,
+    Busy,
+    ClientClosed,
+    DataTooLarge,
+    ForbiddenError,
+    JobExists,
+    JobNotFound,
+    NoOutput,
+    NotServing,
+    NotSupported,
+    OutcomeUnknown,
+    ProtocolError,
+    QueueExists,
+    QueueNotFound,
+    SockpqError,
+    Unavailable,
+    Untrusted,
+)
+from sockpq.model import Waiting
+
+# Refused by this server alone, or now, whatever was executed before.
+UNREAD = BadArguments, DataTooLarge, NotSupported, AuthError, ForbiddenError, Untrusted
+
+# How a command is refused that was executed before, by somebody else or by an unanswered try.
+TWICE = JobExists, QueueExists, QueueNotFound, Aborted
+
+PAUSE_FIRST_S = 0.01        # a crashed leader is replaced within tens of milliseconds
+PAUSE_GROWTH = 1.4          # an election of 0.3 s is then noticed within 0.1 s of its end, after seven tries
+ATTEMPT_MIN_S = 0.05        # a shorter attempt could only turn "not executed" into "unknown"
+PAUSE_MAX_S = 1.0           # a cluster without a majority is not asked more often than this
+
+
+class Lost(Exception):      # noqa: N818 - as in errors.py
+    """The connection ended, or fell silent, before the answer was complete.
+
+    `sent`: the whole command left this process, so that the server may have executed it. `waiting`: its 206 had come.
+    `orderly`: the server closed the connection, and not in the middle of an answer.
+    Internal: callers see OutcomeUnknown or Unavailable.
+    """
+
+    def __init__(
+        self, message: str, *, sent: bool, waiting: Waiting | None = None, orderly: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.sent = sent
+        self.waiting = waiting
+        self.orderly = orderly
+
+
+class NoLeader(NotServing):
+    """No server knows a leader: an election is going on, or there is no majority. Internal, like Lost."""
+
+
+class Retry:
+    """The life of one call: what happened to its attempts so far."""
+
+    def __init__(self, repeat: Repeat, *, retry_unknown: bool, deadline: float, least_s: float = 0) -> None:
+        """`least_s`: an attempt needs so much time."""
+        self.deadline = deadline
+        self._least_s = least_s
+        self.attempts = 0               # failed ones
+        self.last: Exception | None = None      # why the last one failed
+        self._unknown: Exception | None = None  # why nobody will ever know what became of an earlier attempt
+        self._open: Exception | None = None     # why the session must be asked what became of an earlier attempt
+        self._leaderless = False        # was the last failure a NoLeader?
+        self._repeat = repeat
+        self._retry_unknown = retry_unknown
+
+    def pause(self, failure: Exception, now: float, *, exact: bool = False) -> float:
+        """Seconds to wait before the next attempt; raises the call's error when there must be none.
+
+        `exact`: what failed was a numbered request.
+        """
+        self.last = failure
+        if isinstance(failure, SessionLost):
+            self._close()
+        elif is_unknown(failure):
+            if exact:
+                self._open = failure if is_final_wait(failure) else self._open or failure
+            else:
+                self._doubt(failure)
+        elif not is_transient(failure):
+            raise self._final(failure)
+        if self._leaderless and isinstance(failure, NotServing) and not isinstance(failure, NoLeader):
+            self.attempts = 0           # news: somebody has been elected, and will serve within milliseconds
+        self._leaderless = isinstance(failure, NoLeader)
+        self.attempts += 1
+        pause = pause_s(self.attempts)
+        if now + pause + ATTEMPT_MIN_S >= self.deadline:
+            raise self._too_late(failure)
+        return pause
+
+    @property
+    def in_doubt(self) -> bool:
+        """May an attempt have been executed, and nobody has told?"""
+        return bool(self._unknown or self._open)
+
+    def progress(self, deadline: float) -> None:
+        """A part of the work succeeded: what failed before no longer counts."""
+        self.deadline = deadline
+        self.attempts = 0
+
+    def too_late(self, now: float) -> bool:
+        """Would sending the command, which surely is not executed so far, most likely make that unknown?"""
+        return now + self._least_s > self.deadline and not self.in_doubt
+
+    def blocked(self, seconds: float) -> None:
+        """So long the server was silent by right: that does not count."""
+        self.deadline += seconds
+
+    def settled(self) -> None:
+        """The session has told what became of every attempt so far."""
+        self._open = None
+
+    def interrupted(self, failure: Exception) -> SockpqError:
+        """The call's error when there must be no other attempt because the client was closed."""
+        unknown = self._unknown or self._open or (failure if is_unknown(failure) else None)
+        return as_unknown(unknown) if unknown else ClientClosed("the client was closed")
+
+    def _close(self) -> None:
+        """The session is lost: what it could have told will never be known."""
+        failure, self._open = self._open, None
+        if failure:
+            self._doubt(failure)
+
+    def _doubt(self, failure: Exception) -> None:
+        """The command was executed or was not; raises OutcomeUnknown unless it may be repeated all the same."""
+        if self._repeat is not Repeat.FREELY:
+            self._unknown = self._unknown or failure
+        if is_final_wait(failure) or (self._repeat is Repeat.IF_ASKED and not self._retry_unknown):
+            raise as_unknown(failure)
+
+    def _final(self, failure: Exception) -> Exception:
+        """The error for a refusal: does it speak of the unanswered tries before as well?"""
+        if isinstance(failure, JobNotFound) and self._unknown:
+            error = OutcomeUnknown("no such job: an unanswered try ended it, or it was gone before")
+        elif isinstance(failure, TWICE) and self._unknown:
+            error = OutcomeUnknown(f"an unanswered try did it, or it was so before: {failure}")
+        elif isinstance(failure, UNREAD) and self.in_doubt:
+            error = OutcomeUnknown(f"an earlier try was not answered, this one was refused: {failure}")
+        else:
+            return failure
+        error.__cause__ = failure
+        return error
+
+    def _too_late(self, failure: Exception) -> SockpqError:
+        unknown = self._unknown or self._open
+        if unknown:
+            return as_unknown(unknown)
+        if isinstance(failure, Busy):
+            return failure
+        error = Unavailable(f"no server executed the command before the deadline; last: {failure}")
+        error.__cause__ = failure
+        return error
+
+
+def is_unknown(failure: Exception) -> bool:
+    """May the command have been executed?"""
+    if isinstance(failure, Lost):
+        return failure.sent
+    return isinstance(failure, OutcomeUnknown | ProtocolError)
+
+
+def is_final_wait(failure: Exception) -> bool:
+    """Was a PUT .. WAIT executed and only its output lost? A repetition would queue a second job."""
+    return isinstance(failure, NoOutput) or (isinstance(failure, Lost) and failure.waiting is not None)
+
+
+def is_transient(failure: Exception) -> bool:
+    """Was it surely not executed, and could it be a moment later or elsewhere?"""
+    return isinstance(failure, Busy | NotServing) or (isinstance(failure, Lost) and not failure.sent)
+
+
+def as_unknown(failure: Exception) -> OutcomeUnknown:
+    """The error a caller sees for a command whose answer was lost."""
+    if isinstance(failure, OutcomeUnknown):
+        return failure
+    if isinstance(failure, Lost) and failure.waiting:
+        return NoOutput(f"the job is queued, its output did not come: {failure}", failure.waiting.item)
+    error = OutcomeUnknown(f"the command was sent and its answer was lost: {failure}")
+    error.__cause__ = failure
+    return error
+
+
+def least_s(timeout: float) -> float:
+    """The least time that an attempt of a call with this timeout needs."""
+    return min(ATTEMPT_MIN_S, timeout / 4)
+
+
+def pause_s(attempts: int) -> float:
+    """Jittered exponential backoff: between half and all of 10 ms, 14 ms, 20 ms .. 1 s."""
+    full = min(PAUSE_FIRST_S * PAUSE_GROWTH ** min(attempts - 1, 50), PAUSE_MAX_S)
+    return random.uniform(full / 2, full)

@@ -1,0 +1,1 @@
+"""The protocol without IO: commands as bytes, answers as values."""

@@ -1,0 +1,169 @@
+"""Checks of what the caller gives, before anything is sent: TypeError for types, BadArguments for values."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Iterable
+from typing import Literal
+
+from sockpq._protocol.addresses import parse_server
+from sockpq.errors import BadArguments, DataTooLarge
+
+Then = Literal["later", "done", "dead"]
+
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")   # PROTOCOL "Lines, data, values"
+NODE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+USER = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+RIGHT = re.compile(r"(?:put|get|queue|admin)(?::[A-Za-z0-9_.:@-]{1,255}\*)?")
+HOST = re.compile(r"[A-Za-z0-9_.:-]{1,253}")
+INT64_MAX = 2**63 - 1
+UINT64_MAX = 2**64 - 1
+DATA_BYTES_MAX = 256 * 1024 * 1024      # above it the server closes the connection instead of answering
+SNAPSHOT_BYTES_MAX = 2**63 - 1          # the server's own limit is configurable
+LINE_BYTES_MAX = 65_536                 # a command line with its line end
+EXPIRE_S_MAX = 100 * 366 * 86_400       # 100 years
+SECRET_CHARACTERS_MAX = 1024
+KEY_BYTES_MIN, KEY_BYTES_MAX = 16, 64       # of a secret that the servers keep
+SESSION_S_MIN, SESSION_S_MAX = 1, 86_400
+
+
+def name(value: str, what: str) -> str:
+    """`value`, when it may be the name of a queue or an item; of an enumeration's member its value."""
+    if not isinstance(value, str):
+        raise TypeError(f"{what} must be a string, not {type(value).__name__}")
+    match = NAME.fullmatch(value)
+    if not match:
+        raise BadArguments(f"{what} {value!r}: a name is 1 to 255 of A-Z a-z 0-9 _ . : @ -, not beginning with . : @ -")
+    return match[0]
+
+
+def node(value: str) -> str:
+    """`value`, when it may be the name of a node."""
+    if not isinstance(value, str):
+        raise TypeError(f"the name of a node must be a string, not {type(value).__name__}")
+    match = NODE_NAME.fullmatch(value)
+    if not match:
+        raise BadArguments(f"node {value!r}: a name is 1 to 64 of A-Z a-z 0-9 _ . -")
+    return match[0]
+
+
+def user(value: str) -> str:
+    """`value`, when it may be the name of a user."""
+    if not isinstance(value, str):
+        raise TypeError(f"the name of a user must be a string, not {type(value).__name__}")
+    match = USER.fullmatch(value)
+    if not match:
+        raise BadArguments(f"user {value!r}: a name is 1 to 64 of A-Z a-z 0-9 _ . : -")
+    return match[0]
+
+
+def secret(value: str) -> bytes:
+    """The bytes of a secret. No message has a part of it."""
+    if not isinstance(value, str):
+        raise TypeError(f"a secret must be a string, not {type(value).__name__}")
+    if not 0 < len(value) <= SECRET_CHARACTERS_MAX or not value.isprintable() or " " in value:
+        raise BadArguments(f"a secret is 1 to {SECRET_CHARACTERS_MAX} visible characters, without spaces")
+    return value.encode()
+
+
+def key(value: str) -> str:
+    """A secret for the servers to keep, in hexadecimal."""
+    data = secret(value)
+    if not KEY_BYTES_MIN <= len(data) <= KEY_BYTES_MAX:
+        raise BadArguments(f"the secret of a user has {KEY_BYTES_MIN} to {KEY_BYTES_MAX} bytes, not {len(data)}")
+    return data.hex()
+
+
+def rights(value: str | Iterable[str]) -> str:
+    """What a user may do, as the protocol writes it: "put:mail*,get", or "-" for nothing."""
+    given = value.split(",") if isinstance(value, str) and value != "-" else [] if value == "-" else list(value)
+    for right in given:
+        if not isinstance(right, str):
+            raise TypeError(f"a right must be a string, not {type(right).__name__}")
+        if not RIGHT.fullmatch(right):
+            raise BadArguments(f"right {right!r}: it is put, get, queue or admin, and perhaps a prefix: put:mail*")
+    return ",".join(dict.fromkeys(given)) or "-"
+
+
+def address(value: str) -> str:
+    """An address "host:port" as the protocol writes it: `<ip> <port>`, without brackets."""
+    host, port = parse_server(value, default_port=None)
+    if not HOST.fullmatch(host):
+        raise BadArguments(f"not an address or the name of a host: {host!r}")
+    return f"{host} {port}"
+
+
+def queues(value: str | Iterable[str] | None) -> tuple[str, ...] | None:
+    """The queues a GET names: one, several, or None for any."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return (name(value, "queue"),)
+    names = tuple(dict.fromkeys(name(queue, "queue") for queue in value))
+    if not names:
+        raise BadArguments("an empty list of queues (None means any queue)")
+    return names
+
+
+def integer(value: int, what: str, low: int, high: int) -> int:
+    """`value`, when it is an integer from `low` to `high`."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{what} must be an int, not {type(value).__name__}")
+    if not low <= value <= high:
+        raise BadArguments(f"{what} {value} is not between {low} and {high}")
+    return int(value)
+
+
+def body(value: bytes | bytearray | memoryview, bytes_max: int = DATA_BYTES_MAX) -> bytes:
+    """The bytes of a body; a copy when the caller could change them later."""
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise TypeError(f"data must be bytes, not {type(value).__name__}")
+    data = bytes(value)
+    if len(data) > bytes_max:
+        raise DataTooLarge(f"{len(data)} bytes of data; the protocol's limit is {bytes_max}")
+    return data
+
+
+def lease(expire: float | None, then: Then | None) -> str:
+    """The end of a GET or WAIT line: " EXPIRE <sec> THEN <what>". `expire` in seconds, 0 for no limit."""
+    if then is not None and then not in ("later", "done", "dead"):
+        raise BadArguments(f"then is 'later', 'done' or 'dead', not {then!r}")
+    if expire is None:
+        if then is not None:
+            raise BadArguments("then needs expire: it says what happens when the lease ends")
+        return ""
+    return f" EXPIRE {seconds(expire, 'expire', 0, EXPIRE_S_MAX)}" + (f" THEN {then.upper()}" if then else "")
+
+
+def session_ttl(value: float) -> str:
+    """How long a session stays without being used, in seconds."""
+    return seconds(value, "session_ttl", SESSION_S_MIN, SESSION_S_MAX)
+
+
+def seconds(value: float, what: str, low: float, high: float) -> str:
+    """Seconds as the protocol writes them: decimal, milliseconds, rounded up (0 would mean no limit)."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError(f"{what} must be a number of seconds, not {type(value).__name__}")
+    if not low <= value <= high:            # also false for NaN
+        raise BadArguments(f"{what} {value} is not between {low} and {high} seconds")
+    milliseconds = math.ceil(round(value * 1000, 3)) or (1 if value > 0 else 0)
+    whole, rest = divmod(milliseconds, 1000)
+    return f"{whole}.{rest:03d}" if rest else str(whole)
+
+
+def switch(value: bool, what: str) -> bool:
+    """`value`, when it is True or False."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{what} must be True or False, not {type(value).__name__}")
+    return value
+
+
+def span(value: float, what: str) -> float:
+    """A positive, finite number of seconds."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError(f"{what} must be a number of seconds, not {type(value).__name__}")
+    if not 0 < value <= sys.float_info.max:
+        raise BadArguments(f"{what} must be a positive number of seconds, not {value}")
+    return float(value)

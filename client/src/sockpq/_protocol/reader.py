@@ -1,0 +1,131 @@
+"""Status lines: what the readers of answers ask for, how a line falls into fields, and which error a refusal is.
+
+A reader yields LINE to get the next line (without its CRLF), a number n to get the next n bytes, or a Waiting to tell
+that the first of two answers has come. It returns the value, or raises: a NotExecuted or OutcomeUnknown when that is
+what the server answered (the connection is still in step), a ProtocolError when the connection cannot be trusted any
+more. Nothing here knows where the bytes come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TypeVar
+
+from sockpq._protocol.arguments import INT64_MAX, NAME, UINT64_MAX
+from sockpq._protocol.session import SessionLost
+from sockpq.errors import (
+    AuthError,
+    BadArguments,
+    Busy,
+    DataTooLarge,
+    ForbiddenError,
+    InvalidSnapshot,
+    JobExists,
+    JobNotFound,
+    JobRunning,
+    NotServing,
+    NotSupported,
+    OutcomeUnknown,
+    ProtocolError,
+    QueueExists,
+    QueueFull,
+    QueueNotEmpty,
+    QueueNotFound,
+    QueuePaused,
+    Refused,
+    SockpqError,
+)
+from sockpq.model import Waiting
+
+T = TypeVar("T")
+Reader = Generator["int | Waiting", bytes, T]
+
+LINE = -1
+BODY_BYTES_MAX = 2**32              # a longer announcement is rubbish: the default limit of a snapshot is 4 GiB
+LIST_LINES_MAX = 10_000_000
+
+_REFUSALS: dict[str, type[SockpqError]] = {
+    "400": BadArguments,
+    "401": AuthError,
+    "403": ForbiddenError,
+    "404": Refused,
+    "408": Refused,
+    "409": Refused,
+    "413": DataTooLarge,
+    "429": Refused,
+    "501": NotSupported,
+    "503": Busy,
+    "504": OutcomeUnknown,
+}
+_REFUSAL_LINES: dict[str, type[SockpqError]] = {
+    "404 Queue Empty": ProtocolError,
+    "404 Job Not Found": JobNotFound,
+    "404 Session Not Found": SessionLost,
+    "404 Queue Not Found": QueueNotFound,
+    "409 Job Exists": JobExists,
+    "409 Job Running": JobRunning,
+    "409 Queue Exists": QueueExists,
+    "409 Queue Not Empty": QueueNotEmpty,
+    "503 Queue Full": QueueFull,
+    "503 Queue Paused": QueuePaused,
+    "409 Request Mismatch": SessionLost,
+    "409 Request Too Old": SessionLost,
+    "500 Offline Mode": NotServing,
+    "500 Invalid Snapshot": InvalidSnapshot,
+}
+def ok(line: bytes) -> list[str]:
+    """The fields after `200 OK`; raises what another status line means."""
+    text = as_text(line)
+    if text == "200 OK":
+        return []
+    if text.startswith("200 OK "):
+        return text[7:].split(" ")
+    raise failure(text)
+
+
+def failure(text: str) -> SockpqError:
+    """The error a status line stands for."""
+    error = _REFUSAL_LINES.get(text) or _REFUSALS.get(text[:3] if text[3:4] == " " else text)
+    return error(text) if error else ProtocolError(f"unexpected answer {text[:200]!r}")
+
+
+def expect(condition: bool, why: str) -> None:
+    if not condition:
+        raise ProtocolError(why)
+
+
+def as_text(line: bytes) -> str:
+    try:
+        return line.decode("ascii")
+    except UnicodeDecodeError:
+        raise ProtocolError(f"not a status line: {line[:200]!r}") from None
+
+
+def as_name(field: str) -> str:
+    expect(NAME.fullmatch(field) is not None, f"not a name: {field[:300]!r}")
+    return field
+
+
+def as_number(field: str, high: int = UINT64_MAX) -> int:
+    expect(field.isdigit() and len(field) <= 20, f"not a number: {field[:100]!r}")
+    value = int(field)
+    expect(value <= high, f"number too large: {value}")
+    return value
+
+
+def as_signed(field: str) -> int:
+    return -as_number(field[1:], INT64_MAX + 1) if field.startswith("-") else as_number(field, INT64_MAX)
+
+
+def as_known(field: str) -> int | None:
+    return None if field == "-" else as_number(field)
+
+
+def lines_of_list() -> Reader[list[str]]:
+    """A count, then that many lines."""
+    fields = ok((yield LINE))
+    expect(len(fields) == 1, "one count expected")
+    result = []
+    for _ in range(as_number(fields[0], LIST_LINES_MAX)):
+        result.append(as_text((yield LINE)))
+    return result

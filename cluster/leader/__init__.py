@@ -1,0 +1,4 @@
+"""What a leader does beyond replicating: serving, proposing, fairness among clients, time, membership, compaction.
+
+May use cluster.raft and what lies below it.
+"""

@@ -1,0 +1,330 @@
+"""What a leader does beyond replicating: announce itself, judge whether it serves, keep time, hand over.
+
+A node leads iff its own Lead entry of this term has been applied here (so every earlier committed change is in) and a
+majority answered it within the lease; it serves iff it leads, is a member, and nobody has switched it or the service
+offline (spec/cluster 1.2). The library's own word "leader" is never enough (H8).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+
+from cluster.api import Pending
+from cluster.leader.clock import Clock, ReplicatedTime, median
+from cluster.leader.membership import Members, Promotion
+from cluster.leader.proposer import Proposer
+from cluster.raft.peer import Peer
+from cluster.raft.pysyncobj_adapter import Replica
+from cluster.raft.transport import Guard
+from cluster.settings import Settings
+from cluster.wire.messages import Info
+from core import Address, Effects, Lead, Machine, Operation, Reply, Resume, Tick
+
+log = logging.getLogger("sockpqd.cluster")
+
+CLOCKS_S = 2.0                  # what a node said of its clock longer ago does not count: somebody may have set it
+STEER_S = 0.25                  # how often replicated time is compared with the wall clocks
+HAND_OVER_RETRY_S = 0.2
+
+
+class _Announced(Pending):
+    """For the Lead entry. Whether it is applied is read from the machine, so that a late callback is no loss."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+
+    def applied(self, reply: Reply) -> None:
+        """Let the others know at once: it changes the numbers by which clients find the leader."""
+        self._guard.tell_commit()
+
+    def refused(self) -> None:
+        """Another leader came first."""
+
+    def unknown(self) -> None:
+        """It may still be applied later."""
+
+
+class _Ticked(Pending):
+    """Waits for a Tick, so that one is in flight at a time."""
+
+    def __init__(self, leadership: Leadership) -> None:
+        self._leadership = leadership
+
+    def applied(self, reply: Reply) -> None:
+        """The clock went on."""
+        self._leadership.tick_in_flight = False
+
+    def refused(self) -> None:
+        """The next leader proposes its own."""
+        self._leadership.tick_in_flight = False
+
+    def unknown(self) -> None:
+        """Harmless when doubled."""
+        self._leadership.tick_in_flight = False
+
+
+class _Resumed(Pending):
+    """Waits for a Resume: when it is applied, nobody lost what he could not prolong."""
+
+    def __init__(self, leadership: Leadership) -> None:
+        self._leadership = leadership
+
+    def applied(self, reply: Reply) -> None:
+        """Leases and sessions have their grace."""
+        self._leadership.grace_due = self._leadership.halted
+
+    def refused(self) -> None:
+        """Whoever leads next knows by itself."""
+
+    def unknown(self) -> None:
+        """Harmless when doubled."""
+
+
+class Leadership:
+    """Judged with the chores of a turn (driver.py). `serving_changed` is called on each change."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        machine: Machine,
+        members: Members,
+        replica: Replica,
+        guard: Guard,
+        clock: Clock,
+        effects: Callable[[Effects], None],
+        serving_changed: Callable[[bool], None],
+    ) -> None:
+        self._settings = settings
+        self._machine = machine
+        self._members = members
+        self._replica = replica
+        self._guard = guard
+        self._clock = clock
+        self._serving_changed = serving_changed
+        self._time = ReplicatedTime(clock)
+        self.proposer = Proposer(replica.propose, self._time.now_ms, effects, clock.monotonic)
+        self._promotion = Promotion(guard.context, machine, self.propose_alone, settings.election_min_ms / 1000)
+        self._lead_term = -1                    # the term in which we proposed our Lead entry
+        self.tick_in_flight = False
+        self._hand_over_at = 0.0
+        self._steer_at = 0.0
+        self._followed_ms = 0                   # replicated time of the last entry that was looked at as a follower
+        self._offered = ""                      # to whom leadership was offered last
+        self.serving = False
+        self.online = True
+        self.halted = False                     # disks are full: nothing of clients can be logged,
+        self._exhausted = False                 # on this node,
+        self.grace_due = False                  # or could not since leases and sessions had their grace last
+        self._transfer = False                  # leadership is being given away at an operator's wish,
+        self._transfer_to: str | None = None    # to this node, or to any
+
+    def halt(self) -> None:
+        """Nothing can be logged here: do not serve."""
+        now = self._clock.monotonic()
+        self.halted = self.grace_due = True
+        if self.serving:
+            self._change(False, now)
+        self.proposer.expire(now)
+
+    def see_room(self, *, halted: bool, exhausted: bool) -> None:
+        """`halted`: nothing of clients can be logged, here or on too many others; `exhausted`: here."""
+        self.halted, self._exhausted, self.grace_due = halted, exhausted, halted or self.grace_due
+
+    def judge(self, now: float) -> None:
+        """Before the library's tick: announce a new leadership, propose what time demands, change what has changed."""
+        if self._replica.is_leader:
+            if self._lead_term != self._replica.term:
+                self._announce()
+            if not self.online or self._transfer or self._exhausted or (self.announced and not self._members.belongs):
+                self._hand_over(now)
+            self._promotion.tick(self.announced and self._members.belongs)
+            if now >= self._steer_at and self._lead_term == self._replica.term:
+                self._steer_at = now + STEER_S
+                self._time.steer(self.clocks_ms())
+        elif self._machine.clock_ms > self._followed_ms:
+            self._followed_ms = self._machine.clock_ms
+            self._time.follow(self._followed_ms)
+        serving = self._may_serve(now)
+        if serving != self.serving:
+            self._change(serving, now)
+        if serving and not self.tick_in_flight:
+            due_ms = self._machine.next_due_ms()
+            if due_ms is not None and due_ms <= self._time.now_ms():
+                self.tick_in_flight = True
+                self.proposer.propose(Tick(), _Ticked(self))
+
+    def leading(self) -> bool:
+        """Can this node execute what only a leader can? Whether it serves clients is another question.
+
+        A removed leader cannot: it still counts by the configuration before, where no further change may be decided.
+        """
+        return self._members.belongs and self._leads(self._clock.monotonic())
+
+    def _leads(self, now: float) -> bool:
+        return self._replica.is_leader and self.announced and now < self._guard.lease_until()
+
+    def _may_serve(self, now: float) -> bool:
+        return (
+            self.online
+            and self._machine.online
+            and not self._transfer
+            and not self.halted
+            and self._members.belongs
+            and self._leads(now)
+        )
+
+    def propose_alone(self, operation: Operation, pending: Pending) -> None:
+        """Propose what is not a client's job: an entry of its own, also while this node does not serve."""
+        if self.grace_due and type(operation) not in (Lead, Resume):
+            self._resume()
+        self.proposer.propose_alone(operation, pending, self._clock.monotonic())
+
+    @property
+    def announced(self) -> bool:
+        """Is our Lead entry of this term applied here?"""
+        return self._machine.term == self._replica.term and self._machine.leader == self._settings.name
+
+    def _change(self, serving: bool, now: float) -> None:
+        self.serving = serving
+        log.info("serving in term %d" if serving else "not serving any more (term %d)", self._replica.term)
+        if serving:
+            self._time.reach(self._machine.clock_ms)
+            if self.grace_due:
+                self._resume()
+            self.proposer.accepting = True
+        else:
+            self.proposer.stop_accepting(now, lost=not self._leads(now))
+        self._serving_changed(serving)
+
+    def _resume(self) -> None:
+        """Before anything can end: leases and sessions that nobody could use get the grace of a failover."""
+        log.info("for a while nothing could be logged: leases and sessions are extended")
+        self.propose_alone(Resume(self._settings.failover_grace_ms), _Resumed(self))
+
+    def _announce(self) -> None:
+        """Propose our Lead entry, the first of this leadership."""
+        term = self._replica.term
+        clocks_ms = self.clocks_ms()
+        if not clocks_ms:
+            return                  # and without a majority the entry could not be committed either
+        self._lead_term = term
+        self.tick_in_flight = False
+        known_ms = [peer.info.time_ms + age_ms for peer, age_ms in self._told() if peer.info is not None]
+        self._time.begin([self._machine.clock_ms, *known_ms], clocks_ms)
+        settings = self._settings
+        configured = sorted(settings.members, key=lambda member: member.name)
+        lead = Lead(
+            settings.name, term, tuple(member.name for member in configured), os.urandom(16),
+            settings.failover_grace_ms, settings.expire_default,
+            tuple(Address(member.name, member.peer, member.client) for member in configured),
+        )
+        self.propose_alone(lead, _Announced(self._guard))
+
+    # Time
+
+    def heard(self, info: Info) -> None:
+        """Another node has told of itself: if it leads, its time is the cluster's."""
+        if info.role == "LEADER" and info.time_ms and info.term >= self._replica.term and not self._replica.is_leader:
+            self._time.follow(info.time_ms)
+
+    def time_ms(self) -> int:
+        """Replicated time as this node knows it, 0 when it does not."""
+        return self._time.now_ms() if self._time.known else 0
+
+    def clocks_ms(self) -> list[int]:
+        """What the wall clocks of the voters show now that this node is in contact with; nothing without a majority."""
+        quorum = self._guard.quorum
+        clocks_ms = [
+            peer.info.wall_ms + age_ms for peer, age_ms in self._told()
+            if peer.info is not None and peer.info.wall_ms and peer.name in quorum.voters
+        ]
+        if quorum.member:
+            clocks_ms.append(self._clock.wall_ms())
+        return clocks_ms if len(clocks_ms) >= quorum.majority else []
+
+    def _told(self) -> list[tuple[Peer, int]]:
+        """The peers that told of themselves lately, and how many milliseconds ago."""
+        now, peers = self._clock.monotonic(), self._guard.context.peers.values()
+        return [(peer, int((now - peer.info_at) * 1000)) for peer in peers if peer.up and now - peer.info_at < CLOCKS_S]
+
+    def ahead_ms(self, peer: Peer) -> int | None:
+        """How far the peer's clock is ahead of ours; None when it has not told yet. Messages that wait blur it."""
+        if peer.info is None or not peer.info.wall_ms:
+            return None
+        age_ms = int((self._clock.monotonic() - peer.info_at) * 1000)
+        return peer.info.wall_ms + age_ms - self._clock.wall_ms()
+
+    def errors_ms(self) -> tuple[int, int] | None:
+        """How far this node's wall clock, and replicated time, are ahead of the median of the voters' wall clocks.
+
+        None while that or replicated time is not known here.
+        """
+        clocks_ms = self.clocks_ms()
+        if not clocks_ms or not self._time.known:
+            return None
+        return self._clock.wall_ms() - median(clocks_ms)[0], self._time.ahead_ms(clocks_ms)
+
+    # Who is next
+
+    def _hand_over(self, now: float) -> None:
+        """Give leadership to a node that has the whole log, once everything proposed has its outcome."""
+        if not self.proposer.idle or now < self._hand_over_at:
+            return
+        heir = self.heir()
+        if heir is not None:
+            self._hand_over_at = now + HAND_OVER_RETRY_S
+            self._offered = heir.name
+            log.info("handing leadership over to %s", heir.name)
+            self._guard.hand_over(heir)
+
+    def heir(self) -> Peer | None:
+        """A node that could take over now; if there are several, not the one it was offered to last."""
+        last = self._guard.context.journal.last_index
+        peers = self._guard.context.peers.values()
+        heirs = [peer for peer in peers if peer.match == last and self._unfit(peer) is None]
+        if self._transfer_to is not None:
+            heirs = [peer for peer in heirs if peer.name == self._transfer_to]
+        return min(heirs, key=lambda peer: peer.name == self._offered, default=None)
+
+    def _unfit(self, peer: Peer) -> str | None:
+        """Why this peer cannot lead now, in one word, however long we wait for it."""
+        if peer.name not in self._members.voters:
+            return "learner"
+        if not peer.up or peer.info is None:
+            return "down"
+        if not peer.info.online:
+            return "offline"
+        if peer.info.exhausted:
+            return "full"
+        if peer.choked or peer.sending is not None or not peer.info.voter:
+            return "behind"
+        return None
+
+    def begin_transfer(self, name: str | None) -> str | None:
+        """Give leadership to this node, or to any that is fit, as soon as what was proposed is done.
+
+        Returns in one word why that is not possible, None when it is under way until end_transfer().
+        """
+        peers = self._guard.context.peers
+        if self._transfer:
+            return "busy"
+        if name is not None:
+            if name not in self._members.names or name not in peers:
+                return "unknown"
+            word = self._unfit(peers[name])
+        else:
+            fit = any(self._unfit(peer) is None for peer in peers.values())
+            word = None if fit else "alone"
+        if word is None:
+            self._transfer, self._transfer_to = True, name
+        return word
+
+    def end_transfer(self) -> None:
+        """Leadership was given away, or nobody took it: serve again, if we still lead."""
+        self._transfer, self._transfer_to = False, None
+
+    def successors(self) -> bool:
+        """Is there any node that could take over, now or soon?"""
+        return any(peer.up and peer.info is not None and peer.info.online for peer in self._guard.quorum.peers)

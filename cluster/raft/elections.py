@@ -1,0 +1,204 @@
+"""Who leads: PreVote, leader stickiness, and an early election when the leader's process dies.
+
+The library's own election timer is switched off. This one asks first whether an election could be won (PreVote), so
+that a node which was cut off and comes back disturbs nobody (H6). A node votes only for whom it has granted a PreVote
+since it last heard a leader: so whoever answers a leader is deaf to every candidacy that is older than this answer
+(voter_admission.py rests on it). A node that has heard its leader within the shortest election timeout grants nobody
+anything; on this the leader's lease rests. A closed connection of the leader (its process
+died) makes the timer short; a silent leader runs it out.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from cluster.raft.peer import Context, Peer
+from cluster.wire.messages import PreVote, PreVoteAnswer, RequestVote, TimeoutNow, Vote
+
+log = logging.getLogger("sockpqd.cluster")
+
+EARLY = 0.4                     # part of the shortest timeout over which early elections are spread
+
+
+class Elections:
+    """The election timer and the rules of voting. Times in seconds."""
+
+    def __init__(self, context: Context, election_min_s: float, election_max_s: float) -> None:
+        self._context = context
+        self._min_s = election_min_s
+        self.max_s = election_max_s
+        self._deadline: float | None = None
+        self._heard = float("-inf")             # when the present leader was last heard
+        self._round = 0
+        self._granted: set[str] | None = None   # who answered yes in this round; None: no round is open
+        self._round_term = 0
+        self._supported: set[str] = set()       # whom we granted a PreVote since we last heard a leader
+        self._handover_term = 0                 # elections of this term were asked for by the old leader
+        self._votes: set[str] = set()           # who voted for us
+        self._votes_term = -1                   # in this term
+        self._wish = -1                         # an election is to begin behind this term
+        self._led = False
+        self.begun = 0                          # elections that this node started
+        self.may_campaign = True                # false while this node is switched offline
+        self.refused_up_to = -1                 # no vote in terms up to this one (voter_admission.py)
+
+    def leader_heard(self) -> None:
+        """A message of the present term's leader arrived."""
+        self._heard = self._context.now
+        self._granted = None
+        self._supported.clear()
+        self._restart_timer()
+
+    def leader_alive(self) -> bool:
+        """Has the leader been heard within the shortest election timeout?"""
+        return self.silence_s() < self._min_s
+
+    def silence_s(self) -> float:
+        """Seconds since a leader was heard."""
+        return self._context.now - self._heard
+
+    def leader_sends(self) -> None:
+        """Bytes of the leader are arriving, though no message is complete: it is alive and busy with a large one."""
+        self._heard = max(self._heard, self._context.now)
+        self._restart_timer()
+
+    def leader_lost(self) -> None:
+        """The connection to the leader was closed: its process is probably dead. PreVote makes an error harmless."""
+        self._heard = float("-inf")
+        early = self._context.now + self._context.rng.random() * self._min_s * EARLY
+        self._deadline = early if self._deadline is None else min(self._deadline, early)
+
+    def voted(self) -> None:
+        """The library gave its vote: leave the candidate its time."""
+        self._restart_timer()
+
+    def _restart_timer(self) -> None:
+        self._deadline = self._context.now + self._min_s + (self.max_s - self._min_s) * self._context.rng.random()
+
+    def tick(self) -> None:
+        """Open a PreVote round when the time is up, and an election when one was won."""
+        if self._context.leads():
+            self._led = True
+            return
+        self._count_votes()
+        self._look_at_timer()
+        self._fulfil()
+
+    def _look_at_timer(self) -> None:
+        context = self._context
+        if self._led or self._deadline is None:
+            self._led = False
+            self._restart_timer()
+            if self._alone():
+                self._deadline = context.now    # nobody to wait for
+        if self._deadline is None or context.now < self._deadline:
+            return
+        self._restart_timer()
+        # A node that was removed asks for votes too, though its own does not count: while the others have not heard of
+        # it, they may be unable to elect one of them without what only this one has. Who has heard does not answer.
+        if not context.journal.voter or not self.may_campaign or context.quorum.learns:
+            return
+        if self._alone():
+            self._campaign()
+            return
+        self._round += 1
+        self._granted = {context.name}
+        self._round_term = context.replica.term
+        question = PreVote(self._round, self._round_term, context.journal.last_index, context.journal.last_term)
+        for peer in context.quorum.peers:
+            context.send(peer, question)
+
+    def _alone(self) -> bool:
+        """Is this node a majority by itself?"""
+        return self._context.quorum.voters == {self._context.name}
+
+    def asked_before(self, peer: Peer, message: PreVote) -> None:
+        """Answer a PreVote."""
+        context, journal = self._context, self._context.journal
+        granted = (
+            journal.voter
+            and not context.leads()
+            and not self.leader_alive()
+            and not peer.leaving
+            and message.term >= max(context.replica.term, self.refused_up_to)
+            and (message.last_term, message.last_index) >= (journal.last_term, journal.last_index)
+        )
+        if granted:
+            self._supported.add(peer.name)
+        context.send(peer, PreVoteAnswer(message.round, context.replica.term, granted))
+
+    def answered_before(self, peer: Peer, message: PreVoteAnswer) -> None:
+        """Count an answer; a majority starts the real election."""
+        context = self._context
+        if message.term > context.replica.term:
+            self._granted = None
+            context.adopt_term(peer, message.term)
+        elif (
+            message.granted
+            and self._granted is not None
+            and message.round == self._round
+            and self._round_term == context.replica.term
+            and not context.leads()
+        ):
+            self._granted.add(peer.name)
+            if self._majority(self._granted):
+                self._granted = None
+                self._campaign()
+
+    def _campaign(self) -> None:
+        self._wish = self._context.replica.term
+
+    def _fulfil(self) -> None:
+        """Let the library begin an election in its tick, which follows at once.
+
+        Not before: it would keep the wish as long as nobody is connected, and depose a healthy leader afterwards.
+        """
+        context, replica, wish = self._context, self._context.replica, self._wish
+        self._wish = -1
+        if wish == replica.term and (self._alone() or any(peer.up for peer in context.peers.values())):
+            self.begun += 1
+            log.info("starting an election after term %d", wish)
+            # To the library this looks like the leader it knows (or None) handing over.
+            context.deliver(replica.leader_node, {"type": "timeout_now", "term": wish})
+
+    def library_asks(self, term: int, last_index: int, last_term: int) -> None:
+        """The library, as a candidate, asks for votes."""
+        self._votes, self._votes_term = {self._context.name}, term
+        for peer in self._context.quorum.peers:
+            self._context.send(peer, RequestVote(term, last_index, last_term, term == self._handover_term))
+
+    def asked(self, peer: Peer, message: RequestVote) -> None:
+        """Pass a request for a vote to the library, unless this node must not vote or has not been asked before."""
+        context = self._context
+        if not context.journal.voter or message.term <= self.refused_up_to or peer.leaving:
+            return
+        if peer.name not in self._supported and not message.handover:
+            return
+        context.deliver(peer.node, {
+            "type": "request_vote", "term": message.term,
+            "last_log_index": message.last_index, "last_log_term": message.last_term,
+        })
+
+    def vote_received(self, peer: Peer, message: Vote) -> None:
+        """A vote arrived; those of an earlier candidacy do not count."""
+        if message.term == self._votes_term:
+            self._votes.add(peer.name)
+            self._count_votes()
+
+    def _count_votes(self) -> None:
+        if self._votes_term == self._context.replica.term and self._majority(self._votes):
+            self._votes_term = -1
+            self._context.quorum.elected(self._context.replica.term)
+
+    def _majority(self, names: set[str]) -> bool:
+        quorum = self._context.quorum
+        return len(names & quorum.voters) >= quorum.majority
+
+    def handed_over(self, peer: Peer, message: TimeoutNow) -> None:
+        """The leader asks this node to take over."""
+        replica = self._context.replica
+        from_leader = message.term == replica.term and replica.leader_node is peer.node
+        may = self._context.journal.voter and self.may_campaign and self._context.quorum.member
+        if from_leader and may:
+            self._handover_term = replica.term + 1
+            self._campaign()

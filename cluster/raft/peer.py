@@ -1,0 +1,101 @@
+"""What the parts of the guard share: the library's object, the journal, the peers and the clock of the current turn."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cluster.raft.pysyncobj_adapter import PeerNode, Replica
+from cluster.storage.journal import Journal
+from cluster.wire.messages import Info, Message
+
+if TYPE_CHECKING:
+    from cluster.raft.quorum import Quorum
+
+
+class Network(Protocol):
+    """Carries messages to peers: sockets in a node, queues in a simulation."""
+
+    def send(self, name: str, message: Message) -> None:
+        """Put a message into the peer's outbox; it leaves when the driver flushes. Lost without a connection."""
+
+    def buffered_bytes(self, name: str) -> int:
+        """Bytes accepted for this peer and not yet taken by the operating system."""
+
+
+class Peer:
+    """One other node: what this node knows of it on the present connection."""
+
+    __slots__ = (
+        "admit_after", "admit_target", "beat_at", "choked", "epoch", "high", "info", "info_at", "leaves_at",
+        "leaving", "match", "name", "node", "proof", "receiving", "sending", "term", "up",
+    )
+
+    def __init__(self, node: PeerNode) -> None:
+        self.node = node
+        self.name: str = node.id
+        self.up = False
+        self.leaving = False                    # it is no member any more; its connection is kept
+        self.leaves_at = 0.0                    # until then
+        self.info: Info | None = None           # the last it said of itself; kept when the connection is lost
+        self.info_at = 0.0                      # our clock then, seconds
+        self.term = -1                          # the leadership that the fields below speak of
+        self.epoch = 0                          # rises with each connection, leadership and reset of the peer's log
+        self.high: tuple[int, int] | None = None    # (index, term) of the last entry sent in this epoch
+        self.match = 0                          # our log and the peer's are equal up to this index, on this connection
+        self.proof = float("-inf")              # when we sent the newest message of this term that it answered
+        self.beat_at = 0.0                      # when the guard itself last sent it a heartbeat
+        self.choked = False                     # the library is told that it is not connected: send no entries
+        self.sending: Any = None                # snapshot transfer to it (transfer.Outgoing)
+        self.receiving: Any = None              # snapshot transfer from it (transfer.Incoming)
+        self.admit_target: int | None = None    # voter_admission.py
+        self.admit_after = 0.0
+
+    def lead(self, term: int) -> None:
+        """Begin a leadership of our own: nothing of an earlier one counts any more."""
+        if self.term != term:
+            self.term = term
+            self.match = 0
+            self.proof = float("-inf")
+            self.admit_target = None
+            self.new_epoch()
+
+    def new_epoch(self) -> None:
+        """What was sent so far may be lost: later answers to it are told by their epoch."""
+        self.epoch += 1
+        self.high = None
+
+
+class Context:
+    """Shared by the parts of the guard; `replica` is set by Guard.bind before anything runs, `quorum` by the guard."""
+
+    replica: Replica
+    quorum: Quorum
+
+    def __init__(self, name: str, journal: Journal, network: Network, rng: random.Random) -> None:
+        self.name = name
+        self.peers: dict[str, Peer] = {}
+        self.journal = journal
+        self.network = network
+        self.rng = rng
+        self.now = 0.0                          # monotonic seconds, set at the start of each turn
+        self.handed_over = -1                   # the last term in which we asked another node to take over,
+        self.handed_over_at = 0.0               # and when
+        self.deliver: Callable[[PeerNode | None, dict[str, Any]], None] = lambda node, message: None
+
+    def send(self, peer: Peer, message: Message) -> None:
+        """Send if the connection is up."""
+        if peer.up:
+            self.network.send(peer.name, message)
+
+    def leads(self) -> bool:
+        """Is this node the leader of the current term, by its own belief?"""
+        return self.replica.is_leader
+
+    def adopt_term(self, peer: Peer, term: int) -> None:
+        """Go to a higher term, by way of a vote that nobody can win (the library has no other door)."""
+        if term > self.replica.term:
+            self.deliver(peer.node, {
+                "type": "request_vote", "term": term, "last_log_index": 0, "last_log_term": -1,
+            })

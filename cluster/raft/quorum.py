@@ -1,0 +1,101 @@
+"""The members that count, and what a majority of them has reached.
+
+To the library a cluster has two members: this node, and QUORUM, which stands for as many of the others as a majority
+needs. What a majority has acknowledged is told to it as QUORUM's acknowledgement, votes of a majority as QUORUM's vote.
+So the library's part in Raft stays as it is, while who counts is decided here and can change (membership.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cluster.raft.peer import Context, Peer
+from cluster.raft.pysyncobj_adapter import QUORUM
+
+LOST = float("-inf")
+EVER = float("inf")
+
+
+class Quorum:
+    """Counts. `voters`: all members with a vote; `peers`: those of them that are not this node; `majority`: so many."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._heard = False             # something was acknowledged since the library was told last;
+        self._durable = 0               # this node had so much then,
+        self._told = -1, LOST, 0        # in this term, with this proof and match
+        self.voters: frozenset[str] = frozenset()
+        self.peers: list[Peer] = []
+        self.majority = 1
+        self.member = False             # this node is a voter
+        self.learns = False             # it is not one yet
+
+    def change(self, voters: Iterable[str], *, learns: bool = False) -> None:
+        """Count these from now on; all others of them must be among the peers. `learns`: this node is the learner."""
+        context = self._context
+        self.voters = frozenset(voters)
+        self.peers = [peer for name, peer in context.peers.items() if name in self.voters]
+        self.majority = len(self.voters) // 2 + 1
+        self.member = context.name in self.voters
+        self.learns = learns
+        self._heard = True
+        self._told = -1, LOST, 0
+
+    def heard(self) -> None:
+        """Leader: a peer has acknowledged something."""
+        self._heard = True
+
+    def proof(self) -> float:
+        """Leader: a majority has answered something that was sent at this moment or later; monotonic seconds."""
+        term = self._context.replica.term
+        proofs = [peer.proof if peer.up and _counts(peer, term) else LOST for peer in self.peers]
+        return self._reached(proofs)
+
+    def match(self) -> int:
+        """Leader: the log is equal up to here on a majority, and durable on this node.
+
+        A majority without this node would do. But what is committed is applied, and may be in a snapshot at once.
+        """
+        term = self._context.replica.term
+        matches = [peer.match if _counts(peer, term) else 0 for peer in self.peers]
+        return int(min(self._context.journal.durable_index, self._reached(matches)))
+
+    def _reached(self, theirs: list[float] | list[int]) -> float:
+        """What as many peers have at least as make a majority, with this node if it is a voter."""
+        needed = self.majority - self.member
+        if not needed:
+            return EVER
+        theirs.sort(reverse=True)
+        return theirs[needed - 1]
+
+    def tick(self) -> None:
+        """Leader: tell the library what a majority has reached since the last time.
+
+        This node counts its own copy of an entry as well, as soon as that is durable: at the end of the turn in which
+        it was appended, or later.
+        """
+        durable = self._context.journal.durable_index
+        if not (self._heard or durable != self._durable or self.majority == 1) or not self._context.leads():
+            return
+        self._heard, self._durable = False, durable
+        term, proof, match = self._context.replica.term, self.proof(), self.match()
+        told_term, told_proof, told_match = self._told
+        # Answers of a minority are no news: the library steps down when it hears nothing of a majority for a while.
+        news = told_term != term or proof > told_proof or match > told_match or self.majority == 1
+        if proof > LOST and news:
+            self._told = term, proof, match
+            self._context.deliver(QUORUM, {
+                "type": "next_node_idx", "next_node_idx": match + 1, "reset": False, "success": True,
+            })
+
+    def elected(self, term: int) -> None:
+        """Candidate: a majority has voted for us."""
+        self._context.deliver(QUORUM, {"type": "response_vote", "term": term})
+
+
+def _counts(peer: Peer, term: int) -> bool:
+    """Did this voter answer in this term, and may it vote?
+
+    Who has lost its disk may have promised a newer leader not to answer us. It counts again when it is admitted.
+    """
+    return peer.term == term and peer.info is not None and peer.info.voter

@@ -1,0 +1,55 @@
+"""How a node is, gathered from its parts when somebody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cluster.api import Figures, NodeStatus, PeerFigures
+from cluster.driver import Driver
+from cluster.metrics.histogram import Histogram
+from cluster.metrics.loop_turns import Turns
+from cluster.metrics.watermarks import Marks
+
+
+def figures(driver: Driver, nodes: Iterable[NodeStatus], marks: Marks, syncs: Histogram, turns: Turns) -> Figures:
+    """See Figures. `nodes`: what CLUSTER STATUS says; `syncs`: of the journal."""
+    replica, journal, store, proposer = driver.replica, driver.journal, driver.store, driver.leadership.proposer
+    mine = driver.settings.name
+    clock_ahead_ms, time_ahead_ms = driver.leadership.errors_ms() or (None, None)
+    return Figures(
+        role="LEARNER" if driver.members.learner == mine else driver.role(),
+        term=replica.term,
+        commit_index=max(driver.guard.leader_commit, replica.commit_index),
+        applied_index=replica.applied_index,
+        lag=driver.lag(),
+        leader_changes=driver.leader_changes,
+        elections=driver.guard.elections.begun,
+        commit_latency=proposer.latencies,
+        fsync=syncs,
+        turns=turns.seconds,
+        turn_longest_s=turns.longest_s,
+        journal_bytes=journal.bytes_total,
+        journal_room=journal.segments.room_bytes,
+        snapshot_index=store.newest_index,
+        snapshot_bytes=store.newest_bytes,
+        snapshot_s=store.written_s,
+        proposals=proposer.in_flight,
+        backlog_bytes=proposer.backlog_bytes,
+        memory_bytes=marks.memory_bytes,
+        memory_used_bytes=marks.memory_used_bytes,
+        memory_mark_bytes=marks.memory_mark_bytes,
+        memory_reached=marks.memory_reached,
+        disk_free_bytes=marks.disk_free_bytes,
+        disk_free_bytes_min=marks.disk_free_bytes_min,
+        disk_reached=marks.disk_reached,
+        journal_reached=driver.room.exhausted or driver.room.stuck,
+        full=driver.full,
+        clock_ahead_ms=clock_ahead_ms,
+        time_ahead_ms=time_ahead_ms,
+        peers=tuple(_peer(node) for node in nodes if node.name != mine),
+    )
+
+
+def _peer(node: NodeStatus) -> PeerFigures:
+    up = node.role != "DOWN" and node.applied is not None       # a learner has its role, up or not
+    return PeerFigures(node.name, up, node.lag if up else None)

@@ -1,0 +1,70 @@
+"""Space that is kept for the moment in which the disk is full: a file that is really allocated, and given up then.
+
+With it a snapshot can be written and the journal be cut, which gives back more than that took. So it is as large as the
+next snapshot may become, and a segment of the journal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from pathlib import Path
+
+from cluster.storage.disk import Disk
+
+log = logging.getLogger("sockpqd.cluster")
+
+STEP_BYTES = 16 << 20           # it grows by so much at a time, so that no turn takes long,
+BYTES_MAX = 4 << 30             # and not beyond this
+
+
+class Ballast:
+    """The file. `bytes`: so much is allocated."""
+
+    def __init__(self, disk: Disk, path: Path) -> None:
+        """Takes over what an earlier process has left."""
+        self._disk = disk
+        self._path = path
+        self.bytes = 0
+        self._failing = False
+        if path.name in disk.names(path.parent):
+            self._resize(0)
+
+    def keep(self, wanted_bytes: int, free_bytes: int) -> None:
+        """Go a step towards so much, as long as the disk has that free; give back what is far more than that."""
+        wanted = -(-min(wanted_bytes, BYTES_MAX) // STEP_BYTES) * STEP_BYTES
+        if self.bytes > 2 * wanted:
+            self.give_up()
+        elif self.bytes < wanted and free_bytes >= STEP_BYTES:
+            self._resize(self.bytes + STEP_BYTES)
+
+    def _resize(self, size: int) -> None:
+        """Allocate so much; 0: what the file has."""
+        try:
+            file = self._disk.open(self._path, writable=True) if self.bytes or not size else self._create()
+            try:
+                size = size or self._disk.size(file)
+                if size:
+                    self._disk.allocate(file, size)
+            finally:
+                self._disk.close(file)
+        except OSError as error:
+            if not self._failing:
+                log.warning("the ballast %s could not be made larger: %s", self._path, error)
+            self._failing = True
+            if not self.bytes:
+                self.give_up()
+            return
+        self.bytes, self._failing = size, False
+
+    def _create(self) -> int:
+        with contextlib.suppress(FileNotFoundError):
+            self._disk.unlink(self._path)
+        return self._disk.create(self._path)
+
+    def give_up(self) -> bool:
+        """Give its space to whoever needs it; returns whether there was any."""
+        there, self.bytes = self.bytes > 0, 0
+        with contextlib.suppress(OSError):
+            self._disk.unlink(self._path)
+        return there

@@ -1,0 +1,402 @@
+"""The durable memory of a node: log entries, term, vote, commit index and the right to vote, in one ordered journal.
+
+Changes are collected in memory and become durable together in sync(), as one frame (journal_format.py) in a segment
+file (segments.py). The order in which they were made is the order on disk, so what survives a crash is always a state
+that the node really had at the end of some turn. Who has something else to do meanwhile calls sync_beside(): where
+there is much to sync, that goes on in a thread, and what is changed until it ends comes into the next frame. Only the
+newest entries stay in memory; older ones are read back.
+
+Which entries are kept. The Raft library removes the entries that a new snapshot covers (deleteEntriesTo). The journal
+stays one such removal behind: it reaches back to the older of the two snapshots that are kept, so that a follower that
+was away for a moment still finds its entries, and a damaged newest snapshot can be replaced by the older one and the
+log. Segments in which none of the kept entries is are deleted, one at each sync.
+
+The camel-case names are those of the seam that pysyncobj calls (`createJournal`); positions there count from the first
+entry, indexes are those of Raft.
+"""
+# ruff: noqa: N802   (pysyncobj's names)
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from concurrent.futures import Future
+from pathlib import Path
+
+from cluster.storage import journal_format
+from cluster.storage.disk import Disk
+from cluster.storage.errors import JournalDamaged, JournalTooNew, StorageInUse
+from cluster.storage.journal_format import Header, PlacedRecord, Record
+from cluster.storage.journal_state import JournalState, Restated
+from cluster.storage.log_cache import WINDOW_BYTES
+from cluster.storage.log_index import Entry
+from cluster.storage.log_view import Positions
+from cluster.storage.segments import EXHAUSTED, SEGMENT_BYTES, Segments
+
+__all__ = ["Journal", "JournalDamaged", "JournalTooNew", "StorageInUse"]
+
+BESIDE_BYTES = 256 << 10        # a sync of so much is worth a thread
+_STATE_BYTES_MAX = 1024         # bound on the STATE record that a frame gets when it begins a segment
+
+
+class Journal(Positions):
+    """The log as pysyncobj wants it, durable after sync().
+
+    Read-only attributes: `first_index`, `last_index`, `last_term` (0 while there is none), `clears` (how often it was
+    cleared), `segments` (its files), `bytes_total` (length of the commands the newest snapshot does not cover: the
+    measure for compaction), `durable_index` (of the last entry synced), `syncing` (the sync beside the caller).
+
+    An OSError means that the disk failed and the node must stop; after a failed write or sync every further change is
+    refused with the same error, because nobody knows what is on the disk then. NoRoom means that nothing was written:
+    sync() can be called again later.
+    """
+
+    @classmethod
+    def open(
+        cls, directory: Path, disk: Disk | None = None, *, segment_bytes: int = SEGMENT_BYTES,
+        window_bytes: int = WINDOW_BYTES,
+    ) -> Journal:
+        """The journal in `directory`; a new one when there is none.
+
+        Raises JournalDamaged (the node must not take part), JournalTooNew, StorageInUse and OSError.
+        """
+        journal = cls(directory, disk or Disk(), segment_bytes, window_bytes)
+        try:
+            journal._recover()
+        except BaseException:
+            journal.close()
+            raise
+        return journal
+
+    def __init__(self, directory: Path, disk: Disk, segment_bytes: int, window_bytes: int) -> None:
+        super().__init__(window_bytes)
+        self.last_term = 0
+        self.durable_index = 0
+        self.syncing: Future[None] | None = None
+        self.clears = self.bytes_total = 0
+        self._state = JournalState()
+        self._table = self._state.table
+        self._commit = 0
+        self._pending: list[Record] = []
+        self._pending_bytes = 0                     # of their bodies
+        self._written = 0                           # the last entry that is in a frame, synced or not
+        self._commit_due = False                    # the commit index alone is worth a frame
+        self._commit_written = 0                    # that of the last frame, synced or not
+        self._shrunk = False                        # segments may be superfluous
+        self._failed: OSError | None = None
+        self._disk = disk
+        self.segments = Segments(directory, disk, segment_bytes)
+        self._synced_state = self._state.restated()     # what a new segment begins with
+        self._replayed = False                      # a frame was found at the start
+        self._lock: int | None = None
+
+    # Opening
+
+    def _recover(self) -> None:
+        directory = self.segments.directory
+        self._disk.make_directory(directory)
+        self._lock = self._disk.lock(directory / "lock")
+        if self._lock is None:
+            raise StorageInUse(f"{directory} is in use by another process: two nodes must never share a data directory")
+        self.segments.recover(self._replay)
+        self._synced_state = self._state.restated()
+        if not self._replayed:      # a new journal: its first frame says that nothing is known
+            self.segments.start(self._disk.random_bytes(8))
+            self._write([self._state_record(self._synced_state)])
+        if (missing := self._table.missing()) is not None:
+            self.segments.damaged(self.segments.active, 0, f"entry {missing} is missing: an older segment is gone")
+        self.first_index = self._table.first
+        self.last_index = self.durable_index = self._written = self._table.next - 1
+        self._recall_last()
+        self.bytes_total = self._table.bytes_between(self._state.covered, self._table.next)
+        self._commit_written = self._commit
+        self._shrunk = True                         # the process before may have died before all were deleted
+        self.segments.try_to_prepare()
+
+    def _replay(self, segment: int, data: bytes, header: Header, records: list[PlacedRecord]) -> None:
+        state = self._state
+        self._commit = header.commit_index
+        for kind, a, b, offset, length, crc in records:
+            if kind == journal_format.ENTRY:
+                state.table.append(a, b, length, crc)
+                state.table.put(a, segment, offset)
+            elif kind != journal_format.STATE:
+                state.apply(kind, a, b, data[offset:offset + length])
+            elif not self._replayed:
+                state.begin(data[offset:offset + length])
+            elif not state.agrees(data[offset:offset + length]):
+                self.segments.damaged(segment, 0, "it does not continue the segment before it")
+        self._replayed = True
+
+    # The log, as pysyncobj sees it
+
+    def add(self, command: bytes, index: int, term: int) -> None:
+        """Append an entry behind the last one (a new or cleared journal takes any index)."""
+        if self._failed is not None:
+            raise self._failed
+        crc = journal_format.body_crc(index, command)
+        self._table.append(index, term, len(command), crc)
+        self._pending.append(Record(journal_format.ENTRY, index, term, command, crc))
+        self._pending_bytes += len(command)
+        self._recent.add(command, index, term)
+        if index != self.last_index + 1:
+            self._show_from(index)
+        self.last_index = index
+        self.last_term = term
+        self.bytes_total += len(command)
+
+    def clear(self) -> None:
+        """Remove all entries. The next entry may have any index."""
+        self.clears += 1
+        kept = (journal_format.TERM, journal_format.VOTER)
+        self._pending = [record for record in self._pending if record.kind in kept]
+        self._change(journal_format.CLEAR)
+        self.first_index, self.last_index = 1, 0
+        self.durable_index = self._written = 0
+        self.bytes_total = self._pending_bytes = 0
+        self._shrunk = True
+        self._recent.truncate(1)
+        self._recall_last()
+
+    def deleteEntriesFrom(self, position: int) -> None:
+        """Remove the entry at `position` and all behind it."""
+        if (index := self.first_index + position) > self.last_index:
+            return
+        self.bytes_total -= self._table.bytes_between(max(index, self._state.covered), self._table.next)
+        self._change(journal_format.TRUNCATE, index)
+        self.last_index = index - 1
+        self.durable_index, self._written = min(self.durable_index, index - 1), min(self._written, index - 1)
+        self._shrunk = True
+        self._recent.truncate(index)
+        self._recall_last()
+
+    def deleteEntriesTo(self, position: int) -> None:
+        """A durable snapshot covers the entries before `position`: remove those that the one before it covered as well.
+
+        Raises ValueError when no entry would be left: a snapshot never ends behind the log.
+        """
+        if (index := self.first_index + position) > self.last_index:
+            raise ValueError(f"entries before {index} are to be removed, the last one is {self.last_index}")
+        covered = self._state.covered
+        keep = max(self._table.first, min(covered, index))
+        self.bytes_total -= self._table.bytes_between(covered, index)
+        self._change(journal_format.PREFIX, keep, max(covered, index))
+        self._show_from(max(self.first_index, keep))
+        self._shrunk = True
+
+    def align(self, position: int) -> None:
+        """Show the log from `position` on, as if nothing had been before it. Nothing is removed from disk."""
+        self._show_from(self.first_index + position)
+
+    def setRaftCommitIndex(self, index: int) -> None:
+        """Remember the commit index; it goes to disk with the next frame, at the latest after a second."""
+        self._commit = index
+
+    def getRaftCommitIndex(self) -> int:
+        """The commit index, never above the last entry; 1 in a new journal, as pysyncobj expects."""
+        return max(1, min(self._commit, self.last_index))
+
+    def setCurrentTerm(self, term: int, vote: str | None) -> None:
+        """Term, and for whom this node voted in it (None: for nobody yet)."""
+        self._change(journal_format.TERM, term, 0 if vote is None else 1, (vote or "").encode())
+
+    def getCurrentTerm(self) -> int:
+        """The term set last, 0 in a new journal."""
+        return self._state.term
+
+    def getVotedForNodeId(self) -> str | None:
+        """The vote set last."""
+        return self._state.vote
+
+    def onOneSecondTimer(self) -> None:
+        """Once a second: put a new commit index on disk, look for space again after the disk was full, and go on with
+        the deletion of segments when nothing is written.
+        """
+        self.keep_commit()
+        if self.syncing is None:
+            self.segments.try_again()
+            if not self._pending:
+                self._delete_superfluous()
+
+    def _destroy(self) -> None:
+        self.close()
+
+    # For the rest of the cluster
+
+    @property
+    def voter(self) -> bool:
+        """May this node vote? Durable; False in a new journal."""
+        return self._state.voter
+
+    @property
+    def identity(self) -> bytes:
+        """Random bytes of this journal: another journal in the same place has others."""
+        return self.segments.journal_id
+
+    @property
+    def unsynced(self) -> bool:
+        """Is something waiting for sync()? A new commit index alone does not count."""
+        return bool(self._pending)
+
+    @property
+    def empty(self) -> bool:
+        """Has this journal never known more than pysyncobj's first entry (index 1, term 0), a term or a vote?"""
+        return self.last_index <= 1 and self.last_term == 0 and self._state.term == 0 and self._state.vote is None
+
+    def takes(self, entries: Sequence[Entry]) -> bool:
+        """Is there room for these entries, beside what waits for sync() and what Raft itself needs?"""
+        size = sum([len(entry[0]) for entry in entries]) + self._pending_bytes + _STATE_BYTES_MAX
+        size += journal_format.SECTOR_BYTES
+        return self.segments.takes(size + (len(entries) + len(self._pending)) * journal_format.RECORD.size)
+
+    @property
+    def shortens(self) -> bool:
+        """Would a further snapshot let segments be deleted, at once or after the one behind it?"""
+        much = self.bytes_total >= self.segments.segment_bytes * EXHAUSTED
+        return (much and self.segments.several) or self._state.several_segments_covered()
+
+    def term_at(self, index: int) -> int | None:
+        """Term of the entry with this index, None when it is not in the log. Never reads the disk."""
+        return self._table.term(index) if self.first_index <= index <= self.last_index else None
+
+    def entry(self, index: int) -> Entry:
+        """The entry with this index. Raises IndexError, OSError, and JournalDamaged when it reads back changed."""
+        if not self.first_index <= index <= self.last_index:
+            raise IndexError(f"entry {index} is not among {self.first_index}..{self.last_index}")
+        recent = self._recent
+        entry = recent.entries[index - recent.first] if index >= recent.first else self._read(index)
+        if index == self.first_index:
+            self._oldest = entry
+        return entry
+
+    def _read(self, index: int) -> Entry:
+        segment, offset, length, crc = self._table.place(index)
+        command = self.segments.read(segment, offset, length)
+        if len(command) != length or journal_format.body_crc(index, command) != crc:
+            self.segments.damaged(segment, offset, f"entry {index} has changed since it was written")
+        return command, index, self._table.term(index)
+
+    def _recall_last(self) -> None:
+        """After entries were removed: the new last one must be in memory, it is asked for constantly."""
+        self._oldest = None
+        self.last_term = 0
+        if self.last_index >= self.first_index:
+            self.last_term = self._table.term(self.last_index)
+            if not self._recent.entries:
+                self._recent.add(*self._read(self.last_index))
+
+    def set_voter(self) -> None:
+        """This node knows enough to vote, from the next sync() on for ever."""
+        if not self._state.voter:
+            self._change(journal_format.VOTER, 1)
+
+    def keep_commit(self) -> None:
+        """Let the next sync() write a new commit index, also when nothing else has changed."""
+        self._commit_due = min(self._commit, self.last_index) != self._commit_written
+
+    def sync(self) -> None:
+        """Make all changes so far durable: one write, one fdatasync. Does nothing when there are none.
+
+        Raises NoRoom and OSError.
+        """
+        self._end_sync()
+        self._sync(beside=False)
+
+    def sync_beside(self) -> bool:
+        """The same without waiting for the disk if there is much to sync. Returns whether all is durable.
+
+        If not, what is not comes with further calls; `syncing` tells when the next one can do something.
+        """
+        if self.syncing is None or self.look():
+            self._sync(beside=True)
+        return self.syncing is None
+
+    def look(self) -> bool:
+        """Note that the sync beside the caller is over; returns False if it is not, or there is none."""
+        over = self.syncing is not None and self.syncing.done()
+        if over:
+            self._end_sync()
+        return over
+
+    def _sync(self, *, beside: bool) -> None:
+        if not self._pending and not self._commit_due:
+            return
+        if self._failed is not None:
+            raise self._failed
+        self._write(self._pending, beside=beside)
+        self._pending, self._pending_bytes = [], 0
+        if self.syncing is None:
+            self._synced()
+
+    def _end_sync(self) -> None:
+        """Wait for the sync beside the caller, if there is one."""
+        syncing, self.syncing = self.syncing, None
+        if syncing is None:
+            return
+        try:
+            syncing.result()
+        except OSError as error:
+            self._failed = error
+            raise
+        self._synced()
+
+    def _synced(self) -> None:
+        """Everything that is in a frame is durable."""
+        self.durable_index = self._written
+        self.segments.synced()
+        if not self._pending:
+            self._recent.evict()
+            self._delete_superfluous()
+
+    def _delete_superfluous(self) -> None:
+        """Delete one segment in which no kept entry is. All changes must be synced, the removal of its entries too."""
+        if self._shrunk:
+            first = self._table.place(self._table.first).segment if self._table else self.segments.active
+            self._shrunk = self.segments.delete_one_before(first)
+
+    def close(self) -> None:
+        """Close all files; what was not synced is lost."""
+        with contextlib.suppress(OSError):
+            self._end_sync()
+        self.segments.close()
+        if self._lock is not None:
+            self._disk.close(self._lock)
+            self._lock = None
+        self._failed = OSError("the journal is closed")
+
+    # Writing
+
+    def _change(self, kind: int, a: int = 0, b: int = 0, body: bytes = b"") -> None:
+        if self._failed is not None:
+            raise self._failed
+        self._pending.append(Record(kind, a, b, body, journal_format.body_crc(a, body)))
+        self._state.apply(kind, a, b, body)
+
+    def _state_record(self, state: Restated) -> Record:
+        """First in a segment: its size and number, and the state before the records that follow."""
+        body, size = state.pack(), self.segments.active_bytes
+        return Record(journal_format.STATE, size, self.segments.active, body, journal_format.body_crc(size, body))
+
+    def _write(self, records: list[Record], *, beside: bool = False) -> None:
+        """One frame with these records, and its sync; `beside`: which only begins, if the frame is large."""
+        segments = self.segments
+        commit, sequence = min(self._commit, self.last_index), segments.sequence + 1
+        pieces, length = journal_format.encode(records, segments.journal_id, sequence, commit)
+        if not segments.fits(length):
+            segments.advance(length + _STATE_BYTES_MAX)
+            records = [self._state_record(self._synced_state), *records]
+            pieces, length = journal_format.encode(records, segments.journal_id, sequence, commit)
+        offset = segments.position + journal_format.HEADER.size + journal_format.RECORD.size * len(records)
+        try:
+            self.syncing = segments.append(pieces, length, beside=beside and length >= BESIDE_BYTES)
+        except OSError as error:
+            self._failed = error
+            raise
+        for kind, index, _, body, _ in records:
+            if kind == journal_format.ENTRY:
+                self._table.put(index, segments.active, offset)
+            offset += len(body)
+        self._written = self.last_index
+        self._commit_due = False
+        self._commit_written = commit
+        self._synced_state = self._state.restated()

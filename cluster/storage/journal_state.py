@@ -1,0 +1,76 @@
+"""What the records of a journal add up to. Live changes and the replay at the start go through the same apply()."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgpack
+
+from cluster.storage import journal_format
+from cluster.storage.log_index import EntryTable
+
+
+class Restated(NamedTuple):
+    """The state in short: the body of a STATE record, as a MessagePack map with these keys."""
+
+    first: int          # entries first..next-1 are in the journal
+    next: int
+    covered: int
+    term: int
+    vote: str | None
+    voter: bool
+
+    def pack(self) -> bytes:
+        """The body."""
+        body: bytes = msgpack.packb(self._asdict())
+        return body
+
+
+class JournalState:
+    """Everything durable except the commit index, which is in the header of each frame, and the commands themselves."""
+
+    def __init__(self) -> None:
+        self.table = EntryTable()
+        self.covered = 0                # index up to which the newest snapshot makes the log superfluous
+        self.term = 0
+        self.vote: str | None = None
+        self.voter = False
+
+    def apply(self, kind: int, a: int, b: int, body: bytes) -> None:
+        """Execute a record other than ENTRY and STATE."""
+        if kind == journal_format.TRUNCATE:
+            self.table.truncate(a)
+            self.covered = min(self.covered, a)
+        elif kind == journal_format.PREFIX:
+            self.table.drop(a)
+            self.covered = b
+        elif kind == journal_format.CLEAR:
+            self.table.reset(1)
+            self.covered = 0
+        elif kind == journal_format.TERM:
+            self.term, self.vote = a, body.decode() if b else None
+        elif kind == journal_format.VOTER:
+            self.voter = bool(a)
+        else:
+            raise ValueError(f"record of kind {kind}")
+
+    def restated(self) -> Restated:
+        """The state in short."""
+        return Restated(self.table.first, self.table.next, self.covered, self.term, self.vote, self.voter)
+
+    def several_segments_covered(self) -> bool:
+        """Do the entries that the newest snapshot covers begin in an older segment than they end?"""
+        table = self.table
+        return table.first <= self.covered < table.next and table.place(table.first).segment < table.place(
+            self.covered).segment
+
+    def begin(self, body: bytes) -> None:
+        """Take over the state that the oldest segment restates; its entries are missing until they are removed."""
+        restated = Restated(**msgpack.unpackb(body))
+        self.covered, self.term, self.vote, self.voter = restated[2:]
+        self.table.reset(restated.first)
+        self.table.append_missing(restated.next - restated.first)
+
+    def agrees(self, body: bytes) -> bool:
+        """Does a later segment restate what we have?"""
+        return Restated(**msgpack.unpackb(body)) == self.restated()

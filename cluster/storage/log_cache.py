@@ -1,0 +1,43 @@
+"""The newest entries in memory: those that are wanted many times in each turn, and all that are not on disk yet."""
+
+from __future__ import annotations
+
+from cluster.storage.log_index import Entry
+
+WINDOW_BYTES = 16 << 20
+_ENTRY_BYTES = 200          # what an entry in memory costs beside its command
+
+
+class RecentEntries:
+    """A run of entries up to the end of the log, `first` being the index of the first one."""
+
+    def __init__(self, window_bytes: int) -> None:
+        self.entries: list[Entry] = []
+        self.first = 1
+        self._bytes = 0
+        self._window_bytes = window_bytes
+
+    def add(self, command: bytes, index: int, term: int) -> None:
+        """Append an entry."""
+        if not self.entries:
+            self.first = index
+        self.entries.append((command, index, term))
+        self._bytes += len(command) + _ENTRY_BYTES
+
+    def truncate(self, index: int) -> None:
+        """Remove this entry and all behind it."""
+        count = max(0, index - self.first)
+        self._bytes -= sum(len(entry[0]) + _ENTRY_BYTES for entry in self.entries[count:])
+        del self.entries[count:]
+        self.first = min(self.first, index)
+
+    def evict(self) -> None:
+        """All entries are on disk: when they are too many, keep the newest, half of the window and one at least."""
+        if self._bytes <= self._window_bytes:
+            return
+        count = 0
+        while self._bytes > self._window_bytes // 2 and count < len(self.entries) - 1:
+            self._bytes -= len(self.entries[count][0]) + _ENTRY_BYTES
+            count += 1
+        del self.entries[:count]
+        self.first += count

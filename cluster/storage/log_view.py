@@ -1,0 +1,64 @@
+"""The log by position, counted from its first entry: how pysyncobj looks at it, many times in each turn."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import overload
+
+from cluster.storage.log_cache import RecentEntries
+from cluster.storage.log_index import EntriesView, Entry
+
+_LIST_ENTRIES_MAX = 256         # longer slices are not copied
+
+
+class Positions(Sequence[Entry]):
+    """Entries `first_index` to `last_index`; the newest are in memory."""
+
+    def __init__(self, window_bytes: int) -> None:
+        self.first_index = 1
+        self.last_index = 0
+        self._recent = RecentEntries(window_bytes)
+        self._oldest: Entry | None = None           # the entry at first_index, once somebody has asked for it
+
+    @abstractmethod
+    def entry(self, index: int) -> Entry:
+        """The entry with this index."""
+
+    def _show_from(self, index: int) -> None:
+        self.first_index = index
+        self._oldest = None
+
+    def __len__(self) -> int:
+        return self.last_index + 1 - self.first_index
+
+    @overload
+    def __getitem__(self, item: int) -> Entry: ...
+
+    @overload
+    def __getitem__(self, item: slice) -> Sequence[Entry]: ...
+
+    def __getitem__(self, item: int | slice) -> Entry | Sequence[Entry]:
+        if item == -1 and self._recent.entries:         # pysyncobj asks for the last and the first one constantly
+            return self._recent.entries[-1]
+        if item == 0 and self._oldest is not None:
+            return self._oldest
+        if isinstance(item, slice):
+            return self._slice(item)
+        return self.entry(item + (self.first_index if item >= 0 else self.last_index + 1))
+
+    def _slice(self, item: slice) -> Sequence[Entry]:
+        size = self.last_index + 1 - self.first_index
+        start, stop = item.start or 0, size if item.stop is None else item.stop
+        if start < 0 or stop < 0 or item.step is not None:
+            start, stop, step = item.indices(size)
+            if step != 1:
+                return [self[position] for position in range(start, stop, step)]
+        if stop > size:
+            stop = size
+        if start >= stop:
+            return []
+        low = self.first_index + start - self._recent.first
+        if low >= 0 and stop - start <= _LIST_ENTRIES_MAX:
+            return self._recent.entries[low:low + stop - start]
+        return EntriesView(self.entry, self.first_index + start, self.first_index + stop)

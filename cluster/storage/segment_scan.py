@@ -1,0 +1,99 @@
+"""Reading the segments of a journal at the start: where it ends, and whether it can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from cluster.storage import journal_format
+from cluster.storage.errors import START_NEWER, JournalTooNew
+from cluster.storage.journal_format import Header, PlacedRecord
+
+if TYPE_CHECKING:
+    from cluster.storage.segments import Segments
+
+# (segment number, contents of its file, frame's header, frame's records)
+Replay = Callable[[int, bytes, Header, list[PlacedRecord]], None]
+
+
+class Scan:
+    """Reads segments in order, and decides where the journal ends and whether it can be trusted (journal_format.py)."""
+
+    def __init__(self, segments: Segments, replay: Replay) -> None:
+        self.active = 0             # segment of the last sound frame
+        self.position = 0           # behind that frame
+        self._segments = segments
+        self._replay = replay
+        self._torn: tuple[int, int] | None = None       # where an incomplete frame stands
+        self._blank: int | None = None                  # the first segment without a frame
+
+    def read(self, number: int, data: bytes) -> int:
+        """Take the next segment; returns its size."""
+        position = 0
+        while position < len(data) and self._torn is None:
+            if journal_format.is_blank(data, position):
+                break
+            header = journal_format.read_header(data, position)
+            if header is not None:
+                self._check_header(number, position, header)
+            records = None if header is None else journal_format.read_records(data, position, header)
+            if header is None or records is None:
+                self._unsound(number, position, data, header)
+                break
+            self._accept(number, position, data, header, records)
+            position += header.length
+        self._check_rest(number, position, data)
+        if position == 0:
+            self._empty(number)
+        return len(data)
+
+    def _check_header(self, number: int, position: int, header: Header) -> None:
+        """A sound header must be that of the next frame of this journal, whatever is behind it."""
+        segments = self._segments
+        if header.version > journal_format.VERSION:
+            raise JournalTooNew(
+                f"journal {segments.path(number)} has format {header.version}; this version of sockpqd reads"
+                f" formats up to {journal_format.VERSION}. {START_NEWER}"
+            )
+        if not segments.journal_id:
+            segments.journal_id, segments.sequence = header.journal_id, header.sequence - 1
+        if header.journal_id != segments.journal_id:
+            segments.damaged(number, position, "the frame there belongs to another journal")
+        expected = segments.sequence + 1
+        if header.sequence != expected:
+            segments.damaged(number, position, f"frame {header.sequence} is there, frame {expected} should be")
+
+    def _accept(self, number: int, position: int, data: bytes, header: Header, records: list[PlacedRecord]) -> None:
+        if position == 0:
+            self._check_first(number, data, records)
+        self._segments.sequence = header.sequence
+        self.active, self.position = number, position + header.length
+        self._replay(number, data, header, records)
+
+    def _check_first(self, number: int, data: bytes, records: list[PlacedRecord]) -> None:
+        first = records[0] if records else None
+        if first is None or first.kind != journal_format.STATE or first.b != number:
+            self._segments.damaged(number, 0, "it does not begin as a segment of this number does")
+        elif first.a != len(data):
+            self._segments.damaged(number, len(data), f"it is {len(data)} bytes long and should be {first.a}")
+
+    def _unsound(self, number: int, position: int, data: bytes, header: Header | None) -> None:
+        if not journal_format.is_torn(data, position, header):
+            self._segments.damaged(number, position, "the frame there has changed since it was written")
+        self._torn = (number, position)
+
+    def _check_rest(self, number: int, position: int, data: bytes) -> None:
+        """Behind the end there must be no later frame. (An old one may be: a job can be a copy of a journal.)"""
+        segments = self._segments
+        segment, end = self._torn or (number, position)
+        for offset, header in journal_format.later_headers(data, position):
+            expected = segments.sequence + 1
+            if header.journal_id == segments.journal_id and header.sequence > expected:
+                found = f"{segments.path(number).name} has frame {header.sequence} at {offset}"
+                segments.damaged(segment, end, f"frame {expected} is missing or incomplete, but {found}")
+
+    def _empty(self, number: int) -> None:
+        if self._blank is not None:
+            name = self._segments.path(number).name
+            self._segments.damaged(self._blank, 0, f"it holds no frame, and {name} is only made when it does")
+        self._blank = number

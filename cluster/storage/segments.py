@@ -1,0 +1,368 @@
+"""The files of the journal: preallocated segments, filled one behind the other with frames.
+
+Segment n+1 is created, full of zeros and synced, as soon as segment n is in use, so that a full disk is noticed while
+there is still room to write. The first record of a segment (STATE) restates what the journal was when the segment
+began; older segments can therefore be deleted whole, and nothing is ever rewritten in place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+from concurrent.futures import Future
+from pathlib import Path
+
+from cluster.descriptors import JOURNAL_FILES
+from cluster.storage.disk import NO_SPACE, Disk, passes
+from cluster.storage.errors import START_EMPTY, JournalDamaged, NoRoom
+from cluster.storage.journal_format import SECTOR_BYTES
+from cluster.storage.segment_scan import Replay, Scan
+
+log = logging.getLogger("sockpqd.cluster")
+
+SEGMENT_BYTES = 32 << 20
+READ_AHEAD_BYTES = 256 << 10
+# A synced frame of this size is not kept in the operating system's memory: large frames one behind the other would take
+# new pages for ever, and a page that is used for the first time costs a virtual machine several times a warm one.
+FORGOTTEN_BYTES = 1 << 20
+# Of the size of a segment: what is kept for Raft itself (2 MiB); with less than this nothing of clients is logged
+# (8 MiB), and with less than that no jobs are taken (24 MiB).
+RESERVE, EXHAUSTED, SCARCE = 1 / 16, 1 / 4, 3 / 4
+_WIPE_BYTES = 1 << 20
+_NAME = re.compile(r"journal-(\d{8})")
+
+
+class Segments:
+    """Where the next frame goes, and how older frames are read."""
+
+    def __init__(self, directory: Path, disk: Disk, segment_bytes: int) -> None:
+        self.directory = directory
+        self.journal_id = b""
+        self.active = 0             # number of the segment in use
+        self.active_bytes = 0       # its size
+        self.position = 0           # where in it the next frame goes
+        self.sequence = 0           # number of the last frame
+        self._disk = disk
+        self._segment_bytes = segment_bytes
+        self._oldest = 1
+        self._files: dict[int, int] = {}            # segment -> descriptor, opened when needed
+        self._spare_bytes = 0                       # size of segment active + 1, 0 while it does not exist
+        self.short = False          # the last attempt to make the next segment found no space, or no descriptor
+        self.held_back = False      # there had better be no attempt now (room.py)
+        self._torn: tuple[int, int, int] | None = None      # where a part of a frame may be: segment, start, end
+        self._before = (0, 0, 0)    # segment, size and position before the last advance()
+        self._begun = False         # the first frame of the active segment may not be synced yet
+        self._read_ahead: tuple[int, int, bytes] = (0, 0, b"")
+        self._large: tuple[int, int, int] | None = None     # file, length and position of the last frame, if it is
+
+    def path(self, segment: int) -> Path:
+        """The file of a segment."""
+        return self.directory / f"journal-{segment:08d}"
+
+    @property
+    def room_bytes(self) -> int:
+        """Bytes that can be written without asking the disk for more space."""
+        spare = self._segment_bytes if self._begun else self._spare_bytes
+        return self.active_bytes - self.position + spare
+
+    @property
+    def scarce(self) -> bool:
+        """Is there no room for further jobs?"""
+        return self.room_bytes < self._segment_bytes * SCARCE
+
+    @property
+    def exhausted(self) -> bool:
+        """Is what is left kept for what is on its way, and for Raft itself?"""
+        return self.room_bytes < self._segment_bytes * EXHAUSTED
+
+    @property
+    def several(self) -> bool:
+        """Is there any segment before the one in use?"""
+        return self._oldest < self.active
+
+    @property
+    def segment_bytes(self) -> int:
+        """Size of a segment, unless a frame needs a larger one."""
+        return self._segment_bytes
+
+    def takes(self, length: int) -> bool:
+        """Can a frame of this length be written, and the reserve be left? The disk is asked for space if need be."""
+        if self._leaves_reserve(length):
+            return True
+        return not self.short and self.try_to_prepare(length + self._reserve_bytes) and self._leaves_reserve(length)
+
+    @property
+    def _reserve_bytes(self) -> int:
+        return int(self._segment_bytes * RESERVE)
+
+    def _leaves_reserve(self, length: int) -> bool:
+        if self._begun:             # the next segment cannot be made before a sync has ended: it is not known to fail
+            return True
+        rest = self.active_bytes - self.position
+        left = rest - length + self._spare_bytes if length <= rest else self._spare_bytes - length
+        return left >= self._reserve_bytes
+
+    # Opening
+
+    def recover(self, replay: Replay) -> None:
+        """Hand every sound frame to `replay`, in order, and cut an incomplete last one off.
+
+        Raises JournalDamaged and JournalTooNew. Afterwards either `active` is 0 (there was never a frame), or the next
+        frame can be appended.
+        """
+        numbers = [int(match[1]) for name in self._disk.names(self.directory) if (match := _NAME.fullmatch(name))]
+        if not numbers:
+            return
+        oldest = len(numbers) - 1
+        while oldest > 0 and numbers[oldest - 1] == numbers[oldest] - 1:
+            oldest -= 1
+        run = numbers[oldest:]      # a crash while old segments were deleted can leave some before a gap
+        self._oldest = numbers[0]
+        scan = Scan(self, replay)
+        sizes = {number: scan.read(number, self._load(number)) for number in run}
+        if scan.active == 0:
+            self._never_used(numbers)
+            return
+        self.active, self.position, self.active_bytes = scan.active, scan.position, sizes[scan.active]
+        self._wipe(self.active, self.position)
+        # A killed process leaves frames that only the operating system's memory holds. Whoever reads them may vouch for
+        # them, so they must be on disk first.
+        self._disk.sync(self._file(self.active))
+        spare = self.active + 1
+        if spare in sizes:
+            self._keep_spare(spare, sizes[spare])
+        self._disk.sync_directory(self.directory)
+
+    def _load(self, segment: int) -> bytes:
+        file = self._file(segment)
+        return self._disk.read(file, self._disk.size(file), 0)
+
+    def _never_used(self, numbers: list[int]) -> None:
+        """A crash before the first frame was synced leaves one file without a frame: start anew."""
+        if numbers != [1]:
+            self.damaged(numbers[-1], 0, "it holds no frame, and the segments before it are missing")
+        self._unlink(1)
+        self._oldest = 1
+
+    def _keep_spare(self, segment: int, size: int) -> None:
+        if size < self._segment_bytes:              # a crash while it was created
+            self._unlink(segment)
+        else:
+            self._wipe(segment, 0)
+            self._disk.sync(self._file(segment))    # its length, which its first frame will tell, must be durable
+            self._spare_bytes = size
+
+    def _wipe(self, segment: int, position: int) -> None:
+        """Zeros again from `position` to the end, so that what was cut off can never look like a frame."""
+        data = self._load(segment)
+        if data.count(0, position) == len(data) - position:
+            return
+        end = len(data.rstrip(b"\0"))
+        log.warning("%s: an incomplete write at offset %d is cut off. After a crash this is as it should be.",
+                    self.path(segment), position)
+        file = self._file(segment)
+        for start in range(position, end, _WIPE_BYTES):
+            self._disk.write(file, [bytes(min(_WIPE_BYTES, end - start))], start)
+        self._disk.sync(file)
+
+    def damaged(self, segment: int, offset: int, what: str) -> None:
+        """Raise JournalDamaged."""
+        raise JournalDamaged(f"journal {self.path(segment)} is damaged at offset {offset}: {what}. {START_EMPTY}")
+
+    # Writing
+
+    def start(self, journal_id: bytes) -> None:
+        """Begin a new journal with segment 1."""
+        self.journal_id = journal_id
+        self.active_bytes = self._create(1, self._segment_bytes)
+        self.active, self.position, self.sequence = 1, 0, 0
+
+    def fits(self, length: int) -> bool:
+        """Is there room for a frame of this length in the segment in use?"""
+        return self.position + length <= self.active_bytes
+
+    def advance(self, length: int) -> None:
+        """Go to the next segment and make room for `length` bytes there; nothing has changed if that fails.
+
+        Raises NoRoom, and OSError when the disk fails.
+        """
+        self._mend()
+        self.prepare(length)
+        self._before = self.active, self.active_bytes, self.position
+        spare = self.active + 1
+        self.active, self.active_bytes, self.position, self._spare_bytes = spare, self._spare_bytes, 0, 0
+        self._begun = True
+
+    def append(self, pieces: list[bytes], length: int, *, beside: bool) -> Future[None] | None:
+        """Write one frame and sync it. `beside`: the sync only begins; it must have ended before the next frame.
+
+        Raises NoRoom when nothing is written, for want of space, and OSError when the disk fails.
+        """
+        self._mend()
+        file, syncing = self._file(self.active), None
+        try:
+            self._disk.write(file, pieces, self.position)
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
+            # Legal where files are copied when they are written (btrfs). It was allocated, so this is rare.
+            self._torn = self.active, self.position, min(self.position + length, self.active_bytes)
+            if self.position == 0 and self._begun:
+                self._spare_bytes, self._begun = self.active_bytes, False
+                self.active, self.active_bytes, self.position = self._before
+            raise NoRoom(str(error)) from error
+        if beside:
+            syncing = self._disk.sync_beside(file)
+        else:
+            self._disk.sync(file)
+        self._large = (file, length, self.position) if length >= FORGOTTEN_BYTES else None
+        self.position += length
+        self.sequence += 1
+        return syncing
+
+    def synced(self) -> None:
+        """The last frame is: the next segment may exist, and the operating system need not keep what is large."""
+        if self._begun:
+            self._begun = False
+            if not self.short:
+                self.try_to_prepare()
+        if self._large is not None:
+            self._disk.forget(*self._large)
+            self._large = None
+
+    def _mend(self) -> None:
+        """Zeros again where a part of a frame may have been written, durably: it must not be found behind another."""
+        if self._torn is None:
+            return
+        segment, start, end = self._torn
+        file = self._file(segment)
+        try:
+            for place in range(start, end, _WIPE_BYTES):
+                self._disk.write(file, [bytes(min(_WIPE_BYTES, end - place))], place)
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
+            raise NoRoom(str(error)) from error
+        self._disk.sync(file)
+        self._torn = None
+
+    def prepare(self, length: int = 0) -> None:
+        """Create the next segment, unless it exists and takes a frame of this length.
+
+        Raises NoRoom, then there may be no next segment, and OSError when the disk fails.
+        """
+        size = max(-(-length // SECTOR_BYTES) * SECTOR_BYTES, self._segment_bytes)
+        if self._spare_bytes >= size:
+            return
+        self._mend()                    # it may be in the file that is about to be given up
+        try:
+            if not self._spare_bytes:
+                self._spare_bytes = self._create(self.active + 1, size)
+            else:
+                self._spare_bytes = self._enlarge(self.active + 1, size)
+        except OSError as error:
+            if not passes(error):
+                raise
+            if not self.short:
+                log.error("no room for the next segment of the journal (%s), %d bytes are left: make room on the disk. "
+                          "This node refuses what it cannot keep, and goes on by itself when there is room.",
+                          error, self.room_bytes)
+            self.short = True
+            raise NoRoom(str(error)) from error
+        if self.short:
+            self.short = False
+            log.info("there is room for the journal again")
+
+    def try_to_prepare(self, length: int = 0) -> bool:
+        """As prepare(), but lack of room is no error: the rest of the segment in use can still be written.
+
+        Returns whether the next segment is there.
+        """
+        try:
+            self.prepare(length)
+        except NoRoom:
+            return False
+        return True
+
+    def try_again(self) -> None:
+        """Once a second: there may be room now."""
+        if not self.held_back:
+            self.try_to_prepare()
+
+    def _create(self, segment: int, size: int) -> int:
+        path = self.path(segment)
+        file = self._disk.create(path)
+        try:
+            self._disk.allocate(file, size)
+            self._disk.sync(file)
+            self._disk.sync_directory(self.directory)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._disk.close(file)
+                self._disk.unlink(path)
+            raise
+        self._keep_open(segment, file)
+        return size
+
+    def _enlarge(self, segment: int, size: int) -> int:
+        file = self._file(segment)
+        try:
+            self._disk.allocate(file, size)
+        except OSError:
+            self._spare_bytes = 0       # how long the file is now is not certain: without it there is no question
+            self._unlink(segment)
+            raise
+        self._disk.sync(file)           # the frame that says how long the file is must not be durable before it is
+        return size
+
+    def delete_one_before(self, segment: int) -> bool:
+        """Remove the oldest segment if it is older than this one; returns whether there are more of them.
+
+        What it says must be superseded by synced frames in later segments. One at a time, because the file system takes
+        its time for each, and the node stands still meanwhile.
+        """
+        if self._oldest < segment:
+            with contextlib.suppress(FileNotFoundError):        # gone since a crash in an earlier deletion
+                self._unlink(self._oldest)
+            self._oldest += 1
+        return self._oldest < segment
+
+    def _unlink(self, segment: int) -> None:
+        file = self._files.pop(segment, None)
+        if file is not None:
+            self._disk.close(file)
+        self._disk.unlink(self.path(segment))
+
+    # Reading
+
+    def read(self, segment: int, offset: int, length: int) -> bytes:
+        """Bytes of written frames. Neighbours are read ahead: who wants one old entry mostly wants the next as well."""
+        held, start, data = self._read_ahead
+        if held != segment or offset < start or offset + length > start + len(data):
+            # Never beyond what is written: it would be held as zeros and be wrong when a frame has come there.
+            written = self.position - offset if segment == self.active else READ_AHEAD_BYTES
+            data = self._disk.read(self._file(segment), max(length, min(READ_AHEAD_BYTES, written)), offset)
+            start = offset
+            self._read_ahead = (segment, offset, data)
+        return data[offset - start:offset - start + length]
+
+    def _file(self, segment: int) -> int:
+        file = self._files.get(segment)
+        if file is None:
+            file = self._disk.open(self.path(segment), writable=True)
+            self._keep_open(segment, file)
+        return file
+
+    def _keep_open(self, segment: int, file: int) -> None:
+        """So that what is read or written next needs no descriptor. Of a long journal the oldest are closed."""
+        self._files[segment] = file
+        if len(self._files) > JOURNAL_FILES:
+            oldest = min(number for number in self._files if number != segment)
+            self._disk.close(self._files.pop(oldest))
+
+    def close(self) -> None:
+        """Close all files. Nothing is synced."""
+        for file in self._files.values():
+            self._disk.close(file)
+        self._files.clear()

@@ -1,0 +1,128 @@
+"""The files of the snapshot store: their names, which one to trust at the start, which ones to keep."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+from pathlib import Path
+
+from cluster.storage import snapshot_file
+from cluster.storage.disk import Disk
+from cluster.storage.errors import START_EMPTY, SnapshotDamaged
+from cluster.storage.journal import Journal
+from cluster.storage.snapshot_file import Contents
+
+log = logging.getLogger("sockpqd.cluster")
+
+KEPT = 2
+_NAME = re.compile(r"snapshot-(\d{16})")
+
+
+class SnapshotDirectory:
+    """Snapshots by the index of the last entry they contain."""
+
+    def __init__(self, directory: Path, disk: Disk) -> None:
+        """Creates the directory if it is missing, and removes what a process that died had begun."""
+        self._directory = directory
+        self._disk = disk
+        disk.make_directory(directory)
+        for name in disk.names(directory):
+            if name.endswith(".tmp"):
+                self.remove(directory / name)   # it may be gone: a child that has outlived its process completes it
+
+    def path(self, index: int) -> Path:
+        """The file of a snapshot."""
+        return self._directory / f"snapshot-{index:016d}"
+
+    def temporary(self, name: str) -> Path:
+        """A new name, of which a child of an earlier process, should it still be alive, knows nothing."""
+        return self._directory / f"{name}-{self._disk.random_bytes(4).hex()}.tmp"
+
+    def indexes(self) -> list[int]:
+        """All snapshots, the newest last."""
+        names = self._disk.names(self._directory)
+        return sorted(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
+
+    def size(self, index: int) -> int:
+        """Length of a snapshot's file in bytes."""
+        file = self._disk.open(self.path(index))
+        try:
+            return self._disk.size(file)
+        finally:
+            self._disk.close(file)
+
+    def put(self, temporary: Path, index: int) -> None:
+        """Give a durable file its name, durably."""
+        self._disk.rename(temporary, self.path(index))
+        self._disk.sync_directory(self._directory)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file that may be gone already."""
+        with contextlib.suppress(FileNotFoundError):
+            self._disk.unlink(path)
+
+    def prune(self, newest: int) -> None:
+        """Keep the last two and `newest`; what was set aside as damaged has served its time."""
+        for index in self.indexes()[:-KEPT]:
+            if index != newest:
+                self.remove(self.path(index))
+        for name in self._disk.names(self._directory):
+            if name.endswith(".damaged"):
+                self.remove(self._directory / name)
+
+    def choose(self, journal: Journal) -> int:
+        """Index of the newest snapshot that can be trusted and that the journal continues; 0: the journal is all.
+
+        Damaged newer ones are set aside. Raises SnapshotDamaged when the rest may lack something this node promised.
+        """
+        damaged: list[tuple[int, SnapshotDamaged]] = []
+        contents: Contents | None = None
+        for index in reversed(self.indexes()):
+            try:
+                contents = self._verify(index)
+                break
+            except SnapshotDamaged as error:
+                log.error("%s", error)
+                damaged.append((index, error))
+        if damaged:
+            self._check_fallback(journal, contents, *damaged[0])
+        self._check_reach(journal, contents)
+        for index, _ in damaged:
+            self._disk.rename(self.path(index), self._directory / f"{self.path(index).name}.damaged")
+        if damaged:
+            self._disk.sync_directory(self._directory)
+            log.error("the state is recovered from an older snapshot or none, and the journal; nothing is lost. "
+                      "Look at the disk: it changed what was written.")
+        return contents.last[1] if contents else 0
+
+    def _verify(self, index: int) -> Contents:
+        contents = snapshot_file.verify(self._disk, self.path(index))
+        if contents.last[1] != index:
+            what = f"it holds the state after entry {contents.last[1]}, its name says {index}"
+            raise SnapshotDamaged(f"snapshot {self.path(index)} is damaged: {what}")
+        return contents
+
+    def _check_fallback(
+        self, journal: Journal, contents: Contents | None, newest: int, error: SnapshotDamaged,
+    ) -> None:
+        """In place of a damaged snapshot the journal must hold all that it held, from the older one on."""
+        if journal.last_index < newest:
+            raise SnapshotDamaged(f"{error}, and the journal ends before it. {START_EMPTY}")
+        older = contents.last if contents else None
+        if older is not None and journal.first_index <= older[1] and journal.term_at(older[1]) != older[2]:
+            raise SnapshotDamaged(f"{error}, and the journal does not continue the one before it. {START_EMPTY}")
+
+    def _check_reach(self, journal: Journal, contents: Contents | None) -> None:
+        first = journal.first_index
+        if contents is not None and journal.empty:
+            # Whoever sent a snapshot had told us a term before, and that was synced before we answered.
+            what = f"the journal is empty, but {self.path(contents.last[1])} is there: the journal was lost"
+            raise SnapshotDamaged(f"{what}. {START_EMPTY}")
+        if contents is None:
+            if first > 1:
+                what = f"the journal begins with entry {first}, but {self._directory} has no sound snapshot before it"
+                raise SnapshotDamaged(f"{what}. {START_EMPTY}")
+        elif journal.last_index >= contents.last[1] and first > contents.prev[1]:
+            what = f"{self.path(contents.last[1])} is too old for the journal, which begins with entry {first}"
+            raise SnapshotDamaged(f"{what}: a newer snapshot is missing or damaged. {START_EMPTY}")

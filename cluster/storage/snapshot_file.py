@@ -1,0 +1,148 @@
+"""The bytes of a snapshot file, written once and checked as a whole before anything of it is used.
+
+    file     := head 16 | CRC of head and map 4 | map | the machine's stream | trailer 16
+    head     := magic 8 | version 2 | 0 2 | length of the map 4
+    map      := MessagePack {"last": [command, index, term], "prev": .., "members": [names],
+                 "chain": hash}
+    trailer  := length of the stream 8 | CRC of all before it 4 | mark 4                          (all little-endian)
+
+`last` is the last log entry that the state contains and `prev` the one before it: the Raft library wants both in its
+log. Unknown keys of the map are ignored. When the format changes otherwise, VERSION rises by one; head and its CRC keep
+their places in all versions.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+from zlib import crc32
+
+import msgpack
+
+from cluster.storage.disk import Disk
+from cluster.storage.errors import SnapshotDamaged, SnapshotTooNew
+from cluster.storage.log_index import Entry
+from cluster.storage.state_hash import DIGEST_BYTES
+
+VERSION = 1
+_MAGIC = b"SPQSNAP\0"
+_MARK = 0xA5A5A5A5
+_HEAD = struct.Struct("<8sHHI")
+_CRC = struct.Struct("<I")
+_TRAILER = struct.Struct("<QII")
+_CHECKED_TRAILER = struct.Struct("<Q")
+_READ_BYTES = 1 << 20
+
+# The disk gets a snapshot in portions: the journal's sync waits for the portion that is on its way, and one big sync at
+# the end would hold it up for seconds.
+SYNC_BYTES = 1 << 20
+
+
+class Contents(NamedTuple):
+    """What a snapshot says of itself."""
+
+    last: Entry
+    prev: Entry
+    members: list[str]
+    chain: bytes = bytes(DIGEST_BYTES)      # state_hash.py; unknown in the first snapshots of this format
+
+
+def write(disk: Disk, path: Path, contents: Contents, chunks: Iterable[bytes]) -> None:
+    """Write a snapshot to a new file and make its bytes (not its name) durable. Raises OSError."""
+    entries: bytes = msgpack.packb(
+        {"last": contents.last, "prev": contents.prev, "members": contents.members, "chain": contents.chain},
+        use_bin_type=True,
+    )
+    head = _HEAD.pack(_MAGIC, VERSION, 0, len(entries))
+    pieces = [head, _CRC.pack(crc32(entries, crc32(head))), entries]
+    file = disk.create(path)
+    try:
+        crc = 0
+        for piece in pieces:
+            crc = crc32(piece, crc)
+        disk.write(file, pieces, 0)
+        start = offset = synced = sum(map(len, pieces))
+        for chunk in chunks:
+            disk.write(file, [chunk], offset)
+            crc = crc32(chunk, crc)
+            offset += len(chunk)
+            if offset - synced >= SYNC_BYTES:
+                disk.sync(file)
+                synced = offset
+        length = offset - start
+        disk.write(file, [_TRAILER.pack(length, crc32(_CHECKED_TRAILER.pack(length), crc), _MARK)], offset)
+        disk.sync(file)
+    finally:
+        disk.close(file)
+
+
+class SnapshotFile:
+    """A snapshot opened for reading; its name may vanish meanwhile. close() it."""
+
+    def __init__(self, disk: Disk, path: Path) -> None:
+        """Raises OSError, SnapshotDamaged when its beginning or its length is wrong, SnapshotTooNew."""
+        self.path = path
+        self._disk = disk
+        self._file = disk.open(path)
+        try:
+            self.size = disk.size(self._file)
+            self.contents = self._read_contents()
+        except BaseException:
+            self.close()
+            raise
+
+    def _read_contents(self) -> Contents:
+        start = self.read(0, _HEAD.size + _CRC.size)
+        if len(start) < _HEAD.size + _CRC.size:
+            raise self._damaged("it is too short")
+        magic, version, _, length = _HEAD.unpack_from(start)
+        entries = self.read(len(start), length) if length <= self.size else b""
+        if magic != _MAGIC or crc32(entries, crc32(start[:_HEAD.size])) != _CRC.unpack_from(start, _HEAD.size)[0]:
+            raise self._damaged("its beginning has changed since it was written")
+        if version > VERSION:
+            raise SnapshotTooNew(
+                f"snapshot {self.path} has format {version}; this version of sockpqd reads formats up to {VERSION}"
+            )
+        self._start = len(start) + length
+        self._end = self.size - _TRAILER.size
+        if self._end < self._start:
+            raise self._damaged("it is cut off")
+        known = msgpack.unpackb(entries)
+        chain = known.get("chain", bytes(DIGEST_BYTES))
+        return Contents(tuple(known["last"]), tuple(known["prev"]), known["members"], chain)
+
+    def _damaged(self, what: str) -> SnapshotDamaged:
+        return SnapshotDamaged(f"snapshot {self.path} is damaged: {what}")
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Bytes of the file as it is, fewer at its end."""
+        return self._disk.read(self._file, length, offset)
+
+    def stream(self) -> Iterator[bytes]:
+        """The machine's stream. Ends with SnapshotDamaged unless every byte of the file is as it was written."""
+        crc = crc32(self.read(0, self._start))
+        for offset in range(self._start, self._end, _READ_BYTES):
+            chunk = self.read(offset, min(_READ_BYTES, self._end - offset))
+            crc = crc32(chunk, crc)
+            yield chunk
+        length = self._end - self._start
+        expected = _TRAILER.pack(length, crc32(_CHECKED_TRAILER.pack(length), crc), _MARK)
+        if self.read(self._end, _TRAILER.size) != expected:
+            raise self._damaged("it has changed since it was written")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._disk.close(self._file)
+
+
+def verify(disk: Disk, path: Path) -> Contents:
+    """Check every byte of a snapshot; returns what it says of itself. Raises as SnapshotFile does."""
+    file = SnapshotFile(disk, path)
+    try:
+        for _ in file.stream():
+            pass
+        return file.contents
+    finally:
+        file.close()

@@ -1,0 +1,388 @@
+"""The snapshots of a node: written beside its work, sent, received, and used at the start.
+
+A snapshot is the machine's state after one log entry, in a file `snapshot-<index>`. It gets that name only when all its
+bytes are durable, so what has the name is whole, unless it was damaged later. The last two are kept, and the journal
+reaches back to the older one.
+
+SnapshotStore takes the place of pysyncobj's Serializer (the camel-case methods). The library sees one empty marker
+where it would send pieces; snapshot_transfer.py moves the bytes.
+"""
+# ruff: noqa: N802   (pysyncobj's names)
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+from cluster.storage import snapshot_file
+from cluster.storage.disk import NO_SPACE, Disk
+from cluster.storage.errors import START_EMPTY, START_NEWER, START_NEWER_HERE, SnapshotDamaged, SnapshotTooNew
+from cluster.storage.fork import Child, Inline, Job
+from cluster.storage.journal import Journal
+from cluster.storage.log_index import Entry
+from cluster.storage.snapshot_directory import SnapshotDirectory
+from cluster.storage.snapshot_file import Contents, SnapshotFile
+from cluster.storage.state_hash import Chain
+from core import SnapshotError
+
+__all__ = ["IncomingSnapshot", "OutgoingSnapshot", "SnapshotDamaged", "SnapshotStore", "SnapshotTooNew"]
+
+log = logging.getLogger("sockpqd.cluster")
+
+RETRY_S = 10.0          # after a snapshot could not be written (a full disk, say) the store is busy for so long
+
+# pysyncobj's SERIALIZER_STATE
+NOT_SERIALIZING, SERIALIZING, SUCCESS, FAILED = range(4)
+
+
+class State(Protocol):
+    """What is in a snapshot: core's Machine."""
+
+    def snapshot(self) -> Iterator[bytes]:
+        """The state as bytes."""
+
+    def export(self) -> Iterator[bytes]:
+        """The state as bytes, without what clients must not learn."""
+
+    def restore(self, chunks: Iterable[bytes]) -> None:
+        """Replace the state; leaves it as it was when anything is raised, by itself or by `chunks`.
+
+        SnapshotError: these bytes are as they were written, but this version does not understand them.
+        """
+
+
+class SnapshotStore:
+    """The directory of snapshots.
+
+    `load_error` is what deserialize() raised, because pysyncobj logs and forgets that: the driver must stop the node.
+    `newest_index` and `newest_bytes` tell of the newest snapshot, both 0 when there is none.
+    """
+
+    @classmethod
+    def open(
+        cls, directory: Path, disk: Disk, journal: Journal, machine: State, *, fork: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> SnapshotStore:
+        """Find the newest snapshot that can be trusted, check that the journal continues it, and load it.
+
+        `fork`: write in a forked child (False: at once, for simulations). `clock`: seconds. Raises SnapshotDamaged (the
+        node must not take part), SnapshotTooNew and OSError.
+        """
+        store = cls(SnapshotDirectory(directory, disk), disk, journal, machine, fork=fork, clock=clock)
+        try:
+            newest = store._files.choose(journal)
+            if newest:
+                store._restore(store._files.path(newest))
+                store._use(newest)
+        except SnapshotTooNew as error:
+            raise SnapshotTooNew(f"{error}. {START_NEWER}") from None
+        return store
+
+    def __init__(
+        self, files: SnapshotDirectory, disk: Disk, journal: Journal, machine: State, *, fork: bool,
+        clock: Callable[[], float],
+    ) -> None:
+        self.load_error: BaseException | None = None
+        self.newest_index = 0
+        self.newest_bytes = 0
+        self.written_s = 0.0                    # how long the writing of the last of our own took
+        self._files = files
+        self.disk = disk
+        self._journal = journal
+        self._machine = machine
+        self.chain = Chain()                    # of the state: saved with it, restored with it
+        self._start_job: Callable[[Callable[[], None]], Job] = Child if fork else Inline
+        self._clock = clock
+        self._job: Job | None = None            # writing a snapshot
+        self._job_id: int | None = None         # the name pysyncobj gave to it
+        self._job_index = 0
+        self._job_path = Path()
+        self._job_begun = 0.0
+        self._retry_at = float("-inf")
+        self.lacked_space = False               # for a snapshot, of our own or a peer's, since somebody has looked,
+        self._lacks_until = float("-inf")       # or a moment ago
+        self._expected: IncomingSnapshot | None = None
+        self._restored: Contents | None = None  # of the snapshot that is in the machine but not yet in the library
+        self._received = False                  # it was sent by a peer
+
+    def _use(self, index: int) -> None:
+        """From now on this is the newest one."""
+        self.newest_index, self.newest_bytes = index, self._files.size(index)
+
+    def newest_path(self) -> str:
+        """For pysyncobj, which only asks whether this file exists: one that does as soon as there is a snapshot."""
+        return __file__ if self.newest_index else ""
+
+    # Writing our own
+
+    @property
+    def busy(self) -> bool:
+        """Should no snapshot be asked for now: is one being written, or did the last attempt fail a moment ago?"""
+        return self._job is not None or self.failing
+
+    @property
+    def failing(self) -> bool:
+        """Could a snapshot not be written a moment ago?"""
+        return self._clock() < self._retry_at
+
+    def serialize(self, data: tuple[Any, Entry, Entry, Iterable[Any]], id: int) -> None:  # noqa: A002
+        """pysyncobj: begin to write the state, which is that after `last`. `data`: (None, last, prev, nodes)."""
+        if self._job is not None:
+            return
+        _, last, prev, nodes = data
+        contents = Contents(last, prev, sorted(node.id for node in nodes), self.chain.value)
+        self._job_id, self._job_index = id, last[1]
+        self._job_path = temporary = self._files.temporary(self._files.path(last[1]).name)
+        self._job_begun = self._clock()
+        try:
+            self._job = self._start_job(lambda: self._write(temporary, contents))
+        except OSError as error:
+            self._write_failed(str(error))
+
+    def _write(self, temporary: Path, contents: Contents) -> None:
+        snapshot_file.write(self.disk, temporary, contents, self._machine.snapshot())
+        self._files.put(temporary, contents.last[1])
+        self._files.prune(contents.last[1])     # here, because it takes the file system a while to remove a large file
+
+    def checkSerializing(self) -> tuple[int, int | None]:
+        """pysyncobj, each tick: how the writing goes. SUCCESS and FAILED are told once."""
+        if self._job is None:
+            return NOT_SERIALIZING, None
+        status = self._job.poll()
+        if status is None:
+            return SERIALIZING, self._job_id
+        error, self._job = self._job.error, None
+        if status != 0:
+            self._write_failed(error)
+            return FAILED, self._job_id
+        self._use(self._job_index)
+        self.written_s = self._clock() - self._job_begun
+        log.info("snapshot up to entry %d written, %d bytes", self.newest_index, self.newest_bytes)
+        return SUCCESS, self._job_id
+
+    def _write_failed(self, error: str) -> None:
+        log.warning("the snapshot up to entry %d could not be written: %s. It is tried again, and the journal "
+                    "grows until then: make room on the disk.", self._job_index, error)
+        self._retry_at = self._clock() + RETRY_S
+        if any(os.strerror(number) in error for number in NO_SPACE):
+            self.lack_space()
+        self._files.remove(self._job_path)
+
+    def lack_space(self) -> None:
+        """There is no space for a snapshot."""
+        self.lacked_space = True
+        self._lacks_until = self._clock() + RETRY_S
+
+    @property
+    def lacks_space(self) -> bool:
+        """Was there none a moment ago?"""
+        return self._clock() < self._lacks_until
+
+    def retry(self) -> None:
+        """There is more space than a moment ago."""
+        self._retry_at = self._lacks_until = float("-inf")
+
+    def export(self, path: Path) -> Job:
+        """Begin to write the machine's stream for clients alone to a new file; poll the job. Raises OSError."""
+        return self._start_job(lambda: self._write_stream(path))
+
+    def _write_stream(self, path: Path) -> None:
+        file = self.disk.create(path)
+        try:
+            offset = 0
+            for chunk in self._machine.export():
+                self.disk.write(file, [chunk], offset)
+                offset += len(chunk)
+        finally:
+            self.disk.close(file)
+
+    def _drop_job(self) -> None:
+        if self._job is not None:
+            self._job.kill()
+            self._job = None
+            self._files.remove(self._job_path)
+
+    # Loading
+
+    def _restore(self, path: Path) -> None:
+        """Load a snapshot into the machine. Raises SnapshotTooNew, SnapshotDamaged and OSError; nothing changes then.
+
+        Done before the library asks for it, and before a received snapshot replaces our own: what cannot be loaded is
+        never used for anything.
+        """
+        file = SnapshotFile(self.disk, path)
+        try:
+            self._machine.restore(file.stream())
+        except SnapshotError as error:
+            raise SnapshotTooNew(f"this version of sockpqd does not understand snapshot {path}: {error}") from None
+        finally:
+            file.close()
+        self._restored = contents = file.contents
+        self.chain.start(contents.last[1], contents.chain)
+
+    def deserialize(self) -> tuple[None, Entry, Entry, list[str]]:
+        """pysyncobj: load the newest snapshot; the machine has it already. Returns (None, last, prev, member names)."""
+        try:
+            return self._load()
+        except BaseException as error:
+            self.load_error = error
+            raise
+
+    def _load(self) -> tuple[None, Entry, Entry, list[str]]:
+        received, self._received = self._received, False
+        contents, self._restored = self._restored, None
+        assert contents is not None
+        if not received:
+            self._align(contents)
+        return None, contents.last, contents.prev, contents.members
+
+    def _align(self, contents: Contents) -> None:
+        """Let the journal begin with the snapshot's two entries.
+
+        pysyncobj compares them with the first two of the log and wipes the whole log when they differ, acknowledged
+        entries behind the snapshot included. They differ after a crash between snapshot and removal of old entries, and
+        because our journal reaches further back anyway.
+        """
+        journal, (last, prev) = self._journal, contents[:2]
+        if journal.term_at(last[1]) != last[2]:
+            return                  # all of the log is older, or contradicts what is committed: wiping it is right
+        if journal.term_at(prev[1]) is None or journal.entry(prev[1]) != prev or journal.entry(last[1]) != last:
+            path = self._files.path(last[1])
+            raise SnapshotDamaged(f"{path} and the journal disagree about entry {last[1]}. {START_EMPTY}")
+        journal.align(prev[1] - journal.first_index)
+
+    # Sending and receiving
+
+    def getTransmissionData(self, node: Any) -> tuple[bytes, bool, bool]:
+        """pysyncobj: the marker that snapshot_transfer.py recognises."""
+        return b"", True, True
+
+    def cancelTransmisstion(self, node: Any) -> None:
+        """pysyncobj: nothing to do, transfers end with their connections."""
+
+    def setTransmissionData(self, data: Any) -> bool:
+        """pysyncobj: install the snapshot given to expect(); True means that it is to be loaded now."""
+        incoming, self._expected = self._expected, None
+        if incoming is None:
+            return False
+        incoming.install()
+        return True
+
+    def expect(self, incoming: IncomingSnapshot) -> None:
+        """The next setTransmissionData() installs this snapshot, which must be finished."""
+        self._expected = incoming
+
+    def open_newest(self) -> OutgoingSnapshot:
+        """The newest snapshot for sending. Raises LookupError when there is none, OSError."""
+        if not self.newest_index:
+            raise LookupError("there is no snapshot to send")
+        return OutgoingSnapshot(self.disk, self._files.path(self.newest_index))
+
+    def begin_incoming(self, peer: str) -> IncomingSnapshot:
+        """A new file for a snapshot that `peer` sends. Raises OSError."""
+        return IncomingSnapshot(self, self.disk, self._files.temporary(f"incoming-{peer}"), peer)
+
+    def take_over(self, temporary: Path, index: int) -> None:
+        """IncomingSnapshot: load a verified file and give it its name; it replaces what this node has."""
+        self._drop_job()            # it would report an older state as the newest
+        self._restore(temporary)
+        self._files.put(temporary, index)
+        self._use(index)
+        self._received = True
+        self._files.prune(index)
+
+    def close(self) -> None:
+        """Stop a child that is writing."""
+        self._drop_job()
+
+
+class OutgoingSnapshot:
+    """A snapshot being sent; it stays readable when newer ones replace it."""
+
+    def __init__(self, disk: Disk, path: Path) -> None:
+        self._file = SnapshotFile(disk, path)
+        self._offset = 0
+        self.size = self._file.size
+
+    def read(self, length: int) -> bytes:
+        """The next bytes, fewer at the end. Raises OSError."""
+        data = self._file.read(self._offset, length)
+        self._offset += len(data)
+        return data
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class IncomingSnapshot:
+    """A snapshot being received, in a temporary file. `offset`: how many bytes are here."""
+
+    def __init__(self, store: SnapshotStore, disk: Disk, path: Path, peer: str) -> None:
+        self.offset = 0
+        self._store = store
+        self._disk = disk
+        self._path = path
+        self._peer = peer
+        self._index = 0
+        self._synced = 0
+        self._file: int | None = disk.create(path)
+
+    def write(self, data: bytes) -> None:
+        """Append. Raises OSError."""
+        assert self._file is not None
+        self._disk.write(self._file, [data], self.offset)
+        self.offset += len(data)
+        if self.offset - self._synced >= snapshot_file.SYNC_BYTES:
+            self._disk.sync(self._file)
+            self._synced = self.offset
+
+    def finish(self) -> tuple[int, int]:
+        """Make it durable and check all of it. Returns index and term of the last entry it contains.
+
+        Nothing is replaced yet. Raises SnapshotDamaged (abort() it then), SnapshotTooNew (see install()) and OSError.
+        """
+        assert self._file is not None
+        self._disk.sync(self._file)
+        self._close()
+        with self._understood():
+            _, self._index, term = snapshot_file.verify(self._disk, self._path).last
+        return self._index, term
+
+    def install(self) -> None:
+        """Make it the newest snapshot of this node; finish() must have succeeded. Raises OSError, and SnapshotTooNew.
+
+        SnapshotTooNew must stop this node: its leader has forgotten the entries that we lack, so nothing but this
+        snapshot could bring us up to date. Until then we would help no majority, and look well to an operator. Nothing
+        is replaced, so the newer version finds everything as it was.
+        """
+        assert self._index > 0
+        with self._understood():
+            self._store.take_over(self._path, self._index)
+        self._index = 0
+
+    @contextlib.contextmanager
+    def _understood(self) -> Iterator[None]:
+        """Say whose snapshot it is that is too new, and remove it."""
+        try:
+            yield
+        except SnapshotTooNew as error:
+            self.abort()
+            what = f"{self._peer} sent a snapshot of a newer version: {error}"
+            raise SnapshotTooNew(f"{what}. {START_NEWER_HERE}") from None
+
+    def abort(self) -> None:
+        """Remove what was received; harmless after install()."""
+        self._close()
+        with contextlib.suppress(FileNotFoundError):
+            self._disk.unlink(self._path)
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._disk.close(self._file)
+            self._file = None

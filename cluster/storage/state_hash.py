@@ -1,0 +1,176 @@
+"""Do all replicas hold the same? A chain of hashes over what was applied tells (spec/cluster 10.3).
+
+Each node extends its chain by every applied entry and the replies of its operations. Nodes tell each other the value of
+the last checkpoint they passed; two that differ at the same index have executed the same log differently, or read back
+other bytes than they wrote. Whoever is contradicted by a majority is wrong and must leave service; a node that can only
+hear one other that differs cannot know which of them is wrong, and says so.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from cluster.errors import FailStop
+from core import Entry, Handed, HandedMany, Reply, Request
+
+if TYPE_CHECKING:
+    from cluster.raft.quorum import Quorum
+
+log = logging.getLogger("sockpqd.cluster")
+
+CHECKPOINT_ENTRIES = 256        # every so many entries there is a value to compare
+CHECKPOINTS_KEPT = 64           # nodes that are further apart compare later
+DIGEST_BYTES = 16
+ASIDE_BYTES = 256 << 10         # from here on the hash is made beside the loop: handing it over costs less
+DUE_BYTES_MAX = 32 << 20        # of entries that wait for it, in memory; beyond that the loop waits
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def compared(entry: Entry, replies: list[Reply]) -> list[Any]:
+    """What the chain has of the replies to an entry's operations: of a job handed out the id and its length only.
+
+    Its data, of megabytes, came with an entry that is in the chain; with the same reply they may come a thousand times.
+    In an entry of format 1 only requests were shortened so, and to the id.
+    """
+    if entry.format > 1:
+        return [
+            (reply.id, len(reply.data)) if type(reply) is Handed
+            else [(job.id, len(job.data)) for job in reply.jobs] if type(reply) is HandedMany else reply
+            for reply in replies
+        ]
+    return [
+        _id(reply) if type(operation) is Request else reply
+        for operation, reply in zip(entry.operations, replies, strict=False)
+    ]
+
+
+def _id(reply: Reply) -> Any:
+    if type(reply) is Handed:
+        return reply.id
+    return [job.id for job in reply.jobs] if type(reply) is HandedMany else reply
+
+
+def _hash(before: bytes, entry: bytes, answers: bytes) -> bytes:
+    digest = blake2b(before, digest_size=DIGEST_BYTES)
+    digest.update(entry)
+    digest.update(answers)
+    return digest.digest()
+
+
+class Diverged(FailStop):
+    """This node holds something else than a majority of the others."""
+
+
+class Chain:
+    """The chain of this node. `value` is that after the entry `index`.
+
+    The hash of a large entry takes 10 ms and more. It is made in a thread, beside the loop, and what follows waits for
+    it here; whoever asks for `value` waits as well. What others are told comes a moment later then.
+    """
+
+    def __init__(self) -> None:
+        self.index = 0
+        self._value = bytes(DIGEST_BYTES)               # after the entry _linked
+        self._linked = 0
+        self._due: deque[tuple[int, bytes, bytes]] = deque()    # index, entry and replies of those behind it
+        self._due_bytes = 0
+        self._hashing: Future[bytes] | None = None      # of the first of these
+        self._thread = ThreadPoolExecutor(1, "chain")   # a thread only when there is something to do
+        self._checkpoints: deque[tuple[int, bytes]] = deque(maxlen=CHECKPOINTS_KEPT)
+
+    @property
+    def value(self) -> bytes:
+        """The value after the entry `index`."""
+        self._link(wait=True)
+        return self._value
+
+    def start(self, index: int, value: bytes) -> None:
+        """Go on from a snapshot: what was before is not known any more."""
+        self._link(wait=True)
+        self.index, self._linked, self._value = index, index, value
+        self._checkpoints.clear()
+
+    def extend(self, index: int, entry: bytes, replies: list[Any]) -> None:
+        """The entry was applied and these are its replies, as `compared` gives them."""
+        self.index = index
+        answers = _encode(replies)
+        if not self._due and len(entry) + len(answers) < ASIDE_BYTES:
+            self._passed(index, _hash(self._value, entry, answers))
+            return
+        self._due.append((index, entry, answers))
+        self._due_bytes += len(entry) + len(answers)
+        self._link(wait=self._due_bytes > DUE_BYTES_MAX)
+
+    def _link(self, *, wait: bool) -> None:
+        """Hash what is due, with `wait` all of it, otherwise as far as the thread has come."""
+        while self._due:
+            index, entry, answers = self._due[0]
+            if self._hashing is not None:
+                if not wait and not self._hashing.done():
+                    return
+                value = self._hashing.result()
+                self._hashing = None
+            elif len(entry) + len(answers) < ASIDE_BYTES:
+                value = _hash(self._value, entry, answers)
+            else:
+                self._hashing = self._thread.submit(_hash, self._value, entry, answers)
+                continue
+            self._due.popleft()
+            self._due_bytes -= len(entry) + len(answers)
+            self._passed(index, value)
+
+    def _passed(self, index: int, value: bytes) -> None:
+        if index // CHECKPOINT_ENTRIES > self._linked // CHECKPOINT_ENTRIES:
+            self._checkpoints.append((index, value))
+        self._linked, self._value = index, value
+
+    def checkpoint(self) -> tuple[int, bytes]:
+        """The newest value to compare: (index, value); index 0 while there is none."""
+        self._link(wait=False)
+        return self._checkpoints[-1] if self._checkpoints else (0, b"")
+
+    def at(self, index: int) -> bytes | None:
+        """Our value at a checkpoint, None when we have none for this index."""
+        self._link(wait=False)
+        for known, value in reversed(self._checkpoints):
+            if known == index:
+                return value
+        return None
+
+
+class Comparison:
+    """What the others say of their chains, held against ours."""
+
+    def __init__(self, chain: Chain, quorum: Quorum) -> None:
+        self._chain = chain
+        self._quorum = quorum
+        self._claims: dict[int, dict[str, bytes]] = {}      # index -> node -> value
+        self._complained = 0
+
+    def claimed(self, name: str, index: int, value: bytes) -> None:
+        """A node says that its chain has this value at this index. Raises Diverged when we are the one who is wrong."""
+        mine = self._chain.at(index)
+        if mine is None:
+            return
+        claims = self._claims.setdefault(index, {})
+        claims[name] = value
+        while len(self._claims) > CHECKPOINTS_KEPT:
+            del self._claims[min(self._claims)]
+        if value == mine:
+            return
+        voters = self._quorum.voters
+        against = Counter(claim for name, claim in claims.items() if claim != mine and name in voters)
+        if max(against.values(), default=0) >= self._quorum.majority:
+            raise Diverged(f"this node differs from a majority of the others at entry {index}: stop it, keep a copy of "
+                           "its data directory for the developers, empty it and start the node again")
+        if index != self._complained:
+            self._complained = index
+            log.error("%s and this node differ at entry %d; whom a majority contradicts will stop: empty its data "
+                      "directory then, and report it", name, index)

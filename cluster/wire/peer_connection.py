@@ -1,0 +1,87 @@
+"""One connection to or from a peer: bytes become messages; all decisions are the network's."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+
+from cluster.wire.framing import Unframer, whole
+from cluster.wire.messages import Hello, decode, decode_hello
+from cluster.wire.peer_link import WINDOW_BYTES, PeerLink
+
+if TYPE_CHECKING:
+    from cluster.wire.peer_network import PeerNetwork
+
+MESSAGE_BYTES_MAX = 36 << 20    # a batch of the library's, which may be closed by one more of the largest entries
+HELLO_BYTES_MAX = 4096          # what a stranger may send before he has said who he is
+LARGE_BYTES = 64 << 10          # who is in the middle of a message of this size is alive
+UNSENT_BYTES = 128 << 10        # the operating system is asked to keep not more than this before it reaches the network
+
+
+class PeerConnection(asyncio.Protocol):
+    """`link` is known from the start when we dialed, and since the greeting when the peer did."""
+
+    def __init__(self, network: PeerNetwork, link: PeerLink | None) -> None:
+        self._network = network
+        self._incoming = Unframer(HELLO_BYTES_MAX)
+        self.link = link
+        self.dialed = link is not None
+        self.greeting: Hello | None = None
+        self.transport: asyncio.Transport | None = None     # as long as it is connected
+        self.ended = False
+        self.heard_at = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """It is there, with TLS if that is configured."""
+        self.transport = cast(asyncio.Transport, transport)     # uvloop's are not registered as such
+        if self.dialed:
+            self.transport.set_write_buffer_limits(WINDOW_BYTES)
+            self.transport.get_extra_info("socket").setsockopt(
+                socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES,
+            )
+        self._network.connected(self)
+
+    def resume_writing(self) -> None:
+        """The operating system takes more."""
+        self._network.writable(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of the peer."""
+        self._incoming.feed(data)
+        if self.greeting is not None:
+            self.heard_at = self._network.now()
+        try:
+            while self.transport is not None and (message := self._incoming.next()) is not None:
+                if self.greeting is None:
+                    self._network.greeted(self, decode_hello(message))
+                    self._incoming.limit = MESSAGE_BYTES_MAX
+                else:
+                    self._network.received(self, decode(message))
+            if self._incoming.waiting_bytes > LARGE_BYTES:
+                self._network.receives_large(self)
+        except (ValueError, msgspec.MsgspecError) as error:
+            self._network.refuse(self, str(error))
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """It is gone; or it never was, because TLS failed."""
+        self.transport = None
+        self.ended = True
+        self._network.disconnected(self)
+
+    def send(self, message: bytes) -> None:
+        """Write one message at once."""
+        if self.transport is not None:
+            self.transport.write(whole(message))
+
+    def close(self) -> None:
+        """Close when everything is sent."""
+        if self.transport is not None:
+            self.transport.close()
+
+    def abort(self) -> None:
+        """Close without waiting for what is unsent."""
+        if self.transport is not None:
+            self.transport.abort()

@@ -1,0 +1,304 @@
+"""Connections between nodes.
+
+Each node dials every other at the address in its own configuration and sends only on the connection it dialed; it
+receives on the one the peer dialed. A link is up while both stand, and when one ends the other is closed with it, so
+that nothing of an old connection is ever taken for news. Whatever is not a message of a known peer ends the connection
+with one line in the log.
+
+With TLS both sides show certificates, and each must be for the name of the node that shows it. Who cannot do that is
+told nothing, not even why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+
+import msgspec
+
+from cluster.descriptors import STRANGERS
+from cluster.settings import Settings
+from cluster.wire.messages import WIRE_FORMAT, Hello, Message, encode
+from cluster.wire.peer_connection import PeerConnection
+from cluster.wire.peer_link import PeerLink
+from cluster.wire.refusal_log import Complaints
+from cluster.wire.tls import Tls, certificate_names
+from cluster.wire.tls_handshakes import Handshakes
+
+log = logging.getLogger("sockpqd.peers")
+
+STRANGERS_MAX = STRANGERS       # connections that have not said who they are; as many may be in a TLS handshake
+HELLO_S, DIAL_S = 2.0, 1.0
+REDIAL_S = (0.03, 0.1)
+REDIAL_REFUSED_S = 1.0          # a peer that does not want to talk to us is asked less and less often, at last so
+SILENCE_S = 3.0                 # nodes tell of themselves four times a second; this much silence is a dead connection
+
+
+class PeerNetwork:
+    """All links of a node. Events go to `inbox` as (name, Hello: link up | Message | None: link down), in order."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        hello: Callable[[str], Hello],
+        inbox: Callable[[str, Hello | Message | None], None],
+        receiving: Callable[[str], None],
+        stranger: Callable[[Hello], None],
+    ) -> None:
+        """`hello(receiver)`: our greeting; `receiving(name)`: a large message arrives; `stranger(hello)`: a node that
+        is no peer greets us, and may be made one."""
+        self._settings = settings
+        self._hello = hello
+        self._inbox = inbox
+        self._receiving = receiving
+        self._stranger = stranger
+        self._links: dict[str, PeerLink] = {}
+        self._strangers: set[PeerConnection] = set()
+        self._server: asyncio.Server | None = None
+        self._watching: asyncio.Task[None] | None = None    # set as long as this network is started
+        self._loop = asyncio.get_running_loop()
+        self._complaints = Complaints(log)
+        self._handshakes = Handshakes(STRANGERS_MAX, HELLO_S, self._complaints.tell)
+
+    async def start(self) -> None:
+        """Listen and begin to dial; raises OSError when the address cannot be used."""
+        host, port = _address(self._settings.peer_listen)
+        self._server = await self._loop.create_server(lambda: self._protocol(PeerConnection(self, None)), host, port)
+        self._watching = asyncio.create_task(self._watch())
+        for link in self._links.values():
+            self._begin(link)
+
+    def _protocol(self, connection: PeerConnection) -> asyncio.Protocol:
+        """What stands on a TCP connection: the connection itself, or TLS with it above."""
+        tls = self._settings.tls
+        if tls is None:
+            return connection
+        context = tls.dialing if connection.dialed else tls.listening
+        return Tls(context, connection, self._handshakes, server_side=not connection.dialed)
+
+    def _begin(self, link: PeerLink) -> None:
+        if self._watching is not None and link.address:
+            link.task = asyncio.create_task(self._dial(link))
+
+    async def stop(self) -> None:
+        """Close everything."""
+        tasks = [task for task in (self._watching, *(link.task for link in self._links.values())) if task is not None]
+        self._watching = None
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._server is not None:
+            self._server.close()
+        for link in self._links.values():
+            self._close(link)
+        self._handshakes.close()
+        for stranger in list(self._strangers):
+            stranger.abort()
+        await asyncio.sleep(0)
+
+    # The driver's side
+
+    def add_peer(self, name: str, address: str) -> None:
+        """See Outbox."""
+        if not address:
+            log.error("nobody knows the address of %s: write it into the configuration of this node", name)
+        link = self._links[name] = PeerLink(name, address)
+        self._begin(link)
+
+    def drop_peer(self, name: str) -> None:
+        """See Outbox."""
+        link = self._links.pop(name)
+        if link.task is not None:
+            link.task.cancel()
+        self._close(link)
+
+    def send(self, name: str, message: Message) -> None:
+        """See Network."""
+        link = self._links.get(name)
+        if link is None or not link.up:
+            return
+        link.add(message)
+
+    def buffered_bytes(self, name: str) -> int:
+        """See Network."""
+        link = self._links.get(name)
+        return 0 if link is None else link.unsent_bytes()
+
+    def flush_appends(self) -> None:
+        """See Outbox."""
+        for link in self._links.values():
+            link.flush_early()
+
+    def flush(self) -> None:
+        """See Outbox."""
+        self.flush_appends()
+        for link in self._links.values():
+            link.flush_late()
+
+    # The connections' side
+
+    def writable(self, connection: PeerConnection) -> None:
+        """What was written has left."""
+        link = connection.link
+        if link is not None and connection is link.outgoing:
+            link.write_large()
+
+    def connected(self, connection: PeerConnection) -> None:
+        """A connection was made; who dialed speaks first."""
+        connection.heard_at = self._loop.time()
+        if connection.dialed and connection.link is not None:
+            if unproven := self._unproven(connection, connection.link.name):
+                self.refuse(connection, unproven)
+            else:
+                connection.send(encode(self._hello(connection.link.name)))
+        elif len(self._strangers) >= STRANGERS_MAX:
+            connection.abort()
+        else:
+            self._strangers.add(connection)
+
+    def greeted(self, connection: PeerConnection, hello: Hello) -> None:
+        """A Hello arrived; raises ValueError when we do not want to talk to its sender."""
+        if unproven := self._unproven(connection, hello.sender):
+            raise ValueError(unproven)
+        if hello.refused:
+            raise ValueError(f"{hello.sender} does not want to talk to us: {hello.refused}")
+        mine = self._hello(hello.sender)
+        objection = self._objection(connection, hello, mine)
+        if objection:
+            if not connection.dialed:
+                connection.send(encode(msgspec.structs.replace(mine, refused=objection)))
+            raise ValueError(objection)
+        connection.greeting = hello
+        link = self._links[hello.sender]
+        if connection.dialed:
+            link.outgoing = connection
+        else:
+            self._strangers.discard(connection)
+            if link.incoming is not None:               # the peer has restarted and we have not noticed yet
+                self._close(link)
+            connection.link = link
+            link.incoming = connection
+            connection.send(encode(mine))
+        if link.incoming is not None and link.outgoing is not None and link.incoming.greeting is not None:
+            link.up = True
+            self._inbox(link.name, link.incoming.greeting)
+            for message in link.waiting:
+                self._inbox(link.name, message)
+            link.waiting = []
+
+    def _unproven(self, connection: PeerConnection, name: str) -> str:
+        """Why it is not certain that this is the node `name`, "" if it is."""
+        if self._settings.tls is None or connection.transport is None:
+            return ""
+        names = certificate_names(connection.transport)
+        if name.lower() in (proven.lower() for proven in names):
+            return ""
+        return f"its certificate is for {' '.join(names) or 'no name'}, not for {name}"
+
+    def _objection(self, connection: PeerConnection, hello: Hello, mine: Hello) -> str:
+        """Why we do not want to talk to the sender of this greeting, "" if we do."""
+        sender, name = hello.sender, self._settings.name
+        if hello.format != WIRE_FORMAT:
+            return f"{sender} speaks format {hello.format} of this protocol, {name} speaks {WIRE_FORMAT}"
+        if hello.receiver != name:
+            return f"{sender} looks for {hello.receiver}, this is {name}"
+        if connection.link is not None and connection.link.name != sender:
+            return f"{sender} answers where {name} looks for {connection.link.name}"
+        if hello.cluster_id and mine.cluster_id and hello.cluster_id != mine.cluster_id:
+            return f"{sender} and {name} belong to different clusters: one has the data directory of another cluster"
+        if sender not in self._links:
+            self._stranger(hello)
+        if sender not in self._links:
+            return f"{sender} is not a member of the cluster, as far as {name} knows"
+        return ""
+
+    def now(self) -> float:
+        """The loop's time, seconds."""
+        return self._loop.time()
+
+    def receives_large(self, connection: PeerConnection) -> None:
+        """The message is far from complete: its sender is busy with it, not silent."""
+        link = connection.link
+        if link is not None and link.up and connection is link.incoming:
+            self._receiving(link.name)
+
+    def received(self, connection: PeerConnection, message: Message) -> None:
+        """A message of a greeted peer."""
+        link = connection.link
+        if link is None or connection is not link.incoming:
+            return
+        if link.up:
+            self._inbox(link.name, message)
+        else:
+            link.waiting.append(message)
+
+    def refuse(self, connection: PeerConnection, why: str) -> None:
+        """Close a connection that makes no sense; one line in the log now and then."""
+        address = connection.transport.get_extra_info("peername") if connection.transport else None
+        self._complaints.tell(address, why)
+        connection.close()
+
+    def disconnected(self, connection: PeerConnection) -> None:
+        """A connection ended: so does the link it belongs to."""
+        self._strangers.discard(connection)
+        link = connection.link
+        if link is not None and connection in (link.incoming, link.outgoing):
+            self._close(link)
+        elif link is not None:
+            link.closed.set()
+
+    def _close(self, link: PeerLink) -> None:
+        link.clear()
+        if link.up:
+            link.up = False
+            self._inbox(link.name, None)
+
+    async def _dial(self, link: PeerLink) -> None:
+        host, port = _address(link.address)
+        refused_s = 0.0
+        while True:
+            link.closed.clear()
+            connection = PeerConnection(self, link)
+            try:
+                protocol = self._protocol(connection)
+                async with asyncio.timeout(DIAL_S):
+                    transport, _ = await self._loop.create_connection(lambda: protocol, host, port)  # noqa: B023
+            except (OSError, TimeoutError):
+                pass
+            else:
+                try:
+                    heard = await self._until_closed(link, connection)
+                finally:
+                    transport.abort()
+                refused_s = 0.0 if heard else min(REDIAL_REFUSED_S, refused_s + REDIAL_S[1])
+            await asyncio.sleep(refused_s + random.uniform(*REDIAL_S))
+
+    async def _until_closed(self, link: PeerLink, connection: PeerConnection) -> bool:
+        """Wait for the end of a connection; returns whether the peer wanted to talk to us."""
+        deadline = self._loop.time() + HELLO_S
+        while connection.greeting is None and not connection.ended:
+            if self._loop.time() > deadline:
+                return False
+            await asyncio.sleep(0.005)
+        if link.outgoing is connection:
+            await link.closed.wait()
+        return connection.greeting is not None
+
+    async def _watch(self) -> None:
+        """Close connections that have gone silent or never said who they are."""
+        while True:
+            await asyncio.sleep(0.5)
+            now = self._loop.time()
+            for link in list(self._links.values()):
+                if link.up and link.incoming is not None and now - link.incoming.heard_at > SILENCE_S:
+                    log.info("%s has been silent for %.0f s", link.name, SILENCE_S)
+                    self._close(link)
+            for stranger in [s for s in self._strangers if now - s.heard_at > HELLO_S]:
+                stranger.abort()
+
+
+def _address(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)

@@ -1,0 +1,251 @@
+"""TLS between a TCP connection and the protocol above it, to which a `Tls` is the transport.
+
+OpenSSL works in memory here (ssl.MemoryBIO): bytes in, bytes out. asyncio's and uvloop's own TLS could not do what both
+ports need: to know what is unsent to the byte (large messages leave as the line takes them), to shut down one side, to
+say why a handshake failed and to whom, and to spread the handshakes of a fleet over many turns of the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from typing import Any, cast
+
+from cluster.wire.tls_handshakes import Handshakes
+
+READ_BYTES = 16 << 10           # a record holds no more
+HANDSHAKE_RECORD = 22           # the first byte of whoever speaks TLS
+FIRST_FLIGHT_BYTES_MAX = 16 << 10   # a ClientHello has some hundred bytes
+
+
+class Tls(asyncio.Protocol, asyncio.Transport):
+    """`app` is told of the connection when the handshake is done; of its end in any case."""
+
+    _below: asyncio.Transport
+
+    def __init__(
+        self, context: ssl.SSLContext, app: asyncio.Protocol, handshakes: Handshakes, *, server_side: bool
+    ) -> None:
+        """`handshakes` gives the turns, and is told why a connection is refused."""
+        super().__init__()
+        self._app = app
+        self._handshakes = handshakes
+        self._server_side = server_side
+        self._received, self._to_send = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._ssl = context.wrap_bio(self._received, self._to_send, server_side=server_side)
+        self._begun = False             # the other side has said something
+        self._queued = False            # it is our turn in the handshake
+        self._ready = False             # the handshake is done
+        self._ended = False             # nothing is sent any more, and nothing read
+        self._end_of_input = False
+
+    # ---- asyncio.Protocol: what happens below
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """TCP is connected."""
+        self._below = cast(asyncio.Transport, transport)        # uvloop's are not registered as such
+        if not self._server_side:
+            self._handshakes.due(self)
+        elif not self._handshakes.begin(self):
+            self.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of the other side."""
+        if self._ended:
+            return
+        if not self._ready and not self._begun:
+            self._begun = True
+            if data[0] != HANDSHAKE_RECORD or len(data) > FIRST_FLIGHT_BYTES_MAX:
+                self.refuse("it does not speak TLS")
+                return
+        self._received.write(data)
+        if self._ready:
+            self._read()
+        else:
+            self._below.pause_reading()         # until it is this connection's turn
+            self._queued = True
+            self._handshakes.due(self)
+
+    def eof_received(self) -> bool:
+        """The other side sends no more, with or without having said so in TLS: our protocols know what is complete."""
+        if not self._ready:
+            return False
+        if not self._ended:
+            self._input_ended()
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone."""
+        self._ended = True
+        self._handshakes.end(self)
+        self._app.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """The other side does not take what is written."""
+        if self._ready:
+            self._app.pause_writing()
+
+    def resume_writing(self) -> None:
+        """It did."""
+        if self._ready:
+            self._app.resume_writing()
+
+    # ---- the handshake
+
+    def step(self) -> None:
+        """Go on with the handshake: its turn has come."""
+        if self._ended:
+            return
+        self._queued = False
+        try:
+            self._ssl.do_handshake()
+        except ssl.SSLWantReadError:
+            self._flush()
+            self._below.resume_reading()
+        except ssl.SSLError as error:
+            self.refuse(_reason(error))
+        else:
+            self._flush()
+            self._ready = True
+            self._handshakes.end(self)
+            self._below.resume_reading()
+            self._app.connection_made(self)
+            self._read()
+
+    @property
+    def waits_for_us(self) -> bool:
+        """Is it our turn in the handshake?"""
+        return self._queued
+
+    def refuse(self, why: str) -> None:
+        """Close behind the alert, if there is one."""
+        self._handshakes.refused(self._below.get_extra_info("peername"), why)
+        self._flush()
+        self._ended = True
+        self._below.close()
+
+    # ---- data
+
+    def _read(self) -> None:
+        pieces: list[bytes] = []
+        ended = False
+        try:
+            while not ended:
+                piece = self._ssl.read(READ_BYTES)
+                pieces.append(piece)
+                ended = not piece
+                if not self._received.pending and not self._ssl.pending():
+                    break
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLError as error:
+            self.refuse(_reason(error))
+            return
+        self._flush()                           # OpenSSL may have an answer of its own
+        if data := pieces[0] if len(pieces) == 1 else b"".join(pieces):
+            self._app.data_received(data)
+        if ended:
+            self._input_ended()
+
+    def _input_ended(self) -> None:
+        if not self._end_of_input:
+            self._end_of_input = True
+            if not self._app.eof_received():
+                self.close()
+
+    def _flush(self) -> None:
+        if self._to_send.pending:
+            self._below.write(self._to_send.read())
+
+    def _say_goodbye(self) -> None:
+        if not self._ended:
+            self._ended = True
+            with contextlib.suppress(ssl.SSLError):     # "the other side has not said it", among others
+                self._ssl.unwrap()
+            self._flush()
+
+    # ---- asyncio.Transport: what the protocol above does
+
+    def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
+        """Send bytes."""
+        if self._ended or not data:
+            return
+        try:
+            sent = self._ssl.write(data)
+            if sent < len(data):
+                rest = memoryview(data)
+                while sent < len(data):         # one record at a time
+                    sent += self._ssl.write(rest[sent:])
+        except ssl.SSLError as error:
+            self.refuse(_reason(error))
+            return
+        self._below.write(self._to_send.read())
+
+    def get_write_buffer_size(self) -> int:
+        """Bytes written that the kernel has not taken yet."""
+        return self._below.get_write_buffer_size()
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """See asyncio."""
+        self._below.set_write_buffer_limits(high, low)
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """See asyncio."""
+        return self._ssl if name == "ssl_object" else self._below.get_extra_info(name, default)
+
+    def pause_reading(self) -> None:
+        """See asyncio."""
+        self._below.pause_reading()
+
+    def resume_reading(self) -> None:
+        """See asyncio."""
+        self._below.resume_reading()
+
+    def write_eof(self) -> None:
+        """Send no more; what still comes is dropped."""
+        self._say_goodbye()
+        self._below.write_eof()
+
+    def close(self) -> None:
+        """Close when everything is sent."""
+        self._say_goodbye()
+        self._below.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        self._ended = True
+        self._below.abort()
+
+
+def certificate_names(transport: asyncio.BaseTransport) -> list[str]:
+    """The DNS names in the certificate that the other side of a Tls has shown."""
+    certificate = transport.get_extra_info("ssl_object").getpeercert() or {}
+    return [value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"]
+
+
+_VERIFY_REASONS = {             # X509_V_ERR_..
+    9: "it is not valid yet (compare the clocks)",
+    10: "it has expired",
+    18: "it is signed by itself, not by tls.ca",
+    19: "it is not signed by tls.ca",
+    20: "it is not signed by tls.ca",
+    21: "it is not signed by tls.ca",
+    26: "it is made for another purpose (its extended key usage)",
+}
+_REASONS = {
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it shows no certificate",
+    "UNSUPPORTED_PROTOCOL": "it speaks no version of TLS that is good enough",
+    "NO_SHARED_CIPHER": "it knows no cipher that is good enough",
+}
+
+
+def _reason(error: ssl.SSLError) -> str:
+    """A sentence for the log."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not accepted: {_VERIFY_REASONS.get(error.verify_code, error.verify_message)}"
+    reason = error.reason or str(error)
+    _, alert, what = reason.partition("_ALERT_")
+    if alert:
+        return f"it ended TLS, saying: {what.lower().replace('_', ' ')}"
+    return _REASONS.get(reason, f"TLS failed: {reason.lower().replace('_', ' ')}")

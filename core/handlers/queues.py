@@ -1,0 +1,195 @@
+"""What the operations on queues and on the settings do (spec/state-machine 10); basic.py says what a handler is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+from msgspec.structs import replace
+
+from core.ops.jobs import Policy, Then
+from core.ops.queues import (
+    Configure,
+    ConfigureQueue,
+    CreateQueue,
+    DeleteQueue,
+    JobState,
+    Order,
+    PauseQueue,
+    PurgeQueue,
+    QueueChange,
+    ResumeQueue,
+)
+from core.ops.replies import Removed, Reply
+from core.ops.settings import PORTION_MAX, QUEUES_MAX, RESORTED_JOBS_MAX, QueueSettings
+from core.rules.admit import ACCEPTED, QUEUE_EXISTS, QUEUE_NOT_EMPTY, QUEUE_NOT_FOUND, TOO_MANY_QUEUES
+from core.state import EXPIRE_MS_MAX, State
+from core.store.job import DelayedJob, Job
+from core.store.queues import Queue
+
+_MAX = 1 << 62
+
+
+def create_queue(state: State, operation: CreateQueue, seed: int) -> Reply:
+    """Settings for a queue that does not exist yet."""
+    name = operation.queue
+    if name in state.queues.settings or name in state.queues.by_name:
+        return QUEUE_EXISTS
+    return _configure(state, name, _changed(QueueSettings(), operation.change))
+
+
+def configure_queue(state: State, operation: ConfigureQueue, seed: int) -> Reply:
+    """Other settings for a queue."""
+    settings = state.queues.settings.get(operation.queue, QueueSettings())
+    return _configure(state, operation.queue, _changed(settings, operation.change))
+
+
+def pause_queue(state: State, operation: PauseQueue, seed: int) -> Reply:
+    """It takes no jobs, or gives none, or neither; what was paused before stays so."""
+    settings = state.queues.settings.get(operation.queue, QueueSettings())
+    return _configure(state, operation.queue, replace(
+        settings, paused_in=settings.paused_in or operation.incoming,
+        paused_out=settings.paused_out or operation.outgoing,
+    ))
+
+
+def resume_queue(state: State, operation: ResumeQueue, seed: int) -> Reply:
+    """It takes and gives jobs."""
+    settings = state.queues.settings.get(operation.queue)
+    if settings is None:
+        return ACCEPTED if operation.queue in state.queues.by_name else QUEUE_NOT_FOUND
+    return _configure(state, operation.queue, replace(settings, paused_in=False, paused_out=False))
+
+
+def _changed(settings: QueueSettings, change: QueueChange) -> QueueSettings:
+    """The settings with what the change says; what is out of range becomes the nearest that is not."""
+    values: dict[str, object] = {
+        name: min(max(value, 0), EXPIRE_MS_MAX if name.endswith("_ms") else _MAX)
+        for name in ("expire_ms", "tries", "limit", "item_limit", "capacity", "data_bytes_max", "batch", "keep_ms")
+        if (value := getattr(change, name)) is not None
+    }
+    if change.expire_ms is not None:
+        values["then"] = change.then
+    if change.tries is not None:
+        values["dead"] = change.dead
+    if change.order is not None:
+        values["order"] = change.order
+    if change.weight is not None:
+        values["weight"] = min(max(change.weight, 1), _MAX)
+    if change.portion is not None:
+        values["portion"] = min(max(change.portion, 1), PORTION_MAX)
+    return replace(settings, **values)
+
+
+def _configure(state: State, name: str, settings: QueueSettings) -> Reply:
+    queues = state.queues
+    before = queues.settings.get(name)
+    if before is None and len(queues.settings) >= QUEUES_MAX:
+        return TOO_MANY_QUEUES
+    queue = queues.by_name.get(name)
+    old = before or QueueSettings()
+    if queue is not None and (old.order, old.item_limit) != (settings.order, settings.item_limit):
+        if queue.ready_count > RESORTED_JOBS_MAX:
+            return QUEUE_NOT_EMPTY
+        _resort(state, queue, old, settings)
+    else:
+        queues.configure(name, settings)
+    if not settings.keep_ms:
+        state.kept.drop(name)
+    if queue is not None and queue.ready.size and not queue.closed:
+        state.effects.reopened[name] = None
+    return ACCEPTED
+
+
+def _resort(state: State, queue: Queue, old: QueueSettings, settings: QueueSettings) -> None:
+    """Take all READY jobs out and put them in again, now that their places, or how many are withheld, are others."""
+    jobs = list(queue.all_ready())
+    for job in jobs:
+        state.remove(queue, job)
+    state.queues.configure(queue.name, settings)
+    for job in jobs:
+        if old.order is not settings.order:
+            job = replace(job, when=job.at_ms or 0 if settings.order is Order.TIME else 0)
+        state.add(queue, job)
+
+
+def purge_queue(state: State, operation: PurgeQueue, seed: int) -> Reply:
+    """Jobs that do not run end without being done."""
+    name = operation.queue
+    if not _exists(state, name):
+        return QUEUE_NOT_FOUND
+    jobs = _not_running(state, name, operation.state, operation.before_seq, PORTION_MAX + 1)
+    for job in jobs[:PORTION_MAX]:
+        _drop(state, job)
+    return Removed(min(len(jobs), PORTION_MAX), len(jobs) > PORTION_MAX)
+
+
+def delete_queue(state: State, operation: DeleteQueue, seed: int) -> Reply:
+    """The queue is no more: its settings, and with `force` its jobs, if they are few enough for one entry."""
+    name = operation.queue
+    if not _exists(state, name):
+        return QUEUE_NOT_FOUND
+    if not operation.force and (name in state.queues.by_name or name in state.dead):
+        return QUEUE_NOT_EMPTY
+    jobs = _not_running(state, name, None, None, PORTION_MAX)
+    for job in jobs:
+        _drop(state, job)
+    queue = state.queues.by_name.get(name)
+    taken = [] if queue is None else queue.first_taken(PORTION_MAX - len(jobs))
+    for number in taken:
+        running = state.stop(number)
+        assert running is not None
+        state.close(name, running.item)
+    if name in state.queues.by_name or name in state.dead:
+        return Removed(len(jobs) + len(taken), more=True)
+    state.queues.forget(name)
+    state.kept.drop(name)
+    return ACCEPTED
+
+
+def _exists(state: State, name: str) -> bool:
+    return name in state.queues.settings or name in state.queues.by_name or name in state.dead
+
+
+def _not_running(
+    state: State, name: str, which: JobState | None, before_seq: int | None, count: int | None,
+) -> list[Job | DelayedJob]:
+    """The first `count` jobs of the queue in this state, None: in any but RUNNING; only those put before."""
+    queue = state.queues.by_name.get(name)
+    jobs: dict[int, Job | DelayedJob] = {}
+    sources: list[tuple[JobState, Iterable[Job | DelayedJob]]] = [(JobState.DEAD, state.dead.get(name, ()))]
+    if queue is not None:
+        sources = [(JobState.READY, queue.all_ready()), (JobState.DELAYED, queue.delayed or ()), *sources]
+    for its_state, source in sources:
+        if which is None or which is its_state:
+            found = (job for job in source if before_seq is None or job.seq < before_seq)
+            jobs.update((job.seq, job) for job in islice(found, None if count is None else count - len(jobs)))
+    return list(jobs.values())
+
+
+def _drop(state: State, job: Job | DelayedJob) -> None:
+    queue = state.queues.by_name[job.queue]
+    if isinstance(job, Job):
+        state.remove(queue, job)
+    else:
+        state.undefer(queue, job)
+    state.close(job.queue, job.item)
+
+
+def configure(state: State, operation: Configure, seed: int) -> Reply:
+    """Other settings of the cluster."""
+    values: dict[str, object] = {
+        name: value
+        for name in ("autocreate", "fast_empty")
+        if (value := getattr(operation, name)) is not None
+    }
+    for name in ("grace_ms", "session_ttl_ms"):
+        length_ms = getattr(operation, name)
+        if length_ms is not None:
+            values[name] = min(max(length_ms, 0), EXPIRE_MS_MAX)
+    if operation.expire_default is not None:
+        values["expire_default"] = Then.DONE if operation.expire_default is Then.DONE else Then.LATER
+    if operation.policy is not None:
+        values["policy"] = Policy(operation.policy)
+    state.settings = replace(state.settings, **values)
+    return ACCEPTED

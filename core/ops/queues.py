@@ -1,0 +1,109 @@
+"""The operations on queues and on the cluster's settings (spec/state-machine 10); cluster.py says what those are."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from msgspec import Struct
+
+from core.ops.jobs import Policy, Then
+
+
+class Order(IntEnum):
+    """The order of jobs of one priority."""
+
+    FIFO = 0        # as they came
+    TIME = 1        # by the time at which they became active
+
+
+class JobState(IntEnum):
+    """The states a job can be looked for in."""
+
+    READY = 0
+    DELAYED = 1
+    RUNNING = 2
+    DEAD = 3
+
+
+class QueueChange(Struct, array_like=True, gc=False, frozen=True):
+    """New values for settings of a queue; what is None stays.
+
+    0 takes a limit away: `expire_ms`, `tries`, `limit`, `item_limit`, `capacity`, `data_bytes_max`, `batch`, `keep_ms`.
+    """
+
+    expire_ms: int | None = None        # the lease of hand-outs without EXPIRE, and what follows it
+    then: Then = Then.DEFAULT           # read with expire_ms only
+    order: Order | None = None
+    tries: int | None = None
+    dead: str | None = None             # read with tries only: the dead queue, None: the queue's name and "_dead"
+    weight: int | None = None
+    limit: int | None = None
+    item_limit: int | None = None
+    capacity: int | None = None
+    data_bytes_max: int | None = None
+    batch: int | None = None
+    portion: int | None = None
+    keep_ms: int | None = None
+
+
+class CreateQueue(Struct, array_like=True, tag=35, gc=False, frozen=True):
+    """QUEUE CREATE. Replies: Accepted; QueueExists (it has settings or an unfinished job), TooManyQueues."""
+
+    queue: str
+    change: QueueChange
+
+
+class ConfigureQueue(Struct, array_like=True, tag=36, gc=False, frozen=True):
+    """QUEUE CONFIG with settings: of a queue that has none as well.
+
+    Replies: Accepted; QueueNotEmpty (another `order` or `item_limit` would move more than 2,000 waiting jobs),
+    TooManyQueues.
+    """
+
+    queue: str
+    change: QueueChange
+
+
+class DeleteQueue(Struct, array_like=True, tag=37, gc=False, frozen=True):
+    """QUEUE DELETE: settings and, with `force`, all jobs, the running ones too. Replies: Accepted, QueueNotFound,
+    QueueNotEmpty; Removed when there were more than PORTION_MAX jobs: then the queue is still there, with the others.
+    """
+
+    queue: str
+    force: bool
+
+
+class PurgeQueue(Struct, array_like=True, tag=38, gc=False, frozen=True):
+    """QUEUE PURGE: jobs in this state (None: all but the running ones) are removed, PORTION_MAX at most.
+
+    `before_seq`: only those put before (Machine.next_seq; None: all). Replies: Removed, QueueNotFound.
+    """
+
+    queue: str
+    state: JobState | None
+    before_seq: int | None = None
+
+
+class PauseQueue(Struct, array_like=True, tag=39, gc=False, frozen=True):
+    """QUEUE PAUSE: `incoming`: Puts are refused; `outgoing`: Gets see it empty. Replies: Accepted, TooManyQueues."""
+
+    queue: str
+    incoming: bool
+    outgoing: bool
+
+
+class ResumeQueue(Struct, array_like=True, tag=40, gc=False, frozen=True):
+    """QUEUE RESUME: in and out. Replies: Accepted, QueueNotFound."""
+
+    queue: str
+
+
+class Configure(Struct, array_like=True, tag=41, gc=False, frozen=True):
+    """CONFIG with a setting; what is None stays. Reply: Accepted."""
+
+    expire_default: Then | None = None
+    autocreate: bool | None = None
+    policy: Policy | None = None
+    grace_ms: int | None = None         # the failover grace of later leaderships, in place of their own configuration
+    session_ttl_ms: int | None = None   # of sessions whose client names none
+    fast_empty: bool | None = None      # a Get that finds nothing is answered without the log

@@ -1,0 +1,115 @@
+"""Reading jobs and queues from outside; views.py has the forms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+from core.ops.jobs import Selector
+from core.ops.queues import JobState
+from core.rules.hand_out import unfinished as any_unfinished
+from core.state import State
+from core.store.job import SEQ_BITS, AnyJob, DelayedJob, RunningJob
+from core.store.views import Counts, History, Seen
+
+NOTHING = History(0, 0, 0, 0, 0, 0, 0, 0)
+
+
+def unfinished(state: State, queues: tuple[str, ...] | None, item: str | None) -> bool:
+    """Have these queues an unfinished job (of the item)?"""
+    return any_unfinished(state, queues, item)
+
+
+def names(state: State, prefix: str) -> list[str]:
+    """The names of the queues that have unfinished jobs, settings or dead jobs, and begin like this."""
+    known = dict.fromkeys((*state.queues.by_name, *state.queues.idle, *state.dead))
+    return [name for name in known if name.startswith(prefix)] if prefix else list(known)
+
+
+def counts(state: State, name: str) -> Counts | None:
+    """How many jobs the queue has in each state, None when there is no such queue."""
+    queue, dead = state.queues.by_name.get(name), state.dead.get(name)
+    if queue is None and dead is None and name not in state.queues.settings:
+        return None
+    dead_jobs = 0 if dead is None else dead.size
+    return Counts(0, 0, 0, dead_jobs) if queue is None else Counts(
+        queue.ready_count, queue.deferred, queue.running, dead_jobs
+    )
+
+
+def history(state: State, name: str, now_ms: int) -> History:
+    """What happened in the queue since it began, and for how long its oldest READY job has been waiting."""
+    queue = state.queues.find(name)
+    if queue is None:
+        return NOTHING
+    seq = queue.oldest_seq()
+    oldest_ms = 0 if seq is None else max(0, now_ms - max(seq >> SEQ_BITS, state.seqs_since_ms))
+    put, taken, done, later, expired, dead, faded = queue.counters
+    return History(put, taken, done, later, expired, dead, faded, oldest_ms)
+
+
+def stat(state: State, name: str, now_ms: int) -> list[tuple[str, int]] | None:
+    """The figures of the queue, None when there is no such queue."""
+    known = counts(state, name)
+    if known is None:
+        return None
+    past = history(state, name, now_ms)
+    queue = state.queues.by_name.get(name)
+    settings = state.queues.settings.get(name)
+    return [
+        ("READY", known.ready),
+        ("DELAYED", known.delayed),
+        ("RUNNING", known.running),
+        ("DEAD", known.dead),
+        ("WITHHELD", 0 if queue is None else known.ready - queue.available()),
+        ("PRIORITIES", 0 if queue is None else len(queue.ranks)),
+        ("KEYS", 0 if queue is None or queue.keys is None else len(queue.keys)),
+        ("PAUSED_IN", int(settings is not None and settings.paused_in)),
+        ("PAUSED_OUT", int(settings is not None and settings.paused_out)),
+        ("TOTAL_PUT", past.put),
+        ("TOTAL_TAKEN", past.taken),
+        ("TOTAL_DONE", past.done),
+        ("TOTAL_LATER", past.later),
+        ("TOTAL_EXPIRED", past.expired),
+        ("TOTAL_DEAD", past.dead),
+        ("TOTAL_TTL", past.faded),
+        ("OLDEST_S", past.oldest_ms // 1000),
+    ]
+
+
+def peek(state: State, selector: Selector) -> Seen | None:
+    """The job that is named."""
+    if selector.id:
+        running = state.running.get(selector.id)
+        return None if running is None else _seen(running)
+    queue = state.queues.by_name.get(selector.queue)
+    job = None if queue is None or queue.keys is None else queue.keys.get(selector.key)
+    return None if job is None else _seen(job)
+
+
+def peek_queue(state: State, name: str, which: JobState, count: int) -> list[Seen]:
+    """The first `count` jobs of the queue in this state."""
+    queue = state.queues.by_name.get(name)
+    jobs: Iterable[AnyJob] = ()
+    if which is JobState.DEAD:
+        jobs = state.dead.get(name, ())
+    elif queue is not None:
+        if which is JobState.READY:
+            jobs = queue.all_ready()
+        elif which is JobState.DELAYED:
+            jobs = queue.delayed or ()
+        elif queue.running:
+            jobs = (state.running[number] for number in queue.first_taken(count))
+    ready = JobState.DEAD if which is JobState.DEAD else JobState.READY
+    return [_seen(job, ready) for job in islice(jobs, max(count, 0))]
+
+
+def _seen(job: AnyJob, ready: JobState = JobState.READY) -> Seen:
+    """What is seen of a job. `ready`: how the state of a READY one is called."""
+    key = None if job.more is None else job.more.key
+    if isinstance(job, RunningJob):
+        return Seen(job.queue, job.id, job.priority, job.data, JobState.RUNNING, job.item, key, job.attempts, job.at_ms,
+                    job.deadline_ms)
+    if isinstance(job, DelayedJob):
+        ready = JobState.DELAYED
+    return Seen(job.queue, None, -job.rank, job.data, ready, job.item, key, job.attempts, job.at_ms, None)

@@ -1,0 +1,60 @@
+"""Leases and sessions that are over, the earlier deadline first; of equal ones leases first, then by id or number."""
+
+from __future__ import annotations
+
+from core.ops.jobs import Then
+from core.rules.complete import bury, finish, put_back
+from core.state import State
+from core.store.job import RunningJob
+from core.store.queues import EXPIRED
+from core.store.sessions import Session
+
+DUE_MAX = 1000      # jobs and sessions that end in one entry: keeps it short, the leader proposes Ticks for the rest
+
+
+def end_due(state: State) -> None:
+    """End what is over at the replicated time, at most DUE_MAX jobs and sessions."""
+    left = DUE_MAX
+    while left > 0:
+        job = state.leases.first_due(state.clock_ms)
+        session = state.sessions.first_due(state.clock_ms)
+        if job is not None and (session is None or _deadline_ms(job) <= session.deadline_ms):
+            _end_lease(state, job)
+            left -= 1
+        elif session is not None:
+            left -= end_session(state, session, left)
+        else:
+            return
+
+
+def _deadline_ms(job: RunningJob) -> int:
+    assert job.deadline_ms is not None
+    return job.deadline_ms
+
+
+def _end_lease(state: State, job: RunningJob) -> None:
+    state.stop(job.id)
+    state.queues.by_name[job.queue].counters[EXPIRED] += 1
+    if job.then is Then.DONE:
+        finish(state, job)
+    elif job.then is Then.DEAD:
+        bury(state, job)
+    else:
+        put_back(state, job, expired=True)
+
+
+def end_session(state: State, session: Session, ends_max: int) -> int:
+    """Release the bound jobs and forget the session, at most `ends_max` jobs and sessions; returns how many it were.
+
+    The session has ended in any case. When it has too many jobs it is due again at the next entry.
+    """
+    state.sessions.end(session, state.clock_ms)
+    released = [number for number, _ in zip(session.taken, range(ends_max), strict=False)]
+    for number in released:
+        job = state.stop(number)
+        assert job is not None
+        put_back(state, job)
+    if len(released) == ends_max:
+        return ends_max
+    state.sessions.remove(session)
+    return len(released) + 1

@@ -1,0 +1,212 @@
+"""The queues that have a job for a Get, and the choice among them (spec/state-machine 4.1).
+
+RANDOM: each of them is equally likely. PRIORITY: the one with the job of the highest priority; of equal ones the first
+in the Get's order, or any, equally likely, where the Get names none.
+
+They are found once. Whoever takes several jobs is told `gave` after each of them, and only the queue that gave it is
+looked at again, as a hand-out changes nothing for the others. For Gets of any queue the lists that the state keeps
+anyway do: nothing has to be found.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from heapq import heapify, heappop, heappush
+from typing import Protocol
+
+from core.ops.jobs import Policy
+from core.ops.settings import STEP
+from core.rules.choice import draw
+from core.rules.hand_out import gives
+from core.state import State
+from core.store.job import Job
+from core.store.queues import Queue
+
+
+class Offers(Protocol):
+    """The queues that have a job to give, while jobs are taken."""
+
+    def choose(self, bits: int) -> Queue | None:
+        """The queue that gives the next job; None: there is none."""
+
+    def gave(self, *, exhausted: bool) -> None:
+        """It has given one; `exhausted`: it is to give no more."""
+
+    def end(self) -> None:
+        """No more are taken."""
+
+
+def offers(state: State, asked: tuple[str, ...] | None, item: str | None, policy: Policy) -> Offers:
+    """For whoever takes several jobs: of the queues asked for (None: of any), and of the item when one is named."""
+    if asked is None and item is None:
+        return _Any(state, policy)
+    if policy is Policy.PRIORITY:
+        return _ByRank(state, asked, item)
+    return _Random(state, asked, item)
+
+
+def choice(state: State, asked: tuple[str, ...] | None, item: str | None, policy: Policy, bits: int) -> Queue | None:
+    """For whoever takes one job: the queue that gives it; None: there is none."""
+    if asked is None and item is None:
+        return _Any(state, policy).choose(bits)
+    if policy is not Policy.PRIORITY:
+        return _Random(state, asked, item).choose(bits)
+    names = _giving(state, asked, item)
+    if not names:
+        return None
+    ranks = _ranks(state, names, item)
+    best = min(ranks)
+    if asked is not None:
+        return state.queues.by_name[names[ranks.index(best)]]
+    names = [name for name, rank in zip(names, ranks, strict=True) if rank == best]
+    return state.queues.by_name[names[draw(len(names), bits)]]
+
+
+def next_job(state: State, queue: Queue, item: str | None) -> Job:
+    """The job that the queue would give next; it must have one to give."""
+    return queue.ready.first if item is None else state.items.by_name[item].parts[queue.name].ready.first
+
+
+def _giving(state: State, asked: tuple[str, ...] | None, item_name: str | None) -> list[str]:
+    """The names of the queues with a job to give, each once, in the order asked for; otherwise sorted."""
+    by_name = state.queues.by_name
+    if item_name is None:
+        return [
+            name for name in dict.fromkeys(asked or ())
+            if (queue := by_name.get(name)) is not None and queue.front is not None
+        ]
+    item = state.items.by_name.get(item_name)
+    if item is None:
+        return []
+    parts = item.parts
+    if asked is None:
+        state.spent += STEP * len(item.nonempty)        # there may be any number of them
+        return [
+            name for name in item.nonempty
+            if (queue := by_name[name]).settings is None or gives(queue, parts[name])
+        ]
+    return [
+        name for name in dict.fromkeys(asked)
+        if (part := parts.get(name)) is not None and gives(by_name[name], part)
+    ]
+
+
+def _gives(state: State, queue: Queue, item_name: str | None) -> bool:
+    """Has the queue a job to give?"""
+    if item_name is None:
+        return queue.front is not None
+    part = state.items.part(item_name, queue.name)
+    return part is not None and gives(queue, part)
+
+
+def _ranks(state: State, names: list[str], item: str | None) -> list[int]:
+    """Of the jobs that these queues would give next; each must have one to give."""
+    if item is None:
+        by_name = state.queues.by_name
+        return [by_name[name].ready.front for name in names]
+    parts = state.items.by_name[item].parts if names else {}
+    return [parts[name].ready.first.rank for name in names]
+
+
+class _Any:
+    """Jobs of any queue: their lists are always there."""
+
+    def __init__(self, state: State, policy: Policy) -> None:
+        self._queues = state.queues
+        self._by_rank = policy is Policy.PRIORITY
+        self._chosen: Queue | None = None
+        self._withdrawn: list[Queue] = []
+
+    def choose(self, bits: int) -> Queue | None:
+        """See Offers."""
+        names = self._queues.nonempty
+        if not names:
+            return None
+        if self._by_rank:
+            pairs = self._queues.by_rank
+            first = pairs.bisect_left((pairs[0][0] + 1,))       # behind those of the highest priority
+            name: str = pairs[draw(first, bits)][1]
+        else:
+            name = names[draw(len(names), bits)]
+        self._chosen = self._queues.by_name[name]
+        return self._chosen
+
+    def gave(self, *, exhausted: bool) -> None:
+        """See Offers."""
+        if exhausted and self._chosen is not None and self._chosen.front is not None:
+            self._queues.withdraw(self._chosen)
+            self._withdrawn.append(self._chosen)
+
+    def end(self) -> None:
+        """See Offers."""
+        for queue in self._withdrawn:
+            self._queues.relist(queue)
+
+
+class _Random:
+    """Jobs of some queues, or of an item, each queue equally likely."""
+
+    def __init__(self, state: State, asked: tuple[str, ...] | None, item: str | None) -> None:
+        self._state = state
+        self._item = item
+        names = _giving(state, asked, item)
+        self._names = names if asked is None else sorted(names)
+        self._at = 0                                            # the place of the one that was chosen
+
+    def choose(self, bits: int) -> Queue | None:
+        """See Offers."""
+        names = self._names
+        if not names:
+            return None
+        self._at = draw(len(names), bits)
+        return self._state.queues.by_name[names[self._at]]
+
+    def gave(self, *, exhausted: bool) -> None:
+        """See Offers."""
+        if exhausted or not _gives(self._state, self._state.queues.by_name[self._names[self._at]], self._item):
+            del self._names[self._at]
+
+    def end(self) -> None:
+        """See Offers."""
+
+
+class _ByRank:
+    """Jobs of some queues, or of an item, those of the highest priority first."""
+
+    def __init__(self, state: State, asked: tuple[str, ...] | None, item: str | None) -> None:
+        self._state = state
+        self._item = item
+        self._ordered = asked is not None       # of equal ones the first, in the order asked for; otherwise any
+        self._names = _giving(state, asked, item)
+        self._equal: dict[int, list[int]] = {}                  # by rank: the places of the names, in rising order
+        for place, rank in enumerate(_ranks(state, self._names, item)):
+            self._equal.setdefault(rank, []).append(place)
+        self._first = list(self._equal)                         # a heap of the ranks
+        heapify(self._first)
+        self._at = 0                                            # which of the first ones was chosen
+
+    def choose(self, bits: int) -> Queue | None:
+        """See Offers."""
+        if not self._first:
+            return None
+        places = self._equal[self._first[0]]
+        self._at = 0 if self._ordered else draw(len(places), bits)
+        return self._state.queues.by_name[self._names[places[self._at]]]
+
+    def gave(self, *, exhausted: bool) -> None:
+        """See Offers."""
+        places = self._equal[self._first[0]]
+        place = places.pop(self._at)
+        if not places:
+            del self._equal[heappop(self._first)]
+        name = self._names[place]
+        if exhausted or not _gives(self._state, self._state.queues.by_name[name], self._item):
+            return
+        (rank,) = _ranks(self._state, [name], self._item)
+        if rank not in self._equal:
+            self._equal[rank] = []
+            heappush(self._first, rank)
+        insort(self._equal[rank], place)
+
+    def end(self) -> None:
+        """See Offers."""

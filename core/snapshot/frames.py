@@ -1,0 +1,336 @@
+"""The frames a snapshot consists of; write.py tells how they follow each other, and what to do to change one.
+
+They are types of their own, so that the classes of the state can change while the bytes stay.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from core.ops.jobs import Policy, Then
+from core.ops.queues import Order
+
+COUNTER_MAX = (1 << 63) - 1
+
+Counter = Annotated[int, Meta(ge=0, le=COUNTER_MAX)]
+Number = Annotated[int, Meta(ge=0)]         # up to 64 bits
+
+
+class SnapshotError(ValueError):
+    """These bytes are not a snapshot this version can read."""
+
+
+def check(right: bool, wrong: str) -> None:
+    """Raise SnapshotError, unless all is `right`; otherwise the snapshot contradicts itself in what `wrong` tells."""
+    if not right:
+        raise SnapshotError(f"inconsistent snapshot: {wrong}")
+
+
+class Head(Struct, array_like=True, tag="head", forbid_unknown_fields=True):
+    """All of the state that does not grow with the jobs."""
+
+    index: Counter
+    term: Counter
+    leader: str | None
+    clock_ms: Counter
+    cluster_id: bytes | None
+    expire_default: Then
+    servers: list[tuple[str, Counter]]      # in rising id
+    max_id: Counter
+    next_id: Counter
+    next_seq: Counter
+    next_item: Counter
+    members: list[tuple[str, str, str]]     # name, peer, client, in name order
+    learner: str | None
+    configuration: Counter
+    online: bool
+    seqs_since_ms: Counter
+
+
+class MoreRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """What few jobs have."""
+
+    key: str | None
+    tries: Counter | None
+    ttl_ms: Counter | None
+    fade_ms: Counter | None
+    every_ms: Counter | None
+    origin: str | None
+    after: tuple[str, ...]
+
+
+# priority, when, seq, item, data, attempts, at_ms, more
+WaitingRow = tuple[int, Counter, Counter, str | None, bytes, Counter, Counter | None, MoreRow | None]
+
+
+class Waiting(Struct, array_like=True, tag="waiting", forbid_unknown_fields=True):
+    """Some READY jobs of one queue."""
+
+    queue: str
+    jobs: list[WaitingRow]
+
+
+# due_ms, seq, priority, item, data, attempts, at_ms, more
+DelayedRow = tuple[Counter, Counter, int, str | None, bytes, Counter, Counter | None, MoreRow | None]
+
+
+class Delayed(Struct, array_like=True, tag="delayed", forbid_unknown_fields=True):
+    """Some DELAYED jobs of one queue."""
+
+    queue: str
+    jobs: list[DelayedRow]
+
+
+class RunningRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """One running job."""
+
+    id: Counter
+    queue: str
+    priority: int
+    seq: Counter
+    item: str | None
+    data: bytes
+    deadline_ms: Counter | None
+    then: Then
+    graced: bool
+    when: Counter
+    attempts: Counter
+    at_ms: Counter | None
+    lease_ms: Counter | None
+    more: MoreRow | None
+
+
+class Running(Struct, array_like=True, tag="running", forbid_unknown_fields=True):
+    """Some running jobs."""
+
+    jobs: list[RunningRow]
+
+
+class Released(Struct, array_like=True, tag="released", forbid_unknown_fields=True):
+    """Some DELAYED jobs that waited for `item`, which is finished; with `more` the next frame has others of them."""
+
+    item: str
+    seqs: list[Counter]
+    more: bool
+
+
+class KeptRows(Struct, array_like=True, tag="kept", forbid_unknown_fields=True):
+    """Some keys of finished jobs: queue, key, until when they are remembered."""
+
+    rows: list[tuple[str, str, Counter]]
+
+
+class Settings(Struct, array_like=True, tag="settings", forbid_unknown_fields=True):
+    """The cluster's settings, but for the expire default, which the head has."""
+
+    autocreate: bool
+    policy: Policy
+    grace_ms: Counter | None
+    session_ttl_ms: Counter | None
+    fast_empty: bool
+
+
+class QueueRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """The settings of one queue."""
+
+    name: str
+    expire_ms: Counter
+    then: Then
+    order: Order
+    tries: Counter
+    dead: str | None
+    weight: Counter
+    limit: Counter
+    item_limit: Counter
+    capacity: Counter
+    data_bytes_max: Counter
+    batch: Counter
+    portion: Counter
+    keep_ms: Counter
+    paused_in: bool
+    paused_out: bool
+
+
+class QueueRows(Struct, array_like=True, tag="queues", forbid_unknown_fields=True):
+    """The settings of some queues."""
+
+    rows: list[QueueRow]
+
+
+class CountedRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """What has happened in one queue since it began."""
+
+    name: str
+    put: Counter
+    taken: Counter
+    done: Counter
+    later: Counter
+    expired: Counter
+    dead: Counter
+    faded: Counter
+
+
+class CountedRows(Struct, array_like=True, tag="counted", forbid_unknown_fields=True):
+    """What has happened in some queues that exist, if anything has."""
+
+    rows: list[CountedRow]
+
+
+class StoredAnswer(Struct, array_like=True, tag="stored", forbid_unknown_fields=True, gc=False, frozen=True):
+    """The answer was Stored."""
+
+    item: str | None
+
+
+class HandedAnswer(Struct, array_like=True, tag="handed", forbid_unknown_fields=True, gc=False, frozen=True):
+    """The answer was Handed, with this id."""
+
+    id: Counter
+
+
+class EmptyAnswer(Struct, array_like=True, tag="empty", forbid_unknown_fields=True, gc=False, frozen=True):
+    """The answer was Empty."""
+
+    unfinished: bool
+
+
+class FinishedAnswer(Struct, array_like=True, tag="finished", forbid_unknown_fields=True, gc=False, frozen=True):
+    """The answer was Finished."""
+
+    queue_done: bool
+    item_done: bool
+
+
+class HandedManyAnswer(Struct, array_like=True, tag="handed many", forbid_unknown_fields=True, gc=False, frozen=True):
+    """The answer was HandedMany, with these ids."""
+
+    ids: tuple[Counter, ...]
+
+
+class RearmedAnswer(Struct, array_like=True, tag="rearmed", forbid_unknown_fields=True, gc=False, frozen=True):
+    """The answer was Rearmed."""
+
+    next_ms: Counter
+
+
+class LeasedAnswer(Struct, array_like=True, tag="leased", forbid_unknown_fields=True, gc=False, frozen=True):
+    """The answer was Leased."""
+
+    deadline_ms: Counter | None
+
+
+class RemovedAnswer(Struct, array_like=True, tag="removed", forbid_unknown_fields=True, gc=False, frozen=True):
+    """The answer was Removed."""
+
+    count: Counter
+    more: bool
+
+
+class PlainAnswer(Struct, array_like=True, tag="plain", forbid_unknown_fields=True, gc=False, frozen=True):
+    """The answer was one that says nothing but its name."""
+
+    name: Literal[
+        "accepted", "not found", "invalid", "no session", "job exists", "job ignored", "job replaced", "job running",
+        "queue not found", "queue exists", "queue not empty", "queue full", "queue paused", "too large",
+        "too many queues",
+    ]
+
+
+class AbortedAnswer(Struct, array_like=True, tag="aborted", forbid_unknown_fields=True, gc=False, frozen=True):
+    """The answer was Aborted."""
+
+    position: Counter
+    answer: SingleAnswer
+
+
+class ResultsAnswer(Struct, array_like=True, tag="results", forbid_unknown_fields=True, gc=False, frozen=True):
+    """The answer was Results."""
+
+    answers: tuple[SingleAnswer, ...]
+
+
+SingleAnswer = (
+    StoredAnswer | HandedAnswer | EmptyAnswer | FinishedAnswer | PlainAnswer | HandedManyAnswer | RearmedAnswer
+    | LeasedAnswer | RemovedAnswer
+)
+AnswerRow = SingleAnswer | AbortedAnswer | ResultsAnswer
+
+
+class RequestRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """One request of a session."""
+
+    number: Number
+    digest: bytes
+    answers: list[tuple[int, AnswerRow]]        # with their parts, in rising order
+
+
+class SessionRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """One session."""
+
+    number: Counter
+    secret: Number
+    ttl_ms: Counter
+    deadline_ms: Counter
+    graced: bool
+    ending: bool
+    requests: list[RequestRow]                  # in rising number
+    taken: list[Counter]                        # ids of the bound jobs, in rising order
+    user: str                                   # whose it is, "" when nobody's
+    address: str                                # from where it was opened, "" when nobody knows
+    used_ms: Counter                            # its last use
+
+
+class SessionTable(Struct, array_like=True, tag="sessions", forbid_unknown_fields=True):
+    """There has been a session."""
+
+    next_session: Counter
+    sessions: Counter                           # how many there are now
+
+
+class SessionRows(Struct, array_like=True, tag="session", forbid_unknown_fields=True):
+    """Some sessions."""
+
+    rows: list[SessionRow]
+
+
+class UserRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """One user."""
+
+    name: str
+    rights: str
+    key: bytes
+
+
+class UserRows(Struct, array_like=True, tag="users", forbid_unknown_fields=True):
+    """Some users."""
+
+    rows: list[UserRow]
+
+
+class Clone(Struct, array_like=True, tag="clone", forbid_unknown_fields=True):
+    """A CLONE is under way."""
+
+    clone: int
+    total_bytes: int
+
+
+class Chunk(Struct, array_like=True, tag="chunk", forbid_unknown_fields=True):
+    """One chunk it has received."""
+
+    data: bytes
+
+
+class End(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
+    """Nothing follows but the checksum."""
+
+    waiting: Counter        # READY or DELAYED
+    running: Counter
+    delayed: Counter = 0
+
+
+Frame = (
+    Head | Settings | QueueRows | Waiting | Delayed | Running | Released | CountedRows | KeptRows | SessionTable
+    | SessionRows | UserRows | Clone | Chunk | End
+)

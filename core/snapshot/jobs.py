@@ -1,0 +1,136 @@
+"""Jobs of a snapshot back into a state. What the machine relies on is verified: read.py says why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from core.ops.jobs import Then
+from core.snapshot.frames import Delayed, End, MoreRow, Released, Running, RunningRow, SnapshotError, Waiting, check
+from core.state import State
+from core.store.delayed import Release
+from core.store.job import NEVER_MS, DelayedJob, Job, More, RunningJob
+from core.store.job_list import JobList
+from core.store.queues import Queue
+
+
+class JobBuilder:
+    """Puts the jobs into `state`. `check_name` raises SnapshotError when a name must not come in."""
+
+    def __init__(self, state: State, check_name: Callable[[str], None]) -> None:
+        self._state = state
+        self._check_name = check_name
+        self._kind: type[object] = Waiting
+        self._queue: str | None = None                  # of the last frame of this kind
+        self._place: tuple[int, ...] = ()               # of the last job of this queue
+        self._id = 0                                    # of the last running job
+        self._seqs: set[int] = set()
+        self._jobs = 0
+        self._delayed = 0
+        self._released: Release | None = None           # the batch that goes on with the next frame
+
+    def add(self, frame: Waiting | Delayed | Running | Released) -> None:
+        """The next frame, in the right order. Raises SnapshotError."""
+        if isinstance(frame, Running):
+            for row in frame.jobs:
+                self._add_running(row)
+        elif isinstance(frame, Released):
+            self._add_released(frame)
+        else:
+            if type(frame) is not self._kind:
+                self._kind, self._queue = type(frame), None
+            if frame.queue != self._queue:
+                check(self._queue is None or self._queue < frame.queue, "queues are not in order")
+                self._check_name(frame.queue)
+                self._queue, self._place = frame.queue, ()
+            if isinstance(frame, Waiting):
+                self._add_waiting(frame)
+            else:
+                self._add_delayed(frame)
+
+    def check_sums(self, end: End) -> None:
+        """All frames have come. Raises SnapshotError."""
+        state = self._state
+        check(len(self._seqs) == self._jobs, "two jobs have one place")
+        check(end.waiting == state.queues.waiting, "waiting jobs are missing")
+        check(end.running == len(state.running), "running jobs are missing")
+        check(end.delayed == self._delayed, "delayed jobs are missing")
+        check(self._released is None, "a batch of released jobs is cut off")
+        for item in state.delays.dependents:
+            check(item in state.items.by_name, "a job waits for an item that is finished")
+
+    def _add_waiting(self, frame: Waiting) -> None:
+        for priority, when, seq, item, data, attempts, at_ms, more_row in frame.jobs:
+            place = (-priority, when, seq)
+            check(self._place < place, "jobs are not in order")
+            self._place = place
+            queue, item, more = self._checked(frame.queue, seq, item, at_ms, more_row)
+            check(more is None or not more.after, "a waiting job waits for items")
+            check(more is None or (more.ttl_ms is None) == (more.fade_ms is None), "a TTL has no end")
+            self._state.add(queue, Job(-priority, when, seq, queue.name, data, item, attempts, at_ms, more))
+
+    def _add_delayed(self, frame: Delayed) -> None:
+        for due_ms, seq, priority, item, data, attempts, at_ms, more_row in frame.jobs:
+            check(self._place < (due_ms, seq), "jobs are not in order")
+            self._place = (due_ms, seq)
+            queue, item, more = self._checked(frame.queue, seq, item, at_ms, more_row)
+            dependent = more is not None and bool(more.after)
+            check(dependent == (due_ms == NEVER_MS), "a delayed job waits neither for items nor for a time")
+            check(more is None or more.fade_ms is None, "a TTL goes on while its job is delayed")
+            job = DelayedJob(due_ms, seq, -priority, queue.name, data, item, attempts, at_ms, more)
+            self._state.defer(queue, job)
+            self._delayed += 1
+
+    def _add_running(self, row: RunningRow) -> None:
+        check(self._id < row.id < self._state.next_id, "job id out of order")
+        check(row.then is not Then.DEFAULT, "end of lease is not given")
+        check(row.attempts > 0, "a running job was never handed out")
+        self._id = row.id
+        self._check_name(row.queue)
+        queue, item, more = self._checked(row.queue, row.seq, row.item, row.at_ms, row.more)
+        check(more is None or not more.after, "a running job waits for items")
+        self._state.start(queue, RunningJob(
+            row.id, queue.name, row.priority, row.data, item, row.deadline_ms, row.then, row.when, row.seq,
+            row.attempts, row.at_ms, more, row.lease_ms, row.graced,
+        ))
+
+    def _checked(
+        self, queue_name: str, seq: int, item: str | None, at_ms: int | None, row: MoreRow | None,
+    ) -> tuple[Queue, str | None, More | None]:
+        """The queue of a job, its item by the name that all jobs share, and what few jobs have."""
+        state = self._state
+        check(seq < state.next_seq, "place of a job out of range")
+        self._seqs.add(seq)
+        self._jobs += 1
+        queue = state.queues.open(queue_name)
+        if item is not None:
+            if item not in state.items.by_name:
+                self._check_name(item)
+            item = state.items.open(item).name
+        if row is None:
+            return queue, item, None
+        more = More(row.key, row.tries, row.ttl_ms, row.fade_ms, row.every_ms, row.origin, row.after)
+        for name in (more.key, more.origin, *more.after):
+            if name is not None:
+                self._check_name(name)
+        check(more.key is None or queue.keys is None or more.key not in queue.keys, "two jobs of a queue have one key")
+        periodic = more.every_ms is not None and more.origin is None
+        check(more.every_ms != 0 and (not periodic or at_ms is not None), "a periodic job has no time")
+        check(len(set(more.after)) == len(more.after), "a job waits twice for an item")
+        return queue, item, more
+
+    def _add_released(self, frame: Released) -> None:
+        delays = self._state.delays
+        batch = self._released
+        if batch is None:
+            batch = delays.begin_release(frame.item, JobList())
+        check(batch.item == frame.item, "a batch of released jobs is cut off")
+        for seq in frame.seqs:
+            seqs = delays.dependents.get(frame.item)
+            if seqs is None or seq not in seqs:
+                raise SnapshotError("inconsistent snapshot: a released job did not wait")
+            del seqs[seq]
+            if not seqs:
+                del delays.dependents[frame.item]
+            batch.seqs.add(seq)
+        check(batch.seqs.size > 0, "a batch of released jobs is empty")
+        self._released = batch if frame.more else None

@@ -1,0 +1,301 @@
+"""Bytes back into a state, piece by piece as they come.
+
+A snapshot may come from a damaged disk or from a client (CLONE), and a checksum proves only that nobody made a mistake.
+So everything is verified: the layout by the types of the frames, and whatever the machine relies on by hand. Nothing is
+believed before `finish`, which gives a new state; the caller's own state is not touched until then.
+
+A foreign snapshot, one that came from a client, is held to more: what this cluster made itself it must be able to read
+again, whatever rules for names or limits have become stricter since.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Any, ClassVar
+
+import msgspec
+from msgspec.structs import asdict, astuple
+
+from core.ops.cluster import Address
+from core.ops.jobs import Then
+from core.ops.settings import ClusterSettings, QueueSettings
+from core.ops.users import User
+from core.snapshot.format1 import Frame1, Head1
+from core.snapshot.format2 import Frame2, SessionRows2
+from core.snapshot.format3 import Frame3, Running3, Waiting3
+from core.snapshot.format4 import Frame4, Head4, SessionRows4
+from core.snapshot.frames import (
+    Chunk,
+    Clone,
+    CountedRows,
+    Delayed,
+    End,
+    Frame,
+    Head,
+    KeptRows,
+    QueueRows,
+    Released,
+    Running,
+    SessionRows,
+    SessionTable,
+    Settings,
+    SnapshotError,
+    UserRows,
+    Waiting,
+    check,
+)
+from core.snapshot.jobs import JobBuilder
+from core.snapshot.sessions import restored_session
+from core.snapshot.write import CHECKSUM_BYTES, FORMAT, MAGIC
+from core.state import State
+from core.store.membership import Membership
+
+# The frames of each format.
+_DECODERS: dict[int, msgspec.msgpack.Decoder[Any]] = {
+    1: msgspec.msgpack.Decoder(Frame1),
+    2: msgspec.msgpack.Decoder(Frame2),
+    3: msgspec.msgpack.Decoder(Frame3),
+    4: msgspec.msgpack.Decoder(Frame4),
+    FORMAT: msgspec.msgpack.Decoder(Frame),
+}
+_UPGRADED = (Head1, SessionRows2, Waiting3, Running3, Head4, SessionRows4)      # frames that have changed since
+
+# Counters of a foreign snapshot leave room to count on for ever.
+FOREIGN_COUNTER_MAX = 1 << 62
+
+# Names become tokens of the protocol's lines, so one with a space or a line end must not come in.
+_name = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")
+
+# The frames in their order; those of ONCE come once at most, Head and End always.
+_ORDER: list[type[Frame]] = [
+    Head, Settings, QueueRows, Waiting, Delayed, Running, Released, CountedRows, KeptRows, SessionTable, SessionRows,
+    UserRows, Clone, Chunk, End,
+]
+_ONCE = (Head, Settings, SessionTable, Clone, End)
+_NEEDED: dict[type[Frame], type[Frame]] = {SessionRows: SessionTable, Chunk: Clone}     # which must have come before
+
+
+class Reader:
+    """Feed it the snapshot, in pieces of any size, then take the state. `foreign`: the bytes come from a client."""
+
+    def __init__(self, foreign: bool = False) -> None:
+        self._buffer = bytearray()
+        self._digest = blake2b(digest_size=CHECKSUM_BYTES)
+        self._builder = _Builder(foreign)
+        self._decoder = _DECODERS[FORMAT]       # of the snapshot's own format when that is known
+        # What is read next, and its size. A plain function: a bound method would tie the reader, and the state in it,
+        # into a cycle that only the garbage collector could free.
+        self._step: Callable[[Reader, bytes], None] = Reader._prologue
+        self._size = len(MAGIC) + 4
+        self._complete = False
+
+    @property
+    def pending(self) -> tuple[Clone, list[bytes]] | None:
+        """The CLONE that was under way, and its chunks; valid after `finish`."""
+        return None if self._builder.clone is None else (self._builder.clone, self._builder.chunks)
+
+    def feed(self, data: bytes) -> None:
+        """The next bytes. Raises SnapshotError as soon as they cannot be right; the reader is useless then."""
+        buffer = self._buffer
+        buffer += data
+        start = 0
+        while len(buffer) - start >= self._size:
+            piece = bytes(buffer[start : start + self._size])
+            start += self._size
+            self._step(self, piece)
+        del buffer[:start]
+
+    def finish(self) -> State:
+        """The state, when all bytes were fed and are right. Raises SnapshotError."""
+        if not self._complete:
+            raise SnapshotError("snapshot is cut off")
+        return self._builder.state
+
+    def _prologue(self, piece: bytes) -> None:
+        self._digest.update(piece)
+        if not piece.startswith(MAGIC):
+            raise SnapshotError("not a snapshot: the magic is missing")
+        number = int.from_bytes(piece[len(MAGIC) :], "big")
+        if number not in _DECODERS:
+            raise SnapshotError(f"snapshot of format {number}; this version reads formats 1 to {FORMAT}")
+        self._decoder = _DECODERS[number]
+        self._step, self._size = Reader._length, 4
+
+    def _length(self, piece: bytes) -> None:
+        self._digest.update(piece)
+        self._step, self._size = Reader._frame, int.from_bytes(piece, "big")
+
+    def _frame(self, piece: bytes) -> None:
+        self._digest.update(piece)
+        try:
+            frame = self._decoder.decode(piece)
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise SnapshotError(f"bad frame in snapshot: {error}") from None
+        self._builder.add(frame.upgraded() if isinstance(frame, _UPGRADED) else frame)
+        if isinstance(frame, End):
+            self._step, self._size = Reader._checksum, CHECKSUM_BYTES
+        else:
+            self._step, self._size = Reader._length, 4
+
+    def _checksum(self, piece: bytes) -> None:
+        if piece != self._digest.digest():
+            raise SnapshotError("checksum of snapshot is wrong")
+        self._complete = True
+        self._step, self._size = Reader._excess, 1
+
+    def _excess(self, piece: bytes) -> None:
+        raise SnapshotError("bytes behind the end of the snapshot")
+
+
+class _Builder:
+    """Makes a state of frames, or finds what is wrong with them."""
+
+    def __init__(self, foreign: bool) -> None:
+        self._foreign = foreign
+        self.state = State()
+        self.clone: Clone | None = None
+        self.chunks: list[bytes] = []                   # of the clone
+        self._last: type[Frame] | None = None           # type of the last frame
+        self._seen: set[type[Frame]] = set()            # types that have come
+        self._jobs = JobBuilder(self.state, self._check_name)
+        self._session = 0                               # number of the last session
+        self._sessions = 0                              # how many there are
+        self._user = ""                                 # name of the last user
+        self._settings = ""                             # name of the last queue with settings
+        self._counted = ""                              # and of the last one in which something was counted
+
+    def add(self, frame: Frame) -> None:
+        """The next frame."""
+        kind = type(frame)
+        first = _ORDER.index(self._last) if self._last is not None else -1
+        right = _ORDER.index(kind) >= first and (kind is not self._last or kind not in _ONCE)
+        needed = _NEEDED.get(kind)
+        if not right or (first < 0) != (kind is Head) or (needed is not None and needed not in self._seen):
+            raise SnapshotError(f"{kind.__name__} frame out of order")
+        self._last = kind
+        self._seen.add(kind)
+        self._add[kind](self, frame)
+
+    def _add_head(self, head: Head) -> None:
+        state = self.state
+        state.index = head.index
+        state.term = head.term
+        state.leader = head.leader
+        state.clock_ms = head.clock_ms
+        state.cluster_id = head.cluster_id
+        state.settings = ClusterSettings(expire_default=head.expire_default)
+        state.next_id = head.next_id
+        state.next_seq = head.next_seq
+        state.seqs_since_ms = head.seqs_since_ms
+        state.items.next_item = head.next_item
+        state.servers.ids = dict(head.servers)
+        state.servers.max_id = head.max_id
+        numbers = [number for _, number in head.servers]
+        check(numbers == sorted(set(numbers)), "server ids do not rise")
+        check(len(state.servers.ids) == len(numbers), "two ids of one server")
+        check(not numbers or 0 < numbers[0] <= numbers[-1] <= head.max_id, "server id out of range")
+        self._add_members(head)
+        check(head.expire_default is not Then.DEFAULT, "expire default is not given")
+        counters = (head.next_id, head.next_seq, head.next_item)
+        check(min(counters) > 0, "counter is zero")
+        check(not self._foreign or max(counters) <= FOREIGN_COUNTER_MAX, "counter is absurd")
+
+    def _add_members(self, head: Head) -> None:
+        names = [name for name, _, _ in head.members]
+        check(names == sorted(self.state.servers.ids), "members are not the servers in name order")
+        addresses = {name: Address(name, peer, client) for name, peer, client in head.members}
+        membership = Membership(addresses, head.learner, head.configuration)
+        check(head.learner is None or head.learner in addresses, "learner is no member")
+        check(not addresses or bool(membership.voters), "no member is a voter")
+        self.state.membership = membership
+        self.state.online = head.online
+
+    def _add_settings(self, frame: Settings) -> None:
+        self.state.settings = ClusterSettings(
+            self.state.settings.expire_default, frame.autocreate, frame.policy, frame.grace_ms, frame.session_ttl_ms,
+            frame.fast_empty,
+        )
+
+    def _add_queues(self, frame: QueueRows) -> None:
+        for row in frame.rows:
+            check(self._settings < row.name, "settings of queues are not in order")
+            self._settings = row.name
+            self._check_name(row.name)
+            if row.dead is not None:
+                self._check_name(row.dead)
+            check(row.portion > 0 and row.weight > 0, "setting of a queue out of range")
+            values = asdict(row)
+            del values["name"]
+            self.state.queues.configure(row.name, QueueSettings(**values))
+
+    def _add_jobs(self, frame: Waiting | Delayed | Running | Released) -> None:
+        self._jobs.add(frame)
+
+    def _add_counted(self, frame: CountedRows) -> None:
+        for row in frame.rows:
+            name, *counters = astuple(row)
+            check(self._counted < name, "counters of queues are not in order")
+            self._counted = name
+            queue = self.state.queues.find(name)
+            if queue is None:
+                raise SnapshotError("inconsistent snapshot: counters of a queue that is not there")
+            check(any(counters), "nothing was counted")
+            queue.counters = counters
+
+    def _add_kept(self, frame: KeptRows) -> None:
+        for queue, key, until_ms in frame.rows:
+            check(until_ms > 0 and not self.state.kept.until_ms(queue, key), "a key is remembered twice")
+            self._check_name(queue)
+            self._check_name(key)
+            self.state.kept.keep(queue, key, until_ms)
+
+    def _add_session_table(self, frame: SessionTable) -> None:
+        check(frame.next_session > 1, "sessions where none has been")
+        check(not self._foreign or frame.next_session <= FOREIGN_COUNTER_MAX, "counter is absurd")
+        self.state.sessions.next_session = frame.next_session
+        self._sessions = frame.sessions
+
+    def _add_sessions(self, frame: SessionRows) -> None:
+        for row in frame.rows:
+            check(self._session < row.number < self.state.sessions.next_session, "session number out of order")
+            self._session = row.number
+            self.state.sessions.resume(restored_session(row, self.state.running, self.state.next_id))
+
+    def _add_users(self, frame: UserRows) -> None:
+        for row in frame.rows:
+            check(self._user < row.name, "users are not in order")
+            self._user = row.name
+            self.state.users[row.name] = User(row.rights, row.key)
+
+    def _check_name(self, name: str) -> None:
+        check(not self._foreign or _name.fullmatch(name) is not None, "a name the protocol does not allow")
+
+    def _check_sums(self, end: End) -> None:
+        self._jobs.check_sums(end)
+        check(self._sessions == len(self.state.sessions.by_number), "sessions are missing")
+
+    def _set_clone(self, frame: Clone) -> None:
+        self.clone = frame
+
+    def _add_chunk(self, frame: Chunk) -> None:
+        self.chunks.append(frame.data)
+
+    _add: ClassVar[dict[type[Frame], Callable[[_Builder, Any], None]]] = {
+        Head: _add_head,
+        Settings: _add_settings,
+        QueueRows: _add_queues,
+        Waiting: _add_jobs,
+        Delayed: _add_jobs,
+        Running: _add_jobs,
+        Released: _add_jobs,
+        CountedRows: _add_counted,
+        KeptRows: _add_kept,
+        SessionTable: _add_session_table,
+        SessionRows: _add_sessions,
+        UserRows: _add_users,
+        Clone: _set_clone,
+        Chunk: _add_chunk,
+        End: _check_sums,
+    }

@@ -1,0 +1,86 @@
+"""A CLONE under way: a snapshot that arrives in chunks through the log (spec/cluster 8.6).
+
+The chunks are read as they come, so that the last one has little left to do. They are kept as well: a node that
+restores a snapshot taken in the middle of a CLONE must be able to go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from core.rules.complete import undo_hand_out
+from core.snapshot.frames import SnapshotError
+from core.snapshot.read import Reader
+from core.state import State
+
+
+class PendingClone:
+    """The chunks of clone `clone`, `total_bytes` in the end."""
+
+    __slots__ = ("_reader", "_received_bytes", "chunks", "clone", "total_bytes")
+
+    def __init__(self, clone: int, total_bytes: int) -> None:
+        self.clone = clone
+        self.total_bytes = total_bytes
+        self.chunks: list[bytes] = []
+        self._received_bytes = 0
+        self._reader = Reader(foreign=True)
+
+    def add(self, data: bytes) -> None:
+        """The next chunk. Raises SnapshotError when the bytes so far cannot become a snapshot of the size announced."""
+        self._received_bytes += len(data)
+        if self._received_bytes > self.total_bytes:
+            raise SnapshotError("more bytes than announced")
+        self._reader.feed(data)
+        self.chunks.append(data)
+
+    def finish(self) -> State:
+        """The state in the snapshot. Raises SnapshotError when it is not complete or wrong."""
+        if self._received_bytes != self.total_bytes:
+            raise SnapshotError("fewer bytes than announced")
+        return self._reader.finish()
+
+
+def restore(chunks: Iterable[bytes]) -> State:
+    """The state in a whole snapshot, with the CLONE that was under way in it. Raises SnapshotError."""
+    reader = Reader()
+    for chunk in chunks:
+        reader.feed(chunk)
+    state = reader.finish()
+    if reader.pending is not None:
+        head, received = reader.pending
+        state.clone = PendingClone(head.clone, head.total_bytes)
+        for chunk in received:
+            state.clone.add(chunk)
+    return state
+
+
+def adopt(state: State, other: State) -> None:
+    """Replace the jobs of `state` by those of a restored snapshot (CLONE, spec/cluster 8.6).
+
+    The settings of queues and the keys that are remembered come with the jobs. What belongs to this cluster stays: its
+    index, term, clock, members, server ids, cluster id, settings and whether it is online, its users, and its sessions,
+    to which those of their jobs stay bound that are still there. Counters only grow. A running job of another cluster
+    whose id may have been issued here gets no chance to be mistaken for that one: it waits again, at its old place.
+    """
+    if other.cluster_id is None or other.cluster_id != state.cluster_id:
+        issued = [number for number in other.in_order() if number < state.next_id]
+        for number in issued:
+            job = other.stop(number)
+            assert job is not None
+            undo_hand_out(other, job)
+    state.sessions.rebind(other.running)
+    state.sessions.next_session = max(state.sessions.next_session, other.sessions.next_session)
+    state.queues = other.queues
+    state.running = other.running
+    state.leases = other.leases
+    state.delays = other.delays
+    state.fading = other.fading
+    state.dead = other.dead
+    state.kept = other.kept
+    other.items.next_item = max(state.items.next_item, other.items.next_item)
+    state.items = other.items
+    state.next_id = max(state.next_id, other.next_id)
+    state.next_seq = max(state.next_seq, other.next_seq)
+    state.seqs_since_ms = other.seqs_since_ms
+    state.clone = None

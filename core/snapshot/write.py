@@ -1,0 +1,212 @@
+"""The state as bytes. Equal states give equal bytes, whatever way led to them.
+
+    magic       8 bytes     PQRAFT1 and a newline
+    format      4 bytes     big endian; a change of anything below gives it a new number
+    frames                  each: length of its body (4 bytes, big endian), body (MessagePack)
+    checksum    32 bytes    BLAKE2b of everything before
+
+The frames are, in this order: one Head; Settings, when any was given; QueueRows, in name order; Waiting, queues in
+name order and the jobs of a queue in the order in which they will be handed out; Delayed, likewise in the order in
+which they become active; Running, in rising id; Released, in the order in which the items were finished; CountedRows,
+in name order; KeptRows, queues in name order and the keys of a queue in the order in which they will be forgotten;
+SessionTable and SessionRows, in rising number, when there has been a session; UserRows, in name order; Clone and its
+Chunks, when a CLONE is under way; one End. Long lists are cut into several frames.
+
+To change the layout: raise FORMAT, keep reading the old numbers (format4.py shows how, read.py has the table), add a
+snapshot of the old format to the tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import blake2b
+from itertools import islice
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import asdict
+
+from core.ops.settings import ClusterSettings
+from core.ops.users import User
+from core.snapshot.frames import (
+    Chunk,
+    Clone,
+    CountedRow,
+    CountedRows,
+    Delayed,
+    End,
+    Frame,
+    Head,
+    KeptRows,
+    MoreRow,
+    QueueRow,
+    QueueRows,
+    Released,
+    Running,
+    RunningRow,
+    Settings,
+    UserRow,
+    UserRows,
+    Waiting,
+)
+from core.snapshot.sessions import session_frames
+from core.state import State
+from core.store.job import DelayedJob, Job, More, RunningJob
+
+MAGIC = b"PQRAFT1\n"
+FORMAT = 5
+CHECKSUM_BYTES = 32
+
+CHUNK_BYTES = 256 << 10             # a chunk is yielded when it has this size
+CHUNK_BYTES_MAX = 1 << 20           # a larger one, caused by a large job, is cut
+FRAME_JOBS_MAX = 1000
+FRAME_DATA_BYTES = 128 << 10        # a frame is closed when the data in it have this size
+FRAME_ROWS_MAX = 100
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+def write(state: State, *, users: bool) -> Iterator[bytes]:
+    """The snapshot of `state` in chunks, with the users and their keys or without.
+
+    The state must not change before the last one is taken.
+    """
+    digest = blake2b(digest_size=CHECKSUM_BYTES)
+    chunk = bytearray(MAGIC + FORMAT.to_bytes(4, "big"))
+    for frame in _frames(state, users):
+        body = _encoder.encode(frame)
+        chunk += len(body).to_bytes(4, "big")
+        chunk += body
+        if len(chunk) >= CHUNK_BYTES:
+            digest.update(chunk)
+            yield from _cut(chunk)
+            chunk.clear()
+    digest.update(chunk)
+    yield bytes(chunk) + digest.digest()
+
+
+def _cut(chunk: bytearray) -> Iterator[bytes]:
+    for start in range(0, len(chunk), CHUNK_BYTES_MAX):
+        yield bytes(chunk[start : start + CHUNK_BYTES_MAX])
+
+
+def _frames(state: State, users: bool) -> Iterator[Frame]:
+    yield _head(state)
+    yield from _settings_frames(state)
+    names = sorted(state.queues.by_name)
+    for name in names:
+        for jobs in _portions(state.queues.by_name[name].all_ready()):
+            yield Waiting(name, [
+                (-job.rank, job.when, job.seq, job.item, job.data, job.attempts, job.at_ms, _more_row(job.more))
+                for job in jobs
+            ])
+    for name in names:
+        for delayed in _portions(state.queues.by_name[name].delayed or ()):
+            yield Delayed(name, [
+                (job.due_ms, job.seq, -job.rank, job.item, job.data, job.attempts, job.at_ms, _more_row(job.more))
+                for job in delayed
+            ])
+    for running in _portions(state.in_order().values()):
+        yield Running([_running_row(job) for job in running])
+    yield from _released_frames(state)
+    yield from _counted_frames(state)
+    yield from _kept_frames(state)
+    yield from session_frames(state.sessions)
+    if users:
+        yield from _user_frames(state.users)
+    if state.clone is not None:
+        yield Clone(state.clone.clone, state.clone.total_bytes)
+        for data in state.clone.chunks:
+            yield Chunk(data)
+    yield End(state.queues.waiting, len(state.running), sum(queue.deferred for queue in state.queues.by_name.values()))
+
+
+def _head(state: State) -> Head:
+    return Head(
+        index=state.index,
+        term=state.term,
+        leader=state.leader,
+        clock_ms=state.clock_ms,
+        cluster_id=state.cluster_id,
+        expire_default=state.settings.expire_default,
+        servers=sorted(state.servers.ids.items(), key=lambda server: server[1]),
+        max_id=state.servers.max_id,
+        next_id=state.next_id,
+        next_seq=state.next_seq,
+        next_item=state.items.next_item,
+        members=[(one.name, one.peer, one.client) for one in state.membership.addresses.values()],
+        learner=state.membership.learner,
+        configuration=state.membership.configuration,
+        online=state.online,
+        seqs_since_ms=state.seqs_since_ms,
+    )
+
+
+def _running_row(job: RunningJob) -> RunningRow:
+    return RunningRow(
+        job.id, job.queue, job.priority, job.seq, job.item, job.data, job.deadline_ms, job.then, job.graced, job.when,
+        job.attempts, job.at_ms, job.lease_ms, _more_row(job.more),
+    )
+
+
+def _more_row(more: More | None) -> MoreRow | None:
+    if more is None:
+        return None
+    return MoreRow(more.key, more.tries, more.ttl_ms, more.fade_ms, more.every_ms, more.origin, more.after)
+
+
+def _settings_frames(state: State) -> Iterator[Settings | QueueRows]:
+    known = state.settings
+    if known != ClusterSettings(expire_default=known.expire_default):
+        yield Settings(known.autocreate, known.policy, known.grace_ms, known.session_ttl_ms, known.fast_empty)
+    rows = [QueueRow(name, **asdict(settings)) for name, settings in sorted(state.queues.settings.items())]
+    for start in range(0, len(rows), FRAME_ROWS_MAX):
+        yield QueueRows(rows[start : start + FRAME_ROWS_MAX])
+
+
+def _released_frames(state: State) -> Iterator[Released]:
+    for batch in state.delays.released.values():
+        seqs = list(batch.seqs)
+        for start in range(0, len(seqs), FRAME_JOBS_MAX):
+            end = start + FRAME_JOBS_MAX
+            yield Released(batch.item, seqs[start:end], end < len(seqs))
+
+
+def _counted_frames(state: State) -> Iterator[CountedRows]:
+    queues = state.queues
+    names = iter(sorted((*queues.by_name, *queues.idle)))
+    while piece := list(islice(names, FRAME_JOBS_MAX)):
+        counted = ((name, queue.counters) for name in piece if (queue := queues.find(name)) is not None)
+        rows = [CountedRow(name, *counters) for name, counters in counted if any(counters)]
+        if rows:
+            yield CountedRows(rows)
+
+
+def _kept_frames(state: State) -> Iterator[KeptRows]:
+    kept = iter(state.kept)
+    while rows := list(islice(kept, FRAME_JOBS_MAX)):
+        yield KeptRows(rows)
+
+
+def _user_frames(users: Mapping[str, User]) -> Iterator[UserRows]:
+    rows = [UserRow(name, users[name].rights, users[name].key) for name in sorted(users)]
+    for start in range(0, len(rows), FRAME_ROWS_MAX):
+        yield UserRows(rows[start : start + FRAME_ROWS_MAX])
+
+
+_AnyJob = TypeVar("_AnyJob", Job, DelayedJob, RunningJob)
+
+
+def _portions(jobs: Iterable[_AnyJob]) -> Iterator[list[_AnyJob]]:
+    """The jobs in lists that make frames of a handy size."""
+    portion: list[_AnyJob] = []
+    data_bytes = 0
+    for job in jobs:
+        portion.append(job)
+        data_bytes += len(job.data)
+        if data_bytes >= FRAME_DATA_BYTES or len(portion) >= FRAME_JOBS_MAX:
+            yield portion
+            portion = []
+            data_bytes = 0
+    if portion:
+        yield portion

@@ -1,0 +1,124 @@
+"""Jobs in their order: the READY ones of an item or of a priority, the DELAYED ones of a queue, dead ones.
+
+Also the places (seqs) of jobs alone, as of those that wait for an item.
+
+Jobs are put at the tail and nearly always taken from the front, but RETURN brings one back to its old place and a
+hand-out by item takes one from the middle. So this is a sorted list in blocks, as sortedcontainers has it: whatever
+happens costs O(log jobs) and the moves in one block, and nothing dead stays behind. But what happens nearly always
+costs nothing else: a job behind all others is compared with the last one alone, and the first one is simply taken.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from itertools import chain
+from typing import Generic, TypeVar
+
+from msgspec import Struct, field
+
+from core.store.job import DelayedJob, Job
+
+BLOCK_MAX = 1000                # jobs; moving so many in memory takes less than a µs
+
+_Job = TypeVar("_Job", Job, DelayedJob, int)
+
+
+class JobList(Struct, Generic[_Job], gc=False, eq=False):
+    """Jobs, the next one first. Not collected as garbage for the reason given in job.py.
+
+    The blocks are never empty, but that an empty list has one.
+    """
+
+    size: int = 0
+    _blocks: list[list[_Job]] = field(default_factory=lambda: [[]])
+
+    @staticmethod
+    def of(jobs: list[_Job]) -> JobList[_Job]:
+        """These jobs, which are sorted."""
+        return JobList(len(jobs), [jobs[start:start + BLOCK_MAX] for start in range(0, len(jobs), BLOCK_MAX)] or [[]])
+
+    def __iter__(self) -> Iterator[_Job]:
+        return chain.from_iterable(self._blocks)
+
+    def __getitem__(self, position: int) -> _Job:
+        for block in self._blocks:
+            if position < len(block):
+                return block[position]
+            position -= len(block)
+        raise IndexError(position)
+
+    @property
+    def first(self) -> _Job:
+        """The first job; there must be one."""
+        return self._blocks[0][0]
+
+    def add(self, job: _Job) -> None:
+        """Put `job` at its place."""
+        self.size += 1
+        blocks = self._blocks
+        block = blocks[-1]
+        if not block or block[-1] < job:
+            if len(block) < BLOCK_MAX:
+                block.append(job)
+            else:
+                blocks.append([job])
+            return
+        number = self._block_of(job)
+        block = blocks[number]
+        insort(block, job)
+        if len(block) > BLOCK_MAX:
+            middle = len(block) // 2
+            blocks[number:number + 1] = [block[:middle], block[middle:]]
+
+    def _block_of(self, job: _Job) -> int:
+        """Number of the block in which the place of `job` is."""
+        blocks = self._blocks
+        return 0 if len(blocks) == 1 else min(bisect_left(blocks, job, key=_last), len(blocks) - 1)
+
+    def take_first(self) -> _Job:
+        """Remove and return the next job; there must be one."""
+        self.size -= 1
+        blocks = self._blocks
+        block = blocks[0]
+        job = block.pop(0)
+        if not block and self.size:
+            del blocks[0]
+        return job
+
+    def position(self, job: _Job) -> int:
+        """How many jobs stand before the place of `job`."""
+        number = self._block_of(job)
+        return sum(map(len, self._blocks[:number])) + bisect_left(self._blocks[number], job)
+
+    def remove(self, job: _Job) -> None:
+        """Take `job` out, wherever it is; it must be here."""
+        self.size -= 1
+        number = self._block_of(job)
+        block = self._blocks[number]
+        del block[bisect_left(block, job)]
+        if not block and self.size:
+            del self._blocks[number]
+
+    def __contains__(self, job: _Job) -> bool:
+        """Is it here?"""
+        block = self._blocks[self._block_of(job)]
+        at = bisect_left(block, job)
+        return at < len(block) and block[at] == job
+
+    def discard(self, job: _Job) -> bool:
+        """Take `job` out if it is here; was it?"""
+        number = self._block_of(job)
+        block = self._blocks[number]
+        at = bisect_left(block, job)
+        if at == len(block) or block[at] != job:
+            return False
+        self.size -= 1
+        del block[at]
+        if not block and self.size:
+            del self._blocks[number]
+        return True
+
+
+def _last(block: list[_Job]) -> _Job:
+    return block[-1]

@@ -1,0 +1,104 @@
+"""The leases of running jobs: which ends next.
+
+Deadlines are kept in buckets of 16 ms, and a bucket is due when all of it has passed: a lease never ends early and at
+most 16 ms late. A job that is done leaves its bucket at once, so that a long EXPIRE leaves nothing behind.
+
+A bucket that is due gets no new jobs (the clock never goes back, and a lease ends after the moment it was given), but
+for those that come back from a batch that was undone; so sorting it once is nearly always enough, however many entries
+it takes to work it off.
+"""
+
+from __future__ import annotations
+
+from sortedcontainers import SortedList
+
+from core.store.job import RunningJob
+
+BUCKET_BITS = 4     # 16 ms
+
+_Bucket = dict[int, RunningJob]     # by id
+
+
+def _place(job: RunningJob) -> tuple[int, int]:
+    assert job.deadline_ms is not None
+    return (job.deadline_ms, job.id)
+
+
+class Leases:
+    """The running jobs that have a deadline."""
+
+    __slots__ = ("_buckets", "_numbers", "_sorted")
+
+    def __init__(self) -> None:
+        self._buckets: dict[int, _Bucket] = {}
+        self._numbers: SortedList = SortedList()    # the keys of the buckets
+        self._sorted: int | None = None             # the bucket that is being worked off, the last job first
+
+    def add(self, job: RunningJob) -> None:
+        """`job` has a lease from now on."""
+        assert job.deadline_ms is not None
+        number = job.deadline_ms >> BUCKET_BITS
+        bucket = self._buckets.get(number)
+        if bucket is None:
+            bucket = self._buckets[number] = {}
+            self._numbers.add(number)
+        elif number == self._sorted:
+            self._sorted = None
+        bucket[job.id] = job
+
+    def remove(self, job: RunningJob) -> None:
+        """`job` has no lease any more."""
+        assert job.deadline_ms is not None
+        number = job.deadline_ms >> BUCKET_BITS
+        bucket = self._buckets[number]
+        del bucket[job.id]
+        if not bucket:
+            self._drop(number)
+
+    def next_due_ms(self) -> int | None:
+        """The time from which `first_due` has something to give; None when there is no lease."""
+        return (self._numbers[0] + 1) << BUCKET_BITS if self._buckets else None
+
+    def first_due(self, clock_ms: int) -> RunningJob | None:
+        """The first job in the order (deadline, id), if its lease is over at `clock_ms`."""
+        if not self._buckets or self._numbers[0] >= clock_ms >> BUCKET_BITS:
+            return None
+        number = self._numbers[0]
+        bucket = self._buckets[number]
+        if self._sorted != number:
+            bucket = {job.id: job for job in sorted(bucket.values(), key=_place, reverse=True)}
+            self._buckets[number] = bucket
+            self._sorted = number
+        key, job = bucket.popitem()     # the only way to look at the end that never walks over what was removed there
+        bucket[key] = job
+        return job
+
+    def extend(self, until_ms: int, *, once: bool = True) -> None:
+        """Leases that end before `until_ms` end then; `once`: per hand-out (spec/state-machine 3.3)."""
+        extended: _Bucket = {}
+        for number in list(self._numbers.irange(None, until_ms >> BUCKET_BITS)):
+            stay: _Bucket = {}
+            for job in self._buckets[number].values():      # of many jobs, so it does little for each
+                if (once and job.graced) or (job.deadline_ms or 0) >= until_ms:
+                    stay[job.id] = job
+                else:
+                    job.deadline_ms = until_ms
+                    job.graced = job.graced or once
+                    extended[job.id] = job
+            if len(stay) == len(self._buckets[number]):
+                continue
+            self._sorted = None
+            if stay:
+                self._buckets[number] = stay
+            else:
+                self._drop(number)
+        if extended:
+            number = until_ms >> BUCKET_BITS
+            if number not in self._buckets:
+                self._buckets[number] = {}
+                self._numbers.add(number)
+            self._buckets[number].update(extended)
+
+    def _drop(self, number: int) -> None:
+        del self._buckets[number]
+        self._numbers.remove(number)

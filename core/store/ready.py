@@ -1,0 +1,174 @@
+"""The READY jobs of a queue: a run for each priority, whose tail is where new ones come.
+
+With a million jobs of many priorities, finding the place of a new one among all of them means to look at twenty, which
+are anywhere in memory: that took longer than all the rest of a PUT. Here it is the end of a run, where those before it
+have just come to, and a hand-out is the beginning of the first run.
+
+Most queues are short, and a plain list is then both the smallest and the fastest; it becomes runs past `FEW_MAX` jobs.
+
+Unless a queue is in the order of time, the first job of a run is the one that took its place first. So which one of all
+did is seen by looking at the first of each run; only with very many priorities these are kept in order.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+
+from msgspec import Struct, field
+from sortedcontainers import SortedList
+
+from core.store.job import Job
+from core.store.job_list import JobList
+
+FEW_MAX = 500
+RUNS_LOOKED_AT_MAX = 100        # one after the other, to find the job that took its place first
+
+_NONE: SortedList = SortedList()        # the ranks while there are no runs
+
+
+class ReadyJobs(Struct, gc=False, eq=False):
+    """Jobs, the next one first. Not collected as garbage for the reason given in job.py."""
+
+    size: int = 0
+    _few: list[Job] = field(default_factory=list)               # all of them, while there are no runs
+    _runs: dict[int, Job | JobList[Job]] | None = None          # by rank; of a single job: itself
+    _ranks: SortedList = field(default_factory=lambda: _NONE)   # of the runs,
+    _front: int = 0                                             # and the first of these
+    # With many runs: (sequence number of the first job, rank) of each but the front one, whose first job changes often.
+    _firsts: SortedList | None = None
+
+    def __iter__(self) -> Iterator[Job]:
+        if self._runs is None:
+            yield from self._few
+            return
+        for rank in self._ranks:
+            run = self._runs[rank]
+            if isinstance(run, JobList):
+                yield from run
+            else:
+                yield run
+
+    @property
+    def first(self) -> Job:
+        """The next job; there must be one."""
+        if self._runs is None:
+            return self._few[0]
+        run = self._runs[self._front]
+        return run[0] if isinstance(run, JobList) else run
+
+    def oldest_seq(self) -> int:
+        """The least sequence number of all, in a queue as it is by default; there must be a job."""
+        runs = self._runs
+        if runs is None:
+            return min(job.seq for job in self._few)
+        if self._firsts is None:
+            return min(_first(run).seq for run in runs.values())
+        seq: int = min(self.first.seq, self._firsts[0][0])
+        return seq
+
+    @property
+    def front(self) -> int:
+        """The rank of the next job; there must be one."""
+        return self._few[0].rank if self._runs is None else self._front
+
+    def add(self, job: Job) -> None:
+        """Put `job` at its place."""
+        self.size += 1
+        runs = self._runs
+        if runs is not None:
+            run = runs.get(job.rank)
+            if isinstance(run, JobList):
+                if self._firsts is not None and job.rank != self._front and job < run[0]:
+                    self._firsts.remove((run[0].seq, job.rank))
+                    self._firsts.add((job.seq, job.rank))
+                run.add(job)
+            else:
+                self._begin(runs, job, run)
+            return
+        few = self._few
+        if not few or few[-1] < job:
+            few.append(job)
+        else:
+            insort(few, job)
+        if self.size > FEW_MAX:
+            self._spread()
+
+    def _spread(self) -> None:
+        """Make runs of the few, which are many."""
+        few, self._few, self.size = self._few, [], 0
+        self._runs, self._ranks, self._front = {}, SortedList(), few[0].rank
+        for job in few:
+            self.add(job)
+
+    def _begin(self, runs: dict[int, Job | JobList[Job]], job: Job, other: Job | None) -> None:
+        """There was no job of this rank, or only this one."""
+        rank, firsts = job.rank, self._firsts
+        if other is None:
+            if firsts is not None:
+                behind, seq = (rank, job.seq) if rank > self._front else (self._front, self.first.seq)
+                firsts.add((seq, behind))
+            runs[rank] = job
+            self._ranks.add(rank)
+            self._front = min(self._front, rank)
+            if firsts is None and len(runs) > RUNS_LOOKED_AT_MAX:
+                self._firsts = SortedList((_first(runs[one]).seq, one) for one in self._ranks if one != self._front)
+        else:
+            if firsts is not None and rank != self._front and job < other:
+                firsts.remove((other.seq, rank))
+                firsts.add((job.seq, rank))
+            runs[rank] = run = JobList()
+            run.add(other)
+            run.add(job)
+
+    def take_first(self) -> Job:
+        """Remove and return the next job; there must be one."""
+        self.size -= 1
+        runs = self._runs
+        if runs is None:
+            return self._few.pop(0)
+        run = runs[self._front]
+        if isinstance(run, JobList):
+            job = run.take_first()
+            if not run.size:
+                self._end(runs, job)
+            return job
+        self._end(runs, run)
+        return run
+
+    def remove(self, job: Job) -> None:
+        """Take `job` out, wherever it is; it must be here."""
+        self.size -= 1
+        runs = self._runs
+        if runs is None:
+            del self._few[bisect_left(self._few, job)]
+            return
+        run = runs[job.rank]
+        if isinstance(run, JobList):
+            run.remove(job)
+            if run.size:
+                if self._firsts is not None and job.rank != self._front and job < run[0]:
+                    self._firsts.remove((job.seq, job.rank))
+                    self._firsts.add((run[0].seq, job.rank))
+                return
+        self._end(runs, job)
+
+    def _end(self, runs: dict[int, Job | JobList[Job]], last: Job) -> None:
+        """The run of this job, which was its last one, is no more."""
+        rank = last.rank
+        del runs[rank]
+        self._ranks.remove(rank)
+        if not runs:
+            self._runs, self._ranks, self._firsts = None, _NONE, None
+            return
+        front = rank == self._front
+        if front:
+            self._front = self._ranks[0]
+        if self._firsts is not None:
+            self._firsts.remove((self.first.seq, self._front) if front else (last.seq, rank))
+            if len(runs) <= RUNS_LOOKED_AT_MAX // 2:
+                self._firsts = None
+
+
+def _first(run: Job | JobList[Job]) -> Job:
+    return run[0] if isinstance(run, JobList) else run

@@ -1,0 +1,340 @@
+"""A cluster of real nodes on loopback, for the demo, the benchmarks and the system tests.
+
+    with LocalCluster(nodes=3) as cluster:
+        client = sockpq.Client(cluster.servers)
+        cluster.kill(cluster.wait_for_leader())
+
+Every process is ended and every file removed when the block ends, also when this process is killed.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import ssl
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from sockpq import ServerView, survey
+
+from devcluster.guardian import Guardian
+from devcluster.node import Node, NodeError, Settings, write_config
+from devcluster.ports import HOST, free_ports
+
+if TYPE_CHECKING:
+    from devcluster.authority import Authority
+
+START_ATTEMPTS = 5
+POLL_S = 0.01
+ASK_S = 0.5
+STOP_S = 15.0
+IN_USE = "address already in use"
+
+
+class LocalCluster:
+    """`nodes` real sockpqd processes named n1, n2, .. with data below a temporary directory."""
+
+    def __init__(
+        self, nodes: int = 3, config: Settings | None = None, directory: Path | None = None, ready_s: float = 20.0,
+        authority: Authority | None = None,
+    ) -> None:
+        """`config`: further configuration of every node, e.g. {"raft": {"failover_grace_ms": 0}}.
+
+        `directory`: where the temporary directory is made (None: the system's place); `ready_s`: seconds a start may
+        take; `authority`: signs certificates for all nodes, which speak TLS then.
+        """
+        self.names = [f"n{number + 1}" for number in range(nodes)]
+        self._config: Settings = config or {}
+        self._directory = directory
+        self._ready_s = ready_s
+        self._authority = authority
+        self._context = None if authority is None else ssl.create_default_context(cafile=authority.ca)
+        self._nodes: dict[str, Node] = {}
+        self._listens: dict[str, dict[str, str]] = {}       # name -> what each port's kind listens on
+        self._guardian: Guardian | None = None
+        self.folder = Path()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    # the whole
+
+    def start(self) -> None:
+        """Start all nodes and wait until one serves; raises NodeError."""
+        self.folder = Path(tempfile.mkdtemp(prefix="sockpqd-", dir=self._directory))
+        self._guardian = Guardian(self.folder)
+        try:
+            for attempt in range(START_ATTEMPTS):
+                self._prepare()
+                for node in self._nodes.values():
+                    node.start()
+                try:
+                    self.wait_for_leader()
+                    return
+                except NodeError:
+                    taken = any(IN_USE in node.log().lower() for node in self._nodes.values())
+                    if not taken or attempt == START_ATTEMPTS - 1:
+                        raise
+                    self._end_all()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> dict[str, int | None]:
+        """End all nodes in an orderly way, or by force after a while; returns the exit codes. Removes all files."""
+        if self._guardian is None:
+            return {}
+        for node in self._nodes.values():
+            node.signal(signal.SIGCONT)
+            node.signal(signal.SIGTERM)
+        until = time.monotonic() + STOP_S
+        codes = {name: node.wait(max(until - time.monotonic(), 0.1)) for name, node in self._nodes.items()}
+        self._end_all()
+        self._guardian.close()
+        self._guardian = None
+        return codes
+
+    @property
+    def servers(self) -> list[str]:
+        """What clients dial: "host:port" of every node."""
+        return [self.server(name) for name in self._nodes]
+
+    def server(self, name: str) -> str:
+        """What clients dial to reach this node."""
+        return self.client_address(name, self._nodes[name].client)
+
+    def direct(self, name: str) -> str:
+        """What this node listens on for clients, whatever stands between."""
+        return self._nodes[name].client
+
+    def leader(self) -> str | None:
+        """The node that serves now; None when nobody does."""
+        asked = {node.client: node.name for node in self._nodes.values() if node.running and not node.paused}
+        views = [view for view in survey(asked, ASK_S, tls=self._context) if view.error is None] if asked else []
+        for view in sorted(views, key=lambda view: view.id or 0):
+            if serves(view.server, self._context):
+                return asked[view.server]
+        return None
+
+    def wait_for_leader(self, timeout: float | None = None) -> str:
+        """The node that serves, as soon as one does; raises NodeError when none does in time or a node has ended."""
+        until = time.monotonic() + (self._ready_s if timeout is None else timeout)
+        while time.monotonic() < until:
+            leader = self.leader()
+            if leader:
+                return leader
+            for node in self._nodes.values():
+                code = node.wait(0)
+                if code is not None and code != -signal.SIGKILL:
+                    raise node.complaint(f"ended with exit code {code}")
+            time.sleep(POLL_S)
+        raise NodeError("no node serves; " + "; ".join(f"{name}: {self.logs(name)[-500:]}" for name in self.names))
+
+    def wait_until(self, condition: Callable[[list[ServerView]], bool], what: str, timeout: float = 20.0) -> None:
+        """Wait until `condition` holds for the views of all nodes; raises NodeError after `timeout` seconds."""
+        until = time.monotonic() + timeout
+        while not condition(survey([node.client for node in self._nodes.values()], ASK_S, tls=self._context)):
+            if time.monotonic() > until:
+                raise NodeError(f"after {timeout:g} s still not: {what}")
+            time.sleep(POLL_S)
+
+    def wait_until_level(self, timeout: float = 20.0) -> None:
+        """Wait until every node has heard from every other and none lags; raises NodeError."""
+        self.wait_until(
+            lambda views: any(_level(view) for view in views) and all(_whole(view) for view in views),
+            "all nodes up and none lags", timeout,
+        )
+
+    def wait_until_logged(self, name: str, text: str, start: int = 0, timeout: float = 20.0) -> None:
+        """Wait until the node's log has `text` behind the first `start` characters: it is written a little later than
+        things happen. Raises NodeError."""
+        until = time.monotonic() + timeout
+        while text not in self.logs(name)[start:]:
+            if time.monotonic() > until:
+                raise NodeError(f"{name} has not logged {text!r}: {self.logs(name)[-2000:]}")
+            time.sleep(POLL_S)
+
+    # one node
+
+    def kill(self, name: str) -> None:
+        """SIGKILL, and wait until the process is gone."""
+        self._nodes[name].signal(signal.SIGKILL)
+        self._nodes[name].wait(STOP_S)
+
+    def terminate(self, name: str) -> int | None:
+        """SIGTERM, and wait for the exit code; None when it does not end."""
+        self._nodes[name].signal(signal.SIGTERM)
+        return self._nodes[name].wait(STOP_S)
+
+    def pause(self, name: str) -> None:
+        """SIGSTOP: the process does nothing, its connections stay open."""
+        self._nodes[name].signal(signal.SIGSTOP)
+        self._nodes[name].paused = True
+
+    def resume(self, name: str) -> None:
+        """SIGCONT."""
+        self._nodes[name].signal(signal.SIGCONT)
+        self._nodes[name].paused = False
+
+    def restart(self, name: str, wait: bool = True) -> None:
+        """Start a node that has ended; with `wait` return when it answers. Raises NodeError."""
+        node = self._nodes[name]
+        until = time.monotonic() + self._ready_s
+        node.start()
+        while wait and self.say(name, "PING", ASK_S) is None:
+            if time.monotonic() > until:
+                raise node.complaint("does not answer")
+            code = node.wait(POLL_S)
+            if code is not None:
+                if IN_USE not in node.log().lower():
+                    raise node.complaint(f"ended with exit code {code}")
+                time.sleep(0.2)         # the port is still held by what the killed process left
+                node.start()
+
+    def say(self, name: str, line: str, timeout: float) -> str | None:
+        """Send one command to a node, past whatever stands between; the first line of the answer, or None."""
+        return say(self.direct(name), line, timeout, self._context)
+
+    def hang_up(self, name: str) -> None:
+        """SIGHUP: the node reads its certificates again."""
+        self._nodes[name].signal(signal.SIGHUP)
+
+    def wipe(self, name: str) -> None:
+        """Remove the data of a node that has ended."""
+        if self.running(name):
+            raise ValueError(f"{name} still runs")
+        shutil.rmtree(self._nodes[name].data_dir, ignore_errors=True)
+
+    def spare(self) -> str:
+        """Prepare one more node, which is no member and does not run yet; returns its name."""
+        name = f"n{len(self.names) + 1}"
+        self.names.append(name)
+        (self._listens[name],) = _listens(1)
+        self._prepare_node(name)
+        return name
+
+    def peer(self, name: str) -> str:
+        """What the other nodes dial to reach this node."""
+        return self._listens[name]["peer"]
+
+    def http(self, name: str) -> str:
+        """Where this node is watched."""
+        return self._listens[name]["http"]
+
+    def running(self, name: str) -> bool:
+        """Is there a process (paused ones count)?"""
+        return self._nodes[name].running
+
+    def pid(self, name: str) -> int | None:
+        """The process's number, None when none runs."""
+        return self._nodes[name].pid
+
+    def logs(self, name: str) -> str:
+        """What the node has printed since the start of the cluster."""
+        return self._nodes[name].log()
+
+    def config_file(self, name: str) -> Path:
+        """The node's configuration."""
+        return self._nodes[name].config_file
+
+    def data_dir(self, name: str) -> Path:
+        """The node's data directory."""
+        return self._nodes[name].data_dir
+
+    def peer_address(self, dialing: str, dialed: str, address: str) -> str:
+        """What `dialing` dials to reach `dialed`, which listens on `address`. Overridden to put proxies between."""
+        return address
+
+    def client_address(self, name: str, address: str) -> str:
+        """What clients dial to reach `name`, which listens on `address`. Overridden to put proxies between."""
+        return address
+
+    def environment(self, name: str) -> Mapping[str, str]:
+        """Further environment variables of this node's process. Overridden where there are any."""
+        return {}
+
+    def wrapper(self, name: str) -> Sequence[str]:
+        """A command that limits itself and then becomes this node's program, as `env` does; empty: none. Overridden
+        where there is one."""
+        return ()
+
+    # inside
+
+    def _prepare(self) -> None:
+        """New ports, empty data directories, configuration files."""
+        self._listens = dict(zip(self.names, _listens(len(self.names)), strict=True))
+        self._nodes = {}
+        for name in self.names:
+            self._prepare_node(name)
+
+    def _prepare_node(self, name: str) -> None:
+        assert self._guardian
+        node = self._nodes[name] = Node(name, self.folder, self._guardian)
+        shutil.rmtree(node.data_dir, ignore_errors=True)
+        node.log_file.unlink(missing_ok=True)
+        node.client = self._listens[name]["client"]
+        node.environment = self.environment(name)
+        node.wrapper = self.wrapper(name)
+        members: list[Mapping[str, str]] = [
+            {"name": other, "client": self.client_address(other, listen["client"]),
+             "peer": self.peer_address(name, other, listen["peer"]) if other != name else listen["peer"]}
+            for other, listen in self._listens.items()
+        ]
+        certificates = {} if self._authority is None else {"tls": self._authority.node(name)}
+        write_config(node, self._listens[name], members, {**self._config, **certificates})
+
+    def _end_all(self) -> None:
+        for node in self._nodes.values():
+            node.signal(signal.SIGKILL)
+        for node in self._nodes.values():
+            node.wait(STOP_S)
+
+
+def _listens(count: int) -> list[dict[str, str]]:
+    """Addresses that were free a moment ago, for so many nodes."""
+    ports = free_ports(3 * count)
+    return [{kind: f"{HOST}:{ports.pop()}" for kind in ("client", "peer", "http")} for _ in range(count)]
+
+
+def say(server: str, line: str, timeout: float, context: ssl.SSLContext | None = None) -> str | None:
+    """Send one command on a connection of its own; the first line of the answer, None when there is none."""
+    host, _, port = server.rpartition(":")
+    try:
+        with ExitStack() as stack:
+            connection = stack.enter_context(socket.create_connection((host, int(port)), timeout))
+            if context is not None:
+                connection = stack.enter_context(context.wrap_socket(connection, server_hostname=host))
+            connection.sendall(f"{line}\r\n".encode())
+            with connection.makefile("rb") as stream:
+                answer = stream.readline()
+    except OSError:
+        return None
+    return answer.decode("ascii", "replace").rstrip("\r\n") if answer.endswith(b"\n") else None
+
+
+def serves(server: str, context: ssl.SSLContext | None = None) -> bool:
+    """Does this server execute commands? Asked with a DONE of a job that cannot exist."""
+    return say(server, "DONE 0", ASK_S, context) == "404 Job Not Found"
+
+
+def _level(view: ServerView) -> bool:
+    """Does this view come from the leader and show every node up to date?"""
+    leads = any(node.role == "LEADER" and node.id == view.id for node in view.nodes)
+    return leads and all(node.lag == 0 for node in view.nodes)
+
+
+def _whole(view: ServerView) -> bool:
+    """Is this node connected to every other? Two followers may find each other long after both have the leader."""
+    return bool(view.nodes) and all(node.role in ("LEADER", "FOLLOWER") for node in view.nodes)

@@ -1,0 +1,116 @@
+"""One real `sockpqd` process of a local cluster: its configuration, its life, its output."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from devcluster.guardian import Guardian
+
+Setting = str | int | bool
+Settings = Mapping[str, Mapping[str, Setting]]
+
+LOG_TAIL_CHARACTERS = 2000
+
+
+class NodeError(Exception):
+    """A node did not do what it should; the message has the end of its output."""
+
+
+def program() -> Path:
+    """The console script of this Python's environment; raises NodeError when it is not installed."""
+    path = Path(sys.executable).parent / "sockpqd"
+    if not path.exists():
+        raise NodeError(f"there is no {path}: install the project first (make install)")
+    return path
+
+
+class Node:
+    """A node: nothing runs until `start`."""
+
+    def __init__(self, name: str, folder: Path, guardian: Guardian) -> None:
+        self.name = name
+        self.data_dir = folder / name
+        self.config_file = folder / f"{name}.toml"
+        self.log_file = folder / f"{name}.log"
+        self.client = ""                        # "host:port" it listens on for clients
+        self.environment: Mapping[str, str] = {}    # further variables of the process
+        self.wrapper: Sequence[str] = ()        # a command that becomes the program, which stands behind it
+        self.paused = False
+        self._guardian = guardian
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def running(self) -> bool:
+        """Is there a process (paused ones count)?"""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process, if one runs."""
+        return self._process.pid if self._process and self.running else None
+
+    def start(self) -> None:
+        """Start the process; its output is appended to the log file."""
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("SOCKPQD_")}
+        with self.log_file.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*self.wrapper, program(), "--config", self.config_file],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                env={**environment, "SOCKPQD_LOG_FORMAT": "text", **self.environment},
+            )
+        self._guardian.watch(self._process.pid)
+        self.paused = False
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the process, if one runs."""
+        if self._process and self.running:
+            self._process.send_signal(number)
+
+    def wait(self, timeout: float) -> int | None:
+        """Wait for the process's end; its exit code, None when it still runs after `timeout` seconds."""
+        if self._process is None:
+            return None
+        try:
+            code = self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return None
+        self._guardian.forget(self._process.pid)
+        return code
+
+    def log(self) -> str:
+        """All output so far."""
+        return self.log_file.read_text("utf-8", "replace") if self.log_file.exists() else ""
+
+    def complaint(self, what: str) -> NodeError:
+        """An error about this node, with the end of its output."""
+        return NodeError(f"{self.name} {what}; the end of its output:\n{self.log()[-LOG_TAIL_CHARACTERS:]}")
+
+
+def write_config(
+    node: Node, listen: Mapping[str, str], members: list[Mapping[str, str]], settings: Settings
+) -> None:
+    """Write the node's TOML file. `settings`: further sections, or further keys of [listen]."""
+    sections: dict[str, dict[str, Setting]] = {
+        "node": {"name": node.name, "data_dir": str(node.data_dir)},
+        "listen": dict(listen),
+    }
+    for section, keys in settings.items():
+        sections.setdefault(section, {}).update(keys)
+    blocks = [(f"[{section}]", keys) for section, keys in sections.items()]
+    blocks += [("[[cluster.members]]", dict(member)) for member in members]
+    text = "\n".join(f"{head}\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in keys.items())
+                     for head, keys in blocks)
+    node.config_file.write_text(text, "utf-8")
+
+
+def _toml(value: Setting) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,4 @@
+"""What each command does, one file for each family, and the table of them.
+
+May use the protocol, waiting and auth.
+"""

@@ -1,0 +1,119 @@
+"""Commands of many jobs as several operations, proposed at once, one behind the other: none keeps everybody waiting.
+
+Most commands are one operation. Where PUTS, DONE or LATER would cost more than one may (core/ops/cost.py), each
+operation takes as many of the jobs as it can, and the answer is made of all replies. With REQ each is a part of the
+request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from core import (
+    OPERATION_BYTES_MAX,
+    OPERATION_WORK_MAX,
+    Batch,
+    DoneAll,
+    LaterAll,
+    Put,
+    PutWith,
+    Reply,
+    Requested,
+    Results,
+    cost,
+)
+from gateway.waiting.slots import Fate, Outcome
+
+if TYPE_CHECKING:
+    from gateway.protocol.request_id import Numbering
+    from gateway.server.conversation import Conversation
+
+Many = Batch | DoneAll | LaterAll
+
+
+def split(operation: Many) -> list[Many]:
+    """The same as operations of which none costs too much; mostly itself. A Batch must not be atomic."""
+    size, work = cost(operation)
+    if size <= OPERATION_BYTES_MAX and work <= OPERATION_WORK_MAX:
+        return [operation]
+    if isinstance(operation, Batch):
+        return [Batch(puts, atomic=False) for puts in _portions(operation)]
+    ids, count = operation.ids, -(-work // OPERATION_WORK_MAX)
+    length = -(-len(ids) // count)
+    return [type(operation)(ids[start:start + length]) for start in range(0, len(ids), length)]
+
+
+def _portions(batch: Batch) -> Iterable[tuple[Put | PutWith, ...]]:
+    """The operations of the batch in portions; what is around them costs next to nothing."""
+    portion: list[Put | PutWith] = []
+    total = total_work = 0
+    for part in batch.operations:
+        assert isinstance(part, Put | PutWith)
+        size, work = cost(part)
+        total += size
+        total_work += work
+        if portion and (total > OPERATION_BYTES_MAX - SPARE or total_work > OPERATION_WORK_MAX - SPARE):
+            yield tuple(portion)
+            portion, total, total_work = [], size, work
+        portion.append(part)
+    yield tuple(portion)
+
+
+SPARE = 1000        # of bytes and of work: for what is around the parts
+
+
+def propose_split(
+    conversation: Conversation, operations: list[Many], tell: Callable[[Reply], Outcome], numbering: Numbering | None,
+) -> None:
+    """Propose these, which are one command; what `tell` makes of all results is the answer."""
+    slot = Several(conversation, tell, len(operations), [], numbering is not None)
+    conversation.await_slot(slot)
+    for part, operation in enumerate(operations):
+        requested: Requested = operation
+        conversation.hub.cluster.propose(
+            requested if numbering is None else numbering.request(requested, part), slot,
+        )
+
+
+class Several(Struct, gc=False, eq=False):
+    """A command that is several operations, whose outcomes come in the order in which they were proposed."""
+
+    conversation: Conversation
+    tell: Callable[[Reply], Outcome]
+    open: int                       # operations without an outcome
+    outcomes: list[Reply | Fate]
+    numbered: bool = False
+    outcome: Outcome | None = None
+
+    def applied(self, reply: Reply) -> None:
+        """One of the operations was executed."""
+        self._settle(reply)
+
+    def refused(self) -> None:
+        """One of the operations was not executed."""
+        self._settle(Fate.REFUSED)
+
+    def unknown(self) -> None:
+        """Nobody knows."""
+        self._settle(Fate.UNKNOWN)
+
+    def _settle(self, outcome: Reply | Fate) -> None:
+        self.outcomes.append(outcome)
+        self.open -= 1
+        if not self.open:
+            self.outcome = self._joined()
+            self.conversation.wake()
+
+    def _joined(self) -> Outcome:
+        """When only a part was executed, neither its results nor "not executed" would be true."""
+        outcomes = self.outcomes
+        replies = [one for outcome in outcomes if isinstance(outcome, Results) for one in outcome.replies]
+        if all(isinstance(outcome, Results) for outcome in outcomes):
+            return self.tell(Results(tuple(replies)))
+        first = outcomes[0]
+        if not replies and all(outcome == first for outcome in outcomes) and first is not Fate.UNKNOWN:
+            return first if isinstance(first, Fate) else self.tell(first)
+        return Fate.UNKNOWN_REQUEST if self.numbered else Fate.UNKNOWN

@@ -1,0 +1,9 @@
+"""What is told to those who watch a node, over HTTP: /healthz, /readyz and /metrics."""
+
+from gateway.monitoring.basic_auth import Access
+from gateway.monitoring.http import HttpServer, start
+from gateway.monitoring.loop_lag import LoopLag
+from gateway.monitoring.metrics import Sources
+from gateway.monitoring.pages import Pages
+
+__all__ = ["Access", "HttpServer", "LoopLag", "Pages", "Sources", "start"]

@@ -1,0 +1,123 @@
+"""The HTTP port. Its clients share the loop with the queue, so what they can take of it is bounded.
+
+One request for each connection, which ends after a few seconds, however slow or silent the client is. When there are
+too many, the oldest goes: a page is made in milliseconds, so that is one who does not ask or does not read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+
+from aiohttp import web
+
+from gateway.limits import EXHAUSTED_S
+from gateway.monitoring.pages import Pages, closing
+from gateway.server.listener import open_sockets
+
+log = logging.getLogger("sockpqd.http")
+
+CONNECTIONS_MAX = 32
+CONNECTION_S = 10.0             # from its beginning to its end
+HANDSHAKE_S = 3.0               # of TLS
+LINE_BYTES_MAX = 2048           # the first line, and each header
+HEADERS_MAX = 50
+BACKLOG = 64                    # connections that the kernel completes before we take them
+
+_NO_ACCESS_LOG = logging.Logger("nobody", logging.CRITICAL)
+
+
+class HttpServer:
+    """Listens; see start()."""
+
+    def __init__(self, pages: Pages, listeners: list[socket.socket], tls: ssl.SSLContext | None) -> None:
+        self._server = web.Server(pages.answer, handler_cancellation=True)
+        self._listeners = listeners
+        self._tls = tls
+        self._connections: dict[asyncio.Task[None], None] = {}      # the oldest first
+        loop = asyncio.get_running_loop()
+        self._accepting = [loop.create_task(self._accept(listener)) for listener in listeners]
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port listened on; the first if there are several."""
+        address = self._listeners[0].getsockname()
+        return str(address[0]), int(address[1])
+
+    async def close(self) -> None:
+        """End everything at once."""
+        tasks = [*self._accepting, *self._connections]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for listener in self._listeners:
+            listener.close()
+        await self._server.shutdown(0)
+
+    async def _accept(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connection, _ = await loop.sock_accept(listener)
+            except OSError as error:
+                log.warning("no HTTP connection can be accepted: %s. If files are meant, raise their limit "
+                            "(LimitNOFILE).", error)
+                await asyncio.sleep(EXHAUSTED_S)
+                continue
+            if len(self._connections) >= CONNECTIONS_MAX:
+                oldest = next(iter(self._connections))
+                oldest.cancel()
+                self._connections.pop(oldest)
+            task = loop.create_task(self._serve(connection))
+            self._connections[task] = None
+            task.add_done_callback(lambda task: self._connections.pop(task, None))
+
+    async def _serve(self, connection: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        protocol = _OneRequest(self._server, loop)
+        try:
+            async with asyncio.timeout(CONNECTION_S):
+                await loop.connect_accepted_socket(
+                    lambda: protocol, connection, ssl=self._tls,
+                    ssl_handshake_timeout=HANDSHAKE_S if self._tls else None,
+                )
+                await protocol.gone
+        except (OSError, TimeoutError):         # of the handshake, or too slow
+            pass
+        finally:
+            if protocol.transport is not None:
+                protocol.transport.abort()
+            else:
+                connection.close()
+
+
+class _OneRequest(web.RequestHandler):
+    """A connection; `gone` is done when it is closed."""
+
+    def __init__(self, server: web.Server, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(
+            server, loop=loop, access_log=_NO_ACCESS_LOG, keepalive_timeout=CONNECTION_S, lingering_time=0,
+            max_line_size=LINE_BYTES_MAX, max_field_size=LINE_BYTES_MAX, max_headers=HEADERS_MAX,
+            auto_decompress=False,
+        )
+        self.gone = loop.create_future()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """It is closed."""
+        super().connection_lost(exc)
+        if not self.gone.done():
+            self.gone.set_result(None)
+
+    def handle_error(
+        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer what is no HTTP. It is not logged: anybody could fill the log with it."""
+        return closing(web.Response(status=status, text="this is no request\n"))
+
+
+async def start(host: str, port: int, tls: ssl.SSLContext | None, pages: Pages) -> HttpServer:
+    """Serve the pages on host and port (0: a free one), over TLS if there is a context. Raises OSError."""
+    return HttpServer(pages, await open_sockets(host, port, BACKLOG), tls)

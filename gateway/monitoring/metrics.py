@@ -1,0 +1,223 @@
+"""The metrics of a node in Prometheus' text format. OPERATIONS.md says what each of them means.
+
+Nothing is kept here: all figures are gathered when somebody asks. The numbers that grow stand where things happen, as
+plain ints.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from msgspec import Struct
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from cluster import Figures, Histogram
+from gateway.monitoring.loop_lag import LoopLag
+from gateway.monitoring.queue_depths import Depths
+from gateway.monitoring.readiness import why_not_ready
+from gateway.server.hub import Hub
+
+ROLES = ("LEADER", "FOLLOWER", "CANDIDATE", "LEARNER")
+ERROR_CODES = ("400", "401", "403", "404", "409", "413", "500", "501", "503", "504")  # shown also when they never came
+
+# Counters of a queue since it began; they go with the queue.
+HISTORIES = (
+    ("jobs_put", "Jobs that came into the queue: PUT, MOVE, KICK.", "put"),
+    ("jobs_taken", "Hand-outs.", "taken"),
+    ("jobs_done", "Hand-outs after which the job was done.", "done"),
+    ("jobs_later", "Hand-outs after which it went back.", "later"),
+    ("jobs_expired", "Hand-outs that ended with their lease.", "expired"),
+    ("jobs_dead", "Jobs that were given up.", "dead"),
+    ("jobs_ttl", "Jobs whose TTL was over.", "faded"),
+)
+
+
+class Sources(Struct, frozen=True):
+    """Where the figures come from.
+
+    `lines_lost()`: of the log; `certificates()`: each by its name in the configuration, with the Unix time of its end.
+    """
+
+    hub: Hub
+    version: str
+    loop_lag: LoopLag
+    lines_lost: Callable[[], int]
+    certificates: Callable[[], Iterable[tuple[str, float]]]
+
+
+def text(sources: Sources, depths: Depths) -> Iterator[bytes]:
+    """Everything, as the pieces of one page; each takes a millisecond or two."""
+    yield _page(_Gathered(sources, depths))
+    for metric in _histories(depths):
+        yield _page(_Made(metric))
+
+
+def _page(collector: Collector) -> bytes:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(collector)
+    return generate_latest(registry)
+
+
+class _Made(Collector):
+    def __init__(self, metric: Metric) -> None:
+        self._metric = metric
+
+    def collect(self) -> Iterator[Metric]:
+        """The one."""
+        yield self._metric
+
+
+class _Gathered(Collector):
+    def __init__(self, sources: Sources, depths: Depths) -> None:
+        self._sources = sources
+        self._depths = depths
+
+    def collect(self) -> Iterator[Metric]:
+        """All metrics, as they are now."""
+        figures = self._sources.hub.cluster.figures()
+        yield from self._node(figures)
+        yield from _raft(figures)
+        yield from _storage(figures)
+        yield from _marks(figures)
+        yield from self._jobs()
+        yield from self._clients(figures)
+        yield from self._process(figures)
+
+    def _node(self, figures: Figures) -> Iterator[Metric]:
+        cluster = self._sources.hub.cluster
+        yield _labelled("build_info", "The version that runs; always 1.", "version", [(self._sources.version, 1)])
+        yield _labelled("role", "1 for the role of this node.", "role",
+                        [(role, role == figures.role) for role in ROLES])
+        yield _gauge("serving", "1 if this node executes the commands of clients.", cluster.serving)
+        yield _gauge("ready", "1 if /readyz says that the node is ready.", why_not_ready(cluster) is None)
+        yield _gauge("node_online", "0 while an operator has switched this node offline.", cluster.online)
+        yield _gauge("service_online", "0 while an operator has switched the service offline.", cluster.machine.online)
+
+    def _jobs(self) -> Iterator[Metric]:
+        depths = self._depths
+        yield _gauge("queues", "Queues that have a job or settings.", depths.totals.queues)
+        jobs = GaugeMetricFamily(
+            "sockpqd_jobs", "Jobs by queue and state; the queue without a name stands for all that are not named.",
+            labels=("queue", "state"),
+        )
+        for depth in depths.queues:
+            jobs.add_metric((depth.queue, "waiting"), depth.waiting)
+            jobs.add_metric((depth.queue, "delayed"), depth.delayed)
+            jobs.add_metric((depth.queue, "running"), depth.running)
+            jobs.add_metric((depth.queue, "dead"), depth.dead)
+        yield jobs
+
+    def _clients(self, figures: Figures) -> Iterator[Metric]:
+        hub, tally = self._sources.hub, self._sources.hub.tally
+        yield _counted("commands", "Commands executed, by verb.", "verb", tally.by_verb().items())
+        errors = dict.fromkeys(ERROR_CODES, 0) | {code.decode(): count for code, count in tally.errors.items()}
+        yield _counted("errors", "Answers that were no success, by code.", "code", errors.items())
+        yield _gauge("connections", "Clients connected.", len(hub.connections))
+        yield _gauge("connections_max", "limits.connections_max.", hub.limits.connections_max)
+        yield _counter("connections_accepted", "Clients that were let in.", tally.connections)
+        yield _counter("connections_refused", "Clients that were not, as there were too many.",
+                       tally.refused_connections)
+        yield _gauge("held_bytes", "What is held for clients beside their jobs.", hub.account.held_bytes)
+        yield _gauge("held_bytes_max", "And at most.", hub.account.limit_bytes)
+        yield _counter("connections_evicted", "Clients cut because most was held for them.", hub.account.evicted)
+        yield _gauge("waiters", "Commands that wait for a job.", len(hub.waiters))
+        yield _gauge("sessions", "Sessions.", hub.cluster.machine.session_count)
+        yield _gauge("proposals", "Operations that have no outcome yet.", figures.proposals)
+        yield _gauge("backlog_bytes", "Their size.", figures.backlog_bytes)
+
+    def _process(self, figures: Figures) -> Iterator[Metric]:
+        sources = self._sources
+        yield _counter("cpu_seconds", "Processor time of this process.", time.process_time())
+        yield _histogram("loop_lag_seconds", "How late the event loop was, looked at four times a second.",
+                         sources.loop_lag.seconds)
+        yield _histogram("turn_seconds", "Turns of the loop, from the first event to the last answer.", figures.turns)
+        yield _gauge("turn_longest_seconds", "The longest turn of the last one to two minutes.", figures.turn_longest_s)
+        yield _counter("log_lines_lost", "Lines of the log that nobody took in time.", sources.lines_lost())
+        yield _labelled("certificate_expiry_seconds", "Unix time at which a certificate ends.", "certificate",
+                        sources.certificates())
+
+
+def _histories(depths: Depths) -> Iterator[Metric]:
+    past = [(depth.queue, depth.history) for depth in depths.queues if depth.history is not None]
+    for name, meaning, field in HISTORIES:
+        yield _counted(name, meaning, "queue", [(queue, getattr(history, field)) for queue, history in past])
+    yield _labelled("oldest_ready_seconds", "For how long the READY job waits that waits for longest, 0: none.",
+                    "queue", [(queue, history.oldest_ms / 1000) for queue, history in past])
+
+
+def _raft(figures: Figures) -> Iterator[Metric]:
+    yield _gauge("term", "Term of the log.", figures.term)
+    yield _gauge("commit_index", "Last entry known to be committed.", figures.commit_index)
+    yield _gauge("applied_index", "Last entry executed here.", figures.applied_index)
+    yield _gauge("lag_entries", "Entries committed and not executed here.", figures.lag)
+    yield _counter("leader_changes", "New leaderships seen.", figures.leader_changes)
+    yield _counter("elections", "Elections that this node started.", figures.elections)
+    yield _histogram("commit_latency_seconds", "From the proposal of an entry until it was executed; on the leader.",
+                     figures.commit_latency)
+    yield _labelled("peer_up", "1 if this node hears of the other.", "peer",
+                    [(peer.name, peer.up) for peer in figures.peers])
+    yield _labelled("peer_lag_entries", "How far the other is behind, as it told last.", "peer",
+                    [(peer.name, peer.lag) for peer in figures.peers if peer.lag is not None])
+    for name, meaning, ahead_ms in (
+        ("clock_ahead", "How far this node's clock is ahead of the median of all.", figures.clock_ahead_ms),
+        ("time_ahead", "How far the time of jobs and leases is ahead of that.", figures.time_ahead_ms),
+    ):
+        if ahead_ms is not None:
+            yield _gauge(f"{name}_seconds", meaning, ahead_ms / 1000)
+
+
+def _storage(figures: Figures) -> Iterator[Metric]:
+    yield _histogram("journal_sync_seconds", "How long the disk took to make the journal durable.", figures.fsync)
+    yield _gauge("journal_bytes", "Entries that the newest snapshot does not cover.", figures.journal_bytes)
+    yield _gauge("journal_room_bytes", "What the journal can take without asking the disk.", figures.journal_room)
+    yield _gauge("snapshot_index", "Last entry in the newest snapshot.", figures.snapshot_index)
+    yield _gauge("snapshot_bytes", "Size of the newest snapshot.", figures.snapshot_bytes)
+    yield _gauge("snapshot_write_seconds", "How long writing the last one of this node took.", figures.snapshot_s)
+
+
+def _marks(figures: Figures) -> Iterator[Metric]:
+    yield _gauge("memory_bytes", "Resident memory.", figures.memory_bytes)
+    yield _gauge("memory_used_bytes", "What counts of it: without what is free for new jobs.",
+                 figures.memory_used_bytes)
+    yield _gauge("memory_mark_bytes", "Above it PUT is refused.", figures.memory_mark_bytes)
+    yield _gauge("disk_free_bytes", "Free on the disk of data_dir.", figures.disk_free_bytes)
+    yield _gauge("disk_free_min_bytes", "Below it PUT is refused.", figures.disk_free_bytes_min)
+    yield _labelled("mark_reached", "1 while a mark of this node is reached.", "mark",
+                    [("memory", figures.memory_reached), ("disk", figures.disk_reached),
+                     ("journal", figures.journal_reached)])
+    yield _gauge("full", "1 while PUT would be refused: here, or on too many others, is no room.", figures.full)
+
+
+# ---- one metric each, named with our prefix
+
+def _gauge(name: str, meaning: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"sockpqd_{name}", meaning, value=value)
+
+
+def _counter(name: str, meaning: str, value: float) -> Metric:
+    return CounterMetricFamily(f"sockpqd_{name}", meaning, value=value)
+
+
+def _labelled(name: str, meaning: str, label: str, values: Iterable[tuple[str, float]]) -> Metric:
+    metric = GaugeMetricFamily(f"sockpqd_{name}", meaning, labels=(label,))
+    for value, number in values:
+        metric.add_metric((value,), number)
+    return metric
+
+
+def _counted(name: str, meaning: str, label: str, values: Iterable[tuple[str, float]]) -> Metric:
+    metric = CounterMetricFamily(f"sockpqd_{name}", meaning, labels=(label,))
+    for value, number in values:
+        metric.add_metric((value,), number)
+    return metric
+
+
+def _histogram(name: str, meaning: str, histogram: Histogram) -> Metric:
+    buckets, count = [], 0
+    for bound, observed in zip((*histogram.bounds, float("inf")), histogram.counts, strict=True):
+        count += observed
+        buckets.append((str(bound) if bound < float("inf") else "+Inf", float(count)))
+    return HistogramMetricFamily(f"sockpqd_{name}", meaning, buckets=buckets, sum_value=histogram.total)

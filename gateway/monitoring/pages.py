@@ -1,0 +1,76 @@
+"""What is answered to an HTTP request: three pages, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from gateway.monitoring import metrics
+from gateway.monitoring.basic_auth import Access, admitted
+from gateway.monitoring.metrics import Sources
+from gateway.monitoring.queue_depths import depths
+from gateway.monitoring.readiness import why_not_ready
+
+log = logging.getLogger("sockpqd.http")
+
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+CHALLENGE = {"WWW-Authenticate": 'Basic realm="sockpqd"'}
+
+
+class Pages:
+    """Answers requests. `access`: who may read /metrics; None: everybody."""
+
+    def __init__(self, sources: Sources, access: Access | None = None) -> None:
+        self._sources = sources
+        self._access = access
+        self._one_at_a_time = asyncio.Lock()        # many readers at once cost no more than one
+        self._pages: dict[str, Callable[[web.BaseRequest], Awaitable[web.Response]]] = {
+            "/healthz": self._healthz, "/readyz": self._readyz, "/metrics": self._metrics,
+        }
+
+    async def answer(self, request: web.BaseRequest) -> web.Response:
+        """The answer to one request; the connection is closed behind it."""
+        page = self._pages.get(request.path)
+        try:
+            if page is None:
+                response = _line(404, "not found")
+            elif request.method not in ("GET", "HEAD"):
+                response = _line(405, "only GET", {"Allow": "GET, HEAD"})
+            else:
+                response = await page(request)
+        except Exception:
+            log.exception("a page could not be made: report it, with this line")
+            response = _line(500, "an error of ours")
+        return response
+
+    async def _healthz(self, request: web.BaseRequest) -> web.Response:
+        return _line(200, "ok")
+
+    async def _readyz(self, request: web.BaseRequest) -> web.Response:
+        reason = why_not_ready(self._sources.hub.cluster)
+        return _line(200, "ready") if reason is None else _line(503, reason)
+
+    async def _metrics(self, request: web.BaseRequest) -> web.Response:
+        named = await admitted(self._access, request.headers.get("Authorization"), f"{request.remote}:HTTP")
+        if named is None:
+            return _line(401, "a user and a secret are needed", CHALLENGE)
+        async with self._one_at_a_time:
+            pieces = []
+            for piece in metrics.text(self._sources, await depths(self._sources.hub.cluster, named)):
+                pieces.append(piece)
+                await asyncio.sleep(0)
+        return closing(web.Response(body=b"".join(pieces), headers={"Content-Type": METRICS_TYPE}))
+
+
+def _line(status: int, text: str, headers: dict[str, str] | None = None) -> web.Response:
+    return closing(web.Response(status=status, text=text + "\n", headers=headers))
+
+
+def closing(response: web.Response) -> web.Response:
+    """The response, behind which the connection ends; it does not tell strangers what we are built of."""
+    response.headers["Server"] = "sockpqd"
+    response.force_close()
+    return response

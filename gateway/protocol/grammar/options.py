@@ -1,0 +1,71 @@
+"""Keywords with values behind the fixed part of a line, in any order, each at most once: read by tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from core import Policy, Then, When
+from gateway.protocol.arguments import ArgumentError, milliseconds, unix_ms
+from gateway.protocol.grammar.heads import Words
+
+
+class Option(Struct, frozen=True):
+    """What a keyword sets: `field`, to what `read` makes of the next word, or to `value` when it stands alone.
+
+    Two keywords that set the same field exclude each other. `behind`: a keyword that can only stand directly behind.
+    """
+
+    field: str
+    read: Callable[[bytes], Any] | None = None
+    value: Any = True
+    behind: tuple[bytes, Option] | None = None
+
+
+Table = Mapping[bytes, Option]
+
+
+def read_options(words: Words, at: int, table: Table) -> dict[str, Any]:
+    """The fields that the words from position `at` to the end of the line set."""
+    found: dict[str, Any] = {}
+    count = len(words)
+    behind: tuple[bytes, Option] | None = None
+    while at < count:
+        word = words[at]
+        at += 1
+        option = behind[1] if behind is not None and word == behind[0] else table.get(word)
+        if option is None and word.startswith(b"EXPIRE="):          # as in the prose of the original protocol
+            option, at = table.get(b"EXPIRE"), at - 1
+            words = [*words[:at], word[7:], *words[at + 1:]]
+        if option is None or option.field in found:
+            raise ArgumentError
+        if option.read is None:
+            found[option.field] = option.value
+        elif at == count:
+            raise ArgumentError
+        else:
+            found[option.field] = option.read(words[at])
+            at += 1
+        behind = option.behind
+    return found
+
+
+def one_of(values: Mapping[bytes, Any]) -> Callable[[bytes], Any]:
+    """A reader of one of these words."""
+    def read(word: bytes) -> Any:
+        if word not in values:
+            raise ArgumentError
+        return values[word]
+    return read
+
+
+THEN = {b"DONE": Then.DONE, b"LATER": Then.LATER, b"DEAD": Then.DEAD}
+POLICIES = {b"RANDOM": Policy.RANDOM, b"PRIORITY": Policy.PRIORITY}
+
+EXPIRE = Option("expire_ms", milliseconds, behind=(b"THEN", Option("then", one_of(THEN))))
+WHEN = {
+    b"DELAY": Option("when", lambda word: When(delay_ms=milliseconds(word))),
+    b"AT": Option("when", lambda word: When(at_ms=unix_ms(word))),
+}

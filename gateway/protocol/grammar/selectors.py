@@ -1,0 +1,80 @@
+"""The lines of the commands on one job, found by id or by key: CHANGE, DELETE, MOVE, PEEK.
+
+The length of data is the last word of its line, behind DATA, so that also behind a malformed line the data can be
+found.
+"""
+
+from __future__ import annotations
+
+from core import Change, Delete, JobState, Move, Selector
+from gateway.limits import BATCH_JOBS_MAX
+from gateway.protocol import requests
+from gateway.protocol.arguments import ArgumentError, between, key, name, unsigned
+from gateway.protocol.grammar.heads import DataHead, Words
+from gateway.protocol.grammar.jobs import PRI
+from gateway.protocol.grammar.options import WHEN, Option, one_of, read_options
+
+STATES = {
+    b"READY": JobState.READY, b"DELAYED": JobState.DELAYED, b"RUNNING": JobState.RUNNING, b"DEAD": JobState.DEAD,
+}
+
+_DATA = {b"DATA": Option("length", unsigned)}
+_MOVE = {**PRI, **WHEN, **_DATA}
+_CHANGE = {**_MOVE, b"IS": Option("item", name), b"NOITEM": Option("item")}
+
+_count = between(1, BATCH_JOBS_MAX)
+_state = one_of(STATES)
+
+
+def _selector(words: Words) -> tuple[Selector, int]:
+    """<id>, or KEY <queue> <key>; and where it ends."""
+    if len(words) > 3 and words[1] == b"KEY":
+        return Selector(queue=name(words[2]), key=key(words[3])), 4
+    if len(words) < 2:
+        raise ArgumentError
+    return Selector(unsigned(words[1])), 2
+
+
+def change(words: Words) -> Change | DataHead:
+    selector, at = _selector(words)
+    found = read_options(words, at, _CHANGE)
+    length = _length(words, found)
+    if found.get("item") is True:
+        found["item"], found["no_item"] = None, True
+    request = Change(selector, **found)
+    return request if length is None else DataHead(length, request)
+
+
+def move(words: Words) -> Move | DataHead:
+    if len(words) < 3:
+        raise ArgumentError
+    found = read_options(words, 3, _MOVE)
+    length = _length(words, found)
+    request = Move(unsigned(words[1]), name(words[2]), **found)
+    return request if length is None else DataHead(length, request)
+
+
+def _length(words: Words, found: dict[str, int]) -> int | None:
+    """That of the data, which are not there yet; None: there are none."""
+    length = found.pop("length", None)
+    if length is not None and words[-2] != b"DATA":
+        raise ArgumentError
+    return length
+
+
+def delete(words: Words) -> Delete:
+    selector, end = _selector(words)
+    if end != len(words):
+        raise ArgumentError
+    return Delete(selector)
+
+
+def peek(words: Words) -> requests.Peek | requests.PeekQueue:
+    match words[1:]:
+        case [_] | [b"KEY", _, _]:
+            return requests.Peek(_selector(words)[0])
+        case [queue, state]:
+            return requests.PeekQueue(name(queue), _state(state), 1)
+        case [queue, state, b"COUNT", count]:
+            return requests.PeekQueue(name(queue), _state(state), _count(count))
+    raise ArgumentError

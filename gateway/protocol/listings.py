@@ -1,0 +1,91 @@
+"""The lines of long answers: RUNLIST, TAKEN, PEEK, SESSION LIST, QUEUE LIST, QUEUE STAT, QUEUE CONFIG and CONFIG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from core import ClusterSettings, Counts, QueueSettings, RunningJob, Seen, Session, Then
+from gateway.limits import SESSION_TTL_MS_DEFAULT
+from gateway.protocol.tokens import meta, seconds, unix
+
+
+def queue_lines(queues: Iterable[tuple[str, Counts | None]]) -> bytes:
+    """Lines of QUEUE LIST: `<q> <ready> <delayed> <running> <dead>`; None: a queue that has gone meanwhile."""
+    lines = []
+    for name, counts in queues:
+        figures = "0 0 0 0" if counts is None else f"{counts.ready} {counts.delayed} {counts.running} {counts.dead}"
+        lines.append(f"{name} {figures}\r\n")
+    return "".join(lines).encode()
+
+
+def session_lines(sessions: Iterable[Session], now_ms: int) -> bytes:
+    """Lines of SESSION LIST: `<number> <user|-> <address|-> <ttl> <idle> <bound>`; never what names the session."""
+    return "".join(
+        f"{one.number} {one.user or '-'} {one.address or '-'} {seconds(one.ttl_ms)} "
+        f"{max(0, now_ms - one.used_ms) // 1000} {len(one.taken)}\r\n"
+        for one in sessions
+    ).encode()
+
+
+def run_lines(jobs: Sequence[RunningJob], with_data: bool) -> bytes:
+    """RUNLIST's lines for these jobs; the time of expiry is Unix time in whole seconds, rounded up."""
+    lines = []
+    for job in jobs:
+        length = f" {len(job.data)}" if with_data else ""
+        expire = "" if job.deadline_ms is None else f" EXPIRE {unix(job.deadline_ms)}"
+        lines.append(f"{job.id} {job.queue} {job.priority}{length}{expire}\r\n")
+    return "".join(lines).encode()
+
+
+def seen(job: Seen) -> str:
+    """What PEEK says of a job: `<q> <id|-> <p> <len> <state> [meta]`; meta tokens always, all of them."""
+    number = "-" if job.id is None else str(job.id)
+    tokens = meta(job.item, job.key, job.attempts, job.at_ms, job.deadline_ms)
+    return f"{job.queue} {number} {job.priority} {len(job.data)} {job.state.name}{tokens}\r\n"
+
+
+def seen_lines(jobs: Iterable[Seen]) -> bytes:
+    """PEEK's lines for these jobs."""
+    return "".join(map(seen, jobs)).encode()
+
+
+def settings_of_queue(settings: QueueSettings) -> list[tuple[str, str]]:
+    """The settings with their values, as QUEUE CREATE takes them; 0 is no limit."""
+    then = "" if settings.then is Then.DEFAULT else f" THEN {settings.then.name}"
+    expire = f"{seconds(settings.expire_ms)}{then}" if settings.expire_ms else "0"
+    dead = "" if settings.dead is None or not settings.tries else f" DEAD {settings.dead}"
+    return [
+        ("EXPIRE", expire),
+        ("ORDER", settings.order.name),
+        ("TRIES", f"{settings.tries}{dead}"),
+        ("WEIGHT", str(settings.weight)),
+        ("LIMIT", str(settings.limit)),
+        ("ITEMLIMIT", str(settings.item_limit)),
+        ("CAPACITY", str(settings.capacity)),
+        ("MAXDATA", str(settings.data_bytes_max)),
+        ("BATCH", str(settings.batch)),
+        ("PORTION", str(settings.portion)),
+        ("KEEP", seconds(settings.keep_ms)),
+    ]
+
+
+def settings_of_cluster(settings: ClusterSettings) -> list[tuple[str, str]]:
+    """The same of CONFIG; `-`: each node does as its own configuration says."""
+    session_ttl_ms = SESSION_TTL_MS_DEFAULT if settings.session_ttl_ms is None else settings.session_ttl_ms
+    return [
+        ("EXPIREDEFAULT", settings.expire_default.name),
+        ("AUTOCREATE", _switch(settings.autocreate)),
+        ("POLICY", settings.policy.name),
+        ("GRACE", "-" if settings.grace_ms is None else seconds(settings.grace_ms)),
+        ("SESSIONTTL", seconds(session_ttl_ms)),
+        ("FASTEMPTY", _switch(settings.fast_empty)),
+    ]
+
+
+def pairs(values: Sequence[tuple[str, object]]) -> bytes:
+    """`200 OK <k>` and a line for each name with its value."""
+    return "".join((f"200 OK {len(values)}\r\n", *(f"{name} {value}\r\n" for name, value in values))).encode()
+
+
+def _switch(on: bool) -> str:
+    return "ON" if on else "OFF"

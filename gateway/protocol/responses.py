@@ -1,0 +1,299 @@
+"""Replies to bytes: the line that each of them is said with (docs/PROTOCOL.md). Longer answers are made in lists.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import UNSET
+
+from cluster.api import NodeStatus, NotPossible
+from core import (
+    Aborted,
+    Accepted,
+    ChangeInProgress,
+    DataTooLarge,
+    Empty,
+    Finished,
+    Handed,
+    HandedMany,
+    InvalidSnapshot,
+    JobExists,
+    JobIgnored,
+    JobReplaced,
+    JobRunning,
+    Joined,
+    LastNode,
+    Leased,
+    Machine,
+    Meta,
+    NodeExists,
+    NotFound,
+    QueueExists,
+    QueueFull,
+    QueueNotEmpty,
+    QueueNotFound,
+    QueuePaused,
+    Rearmed,
+    Removed,
+    Reply,
+    RequestMismatch,
+    RequestTooOld,
+    Results,
+    SessionAttached,
+    SessionNotFound,
+    SessionOpened,
+    Stored,
+    TooManyQueues,
+    TooManySessions,
+    TooManyUsers,
+    Totals,
+    UnknownNode,
+    UserNotFound,
+)
+from gateway.protocol.tokens import meta, seconds, unix
+
+REFUSAL = b"4"                  # no answer that is a success (200, 206, 221, 334) is greater, every other one is
+
+OK = b"200 OK\r\n"
+# A word of PROTOCOL "PING, CAPS" is listed when all of it works.
+FEATURES = (
+    b"batch", b"within", b"meta", b"itemfilter", b"delay", b"ttl", b"every", b"after", b"touch", b"keys", b"change",
+    b"move", b"transaction", b"queues", b"deadletter", b"session", b"bound", b"cluster", b"auth",
+)
+CAPS = b"200 OK %d\r\n" % sum(len(word) + 1 for word in FEATURES) + b"".join(word + b"\n" for word in FEATURES)
+EXISTS = b"200 OK EXISTS\r\n"
+REPLACED = b"200 OK REPLACED\r\n"
+QUEUED = b"202 Queued\r\n"
+SWITCHED_OFFLINE = b"200 OK Switched to Offline Mode\r\n"
+SWITCHED_ONLINE = b"200 OK Switched to Online Mode\r\n"
+GOODBYE = b"221 Goodbye\r\n"
+SHUTTING_DOWN = b"221 Shutting Down\r\n"
+BAD_COMMAND = b"400 Bad Command\r\n"
+BAD_ARGUMENTS = b"400 Bad Arguments\r\n"
+AUTH_REQUIRED = b"401 Auth Required\r\n"
+FORBIDDEN = b"403 Forbidden\r\n"
+QUEUE_EMPTY = b"404 Queue Empty\r\n"
+QUEUE_NOT_FOUND = b"404 Queue Not Found\r\n"
+JOB_NOT_FOUND = b"404 Job Not Found\r\n"
+NO_LEADER = b"404 No Leader\r\n"
+NODE_NOT_FOUND = b"404 Node Not Found\r\n"
+SESSION_NOT_FOUND = b"404 Session Not Found\r\n"
+USER_NOT_FOUND = b"404 User Not Found\r\n"
+WAIT_TIMEOUT = b"408 Wait Timeout\r\n"
+CHANGE_IN_PROGRESS = b"409 Change In Progress\r\n"
+JOB_EXISTS = b"409 Job Exists\r\n"
+JOB_RUNNING = b"409 Job Running\r\n"
+LAST_NODE = b"409 Last Node\r\n"
+NODE_EXISTS = b"409 Node Exists\r\n"
+QUEUE_EXISTS = b"409 Queue Exists\r\n"
+QUEUE_NOT_EMPTY = b"409 Queue Not Empty\r\n"
+USER_IN_FILE = b"409 User In File\r\n"
+REQUEST_MISMATCH = b"409 Request Mismatch\r\n"
+REQUEST_TOO_OLD = b"409 Request Too Old\r\n"
+TOO_LARGE = b"413 Data Too Large\r\n"
+OFFLINE_MODE = b"500 Offline Mode\r\n"
+INVALID_SNAPSHOT = b"500 Invalid Snapshot\r\n"
+NOT_SUPPORTED = b"501 Not Supported\r\n"
+BUSY = b"503 Busy\r\n"
+QUEUE_FULL = b"503 Queue Full\r\n"
+QUEUE_PAUSED = b"503 Queue Paused\r\n"
+OUTCOME_UNKNOWN = b"504 Outcome Unknown\r\n"
+
+
+def _stored(reply: Stored) -> bytes:
+    return OK if reply.item is None else f"200 OK IS {reply.item}\r\n".encode()
+
+
+def _handed(reply: Handed) -> bytes:
+    data = reply.data
+    item = "" if reply.item is None else f" IS {reply.item}"
+    if reply.meta is not UNSET:
+        item = _meta_of(reply)
+    return f"200 OK {reply.queue} {reply.id} {reply.priority} {len(data)}{item}\r\n".encode() + data
+
+
+def _meta_of(reply: Handed) -> str:
+    """What follows the length of a job handed out: its item, and everything when META was asked for."""
+    given = reply.meta
+    if not isinstance(given, Meta):
+        return "" if reply.item is None else f" IS {reply.item}"
+    return meta(reply.item, given.key, given.attempt, given.at_ms, given.deadline_ms)
+
+
+def _handed_many(reply: HandedMany) -> bytes:
+    """A list also when it is one job: a client that asked with COUNT need not tell two forms apart."""
+    jobs = reply.jobs
+    lines = [f"{job.queue} {job.id} {job.priority} {len(job.data)}{_meta_of(job)}\r\n" for job in jobs]
+    return b"".join((number(len(jobs)), "".join(lines).encode(), *(job.data for job in jobs)))
+
+
+_FINISHED = {
+    (False, False): OK,
+    (True, False): b"200 OK FINQ\r\n",
+    (False, True): b"200 OK FINI\r\n",
+    (True, True): b"200 OK FINQ FINI\r\n",
+}
+
+
+def _finished(reply: Finished) -> bytes:
+    return _FINISHED[reply.queue_done, reply.item_done]
+
+
+def _rearmed(reply: Rearmed) -> bytes:
+    return f"200 OK NEXT {unix(reply.next_ms)}\r\n".encode()
+
+
+def _leased(reply: Leased) -> bytes:
+    return OK if reply.deadline_ms is None else f"200 OK EXPIRE {unix(reply.deadline_ms)}\r\n".encode()
+
+
+def _removed(reply: Removed) -> bytes:
+    return number(reply.count)
+
+
+def _results(reply: Results) -> bytes:
+    return lines_of([answer(one) for one in reply.replies])
+
+
+def _aborted(reply: Aborted) -> bytes:
+    return aborted(reply.position, answer(reply.reply))
+
+
+def _joined(reply: Joined) -> bytes:
+    return number(reply.id)
+
+
+def _session_opened(reply: SessionOpened) -> bytes:
+    return f"200 OK SESSION {reply.sid} TTL {seconds(reply.ttl_ms)}\r\n".encode()
+
+
+def _always(line: bytes) -> Callable[[Reply], bytes]:
+    return lambda reply: line
+
+
+_ENCODERS: dict[type, Callable[[Any], bytes]] = {
+    Stored: _stored,
+    Handed: _handed,
+    Empty: _always(QUEUE_EMPTY),
+    Finished: _finished,
+    Accepted: _always(OK),
+    NotFound: _always(JOB_NOT_FOUND),
+    InvalidSnapshot: _always(INVALID_SNAPSHOT),
+    Joined: _joined,
+    NodeExists: _always(NODE_EXISTS),
+    UnknownNode: _always(NODE_NOT_FOUND),
+    LastNode: _always(LAST_NODE),
+    ChangeInProgress: _always(CHANGE_IN_PROGRESS),
+    SessionOpened: _session_opened,
+    TooManySessions: _always(BUSY),
+    SessionNotFound: _always(SESSION_NOT_FOUND),
+    RequestMismatch: _always(REQUEST_MISMATCH),
+    RequestTooOld: _always(REQUEST_TOO_OLD),
+    HandedMany: _handed_many,
+    Rearmed: _rearmed,
+    Leased: _leased,
+    JobExists: _always(JOB_EXISTS),
+    JobIgnored: _always(EXISTS),
+    JobReplaced: _always(REPLACED),
+    JobRunning: _always(JOB_RUNNING),
+    QueueNotFound: _always(QUEUE_NOT_FOUND),
+    QueueExists: _always(QUEUE_EXISTS),
+    QueueNotEmpty: _always(QUEUE_NOT_EMPTY),
+    QueueFull: _always(QUEUE_FULL),
+    QueuePaused: _always(QUEUE_PAUSED),
+    DataTooLarge: _always(TOO_LARGE),
+    TooManyQueues: _always(BUSY),
+    Removed: _removed,
+    Results: _results,
+    Aborted: _aborted,
+    UserNotFound: _always(USER_NOT_FOUND),
+    TooManyUsers: _always(BUSY),
+}
+
+
+def answer(reply: Reply) -> bytes:
+    """The answer to the command whose operation got this reply."""
+    return _ENCODERS[type(reply)](reply)
+
+
+def lines_of(answers: Sequence[bytes]) -> bytes:
+    """The answer to several commands in one: how many, and the answer to each."""
+    return number(len(answers)) + b"".join(answers)
+
+
+def aborted(position: int, line: bytes) -> bytes:
+    """The answer to a COMMIT of which nothing was executed, as command `position` would be answered with `line`."""
+    return b"409 Aborted %d " % position + line
+
+
+def session_attached(number: int, secret: int, reply: SessionAttached) -> bytes:
+    """The answer to SESSION <sid>."""
+    return f"200 OK SESSION {number}_{secret:016x} TTL {seconds(reply.ttl_ms)} LAST {reply.last}\r\n".encode()
+
+
+def wait_for_output(reply: Stored) -> bytes:
+    """The first answer to PUT .. WAIT; it names the item only when the machine made it."""
+    return b"206 Wait for output\r\n" if reply.item is None else f"206 Wait for output IS {reply.item}\r\n".encode()
+
+
+def total(totals: Totals) -> bytes:
+    """The answer to TOTAL."""
+    return f"200 OK {totals.queues} {totals.priorities} {totals.jobs} {totals.running}\r\n".encode()
+
+
+def number(value: int) -> bytes:
+    """`200 OK <n>`: a length, a count or a server id."""
+    return b"200 OK %d\r\n" % value
+
+
+def challenge(nonce: bytes) -> bytes:
+    """The answer to AUTH <user>."""
+    return f"334 {nonce.hex()}\r\n".encode()
+
+
+def user_list(users: Sequence[tuple[str, str, str]]) -> bytes:
+    """The answer to USER LIST: name, rights, and where the user comes from."""
+    return number(len(users)) + "".join(f"{name} {rights} {source}\r\n" for name, rights, source in users).encode()
+
+
+def cluster_status(nodes: Sequence[NodeStatus], machine: Machine) -> bytes:
+    """The answer to CLUSTER STATUS; `-` stands for what this node does not know.
+
+    While the service as a whole is switched offline, so is every node.
+    """
+    lines = [f"200 OK {len(nodes)}\r\n"]
+    for node in nodes:
+        host, port = _address(node)
+        online = "-" if node.online is None else "ONLINE" if node.online and machine.online else "OFFLINE"
+        figures = (node.term, node.applied, node.lag, node.version, node.ahead_ms)
+        known = " ".join("-" if value is None else str(value) for value in figures)
+        lines.append(f"{_known(node.server_id)} {node.name} {host} {port} {node.role} {online} {known}\r\n")
+    return "".join(lines).encode()
+
+
+def cluster_leader(leader: NodeStatus | None) -> bytes:
+    """The answer to CLUSTER LEADER, and to a CLUSTER TRANSFER that made this node the leader."""
+    if leader is None:
+        return NO_LEADER
+    host, port = _address(leader)
+    return f"200 OK {_known(leader.server_id)} {host} {port}\r\n".encode()
+
+
+def cluster_hash(index: int, value: bytes) -> bytes:
+    """The answer to CLUSTER HASH."""
+    return f"200 OK {index} {value.hex()}\r\n".encode()
+
+
+def not_possible(refusal: NotPossible) -> bytes:
+    """The answer to CLUSTER REMOVE and CLUSTER TRANSFER when they would do harm or cannot succeed now."""
+    return f"409 Not Possible {refusal.word}\r\n".encode()
+
+
+def _address(node: NodeStatus) -> tuple[str, str]:
+    host, _, port = node.client.rpartition(":")
+    return (host.strip("[]"), port) if host else ("-", "-")
+
+
+def _known(value: int | None) -> str:
+    return "-" if value is None else str(value)

@@ -1,0 +1,62 @@
+"""GETBE: who waits until queues, or an item in them, have no unfinished job any more (spec/state-machine 4.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from core import Effects, Machine
+from gateway.waiting.waiter import Waiter
+
+Watched = tuple[str | None, str | None]         # a queue or any, an item or any
+
+
+class Watchers:
+    """Each watches one thing that is unfinished: he cannot be told the end before that has ended.
+
+    One is enough, and makes the end of a queue cheap for all who wait for other queues as well.
+    """
+
+    def __init__(self) -> None:
+        self._by_watched: dict[Watched, dict[int, Waiter]] = {}
+
+    def watch(self, waiter: Waiter, machine: Machine) -> bool:
+        """Keep an eye on something unfinished of what the waiter waits for; False: there is nothing."""
+        item = waiter.get.item
+        for queue in waiter.get.queues or (None,):
+            if machine.unfinished(queue, item):
+                waiter.watched = (queue, item)
+                self._by_watched.setdefault(waiter.watched, {})[waiter.number] = waiter
+                return True
+        return False
+
+    def unwatch(self, waiter: Waiter) -> None:
+        """The waiter waits no more, or not now."""
+        watched, waiter.watched = waiter.watched, None
+        if watched is not None:
+            watchers = self._by_watched[watched]
+            del watchers[waiter.number]
+            if not watchers:
+                del self._by_watched[watched]
+
+    def after(self, effects: Effects, machine: Machine) -> Iterator[Waiter]:
+        """Those whose reason to wait may have ended by an entry; they watch nothing now."""
+        if not self._by_watched:
+            return
+        for queue in effects.ended:
+            yield from self._ended((queue, None), machine)
+        for queue, item in effects.ended_items:
+            yield from self._ended((queue, item), machine)
+            yield from self._ended((None, item), machine)
+        if effects.ended:
+            yield from self._ended((None, None), machine)
+
+    def restored(self, machine: Machine) -> Iterator[Waiter]:
+        """The same when everything may have ended."""
+        for watched in list(self._by_watched):
+            yield from self._ended(watched, machine)
+
+    def _ended(self, watched: Watched, machine: Machine) -> Iterator[Waiter]:
+        if watched in self._by_watched and not machine.unfinished(*watched):
+            for waiter in self._by_watched.pop(watched).values():
+                waiter.watched = None
+                yield waiter

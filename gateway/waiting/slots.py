@@ -1,0 +1,184 @@
+"""Slots: the places where answers wait for their turn. One per command, in the order of the commands."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from enum import Enum
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core import Handed, HandedMany, Reply, Return, Stored
+from gateway.protocol import responses
+
+if TYPE_CHECKING:
+    from cluster.api import Cluster
+    from gateway.server.conversation import Conversation
+    from gateway.waiting.waiter import Waiter
+
+
+class Fate(Enum):
+    """What became of a command that was not executed, or of which nobody knows."""
+
+    REFUSED = "surely not executed: 500 Offline Mode"
+    UNKNOWN = "perhaps executed: the connection is closed without an answer"
+    UNKNOWN_REQUEST = "the same of a numbered command, which may be repeated: 504 Outcome Unknown, and closed"
+    CANCELLED = "a blocked command whose client sent its last byte: likewise"
+
+
+Outcome = Reply | Fate | bytes      # bytes: the answer itself
+
+
+class Slot(Protocol):
+    """The place of one command's answer; `outcome` is None until it is known.
+
+    `numbered`: a job handed out to it that cannot be delivered is not given back, because the session will ask for it.
+    """
+
+    outcome: Outcome | None
+
+    @property
+    def numbered(self) -> bool:
+        """Is it a command with REQ?"""
+
+
+class Said(Struct, gc=False, eq=False):
+    """An answer that was known at once."""
+
+    numbered: ClassVar[bool] = False
+    outcome: Outcome | None
+
+
+class Awaited(Struct, gc=False, eq=False):
+    """A command that is one operation."""
+
+    numbered: ClassVar[bool] = False
+    conversation: Conversation
+    outcome: Outcome | None = None
+
+    def applied(self, reply: Reply) -> None:
+        """The operation was executed."""
+        self.outcome = reply
+        self.conversation.wake()
+
+    def refused(self) -> None:
+        """The operation was not executed."""
+        self.outcome = Fate.REFUSED
+        self.conversation.wake()
+
+    def overdue(self) -> None:
+        """Nor will it be: there is too much to do."""
+        self.outcome = responses.BUSY
+        self.conversation.wake()
+
+    def unknown(self) -> None:
+        """Nobody knows."""
+        self.outcome = Fate.UNKNOWN
+        self.conversation.wake()
+
+
+class AwaitedRequest(Awaited):
+    """A numbered command that is one operation."""
+
+    numbered: ClassVar[bool] = True
+
+    def unknown(self) -> None:
+        """Nobody knows."""
+        self.outcome = Fate.UNKNOWN_REQUEST
+        self.conversation.wake()
+
+
+class Told(Struct, gc=False, eq=False):
+    """A command that is one operation, whose reply `tell` looks at: what it returns is the outcome."""
+
+    conversation: Conversation
+    tell: Callable[[Reply], Outcome]
+    numbered: bool = False
+    outcome: Outcome | None = None
+
+    def applied(self, reply: Reply) -> None:
+        """The operation was executed."""
+        self.outcome = self.tell(reply)
+        self.conversation.wake()
+
+    def refused(self) -> None:
+        """The operation was not executed."""
+        self.outcome = Fate.REFUSED
+        self.conversation.wake()
+
+    def overdue(self) -> None:
+        """Nor will it be: there is too much to do."""
+        self.outcome = responses.BUSY
+        self.conversation.wake()
+
+    def unknown(self) -> None:
+        """Nobody knows."""
+        self.outcome = Fate.UNKNOWN_REQUEST if self.numbered else Fate.UNKNOWN
+        self.conversation.wake()
+
+
+class PutOfWait(Awaited):
+    """The PUT of a PUT .. WAIT; the waiter's slot stands behind it."""
+
+    waiter: Waiter | None = None
+
+    def applied(self, reply: Reply) -> None:
+        """The job is queued; from now on the waiter asks for its item by name."""
+        assert self.waiter is not None
+        if type(reply) is not Stored:       # there is no new job: this line is the only one
+            self.waiter.silence()
+            self.outcome = responses.answer(reply)
+        else:
+            get = self.waiter.get
+            self.waiter.wait_for(replace(get, item=reply.item or get.item, item_of_put=False))
+            self.outcome = responses.wait_for_output(reply)
+        self.conversation.wake()
+
+    def refused(self) -> None:
+        """Neither operation was executed: one line speaks of both."""
+        assert self.waiter is not None
+        self.waiter.silence()
+        super().refused()
+
+    def overdue(self) -> None:
+        """Likewise."""
+        assert self.waiter is not None
+        self.waiter.silence()
+        super().overdue()
+
+    def unknown(self) -> None:
+        """Nobody knows, neither of this operation nor of the other."""
+        assert self.waiter is not None
+        self.outcome = self.waiter.unknown_fate
+        self.conversation.wake()
+
+
+class Nobody:
+    """Takes the outcome of an operation no client asked for."""
+
+    def applied(self, reply: Reply) -> None:
+        """Nothing to tell."""
+
+    def refused(self) -> None:
+        """Nothing to tell."""
+
+    def unknown(self) -> None:
+        """Nothing to tell."""
+
+
+NOBODY = Nobody()
+
+
+def give_back(cluster: Cluster, slots: deque[Slot]) -> deque[Slot]:
+    """Jobs that were handed out and cannot be delivered return to their places; what has no outcome is left."""
+    left: deque[Slot] = deque()
+    for slot in slots:
+        outcome = slot.outcome
+        if outcome is None:
+            left.append(slot)
+        elif isinstance(outcome, Handed | HandedMany) and not slot.numbered:
+            for job in (outcome,) if isinstance(outcome, Handed) else outcome.jobs:
+                cluster.propose(Return(job.id), NOBODY)
+    return left

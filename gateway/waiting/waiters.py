@@ -1,0 +1,259 @@
+"""Clients that wait for a job: GETB, GETBE and PUT .. WAIT on the serving leader (spec/state-machine 4.6).
+
+A waiter is woken by proposing its Get. What it gets is decided where that operation stands in the log, so a Get may
+come back empty: the waiter then stands at its old place again. While its Get is in flight it stands nowhere.
+
+Nobody is forgotten: a Get is sent for one queue, of which it claims ready jobs: one, or with COUNT as many as it may
+take of those that nobody claims. `job_ready(queue)` is called whenever a job can be given that could not before, and
+whenever a claim ends with fewer jobs of that queue taken than were claimed; it sends Gets until there are as many
+claims as ready jobs, or nobody left to send. Who takes more than he claimed takes jobs that others were sent for: they
+come back empty, and nobody is sent for what is not there any more. Who comes (back) to his place was told that his
+queues are empty at a position of the log after which every new ready job calls `job_ready` again. For those who wait
+for an item `item_ready(queue, item)` does the same.
+
+A numbered command (REQ) may wait on two connections at once, when its client has given up the first. Whichever of its
+waiters is sent first gets the job, and the machine would give the same one to the others: so these are sent as soon as
+one has its answer. And since an answer may be an old one, it says nothing about the jobs that were claimed: the claim
+of such a waiter always counts as one that took none.
+
+With WITHIN a waiter leaves when its time is over. One whose Get is in flight still gets what that brings.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from core import Effects, Empty, Handed, HandedMany, Put, Reply, Request
+from gateway.waiting.finish_watch import Watchers
+from gateway.waiting.slots import Fate, Outcome
+from gateway.waiting.wait_lists import Lines
+from gateway.waiting.waiter import Waiter
+
+if TYPE_CHECKING:
+    from cluster.api import Cluster
+
+
+class Waiters:
+    """All waiters of this node, first come first served; those for an item before the others."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._last_number = 0
+        self._standing: dict[int, Waiter] = {}
+        self._lines = Lines()
+        self._claims: dict[str, int] = {}                               # jobs of this queue that Gets in flight claim
+        self._item_claims: dict[tuple[str, str], int] = {}
+        self._requests: dict[tuple[int, int], dict[int, Waiter]] = {}   # session, request: numbered waiters
+        self._watchers = Watchers()
+
+    def __len__(self) -> int:
+        return len(self._standing)
+
+    # ---- coming and going
+
+    def limit(self, waiter: Waiter, within_ms: int) -> None:
+        """So long the waiter waits, from now on."""
+        if within_ms:
+            waiter.timer = asyncio.get_running_loop().call_later(within_ms / 1000, self._time_over, waiter)
+        else:
+            waiter.late = True
+
+    def _time_over(self, waiter: Waiter) -> None:
+        waiter.timer = None
+        waiter.late = True
+        if waiter.number in self._standing:
+            self._leave(waiter)
+            waiter.end(b"" if waiter.silent else waiter.too_late)
+            waiter.conversation.wake()
+
+    def settle(self, waiter: Waiter, reply: Reply) -> None:
+        """A waiter's Get was executed: the waiter has its answer, or stands in line."""
+        queue, claimed = self._unclaim(waiter)
+        if waiter.silent:
+            waiter.end(b"")
+        elif type(reply) is not Empty or (waiter.until_finished and not reply.unfinished):
+            waiter.end(reply)
+        elif waiter.conversation.ended:
+            waiter.end(Fate.CANCELLED)
+        elif waiter.late:
+            waiter.end(waiter.too_late)
+        elif not self._cluster.serving:
+            waiter.end(Fate.REFUSED)
+        else:
+            self._stand(waiter)
+        if waiter.outcome is not None:
+            waiter.conversation.wake()
+        if waiter.request is not None:
+            self._request_settled(waiter, waiter.request)
+            taken = 0
+        else:
+            taken = _taken(reply, queue)
+        if queue is not None and taken < claimed:
+            if waiter.get.item is not None:
+                self.item_ready(queue, waiter.get.item)
+            self.job_ready(queue)
+
+    def _request_settled(self, waiter: Waiter, request: Request) -> None:
+        """A numbered command has its answer: the others that wait for it get the same."""
+        if waiter.outcome is not None and not isinstance(waiter.outcome, Fate):
+            for same in list(self._requests.get((request.session, request.number), {}).values()):
+                self._send(same, None)
+
+    def give_up(self, waiter: Waiter, outcome: Outcome) -> None:
+        """A waiter's Get was not executed, or nobody knows."""
+        self._unclaim(waiter)
+        waiter.end(outcome)
+        waiter.conversation.wake()
+
+    def cancel(self, waiter: Waiter) -> None:
+        """The client has gone. When its Get is in flight, the conversation undoes what comes of it."""
+        if waiter.number in self._standing:
+            self._leave(waiter)
+            waiter.end(Fate.CANCELLED)
+
+    def stop(self) -> None:
+        """This node serves no more: no job will ever come from it."""
+        for waiter in list(self._standing.values()):
+            self._leave(waiter)
+            waiter.end(Fate.REFUSED)
+            waiter.conversation.wake()
+
+    # ---- reasons to send a waiter's Get
+
+    def ask_again(self, waiter: Waiter) -> None:
+        """Nothing has happened, but to ask is a use of its session."""
+        if waiter.number in self._standing:
+            self._send(waiter, None)
+
+    def follow(self, put: Put, client: object) -> None:
+        """`put` was just proposed for this client, of a job that is ready at once: the Get of its waiter goes right
+        behind it, one commit for the whole hand-off."""
+        number = None
+        if put.item is not None:
+            number = self._lines.first_of_item(put.queue, put.item)
+        if number is None:
+            number = self._lines.first(put.queue)
+        if number is not None:
+            self._send(self._standing[number], put.queue, behind=client)
+
+    def effects(self, effects: Effects) -> None:
+        """An entry was applied."""
+        if not self._standing:
+            return
+        if self._lines.of_items:
+            for queue, item in effects.ready_items:
+                self.item_ready(queue, item)
+        for queue in effects.ready:
+            self.job_ready(queue)
+        for queue in effects.reopened:
+            self._reopened(queue)
+        for waiter in self._watchers.after(effects, self._cluster.machine):
+            self._watch(waiter)
+        if effects.restored:
+            self._restored()
+
+    def job_ready(self, queue: str) -> None:
+        """Send as many waiters as there are ready jobs that nobody was sent for."""
+        if self._lines.first(queue) is None:
+            return
+        free = self._cluster.machine.ready(queue) - self._claims.get(queue, 0)
+        while free > 0 and (number := self._lines.first(queue)) is not None:
+            free -= self._send(self._standing[number], queue, free)
+
+    def item_ready(self, queue: str, item: str) -> None:
+        """The same among those who wait for a job of this item; they come before the others."""
+        if self._lines.first_of_item(queue, item) is None:
+            return
+        free = self._cluster.machine.ready_of_item(queue, item) - self._item_claims.get((queue, item), 0)
+        while free > 0 and (number := self._lines.first_of_item(queue, item)) is not None:
+            free -= self._send(self._standing[number], queue, free)
+
+    def _reopened(self, queue: str) -> None:
+        """Jobs of whatever item may be given now that could not before."""
+        for item in self._lines.items(queue):
+            self.item_ready(queue, item)
+        self.job_ready(queue)
+
+    def _restored(self) -> None:
+        """Another state took the place of this one (CLONE): everybody looks again."""
+        for queue in list(self._cluster.machine.nonempty()):
+            self._reopened(queue)
+        for waiter in self._watchers.restored(self._cluster.machine):
+            self._watch(waiter)
+
+    # ---- lines
+
+    def _send(self, waiter: Waiter, queue: str | None, free: int = 1, behind: object | None = None) -> int:
+        """Propose the waiter's Get because `queue` has `free` jobs for it; None: for another reason.
+
+        `behind`: the client whose operation it stands behind. Returns how many of the jobs it claims.
+        """
+        self._leave(waiter)
+        claimed = min(waiter.count, free)
+        if queue is not None:
+            waiter.sent_for = queue
+            waiter.claimed = claimed
+            self._claims[queue] = self._claims.get(queue, 0) + claimed
+            if waiter.get.item is not None:
+                key = (queue, waiter.get.item)
+                self._item_claims[key] = self._item_claims.get(key, 0) + claimed
+        if behind is None:
+            self._cluster.propose_for(waiter.conversation, waiter.operation, waiter)
+        else:
+            self._cluster.propose_for(behind, waiter.operation, waiter, behind=True)
+        return claimed
+
+    def _unclaim(self, waiter: Waiter) -> tuple[str | None, int]:
+        """The waiter's Get is no longer in flight; returns the queue it had been sent for and how many it claimed."""
+        queue, waiter.sent_for = waiter.sent_for, None
+        if queue is not None:
+            _count_down(self._claims, queue, waiter.claimed)
+            if waiter.get.item is not None:
+                _count_down(self._item_claims, (queue, waiter.get.item), waiter.claimed)
+        return queue, waiter.claimed
+
+    def _stand(self, waiter: Waiter) -> None:
+        """To the end of the lines, or to the old place when it stood there before."""
+        if not waiter.number:
+            self._last_number += 1
+            waiter.number = self._last_number
+        self._standing[waiter.number] = waiter
+        self._lines.stand(waiter.get, waiter.number)
+        request = waiter.request
+        if request is not None:
+            self._requests.setdefault((request.session, request.number), {})[waiter.number] = waiter
+        if waiter.until_finished:
+            self._watch(waiter)
+
+    def _leave(self, waiter: Waiter) -> None:
+        number = waiter.number
+        del self._standing[number]
+        self._lines.leave(waiter.get, number)
+        request = waiter.request
+        if request is not None:
+            same = self._requests[request.session, request.number]
+            del same[number]
+            if not same:
+                del self._requests[request.session, request.number]
+        if waiter.until_finished:
+            self._watchers.unwatch(waiter)
+
+    def _watch(self, waiter: Waiter) -> None:
+        """GETBE: the waiter looks for a reason to go on waiting; without one it asks, and hears the end."""
+        if not self._watchers.watch(waiter, self._cluster.machine):
+            self._send(waiter, None)
+
+
+def _taken(reply: Reply, queue: str | None) -> int:
+    """How many jobs of this queue were handed out."""
+    if type(reply) is Handed:
+        return int(reply.queue == queue)
+    return sum(job.queue == queue for job in reply.jobs) if type(reply) is HandedMany else 0
+
+
+def _count_down(counts: dict[Any, int], key: Any, count: int) -> None:
+    if counts[key] == count:
+        del counts[key]
+    else:
+        counts[key] -= count

@@ -1,0 +1,78 @@
+"""`pqctl job change`, `delete`, `touch`, `bury` and `kick`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, cast
+
+import click
+from sockpq import ChangeOptions, JobNotFound, Key, SockpqError
+
+from pqctl.connect import cluster_of
+from pqctl.invocation import Call
+from pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, Failure
+from pqctl.output.text import counted
+from pqctl.parameters import local_time, told
+
+
+def change(call: Call, job: int | Key, changes: ChangeOptions) -> int:
+    """CHANGE."""
+    if not changes:
+        raise click.UsageError("nothing is to be changed: say what")
+    with cluster_of(call, serving=True) as (client, _):
+        client.change(job, **changes)
+    call.answer(f"{told(job)} is changed", {"job": _as_json(job)})
+    return DONE
+
+
+def delete(call: Call, job: int | Key) -> int:
+    """DELETE."""
+    with cluster_of(call, serving=True) as (client, _):
+        ended = client.delete(job)
+    last = [what for what, over in (("its queue", ended.queue_done), ("its item", ended.item_done)) if over]
+    sentence = f"{told(job)} is deleted" + (f", the last one of {' and of '.join(last)}" if last else "")
+    call.answer(sentence, {"job": _as_json(job), "queue_done": ended.queue_done, "item_done": ended.item_done})
+    return DONE
+
+
+def touch(call: Call, number: int, expire: float | None, then: str | None) -> int:
+    """TOUCH."""
+    with cluster_of(call, serving=True) as (client, _):
+        ends = client.touch(number, expire, cast(Literal["later", "done", "dead"] | None, then))
+    call.answer(f"the lease of job {number} ends {'never' if ends is None else local_time(ends)}",
+                {"id": number, "expires_at": ends})
+    return DONE
+
+
+def bury(call: Call, ids: Sequence[int], reason: str | None) -> int:
+    """BURY of each."""
+    found: list[bool] = []
+    with cluster_of(call, serving=True) as (client, _):
+        for number in ids:
+            try:
+                client.bury(number, reason)
+                found.append(True)
+            except JobNotFound:
+                found.append(False)
+            except SockpqError as error:
+                if not any(found):
+                    raise
+                dead = ", ".join(str(number) for number, ok in zip(ids, found, strict=False) if ok)
+                raise Failure(UNKNOWN, f"only these are dead for sure: {dead}; then: {error}") from error
+    each = list(zip(ids, found, strict=True))
+    lines = [f"{number} is dead" if ok else f"{number} is not running" for number, ok in each]
+    call.answer("\n".join(lines), {"jobs": [{"id": number, "dead": ok} for number, ok in each]})
+    return DONE if all(found) else REFUSED
+
+
+def kick(call: Call, queue: str, count: int) -> int:
+    """KICK."""
+    with cluster_of(call, serving=True) as (client, _):
+        moved = client.kick(queue, count)
+    call.answer(f"{counted(moved, 'dead job')} of {queue} {'waits' if moved == 1 else 'wait'} again",
+                {"queue": queue, "moved": moved})
+    return DONE
+
+
+def _as_json(job: int | Key) -> object:
+    return {"queue": job.queue, "key": job.key} if isinstance(job, Key) else job

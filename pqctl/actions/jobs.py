@@ -1,0 +1,162 @@
+"""`pqctl job`: put, take, end, list."""
+
+from __future__ import annotations
+
+import os
+import sys
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import Literal, cast
+
+import click
+from sockpq import Job, JobNotFound, LaterOptions, PutOptions, RunningJob, SockpqError
+
+from pqctl.connect import cluster_of, reading
+from pqctl.invocation import Call
+from pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, Failure
+from pqctl.output.files import read_stream
+from pqctl.output.signals import INTERRUPTIONS
+from pqctl.output.stdio import say
+from pqctl.output.text import counted
+from pqctl.parameters import local_time
+
+BODY_BYTES_MAX = 256 * 1024 * 1024      # above it a server closes the connection instead of answering
+
+
+def body_from(argument: str | None, file: str | None) -> bytes:
+    """The body of a job to put; raises click.UsageError."""
+    if argument is not None and file is not None:
+        raise click.UsageError("the body is BODY or --file, not both")
+    if argument is not None:
+        return os.fsencode(argument)        # the bytes that were typed, whatever they are
+    if file is None and sys.stdin.isatty():
+        raise click.UsageError("no body: give BODY, or --file FILE, or let something be piped in")
+    return read_stream(file or "-", BODY_BYTES_MAX)
+
+
+def put(
+    call: Call, queue: str, body: bytes, priority: int, item: str | None, new_item: bool, options: PutOptions
+) -> int:
+    """PUT."""
+    with cluster_of(call, serving=True) as (client, _):
+        name = client.put(queue, body, priority, item, new_item, **options)
+    sentence = f"{counted(len(body), 'byte')} queued in {queue}" + (f", item {name}" if name else "")
+    call.answer(sentence, {"queue": queue, "priority": priority, "item": name, "bytes": len(body)})
+    return DONE
+
+
+def get(
+    call: Call, queues: Sequence[str], expire: float, then: str | None, wait: float | None, item: str | None
+) -> int:
+    """GET, or GETB for a while; what cannot be printed is put back."""
+    job = None
+    with cluster_of(call, serving=True) as (client, _):
+        try:
+            job = client.get(
+                queues or None, expire=expire, then=cast(Literal["later", "done", "dead"] | None, then),
+                block=wait is not None, wait=wait, item=item,
+            )
+            if job is not None:
+                _print(call, job)
+        except BaseException as error:
+            if job is not None:
+                _put_back(job, error)
+            elif isinstance(error, INTERRUPTIONS):
+                until = f"until its lease of {expire:g} s ends" if expire else "for ever: look at `pqctl job running`"
+                say(f"interrupted; if a job was on its way it is running {until}")
+            raise
+    if job is None:
+        call.answer_nothing("there is no job", {"job": None})
+        return REFUSED
+    return DONE
+
+
+def _put_back(job: Job, error: BaseException) -> None:
+    try:
+        job.later()
+    except SockpqError as failure:
+        raise Failure(REFUSED, f"job {job.id} was not printed and is still running: {failure}") from error
+
+
+def _print(call: Call, job: Job) -> None:
+    if call.as_json:
+        call.answer("", {"job": {
+            "id": job.id, "queue": job.queue, "priority": job.priority, "item": job.item,
+            "data_base64": b64encode(job.data).decode(),
+        }})
+        return
+    item = f", item {job.item}" if job.item else ""
+    say(f"job {job.id} of {job.queue}, priority {job.priority}{item}: {counted(len(job.data), 'byte')}")
+    call.write(job.data)
+
+
+def done(call: Call, ids: Sequence[int]) -> int:
+    """DONE of each."""
+    with cluster_of(call, serving=True) as (client, _):
+        answers = client.done_many(ids)
+    lines, told = [], []
+    for number, answer in zip(ids, answers, strict=True):
+        ends = [what for what, ended in (("its queue", answer and answer.queue_done),
+                                         ("its item", answer and answer.item_done)) if ended]
+        lines.append(f"{number} is not running" if answer is None else
+                     f"{number} is done" + (f", the last one of {' and of '.join(ends)}" if ends else ""))
+        told.append({
+            "id": number, "done": answer is not None,
+            "queue_done": bool(answer and answer.queue_done), "item_done": bool(answer and answer.item_done),
+        })
+    call.answer("\n".join(lines), {"jobs": told})
+    return REFUSED if None in answers else DONE
+
+
+def later(call: Call, ids: Sequence[int], options: LaterOptions) -> int:
+    """LATER of each."""
+    found = []
+    with cluster_of(call, serving=True) as (client, _):
+        for number in ids:
+            try:
+                client.later(number, **options)
+                found.append(True)
+            except JobNotFound:
+                found.append(False)
+            except SockpqError as error:
+                if not any(found):
+                    raise
+                back = ", ".join(str(number) for number, ok in zip(ids, found, strict=False) if ok)
+                message = f"only these are back in their queues for sure: {back}; then: {error}"
+                raise Failure(UNKNOWN, message) from error
+    each = list(zip(ids, found, strict=True))
+    lines = [f"{number} is back in its queue" if ok else f"{number} is not running" for number, ok in each]
+    call.answer("\n".join(lines), {"jobs": [{"id": number, "later": ok} for number, ok in each]})
+    return DONE if all(found) else REFUSED
+
+
+def running(call: Call, queue: str | None, data: bool) -> int:
+    """RUNLIST."""
+    with reading(call) as (client, server):
+        jobs = [job for job in client.running(data, server=server) if queue in (None, job.queue)]
+    if call.as_json:
+        call.answer("", {"jobs": [_as_json(job) for job in jobs]})
+    elif not jobs:
+        call.print("no job is running")
+    else:
+        from pqctl.output.table import Column, print_rows
+
+        columns = [Column("id", figures=True), Column("queue", folds=True), Column("priority", figures=True),
+                   Column("lease ends")]
+        columns += [Column("bytes", figures=True)] if data else []
+        print_rows(call, columns, [_row(job) for job in jobs])
+    return DONE
+
+
+def _as_json(job: RunningJob) -> dict[str, object]:
+    told: dict[str, object] = {
+        "id": job.id, "queue": job.queue, "priority": job.priority, "expires_at": job.expires_at,
+    }
+    if job.data is not None:
+        told["data_base64"] = b64encode(job.data).decode()
+    return told
+
+
+def _row(job: RunningJob) -> list[str]:
+    ends = "never" if job.expires_at is None else local_time(job.expires_at)
+    return [str(job.id), job.queue, str(job.priority), ends, *([] if job.data is None else [f"{len(job.data):,}"])]

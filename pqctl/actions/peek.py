@@ -1,0 +1,70 @@
+"""`pqctl job peek` and `pqctl queue peek`: look at jobs without taking them."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Literal, cast
+
+from sockpq import Key, PeekedJob
+
+from pqctl.connect import reading
+from pqctl.invocation import Call
+from pqctl.output.exit_codes import DONE, REFUSED
+from pqctl.output.stdio import say
+from pqctl.output.text import counted
+from pqctl.parameters import local_time, told
+
+State = Literal["ready", "delayed", "running", "dead"]
+
+
+def show_job(call: Call, job: int | Key) -> int:
+    """One job: its body to the standard output, a line about it to the standard error."""
+    with reading(call) as (client, server):
+        found = client.peek(job, server=server)
+    if found is None:
+        call.answer_nothing(f"there is no {told(job)}", {"job": None})
+        return REFUSED
+    if call.as_json:
+        call.answer("", {"job": _as_json(found)})
+        return DONE
+    about = [f"{name} {value}" for name, value in (("item", found.item), ("key", found.key)) if value]
+    say(f"{found.state} in {found.queue}, {', '.join([f'priority {found.priority}', *about, *_times(found)])}: "
+        f"{counted(len(found.data), 'byte')}")
+    call.write(found.data)
+    return DONE
+
+
+def show_queue(call: Call, queue: str, state: str, count: int) -> int:
+    """The first jobs of a queue in one state, as a table."""
+    with reading(call) as (client, server):
+        jobs = client.peek_queue(queue, cast(State, state), count, server=server)
+    if call.as_json:
+        call.answer("", {"jobs": [_as_json(job) for job in jobs]})
+    elif not jobs:
+        call.print(f"no job is {state} in {queue}")
+    else:
+        from pqctl.output.table import Column, print_rows
+
+        columns = (Column("id", figures=True), Column("priority", figures=True), Column("key", folds=True),
+                   Column("item", folds=True), Column("attempt", figures=True), Column("times"),
+                   Column("bytes", figures=True))
+        print_rows(call, columns, [_row(job) for job in jobs])
+    return DONE
+
+
+def _row(job: PeekedJob) -> list[str]:
+    return ["-" if job.id is None else str(job.id), str(job.priority), job.key or "-", job.item or "-",
+            str(job.attempt), ", ".join(_times(job)) or "-", f"{len(job.data):,}"]
+
+
+def _times(job: PeekedJob) -> list[str]:
+    times = (("for", job.at), ("lease ends", job.expires_at))
+    return [f"{name} {local_time(unix)}" for name, unix in times if unix is not None]
+
+
+def _as_json(job: PeekedJob) -> dict[str, object]:
+    return {
+        "id": job.id, "queue": job.queue, "priority": job.priority, "state": job.state, "item": job.item,
+        "key": job.key, "attempt": job.attempt, "at": job.at, "expires_at": job.expires_at,
+        "data_base64": b64encode(job.data).decode(),
+    }

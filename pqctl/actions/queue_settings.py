@@ -1,0 +1,86 @@
+"""`pqctl queue create`, `config`, `delete`, `purge`, `pause`, `resume`, and `pqctl config`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, cast
+
+from pqctl.connect import cluster_of
+from pqctl.invocation import Call
+from pqctl.output.confirm import confirm
+from pqctl.output.exit_codes import DONE
+from pqctl.output.text import counted
+
+
+def create(call: Call, queue: str, settings: Mapping[str, Any]) -> int:
+    """QUEUE CREATE."""
+    with cluster_of(call, serving=True) as (client, _):
+        client.queue_create(queue, **settings)
+        told = client.queue_config(queue)
+    if call.as_json:
+        call.answer("", {"queue": queue, "settings": told})
+    else:
+        call.print(f"{queue} is there now")
+    return DONE
+
+
+def config(call: Call, queue: str, settings: Mapping[str, Any]) -> int:
+    """QUEUE CONFIG; shows what is set afterwards."""
+    with cluster_of(call, serving=True) as (client, _):
+        told = client.queue_config(queue, **settings)
+    return _show(call, {"queue": queue}, told)
+
+
+def cluster_config(call: Call, settings: Mapping[str, Any]) -> int:
+    """CONFIG; shows what is set afterwards."""
+    with cluster_of(call, serving=True) as (client, _):
+        told = client.config(**settings)
+    return _show(call, {}, told)
+
+
+def delete(call: Call, queue: str, force: bool, yes: bool) -> int:
+    """QUEUE DELETE."""
+    if force:
+        confirm(f"Remove {queue} with all its jobs, also those that are worked on?", yes)
+    with cluster_of(call, serving=True) as (client, _):
+        client.queue_delete(queue, force=force)
+    call.answer(f"{queue} is removed", {"queue": queue})
+    return DONE
+
+
+def purge(call: Call, queue: str, state: str, yes: bool) -> int:
+    """QUEUE PURGE."""
+    which = "that wait or are dead" if state == "all" else f"that are {state}"
+    confirm(f"Remove the jobs of {queue} {which}?", yes)
+    with cluster_of(call, serving=True) as (client, _):
+        removed = client.queue_purge(queue, cast(Literal["ready", "delayed", "dead", "all"], state))
+    call.answer(f"{counted(removed, 'job')} removed from {queue}", {"queue": queue, "removed": removed})
+    return DONE
+
+
+def pause(call: Call, queue: str, direction: str) -> int:
+    """QUEUE PAUSE."""
+    with cluster_of(call, serving=True) as (client, _):
+        client.queue_pause(queue, cast(Literal["in", "out", "all"], direction))
+    stopped = {"in": "takes no jobs", "out": "gives no jobs", "all": "takes and gives no jobs"}[direction]
+    call.answer(f"{queue} {stopped} until `pqctl queue resume {queue}`", {"queue": queue, "paused": direction})
+    return DONE
+
+
+def resume(call: Call, queue: str) -> int:
+    """QUEUE RESUME."""
+    with cluster_of(call, serving=True) as (client, _):
+        client.queue_resume(queue)
+    call.answer(f"{queue} takes and gives jobs", {"queue": queue, "paused": None})
+    return DONE
+
+
+def _show(call: Call, whose: Mapping[str, object], settings: Mapping[str, str]) -> int:
+    if call.as_json:
+        call.answer("", {**whose, "settings": dict(settings)})
+        return DONE
+
+    from pqctl.output.table import Column, print_rows
+
+    print_rows(call, (Column("setting"), Column("value", folds=True)), list(settings.items()))
+    return DONE

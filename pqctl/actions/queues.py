@@ -1,0 +1,79 @@
+"""`pqctl queue`: what TOTAL, QUEUE LIST and QUEUE STAT tell."""
+
+from __future__ import annotations
+
+from sockpq import BadArguments, Client, Totals
+
+from pqctl.connect import reading
+from pqctl.invocation import Call
+from pqctl.output.exit_codes import DONE
+from pqctl.output.text import counted
+
+TOLD = {"ready", "running", "priorities", "oldest_s"}       # in the sentence already
+PAST = "total_"         # begins the names of what is counted since the queue began
+
+
+def show_stat(call: Call, name: str | None) -> int:
+    """The counts of one queue, which must be there, or of all."""
+    with reading(call) as (client, server):
+        totals = client.total(name, server=server)
+        counters = None if name is None else _counters(client, name, server)
+    whose = "all queues" if name is None else name
+    priorities = counted(totals.priorities, "priority", "priorities")
+    sentence = f"{whose}: {counted(totals.jobs, 'job')} waiting in {priorities}, {totals.running:,} running"
+    if name is None:
+        sentence += f"; {counted(totals.queues, 'queue')}"
+    now = {word: value for word, value in (counters or {}).items() if not word.startswith(PAST)}
+    if now.get("oldest_s"):
+        sentence += f"; the oldest for {now['oldest_s']:,} s"
+    sentence += _told("", {word: value for word, value in now.items() if word not in TOLD})
+    sentence += _told("since it began ", {
+        word.removeprefix(PAST): value for word, value in (counters or {}).items() if word.startswith(PAST)
+    })
+    told = {"queue": name, "queues": totals.queues, **_counts(totals)}
+    call.answer(sentence, told if name is None else {**told, "counters": counters})
+    return DONE
+
+
+def show_list(call: Call, prefix: str) -> int:
+    """The counts of every queue whose name begins with `prefix`."""
+    with reading(call) as (client, server):
+        found = sorted(client.queues(prefix, server=server))
+    if call.as_json:
+        call.answer("", {"queues": [
+            {"name": queue.name, "waiting": queue.ready + queue.delayed, "delayed": queue.delayed,
+             "running": queue.running, "dead": queue.dead}
+            for queue in found
+        ]})
+        return DONE
+
+    from pqctl.output.table import Column, print_rows
+
+    if found:
+        columns = [Column("queue", folds=True)]
+        columns += [Column(title, figures=True) for title in ("waiting", "delayed", "running", "dead")]
+        print_rows(call, columns, [
+            (queue.name, f"{queue.ready + queue.delayed:,}", f"{queue.delayed:,}", f"{queue.running:,}",
+             f"{queue.dead:,}") for queue in found
+        ])
+    else:
+        call.print(f"there is no queue whose name begins with {prefix}" if prefix else "there is no queue")
+    return DONE
+
+
+def _told(lead: str, counters: dict[str, int]) -> str:
+    """Those that are not zero, as the end of a sentence."""
+    more = [f"{value:,} {word.replace('_', ' ')}" for word, value in counters.items() if value]
+    return f"; {lead}{', '.join(more)}" if more else ""
+
+
+def _counters(client: Client, queue: str, server: str) -> dict[str, int] | None:
+    """What the server counts beside that; None when it is older. Raises QueueNotFound."""
+    try:
+        return client.queue_stat(queue, server=server)
+    except BadArguments:
+        return None
+
+
+def _counts(totals: Totals) -> dict[str, int]:
+    return {"waiting": totals.jobs, "running": totals.running, "priorities": totals.priorities}

@@ -1,0 +1,83 @@
+"""`pqctl cluster status`: once, or again and again."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from sockpq import NodeStatus
+
+from pqctl.doctor.health import DEGRADED, HEALTHY, NOT_SERVING, Health, look
+from pqctl.invocation import Call
+from pqctl.output.report import as_json, headline
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+STYLES = {"LEADER": "bold green", "FOLLOWER": "green", "CANDIDATE": "yellow", "LEARNER": "cyan", "DOWN": "bold red",
+          "FULL": "bold yellow"}
+HEAD_STYLES = {HEALTHY: "bold green", DEGRADED: "bold yellow", NOT_SERVING: "bold red"}
+
+
+def show(call: Call) -> int:
+    """Once; the exit code is that of the health."""
+    health = _look(call)
+    if call.as_json:
+        call.print(json.dumps(as_json(health), indent=2))
+    else:
+        call.print_rich(picture(health))
+    return health.exit_code
+
+
+def watch(call: Call, interval: float) -> int:
+    """Until it is interrupted: in place on a terminal, otherwise one after the other."""
+    if call.as_json:
+        while True:
+            call.print(json.dumps(as_json(_look(call))))
+            time.sleep(interval)
+    if not sys.stdout.isatty():
+        while True:
+            call.print_rich(picture(_look(call)))
+            call.print("")
+            time.sleep(interval)
+
+    from rich.live import Live
+
+    from pqctl.output.table import console
+
+    with Live(console=console(), auto_refresh=False) as live:
+        while True:
+            live.update(picture(_look(call)), refresh=True)
+            time.sleep(interval)
+
+
+def _look(call: Call) -> Health:
+    return look(call.servers, call.timeout, call.access)
+
+
+def picture(health: Health) -> Group:
+    """The headline, a line per node, then what does not fit in."""
+    from rich.console import Group  # rich takes longer to load than the servers to answer
+    from rich.text import Text
+
+    from pqctl.output.table import Column, table
+
+    columns = (
+        Column("node", folds=True), Column("role"), Column("id", figures=True), Column("client", folds=True),
+        Column("online"), Column("term", figures=True), Column("applied", figures=True), Column("lag", figures=True),
+        Column("version"),
+    )
+    return Group(
+        Text(headline(health), HEAD_STYLES[health.exit_code]),
+        table(columns, ((_row(node), STYLES[node.role]) for node in health.nodes)),
+        *(Text(f"note: {note}", "yellow") for note in health.notes),
+    )
+
+
+def _row(node: NodeStatus) -> tuple[str, ...]:
+    online = "-" if node.online is None else "yes" if node.online else "no"
+    figures = (node.term, node.applied, node.lag, node.version)
+    known = ("-" if value is None else str(value) for value in figures)
+    return (node.name, node.role, "-" if node.id is None else str(node.id), node.client or "-", online, *known)

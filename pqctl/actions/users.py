@@ -1,0 +1,54 @@
+"""`pqctl user`: who may do what."""
+
+from __future__ import annotations
+
+import secrets
+
+from pqctl.connect import cluster_of
+from pqctl.invocation import Call
+from pqctl.output.exit_codes import DONE
+from pqctl.settings import read_secret
+
+SECRET_BYTES = 32       # of chance in a secret that is made here
+
+
+def show_list(call: Call) -> int:
+    """Everybody, with his rights."""
+    with cluster_of(call) as (client, _):
+        users = client.users()
+    if call.as_json:
+        told = [{"name": user.name, "rights": list(user.rights), "in_file": user.in_file} for user in users]
+        call.answer("", {"users": told})
+        return DONE
+
+    from pqctl.output.table import Column, print_rows
+
+    if users:
+        columns = (Column("user", folds=True), Column("rights", folds=True), Column("kept in"))
+        print_rows(call, columns, [
+            (user.name, ", ".join(user.rights) or "none", "users file" if user.in_file else "log") for user in users
+        ])
+    else:
+        call.print("there is no user")
+    return DONE
+
+
+def change(call: Call, name: str, rights: str, secret_file: str | None) -> int:
+    """Make him, or give him other rights and another secret; one that is made here is told once."""
+    secret = secrets.token_urlsafe(SECRET_BYTES) if secret_file is None else read_secret(secret_file)
+    with cluster_of(call, serving=True) as (client, _):
+        client.set_user(name, rights, secret)
+    new = secret if secret_file is None else None
+    sentence = f"{name} may: {'nothing' if rights == '-' else rights.replace(',', ', ')}"
+    if new is not None:
+        sentence += f"\nsecret, not shown again: {new}"
+    call.answer(sentence, {"name": name, "rights": [] if rights == "-" else rights.split(","), "secret": new})
+    return DONE
+
+
+def delete(call: Call, name: str) -> int:
+    """Take him away."""
+    with cluster_of(call, serving=True) as (client, _):
+        client.delete_user(name)
+    call.answer(f"{name} is no user any more", {"name": name})
+    return DONE

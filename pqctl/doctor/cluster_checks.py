@@ -1,0 +1,133 @@
+"""What `pqctl doctor` can learn from the servers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sockpq import ServerView
+
+from pqctl.access import Access
+from pqctl.doctor import access_checks
+from pqctl.doctor.check import FAIL, OK, SKIP, WARN, Check
+from pqctl.doctor.health import Health, ask, assess, complaint, in_contact, is_full, of_one_cluster, own_line
+from pqctl.output.text import counted
+
+CLOCKS_APART_MS = 1000      # AT is in seconds
+CLOCKS_BLUR_MS = 100        # a message between two nodes may wait so long before it is looked at
+
+
+def look(servers: Sequence[str], timeout: float, access: Access) -> list[Check]:
+    """All checks, in an order in which the first failure is likely to explain the others."""
+    views, given = ask(servers, timeout, access)
+    own = of_one_cluster(views, given)
+    health = assess(views, given)
+    checks = [servers_answer(views[:given], own), *access_checks.look(views, access), leader(health)]
+    if own:
+        checks += [members(health), peers(own), clocks(own), versions(health), switched_off(health)]
+    return checks
+
+
+def servers_answer(views: Sequence[ServerView], own: Sequence[ServerView]) -> Check:
+    """Does every server that was given answer, and for the same cluster?"""
+    silent = [complaint(view) for view in views if view.error is not None or not view.nodes]
+    full = [complaint(view) for view in views if is_full(view)]
+    if full and len(full) == len(silent):
+        return Check(WARN if len(full) < len(views) else FAIL, "servers", "; ".join(full),
+                     "ask on the nodes themselves or as an administrator, for whom there are further places; close "
+                     "connections, or raise limits.connections_max")
+    if silent:
+        state = FAIL if len(silent) == len(views) else WARN
+        return Check(state, "servers", "; ".join(silent), "start them, or correct the list of servers")
+    foreign = [view.server for view in views if view not in own]
+    if foreign:
+        return Check(FAIL, "servers", f"{', '.join(foreign)} belong to another cluster", "correct the list of servers")
+    return Check(OK, "servers", f"{'all ' if len(views) > 1 else ''}{len(views)} given answer")
+
+
+def leader(health: Health) -> Check:
+    """Does one serve?"""
+    if health.leader is not None:
+        return Check(OK, "leader", f"{health.leader.name} leads and serves, term {health.leader.term}")
+    if health.switched_off:
+        return Check(FAIL, "leader", "the service is switched offline", "pqctl cluster online")
+    if health.up < health.majority:
+        why = f"only {health.up} of {health.voters} nodes answer, {health.majority} are needed"
+        return Check(FAIL, "leader", f"nobody serves, {why}", "start nodes until there is a majority")
+    return Check(FAIL, "leader", "nobody serves, though a majority answers",
+                 "look again in some seconds, then at the network between the nodes and at their logs")
+
+
+def members(health: Health) -> Check:
+    """Is everybody there, and how many may be lost?"""
+    missing = sorted(health.missing)
+    if missing:
+        return Check(FAIL if not health.serving else WARN, "members", f"{', '.join(missing)} missing; {_spare(health)}",
+                     "start them, or look at the network")
+    if health.learners:
+        return Check(WARN, "members", f"{', '.join(sorted(health.learners))} has not caught up yet", "wait for it")
+    if health.voters == 1:
+        return Check(WARN, "members", "there is one node: its disk is the only copy", "add two more nodes")
+    if health.voters % 2 == 0:
+        return Check(WARN, "members", f"{health.voters} nodes survive no more losses than {health.voters - 1}",
+                     "add one, or remove one")
+    return Check(OK, "members", f"{counted(health.voters, 'node')} up; {_spare(health)}")
+
+
+def _spare(health: Health) -> str:
+    return f"can lose {health.can_lose or 'no'} more"
+
+
+def peers(own: Sequence[ServerView]) -> Check:
+    """Is every node in contact with every other one, as it sees it itself?"""
+    blind = []
+    for view in own:
+        me = own_line(view)
+        if me is None:
+            continue
+        unseen = sorted(line.name for line in view.nodes if line.name != me.name and not in_contact(line))
+        if unseen:
+            blind.append(f"{me.name} does not see {', '.join(unseen)}")
+    if blind:
+        return Check(WARN, "peers", "; ".join(sorted(blind)),
+                     "are they up? if so, look at the network and at the peer addresses")
+    return Check(OK, "peers", "every node that answers sees every other one")
+
+
+def clocks(own: Sequence[ServerView]) -> Check:
+    """Do all clocks show the same time? The cluster goes by their median: one may be wrong, a second must not be."""
+    views = [_clocks(view) for view in own]
+    ahead = max(views, key=len, default={})
+    if len(ahead) < 2:
+        return Check(SKIP, "clocks", "there are no two nodes in contact whose clocks could be compared")
+    first, last = max(ahead, key=ahead.__getitem__), min(ahead, key=ahead.__getitem__)
+    apart_ms = ahead[first] - ahead[last]
+    if apart_ms < CLOCKS_APART_MS:
+        return Check(OK, "clocks", f"no two are further apart than {max(apart_ms, CLOCKS_BLUR_MS) / 1000:.1f} s")
+    return Check(WARN, "clocks", f"{first} is {apart_ms / 1000:.1f} s ahead of {last}", "let NTP set the clocks")
+
+
+def _clocks(view: ServerView) -> dict[str, int]:
+    """How far the clock of each node is ahead of that of the asked one, in milliseconds."""
+    return {line.name: line.ahead_ms for line in view.nodes if line.ahead_ms is not None and in_contact(line)}
+
+
+def versions(health: Health) -> Check:
+    """Is it the same program everywhere?"""
+    found: dict[str, list[str]] = {}
+    for node in health.nodes:
+        if node.version is not None:
+            found.setdefault(node.version, []).append(node.name)
+    if len(found) > 1:
+        told = "; ".join(f"{', '.join(names)} run {version}" for version, names in sorted(found.items()))
+        return Check(WARN, "versions", told, "finish the upgrade")
+    return Check(OK, "versions", f"all run {next(iter(found), '?')}")
+
+
+def switched_off(health: Health) -> Check:
+    """Was a node switched offline and forgotten?"""
+    off = [node.name for node in health.nodes if node.online is False]
+    if off and not health.switched_off:
+        return Check(WARN, "online", f"{', '.join(off)} switched offline", f"pqctl node online {off[0]}")
+    if off:
+        return Check(FAIL, "online", "the whole service is switched offline", "pqctl cluster online")
+    return Check(OK, "online", "no node is switched offline")

@@ -1,0 +1,153 @@
+"""What `pqctl doctor` can learn on the machine of a node: its disk, its process."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from pqctl.doctor.check import FAIL, OK, WARN, Check
+
+FSYNCS = 200
+FSYNCS_S = 2.0                  # no longer than this
+WRITE_BYTES = 4096
+SLOW_MS = 10.0                  # p99; what etcd asks of its disks as well
+TOO_SLOW_MS = 100.0             # such a disk eats a good part of the time after which a leader is given up (600 ms)
+FREE_BYTES_WARN, FREE_BYTES_FAIL = 2 << 30, 256 << 20
+FREE_SHARE_WARN = 0.1
+CONNECTIONS = 10_000            # limits.connections_max, if it is not configured otherwise
+OTHER_FILES = 200               # journal, snapshots, peers
+LOCK = "journal/lock"           # a node has it open
+IN_MEMORY = ("tmpfs", "ramfs")
+
+
+def data_directory(name: str) -> Path:
+    """The directory; raises click.UsageError when there is none."""
+    if not name:
+        raise click.UsageError("--data-dir: the name is empty")
+    try:
+        path = Path(name).resolve(strict=True)
+        if path.is_dir():
+            return path
+    except (OSError, ValueError, RuntimeError) as error:
+        raise click.UsageError(f"--data-dir {name}: {getattr(error, 'strerror', None) or error}") from error
+    raise click.UsageError(f"--data-dir {name}: not a directory")
+
+
+def look(data_dir: Path) -> list[Check]:
+    """All checks of this machine."""
+    checks = [file_system(data_dir), fsync(data_dir), free_space(data_dir), open_files(data_dir)]
+    return [check for check in checks if check is not None]
+
+
+def file_system(data_dir: Path) -> Check | None:
+    """Is it a disk at all?"""
+    kind = _file_system_of(data_dir)
+    if kind in IN_MEMORY:
+        return Check(FAIL, "file system", f"{data_dir} is on {kind}, in memory: a reboot loses it", "use a disk")
+    return None if kind is None else Check(OK, "file system", kind)
+
+
+def fsync(data_dir: Path) -> Check:
+    """How long the disk needs for what every acknowledged job waits for."""
+    try:
+        times_ms = sorted(1000 * second for second in _fsyncs(data_dir))
+    except OSError as error:
+        return Check(WARN, "fsync", f"could not be measured: {error.strerror}",
+                     "run this as the node's user or as root; is the disk full?")
+    p50, p99 = (times_ms[max(-(-len(times_ms) * percent // 100) - 1, 0)] for percent in (50, 99))
+    found = f"p50 {p50:.2f} ms, p99 {p99:.2f} ms, max {times_ms[-1]:.2f} ms ({len(times_ms)} writes of 4 KiB)"
+    if p99 > SLOW_MS:
+        state = FAIL if p99 > TOO_SLOW_MS else WARN
+        return Check(state, "fsync", found, "a local SSD of its own does it in less than 10 ms; what else uses it?")
+    return Check(OK, "fsync", found)
+
+
+def _fsyncs(data_dir: Path) -> Iterator[float]:
+    """Seconds of each write and fdatasync into a preallocated file, as the journal does it."""
+    path = data_dir / f".pqctl-doctor-{secrets.token_hex(4)}"
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(file, 0, FSYNCS * WRITE_BYTES)
+            os.fsync(file)
+            block = secrets.token_bytes(WRITE_BYTES)
+            until = time.monotonic() + FSYNCS_S
+            for number in range(FSYNCS):
+                begun = time.perf_counter()
+                os.pwrite(file, block, number * WRITE_BYTES)
+                os.fdatasync(file)
+                yield time.perf_counter() - begun
+                if time.monotonic() > until:
+                    return
+        finally:
+            os.close(file)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def free_space(data_dir: Path) -> Check:
+    """Is there room?"""
+    disk = os.statvfs(data_dir)
+    free, size = disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
+    found = f"{free / 2**30:.1f} GiB of {size / 2**30:.1f} GiB free"
+    advice = "make room: without it the cluster takes no further jobs"
+    if free < FREE_BYTES_FAIL:
+        return Check(FAIL, "free space", found, advice)
+    if free < FREE_BYTES_WARN or free < size * FREE_SHARE_WARN:
+        return Check(WARN, "free space", found, advice)
+    return Check(OK, "free space", found)
+
+
+def open_files(data_dir: Path) -> Check:
+    """May the node open a file for each client?"""
+    process = _process_of(data_dir)
+    if process is None:
+        return Check(WARN, "open files", f"no node that uses {data_dir} was found",
+                     "start the node, and run this as its user or as root")
+    limit = _open_files_max(process)
+    if limit is None:
+        return Check(WARN, "open files", f"the limit of process {process} cannot be read", "run this as root")
+    found = f"process {process} may open {'any number of' if limit == float('inf') else f'{limit:,.0f}'} files"
+    if limit < CONNECTIONS + OTHER_FILES:
+        return Check(WARN, "open files", found,
+                     f"raise LimitNOFILE above limits.connections_max ({CONNECTIONS:,} if not configured)")
+    return Check(OK, "open files", found)
+
+
+def _process_of(data_dir: Path) -> int | None:
+    """The node that has locked this directory. Whoever only reads there, or writes its log there, is none."""
+    lock = f"{data_dir}/{LOCK}"
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            for file in os.listdir(process / "fd"):
+                with suppress(OSError):
+                    if os.readlink(process / "fd" / file) == lock:
+                        return int(process.name)
+    return None
+
+
+def _open_files_max(process: int) -> float | None:
+    """The hard limit: the node raises its soft one by itself."""
+    with suppress(OSError, ValueError, IndexError):
+        for line in Path(f"/proc/{process}/limits").read_text().splitlines():
+            if line.startswith("Max open files"):
+                hard = line.split()[4]
+                return float("inf") if hard == "unlimited" else float(hard)
+    return None
+
+
+def _file_system_of(path: Path) -> str | None:
+    """Its type, of the mount point that is nearest above."""
+    best, kind = "", None
+    with suppress(OSError, UnicodeDecodeError):
+        for line in Path("/proc/self/mounts").read_text().splitlines():
+            _, where, what, *_ = line.split(" ")
+            if len(where) >= len(best) and path.is_relative_to(where):
+                best, kind = where, what
+    return kind

@@ -1,0 +1,40 @@
+"""`pqctl doctor`: all checks, a line for each."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+
+import click
+
+from pqctl.doctor import cluster_checks, machine_checks
+from pqctl.doctor.check import SKIP, Check, exit_code
+from pqctl.invocation import Call
+
+COLOURS = {"OK": "green", "WARN": "yellow", "FAIL": "red", "SKIP": None}
+
+
+def show(call: Call, data_dir: str | None) -> int:
+    """Check, print, and judge."""
+    directory = None if data_dir is None else machine_checks.data_directory(data_dir)
+    checks = cluster_checks.look(call.servers, call.timeout, call.access)
+    if directory is None:
+        checks.append(Check(SKIP, "this machine", "disk and limits were not checked", "give --data-dir on a node"))
+    else:
+        checks += machine_checks.look(directory)
+    if call.as_json:
+        call.answer("", {"checks": [check._asdict() for check in checks]})
+    else:
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+        call.print("\n".join(_lines(check, width) for check in checks))
+    return exit_code(checks)
+
+
+def _lines(check: Check, width: int) -> str:
+    """One line; on a narrow terminal its rest is indented."""
+    head = f"{check.state:<4}  {check.name:<12}  "
+    text = check.found + (f": {check.advice}" if check.advice else "")
+    body = f"\n{' ' * len(head)}".join(textwrap.wrap(text, max(width - len(head), 20)))
+    coloured = click.style(head, fg=COLOURS[check.state]) if sys.stdout.isatty() else head
+    return coloured + body

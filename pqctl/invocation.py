@@ -1,0 +1,193 @@
+"""What all commands have in common: the options --servers, --json and --timeout, and how they answer and fail."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+
+import click
+
+from pqctl.output import exit_codes
+from pqctl.output.exit_codes import Failure
+from pqctl.output.stdio import output, say
+from pqctl.output.text import one_line
+from pqctl.settings import Options, find_access, find_servers
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+    from rich.console import RenderableType
+
+    from pqctl.access import Access
+
+P = ParamSpec("P")
+
+
+class Seconds(click.FloatRange):
+    """A number in a range. click lets NaN pass, which is in none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number; raises click.BadParameter."""
+        number = super().convert(value, param, ctx)
+        if number != number:
+            self.fail(f"{value} is not a number.", param, ctx)
+        return number
+
+
+SERVERS_HELP = "Servers of the cluster; one that answers is enough, the others are found."
+
+
+class Call:
+    """One call of a command."""
+
+    def __init__(self, options: Options, as_json: bool, timeout: float) -> None:
+        self.as_json = as_json
+        self.timeout = timeout      # seconds
+        self._options = options
+
+    @functools.cached_property
+    def servers(self) -> list[str]:
+        """The servers given; raises click.UsageError."""
+        from sockpq import BadArguments, Client
+
+        servers, origin = find_servers(self._options.servers)
+        try:
+            Client(servers).close()     # connects to nothing: it only looks at the addresses
+        except BadArguments as error:
+            raise click.UsageError(f"{origin}: {error}") from error
+        return servers
+
+    @functools.cached_property
+    def access(self) -> Access:
+        """How they are talked to; raises click.UsageError."""
+        from sockpq import BadArguments
+
+        found = find_access(self._options)
+        try:
+            found.client(["localhost"]).close()         # likewise: it looks at the CA, the user and the secret
+        except BadArguments as error:
+            raise click.UsageError(str(error)) from error
+        return found
+
+    def answer(self, sentence: str, told: Mapping[str, object]) -> None:
+        """Print the result: `sentence` for people or `told` as one JSON object for programs."""
+        self.print(json.dumps(told, indent=2) if self.as_json else sentence)
+
+    def answer_nothing(self, sentence: str, told: Mapping[str, object]) -> None:
+        """There is no result: people read so on the standard error."""
+        if self.as_json:
+            self.answer(sentence, told)
+        else:
+            say(sentence)
+
+    def print(self, text: str) -> None:
+        """One text to the standard output."""
+        with output():
+            sys.stdout.write(f"{text}\n")
+            sys.stdout.flush()
+
+    def print_rich(self, picture: RenderableType) -> None:
+        """A table, or what else rich makes."""
+        from pqctl.output.table import console
+
+        with output():
+            console().print(picture)
+            sys.stdout.flush()
+
+    def write(self, data: bytes) -> None:
+        """Bytes to the standard output, as they are."""
+        rest = memoryview(data)
+        with output():
+            while rest:             # unbuffered (PYTHONUNBUFFERED) it may take a part of them, as a full disk does
+                rest = rest[sys.stdout.buffer.write(rest):]
+            sys.stdout.buffer.flush()
+
+    def fail(self, failure: Failure) -> int:
+        """Say what went wrong; returns the exit code. With --json an object goes to the standard output as well."""
+        from pqctl.output.errors import KINDS
+
+        message = one_line(str(failure))
+        if self.as_json:
+            try:
+                self.print(json.dumps({"error": KINDS[failure.code], "message": message}, indent=2))
+            except Failure as unwritten:
+                say(f"{message}; {unwritten}")
+                return unwritten.code
+        say(message)
+        return failure.code
+
+
+def command(
+    group: click.Group | None, name: str | None = None, *, timeout: float = 30.0, epilog: str = exit_codes.STEERING
+) -> Callable[[Callable[Concatenate[Call, P], int]], click.Command]:
+    """Make a function a command, of `group` if one is given; it gets a Call first and returns the exit code.
+
+    `timeout`: the default of --timeout in seconds.
+    """
+    def decorate(function: Callable[Concatenate[Call, P], int]) -> click.Command:
+        @functools.wraps(function)
+        def run(servers: str | None, as_json: bool, timeout: float, *args: P.args, **kwargs: P.kwargs) -> int:
+            options: Options = click.get_current_context().obj
+            call = Call(options if servers is None else options._replace(servers=servers), as_json, timeout)
+            try:
+                return function(call, *args, **kwargs)
+            except click.UsageError as error:
+                error.ctx = error.ctx or click.get_current_context()
+                raise
+            except Exception as error:
+                from pqctl.output.errors import as_failure
+
+                failure = as_failure(error)
+                if failure is None:
+                    raise
+                if failure.code == exit_codes.USAGE_ERROR:
+                    raise click.UsageError(str(failure), click.get_current_context()) from error
+                return call.fail(failure)
+
+        make = click.command if group is None else group.command
+        made = make(name, epilog=epilog)(run)
+        made.params += _options(timeout)
+        return made
+
+    return decorate
+
+
+def _options(timeout: float) -> list[click.Parameter]:
+    """What every command has; the last ones on its help page."""
+    return [
+        click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object."),
+        click.Option(
+            ["--timeout"], default=timeout, show_default=True, type=Seconds(0.05, 3600), metavar="SECONDS",
+            help="How long to look for servers and to wait for their answers.",
+        ),
+        click.Option(["--servers"], metavar="HOST:PORT,...", help="As `pqctl --servers`."),
+    ]
+
+
+def given(**options: Any) -> Any:
+    """The options that were given, by name, for a call that has others as well."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def group(name: str, **more: Any) -> Callable[[Callable[[], None]], click.Group]:
+    """A group of commands; without one of them it is wrong usage, not a request for help."""
+    return click.group(name, no_args_is_help=False, **more)
+
+
+def files(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """For `shell_complete`: the shell is to offer its files."""
+    return [completion("file", incomplete)]
+
+
+def directories(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """For `shell_complete`: the shell is to offer its directories."""
+    return [completion("dir", incomplete)]
+
+
+def completion(kind: str, incomplete: str) -> CompletionItem:
+    """What stands for names of this kind."""
+    from click.shell_completion import CompletionItem
+
+    return CompletionItem(incomplete, type=kind)

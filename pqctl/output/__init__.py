@@ -1,0 +1,1 @@
+"""How a command answers: tables, JSON, exit codes, errors, files."""

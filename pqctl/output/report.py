@@ -1,0 +1,48 @@
+"""A cluster's health in words: one JSON object for programs, one sentence for people."""
+
+from __future__ import annotations
+
+from pqctl.doctor.health import FULL, HEALTHY, Health
+
+
+def as_json(health: Health) -> dict[str, object]:
+    """The object `cluster status --json` prints."""
+    return {
+        "serving": health.serving,
+        "leader": health.leader.name if health.leader else None,
+        "can_lose": health.can_lose,
+        "nodes": [
+            {
+                "id": node.id,
+                "name": node.name,
+                "client": node.client,
+                "role": node.role,
+                "online": node.online,
+                "term": node.term,
+                "applied": node.applied,
+                "lag": node.lag,
+                "version": node.version,
+            }
+            for node in health.nodes
+        ],
+    }
+
+
+def headline(health: Health) -> str:
+    """One sentence: does it serve, and how many nodes can it lose?"""
+    members = health.voters
+    if health.leader is None:
+        why = "no leader yet"
+        if health.up < health.majority:
+            why = f"{health.majority} needed"
+        elif health.switched_off:
+            why = "all switched offline"
+        elif full := sum(node.role == FULL for node in health.nodes):
+            why = f"{full} full: no further connections are taken"
+        return f"NOT SERVING: {health.up} of {members} nodes up, {why}"
+    state = "serving" if health.exit_code == HEALTHY else "DEGRADED, but serving"
+    nodes = "node" if health.can_lose == 1 else "nodes"
+    return (
+        f"{state}: {health.leader.name} leads; {health.up} of {members} nodes up, "
+        f"can lose {health.can_lose or 'no'} more {nodes}"
+    )

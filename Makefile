@@ -72,7 +72,7 @@ demo: install                        ## three nodes, real work, a killed leader;
 
 bench-plots: dev                     ## tables and pictures of docs/BENCHMARKS.md anew, from what is in bench/results
 	$(BIN)/python -m bench.tables bench/results/*.jsonl --into docs/BENCHMARKS.md
-	$(BIN)/python -m bench.compare bench/results/others/*.jsonl --into docs/BENCHMARKS.md
+	$(BIN)/python -m bench.others bench/results/others/*.jsonl --into docs/BENCHMARKS.md
 	$(BIN)/python -m bench.plots bench/results/*.jsonl --to docs/benchmarks
 
 clean:

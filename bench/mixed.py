@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from bench.fan_in import hand_over
+from bench.fan import hand_over
 from bench.load_generator.console import make_console
 from bench.load_generator.jobs import Jobs
 from bench.load_generator.runs import warm_up

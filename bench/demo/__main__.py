@@ -144,7 +144,7 @@ class Demo:
             for _ in range(WORKERS):
                 worker = subprocess.Popen(
                     command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                    cwd=Path(__file__).parents[1], start_new_session=True,      # Ctrl-C is for us: we end them
+                    cwd=Path(__file__).parents[2], start_new_session=True,      # Ctrl-C is for us: we end them
                 )
                 self._workers.append(worker)
                 threading.Thread(target=self._listen, args=(worker,), daemon=True).start()

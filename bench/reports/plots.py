@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from bench.original_benchmark import AUTHORS_RATES
+from bench.author import AUTHORS_RATES
 from bench.reports.recording import Record
 
 BLUE, ORANGE, GREEN, RED, GREY = COLOURS = ("#2b6cb0", "#dd7a1e", "#2f855a", "#c53030", "#777777")

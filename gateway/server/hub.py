@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from cluster.api import BACKLOG_BYTES_MAX
 from core import Effects
 from gateway.auth.authenticator import Access
+from gateway.counters import Tally
 from gateway.limits import (
     COMMANDS_IN_FLIGHT_MAX,
     COMMANDS_PER_TURN_MAX,
@@ -22,7 +23,6 @@ from gateway.limits import (
     LONG_LINE_BYTES,
     Limits,
 )
-from gateway.monitoring.counters import Tally
 from gateway.process.memory_limit import memory_mark_bytes
 from gateway.protocol.responses import BUSY, OFFLINE_MODE
 from gateway.server.memory_account import Account, held_bytes_max

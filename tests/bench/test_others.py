@@ -7,15 +7,15 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from bench import compare
+from bench import others
 
 
 def test_medians_are_compared() -> None:
     seen = (("rabbit", 100, 10.0), ("rabbit", 1000, 1000.0), ("rabbit", 200, 20.0), ("sockpq", 500, 5.0))
     runs = [{"work": "produce:1", "tag": tag, "rate": rate, "srv_us_op": cpu} for tag, rate, cpu in seen]
-    row = next(line for line in compare.lines(runs) if line.startswith("| PUT, 1 "))
+    row = next(line for line in others.lines(runs) if line.startswith("| PUT, 1 "))
     assert row == "| PUT, 1 connection | 200/s | 500/s | **2.50** | 1.6 | 20.0 | 5.0 | 0.25 | 500 µs |"
-    assert not any("10 connections" in line for line in compare.lines(runs)), "only what both did is told"
+    assert not any("10 connections" in line for line in others.lines(runs)), "only what both did is told"
 
 
 def test_latency_gaps_and_memory_are_told(tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ def test_latency_gaps_and_memory_are_told(tmp_path: Path) -> None:
         {"work": "memory", "tag": "sockpq", "rss_10s": [300.0, 390.5]},
     )))
     document.write_text("before\n<!-- others -->\nold\n<!-- /others -->\nbehind\n")
-    result = CliRunner().invoke(compare.main, [str(recorded), "--into", str(document)])
+    result = CliRunner().invoke(others.main, [str(recorded), "--into", str(document)])
     assert result.exit_code == 0, result.output
     text = document.read_text()
     assert "| 0.80 / 2.10 ms | 0.64 / 1.90 ms |" in text

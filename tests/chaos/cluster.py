@@ -2,7 +2,7 @@
 
     with ProxiedCluster() as cluster:
         client = sockpq.Client(cluster.servers)             # through the proxies "client>n1", ..
-        cluster.wire.peer_link("n1", "n2").silence()             # what n1 dials to reach n2
+        cluster.peer_link("n1", "n2").silence()             # what n1 dials to reach n2
         cluster.leader()                                    # asked directly
 """
 

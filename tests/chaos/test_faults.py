@@ -274,7 +274,7 @@ def test_nothing_is_left_when_the_test_process_is_killed() -> None:
         "from tests.chaos.cluster import ProxiedCluster\n"
         "cluster = ProxiedCluster(disk_mb=100 if disks.can_mount() else None)\n"
         "cluster.start()\n"
-        "cluster.wire.peer_link('n1', 'n2').silence()\n"
+        "cluster.peer_link('n1', 'n2').silence()\n"
         "print(cluster.folder, *map(cluster.pid, cluster.names), flush=True)\n"
         "time.sleep(60)\n"
     )

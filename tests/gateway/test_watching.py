@@ -18,10 +18,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from core import Bury, Done, Get, Operation, PauseQueue, Put, PutWith, When
 from gateway.auth import rights
 from gateway.auth.rights import Rights
+from gateway.counters import NOT_COUNTED, VERBS
 from gateway.limits import Limits
 from gateway.monitoring import Access, HttpServer, LoopLag, Pages, Sources, start
 from gateway.monitoring import http as http_module
-from gateway.monitoring.counters import NOT_COUNTED, VERBS
 from gateway.monitoring.queue_depths import QUEUES_NAMED_MAX, depths
 from gateway.monitoring.readiness import LAG_MAX, why_not_ready
 from gateway.protocol import requests

@@ -1,6 +1,6 @@
 """Do many clients slow each other down? A thousand producers and workers against ten of each.
 
-    python -m bench.fan_in [--many 1000] [--few 10] [--jobs 50000]
+    python -m bench.fan [--many 1000] [--few 10] [--jobs 50000]
 
 Producers put jobs while workers take them with GETB and finish them, each one command at a time; measured is the time
 from the first PUT to the last DONE. The many should get at least 80% of the jobs per second that the few get.

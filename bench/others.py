@@ -1,6 +1,6 @@
 """Compares what a load generator recorded of sockpqd and of RabbitMQ in one sitting, as a table in Markdown.
 
-    python -m bench.compare bench/results/others/*.jsonl [--into docs/BENCHMARKS.md]
+    python -m bench.others bench/results/others/*.jsonl [--into docs/BENCHMARKS.md]
 
 Each line of a file is one run, a JSON object: `tag` (the system: sockpq, rabbit), `work` (a key of WORKLOADS), `rate`
 (per second), `srv_us_op` (CPU of all server processes per operation, microseconds), `dlv_us` (p50, p99, .. from put to

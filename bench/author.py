@@ -1,6 +1,6 @@
 """The test of the original's author: does the rate depend on how many jobs there are?
 
-    python -m bench.original_benchmark [--rounds 20] [--jobs 20000] [--queues 10] [--connections 100] [--nodes 3]
+    python -m bench.author [--rounds 20] [--jobs 20000] [--queues 10] [--connections 100] [--nodes 3]
 
 First rounds that put small jobs (20 to 40 bytes) with random priorities into random queues, then as many rounds that
 take jobs of random queues and finish them. Each round's rate is told: it must stay the same. He measured 6,115 PUTs and

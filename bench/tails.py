@@ -1,6 +1,6 @@
 """How long do clients wait at worst while something else happens in the cluster?
 
-    python -m bench.tail_latency [--rate 2000] [--connections 100] [--waiting 500000] [--seconds 10]
+    python -m bench.tails [--rate 2000] [--connections 100] [--waiting 500000] [--seconds 10]
 
 PUTs from many connections go on at a steady rate (`--rate 0`: as fast as they are answered) while, one after the other,
 nothing happens; the leader writes a snapshot; a follower is away and catches up; a follower comes back empty; another

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from cluster.messages import Ack
 from core import Accepted, Done, Empty, Finished, Handed, Meta, NotFound, Put, Reply, Stored
-from tests.sim import campaign
+from tests.sim import __main__, campaign
 from tests.sim.checks import Checks
 from tests.sim.events import Events
 from tests.sim.faults import KINDS
@@ -161,3 +161,44 @@ def test_everything_has_a_number_of_its_own() -> None:
     assert set(FAULTS) == {*KINDS, "script"}
     for numbers in (REPLIES.values(), FAULTS.values(), OUTCOMES.values()):
         assert len(set(numbers)) == len(numbers)
+
+
+# The command
+
+ASKED = ("--first", "1", "--seeds", "3")
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    path = tmp_path / "digests"
+    assert __main__.main([*ASKED, "--digests", str(path)]) == 0
+    return path
+
+
+def test_digests_are_written(written: Path) -> None:
+    lines = [f"{seed} {campaign.digest(seed)}" for seed in (1, 2, 3)]
+    assert written.read_text().splitlines() == lines
+
+
+def test_several_processes_write_the_same(written: Path, tmp_path: Path) -> None:
+    assert __main__.main([*ASKED, "--jobs", "2", "--digests", str(tmp_path / "others")]) == 0
+    assert (tmp_path / "others").read_text() == written.read_text()
+
+
+def test_equal_digests(written: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert __main__.main(["--first", "2", "--seeds", "2", "--compare", str(written)]) == 0
+    assert f"2 digests, of the 3 in {written}, are the same" in capsys.readouterr().out
+
+
+def test_the_first_difference_is_told(written: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, *rest = written.read_text().splitlines()
+    written.write_text("\n".join([first, *(f"{line.split()[0]} {'0' * 32}" for line in rest)]))
+    assert __main__.main([*ASKED, "--compare", str(written)]) == 1
+    told = capsys.readouterr().out
+    assert f"seed 2 differs: its digest is {campaign.digest(2)}, and {'0' * 32} in" in told
+    assert "seed 3" not in told
+
+
+def test_a_seed_that_was_not_written(written: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert __main__.main(["--first", "3", "--seeds", "2", "--compare", str(written)]) == 1
+    assert "has no digest of seed 4" in capsys.readouterr().out

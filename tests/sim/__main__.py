@@ -1,6 +1,10 @@
 """`make sim SEEDS=1000 FIRST=0 JOBS=1`: run seeds, tell what happened; exit code 1 when a promise was broken.
 
-Whoever interrupts a campaign is told what it amounted to until then.
+A campaign that is interrupted tells what it amounted to until then.
+
+A change that must not alter any behaviour, of names or of the places of files, can be checked against digests of runs:
+write them before it (`--digests FILE`), and compare after it (`--compare FILE`). They contain no words of the program,
+only numbers and the bytes of its formats.
 """
 
 from __future__ import annotations
@@ -9,6 +13,8 @@ import argparse
 import signal
 import sys
 import time
+from collections.abc import Sequence
+from pathlib import Path
 
 from tests.sim import campaign
 
@@ -16,18 +22,60 @@ PROGRESS_S = 10.0
 TRACES = 3                      # so many failed runs are told in full
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0 when all is well."""
-    parser = argparse.ArgumentParser(prog="python -m tests.sim", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.sim", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--seeds", type=int, default=1000, help="how many")
     parser.add_argument("--first", type=int, default=0, help="the first one")
     parser.add_argument("--jobs", type=int, default=1, help="processes that share them")
-    asked = parser.parse_args()
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--digests", type=Path, metavar="FILE",
+        help='write a line "seed digest" for each seed, as soon as it has run, instead of the report',
+    )
+    which.add_argument(
+        "--compare", type=Path, metavar="FILE",
+        help="stop at the first seed whose digest is not the one in FILE, name it, and exit with code 1",
+    )
+    asked = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    seeds = range(asked.first, asked.first + asked.seeds)
+    if asked.digests is not None:
+        return _write(asked.digests, seeds, asked.jobs)
+    if asked.compare is not None:
+        return _compare(asked.compare, seeds, asked.jobs)
+    return _report(seeds, asked.jobs)
+
+
+def _write(path: Path, seeds: range, jobs: int) -> int:
+    with path.open("w", encoding="ascii") as file:
+        for seed, digest in zip(seeds, campaign.digests(seeds, jobs), strict=True):
+            print(seed, digest, file=file, flush=True)
+    return 0
+
+
+def _compare(path: Path, seeds: range, jobs: int) -> int:
+    lines = path.read_text(encoding="ascii").splitlines()
+    known = {int(seed): digest for seed, digest in map(str.split, lines)}
+    for seed in seeds:
+        if seed not in known:
+            print(f"{path} has no digest of seed {seed}")
+            return 1
+    for seed, digest in zip(seeds, campaign.digests(seeds, jobs), strict=True):
+        if digest != known[seed]:
+            print(f"seed {seed} differs: its digest is {digest}, and {known[seed]} in {path}")
+            return 1
+    print(f"{len(seeds)} digests, of the {len(known)} in {path}, are the same")
+    return 0
+
+
+def _report(seeds: range, jobs: int) -> int:
     report, whole = campaign.Report(), False
     told_at, told = time.monotonic(), 0
     try:
-        for report in campaign.spread(range(asked.first, asked.first + asked.seeds), asked.jobs):
+        for report in campaign.spread(seeds, jobs):
             for seed, what in list(report.failures.items())[told:]:
                 told += 1
                 print(f"seed {seed}: {what if told <= TRACES else what.splitlines()[0]}", flush=True)
@@ -39,7 +87,7 @@ def main() -> int:
                 )
         whole = True
     except KeyboardInterrupt:
-        print(f"interrupted after {report.runs} of {asked.seeds} runs")
+        print(f"interrupted after {report.runs} of {len(seeds)} runs")
     for line in report.lines():
         print(line)
     return 0 if whole and not report.failures and report.void < report.runs else 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import multiprocessing
 import re
@@ -87,9 +88,7 @@ def one(seed: int, *, digesting: bool = False, **fixed: Any) -> tuple[World, str
 def run(seeds: Iterable[int], **fixed: Any) -> Iterator[Report]:
     """Run the seeds; the same report again and again, one run longer each time."""
     report = Report()
-    thresholds = gc.get_threshold()
-    gc.set_threshold(GC_OBJECTS, *thresholds[1:])
-    try:
+    with _rare_collections():
         for seed in seeds:
             began = time.process_time()
             world, failure = one(seed, **fixed)
@@ -98,6 +97,14 @@ def run(seeds: Iterable[int], **fixed: Any) -> Iterator[Report]:
                 report.failures[seed] = failure
             report.core_s += time.process_time() - began
             yield report
+
+
+@contextlib.contextmanager
+def _rare_collections() -> Iterator[None]:
+    thresholds = gc.get_threshold()
+    gc.set_threshold(GC_OBJECTS, *thresholds[1:])
+    try:
+        yield
     finally:
         gc.set_threshold(*thresholds)
 
@@ -115,8 +122,7 @@ def spread(seeds: Sequence[int], jobs: int) -> Iterator[Report]:
     report = Report()
     size = max(1, min(PART_SEEDS, len(seeds) // jobs))
     parts = [seeds[start:start + size] for start in range(0, len(seeds), size)]
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, context, _leave_interrupts_to_the_first_process) as pool:
+    with _processes(jobs) as pool:
         try:
             for part in as_completed([pool.submit(_whole, part) for part in parts]):
                 report.merge(part.result())
@@ -125,12 +131,30 @@ def spread(seeds: Sequence[int], jobs: int) -> Iterator[Report]:
             pool.shutdown(cancel_futures=True)
 
 
+def _processes(jobs: int) -> ProcessPoolExecutor:
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(jobs, context, _leave_interrupts_to_the_first_process)
+
+
 def _leave_interrupts_to_the_first_process() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def digests(seeds: Iterable[int]) -> Iterator[str]:
-    """What happened in each run, in 32 letters."""
-    for seed in seeds:
-        world, _ = one(seed, digesting=True)
-        yield world.trace.digest()
+def digest(seed: int) -> str:
+    """All that happened in a run, in 32 letters."""
+    world, failure = one(seed, digesting=True)
+    world.trace.ended(world.steps, world.rng, failed=bool(failure))
+    return world.trace.digest()
+
+
+def digests(seeds: Iterable[int], jobs: int = 1) -> Iterator[str]:
+    """That of each run, in order, by so many processes."""
+    if jobs == 1:
+        with _rare_collections():
+            yield from map(digest, seeds)
+        return
+    with _processes(jobs) as pool:
+        try:
+            yield from pool.map(digest, seeds, chunksize=PART_SEEDS)
+        finally:
+            pool.shutdown(cancel_futures=True)

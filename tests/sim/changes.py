@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cluster.administration import KNOWN_S, POLL_S, TRANSFER_S, Administration
 from cluster.driver import Driver
 from core import Accepted, AddLearner, RemoveMember, SwitchService
+from tests.sim.kinds import Kind, node_number
 from tests.sim.node import SimNode
 from tests.sim.outcomes import Outcome
 
@@ -125,7 +126,7 @@ def _removed(faults: Faults, node: SimNode) -> None:
         if node not in faults.world.members:
             node.crash(power=faults.rng.random() < 0.5)
             node.held_down = True
-            faults.world.trace.note(f"{node.name} was removed and is stopped")
+            faults.world.trace.note(Kind.RETIRED, f"{node.name} was removed and is stopped", node_number(node.name))
     if faults.rng.random() < STOPPED:
         faults.later(STOPS_S, stop)
 

@@ -31,6 +31,7 @@ from core import (
     decode_entry,
 )
 from tests.sim.configurations import Configurations
+from tests.sim.kinds import Kind, node_number
 from tests.sim.ledger import Ledger
 from tests.sim.outcomes import Outcome
 from tests.sim.reference import Reference, Remembered
@@ -83,7 +84,7 @@ class Checks:
         term = replica.term
         new = term not in self._leaders
         if new:
-            self._trace.note(f"{name} leads term {term}")
+            self._trace.note(Kind.LEADS, f"{name} leads term {term}", node_number(name), term)
             self._trace.seen["leaderships"] += 1
             committed = self._committed_before(term)
             if driver.journal.last_index < committed:
@@ -145,6 +146,7 @@ class Checks:
 
         Returns whether this node is the first that does.
         """
+        self._trace.entry(name, index, now_ms, seed, operations, replies)
         past = self.history.get(index)
         first = past is None
         if past is None:
@@ -175,6 +177,7 @@ class Checks:
     def state(self, name: str, index: int, chunks: Iterable[bytes]) -> None:
         """States at equal index are equal."""
         digest = blake2b(b"".join(chunks), digest_size=16).digest()
+        self._trace.state(name, index, digest)
         if self._states.setdefault(index, digest) != digest:
             raise Violation(f"{name} has another state after entry {index} than others had")
 

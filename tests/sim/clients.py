@@ -121,7 +121,7 @@ class Client:
         if draw < 0.72 + self._world.plan.clones:
             return self._clone() or [self.put(new_item=False)]
         names = None if rng.random() < 0.2 else tuple(sorted(rng.sample(QUEUES, rng.randrange(1, 3))))
-        return [Get(names, rng.choice(EXPIRES_MS), rng.choice(list(Then)), rng.choice((None, None, None, "i")))]
+        return [Get(names, rng.choice(EXPIRES_MS), rng.choice(sorted(Then)), rng.choice((None, None, None, "i")))]
 
     @property
     def clock_ms(self) -> int:

@@ -21,6 +21,7 @@ from core import (
     SwitchService,
     When,
 )
+from tests.sim.kinds import Kind
 from tests.sim.outcomes import Outcome
 from tests.sim.trace import Violation
 
@@ -64,11 +65,11 @@ class Ending:
             world.checks.state(node.name, node.machine.index, node.machine.snapshot())
         world.checks.finish(world.outcomes)
         world.checks.nothing_lost(world.outcomes)
-        world.trace.note("all is well")
+        world.trace.note(Kind.WELL, "all is well")
 
     def _heal(self) -> None:
         world = self._world
-        world.trace.note("faults stop")
+        world.trace.note(Kind.FAULTS_STOP, "faults stop")
         world.healed = world.clients_stopped = True
         world.network.repair()
         members = world.members

@@ -53,6 +53,7 @@ from tests.sim.rules import Rules
 from tests.sim.trace import Violation
 
 SPENT_MAX = 8 << 20             # bytes handed out after which an entry is over
+LEASE, SESSION = range(2)       # of deadlines at the same time those of leases come first
 
 
 @dataclass
@@ -104,13 +105,13 @@ class Ledger:
 
     def _end_due(self) -> None:
         """Leases and sessions end, the earlier first: a job may end by its lease or go back with its session."""
-        due = [(lease.ends_ms, "lease", id_) for id_, lease in self.jobs.deadlines() if lease.over(self._clock_ms)]
+        due = [(lease.ends_ms, LEASE, id_) for id_, lease in self.jobs.deadlines() if lease.over(self._clock_ms)]
         due += [
-            (account.deadline.ends_ms, "session", number) for number, account in self._sessions.items()
+            (account.deadline.ends_ms, SESSION, number) for number, account in self._sessions.items()
             if account.deadline.over(self._clock_ms)
         ]
         for _, kind, number in sorted(due):
-            if kind == "lease":
+            if kind == LEASE:
                 self.jobs.end_lease(number)
             else:
                 self._seen["sessions over"] += 1

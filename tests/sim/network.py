@@ -169,7 +169,7 @@ class Network:
         if connection is None or self.channels[receiver, sender].open != connection:
             return
         data = encode(message)
-        self._trace.bytes(data)
+        self._trace.message(sender, receiver, data, wait_s)
         self.channels[sender, receiver].put(data, len(data), connection, wait_s)
 
     def dial(self, a: str, b: str) -> None:
@@ -202,6 +202,7 @@ class Network:
             return
         self._connections += 1
         connection = self._links[pair] = self._connections
+        self._trace.connected(a, b)
         for way in ways:
             way.put(self.nodes[way.sender].hello(way.receiver), 100, connection)
 

@@ -20,6 +20,7 @@ from tests.cluster.faulty_disk import Crash
 from tests.sim.disk import JOURNAL, SNAPSHOTS, SimDisk
 from tests.sim.events import DriftingClock
 from tests.sim.idle import NEVER, idle_until
+from tests.sim.kinds import Kind, node_number
 from tests.sim.memory import Memory
 from tests.sim.outbox import SimOutbox
 from tests.sim.outcomes import Outcome
@@ -101,8 +102,10 @@ class SimNode:
             self._ended(error, starting=True)
             return
         self.driver = driver
-        self.voter = driver.journal.voter
-        self.world.trace.note(f"{self.name} started, {self._describe(driver)}")
+        journal = driver.journal
+        self.voter = journal.voter
+        term, first, last = journal.getCurrentTerm(), journal.first_index, journal.last_index
+        self._note(Kind.STARTED, f"started, term {term}, entries {first}..{last}", term, first, last)
         self.world.network.started(self.name)
         self.wake(self._events.now)
 
@@ -208,15 +211,16 @@ class SimNode:
         trace, disk, power = self.world.trace, self.disk, True
         if disk.dead or isinstance(error, Crash):
             power = self.world.rng.random() < 0.5
-            trace.note(f"{self.name} {'lost power' if power else 'was killed'} between two steps")
+            what = (Kind.LOST_POWER, "lost power") if power else (Kind.KILLED, "was killed")
+            self._note(what[0], f"{what[1]} between two steps")
             trace.seen["crashes between two steps"] += 1
         elif isinstance(error, StorageDamaged) and self.damaged:
-            trace.note(f"{self.name} refused: {error}")
+            self._note(Kind.REFUSED, f"refused: {error}")
             trace.seen["damage refused"] += 1
             self._gone()
             self.wipe()
         elif isinstance(error, OSError) and disk.errors and (starting or error.errno != errno.ENOSPC):
-            trace.note(f"{self.name} stopped: {error}")
+            self._note(Kind.STOPPED, f"stopped: {error}", error.errno or 0)
             trace.seen["stopped by its disk"] += 1
         else:
             raise _violation(error) or Violation(f"{self.name} failed: {error!r}") from error
@@ -382,7 +386,10 @@ class SimNode:
     def serving_changed(self, serving: bool) -> None:
         """See Listener."""
         self.serving = serving
-        self.world.trace.note(f"{self.name} {'serves' if serving else 'serves no more'}")
+        if serving:
+            self._note(Kind.SERVES, "serves")
+        else:
+            self._note(Kind.SERVES_NO_MORE, "serves no more")
 
     def turn_ended(self) -> None:
         """See Listener."""
@@ -418,10 +425,10 @@ class SimNode:
         driver.guard.elections.may_campaign = online
         self.wake(self._events.now)
 
-    @staticmethod
-    def _describe(driver: Driver) -> str:
-        journal = driver.journal
-        return f"term {journal.getCurrentTerm()}, entries {journal.first_index}..{journal.last_index}"
+    # For the trace
+
+    def _note(self, kind: Kind, text: str, *numbers: int) -> None:
+        self.world.trace.note(kind, f"{self.name} {text}", node_number(self.name), *numbers)
 
 
 def _violation(error: BaseException | None) -> Violation | None:

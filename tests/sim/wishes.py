@@ -1,4 +1,7 @@
-"""What clients ask for beyond the original protocol, drawn at random."""
+"""What clients ask for beyond the original protocol, drawn at random.
+
+Members of enumerations are drawn by number: the order in which the product lists them does not matter.
+"""
 
 from __future__ import annotations
 
@@ -102,15 +105,15 @@ class Wishes:
             put = Put(put.queue, put.priority, put.data)
         return PutWith(
             put, self._when(keyed=key is not None), rng.choice((None, None, None, *TTLS_MS)),
-            rng.choice(PERIODS_MS) if rng.random() < 0.2 else None, after, key, rng.choice(list(OnDup)),
+            rng.choice(PERIODS_MS) if rng.random() < 0.2 else None, after, key, rng.choice(sorted(OnDup)),
             rng.choice((None, None, 1, 2)),
         )
 
     def _pick(self) -> Pick:
         rng = self._rng
         queues = None if rng.random() < 0.3 else tuple(sorted(rng.sample(QUEUES, rng.randrange(1, 4))))
-        get = Get(queues, rng.choice(EXPIRES_MS), rng.choice(list(Then)), rng.choice((None, None, None, "i")))
-        return Pick(get, rng.choice((None, 1, 2, 5)), rng.choice((None, *Policy)), rng.random() < 0.5)
+        get = Get(queues, rng.choice(EXPIRES_MS), rng.choice(sorted(Then)), rng.choice((None, None, None, "i")))
+        return Pick(get, rng.choice((None, 1, 2, 5)), rng.choice((None, *sorted(Policy))), rng.random() < 0.5)
 
     def _end_some(self) -> Requested:
         rng = self._rng
@@ -146,7 +149,7 @@ class Wishes:
     def _touch(self) -> Touch:
         rng = self._rng
         expire_ms = rng.choice((None, None, 100, 1000))
-        then = Then.DEFAULT if expire_ms is None else rng.choice(list(Then))
+        then = Then.DEFAULT if expire_ms is None else rng.choice(sorted(Then))
         return Touch(self._client.held(), expire_ms, then)
 
     def _selector(self) -> Selector:
@@ -196,7 +199,7 @@ class Wishes:
             return CreateQueue(queue, self._settings(queue))
         return Configure(
             rng.choice((None, Then.LATER, Then.DONE)), rng.choice((None, True, True, False)),
-            rng.choice((None, *Policy)), rng.choice((None, 0, 400)),
+            rng.choice((None, *sorted(Policy))), rng.choice((None, 0, 400)),
         )
 
     def _settings(self, queue: str) -> QueueChange:
@@ -204,8 +207,8 @@ class Wishes:
         if rng.random() < 0.3:
             return FOREVER
         changes = (
-            QueueChange(expire_ms=rng.choice((100, 1000)), then=rng.choice(list(Then))),
-            QueueChange(order=rng.choice(list(Order))),
+            QueueChange(expire_ms=rng.choice((100, 1000)), then=rng.choice(sorted(Then))),
+            QueueChange(order=rng.choice(sorted(Order))),
             QueueChange(tries=rng.choice((1, 2)), dead=None if queue == "a" else "morgue"),
             QueueChange(limit=rng.choice((1, 3)), capacity=rng.choice((0, 30))),
             QueueChange(item_limit=1),

@@ -15,6 +15,7 @@ from tests.sim.clients import Client
 from tests.sim.ending import Ending
 from tests.sim.events import DriftingClock, Events
 from tests.sim.faults import Faults
+from tests.sim.kinds import Kind
 from tests.sim.network import Network
 from tests.sim.node import SimNode
 from tests.sim.outcomes import Outcome
@@ -147,14 +148,15 @@ class World:
             self._answered += 1
             self.halt_if_enough()
         self.trace.seen[outcome.state] += 1
-        self.trace.bytes(outcome.state.encode())
+        self.trace.answer(outcome.state, outcome.operation, outcome.reply)
 
     def command(self, operation: Operation, then: Callable[[Outcome], None] = lambda outcome: None) -> Outcome:
         """An operator's command; `then` hears of its outcome."""
         def told(outcome: Outcome) -> None:
             word = type(outcome.reply).__name__ if outcome.state == "applied" else outcome.state
             self.trace.seen[f"{type(operation).__name__} {word}"] += 1
-            self.trace.note(f"{operation} is {word}")
+            self.trace.note(Kind.COMMAND, f"{operation} is {word}")
+            self.trace.answer(outcome.state, operation, outcome.reply)
             then(outcome)
         outcome = Outcome(operation, told)
         self.outcomes.append(outcome)

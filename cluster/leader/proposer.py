@@ -31,7 +31,7 @@ from core import (
 
 log = logging.getLogger("sockpqd.cluster")
 
-OPERATIONS_MAX = 640            # of one entry: a turn takes 22 ms at most then, 38 with all of 1,000 clients
+OPERATIONS_MAX = 448            # of one entry: with 640 others wait a third longer, and no more are done in a second
 ENTRY_BYTES = 1 << 20           # an entry is closed at this size; a larger operation travels alone
 IN_FLIGHT_MAX = 1               # entries proposed and not applied; 2 made entries smaller and a PUT a quarter dearer
 WORK_MAX = 16_000               # the same for commands that have much to do, in names: core/ops/cost.py; some 10 ms

@@ -55,7 +55,7 @@ class Execution:
                 "others do, upgrade all. Report it, with this line", index, verb, type(error).__name__,
                 place.filename, place.lineno, extra={"fields": {"entry": index, "verb": verb}})
             raise ApplyFailed(f"entry {index} ({verb}) cannot be applied") from error
-        self._chain.extend(index, data, compared(entry, applied.replies))
+        self._chain.extend(index, data, compared(applied.replies))
         return applied
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from cluster.errors import FailStop
-from core import Entry, Handed, HandedMany, Reply, Request
+from core import Handed, HandedMany, Reply
 
 if TYPE_CHECKING:
     from cluster.raft.quorum import Quorum
@@ -33,28 +33,16 @@ DUE_BYTES_MAX = 32 << 20        # of entries that wait for it, in memory; beyond
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def compared(entry: Entry, replies: list[Reply]) -> list[Any]:
+def compared(replies: list[Reply]) -> list[Any]:
     """What the chain has of the replies to an entry's operations: of a job handed out the id and its length only.
 
     Its data, of megabytes, came with an entry that is in the chain; with the same reply they may come a thousand times.
-    In an entry of format 1 only requests were shortened so, and to the id.
     """
-    if entry.format > 1:
-        return [
-            (reply.id, len(reply.data)) if type(reply) is Handed
-            else [(job.id, len(job.data)) for job in reply.jobs] if type(reply) is HandedMany else reply
-            for reply in replies
-        ]
     return [
-        _id(reply) if type(operation) is Request else reply
-        for operation, reply in zip(entry.operations, replies, strict=False)
+        (reply.id, len(reply.data)) if type(reply) is Handed
+        else [(job.id, len(job.data)) for job in reply.jobs] if type(reply) is HandedMany else reply
+        for reply in replies
     ]
-
-
-def _id(reply: Reply) -> Any:
-    if type(reply) is Handed:
-        return reply.id
-    return [job.id for job in reply.jobs] if type(reply) is HandedMany else reply
 
 
 def _hash(before: bytes, entry: bytes, answers: bytes) -> bytes:

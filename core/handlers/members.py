@@ -18,8 +18,7 @@ CHANGE_IN_PROGRESS = ChangeInProgress()
 def follow(state: State, lead: Lead) -> None:
     """The part of a Lead that concerns the members: the first one names them, later ones only tell addresses.
 
-    Who leads first is a member whatever `members` says. So the membership is the one that read.py makes of a
-    snapshot of format 1, where the server ids are all that is known of it.
+    Who leads first is a member whatever `members` says.
     """
     if not state.membership.addresses:
         state.membership = seeded((*lead.members, lead.node))

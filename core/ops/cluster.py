@@ -41,8 +41,7 @@ from core.ops.queues import (
     ResumeQueue,
 )
 
-ENTRY_FORMAT = 2        # 2: the hash chain has no data of jobs handed out (cluster/storage/state_hash.py)
-FORMATS = (1, 2)
+ENTRY_FORMAT = 2
 
 
 class Tick(Struct, array_like=True, tag=6, gc=False, frozen=True):
@@ -284,6 +283,7 @@ def encode_entry(now_ms: int, seed: int, operations: list[Operation]) -> bytes:
 def decode_entry(data: bytes) -> Entry:
     """The entry in these bytes; raises ValueError when they are not an entry of a known format."""
     entry = _decoder.decode(data)
-    if entry.format not in FORMATS:
-        raise ValueError(f"log entry of format {entry.format}; this version reads formats 1 to {ENTRY_FORMAT}")
+    if entry.format != ENTRY_FORMAT:
+        never = ", which no release ever wrote" if entry.format < ENTRY_FORMAT else ""
+        raise ValueError(f"log entry of format {entry.format}{never}; this version reads format {ENTRY_FORMAT}")
     return entry

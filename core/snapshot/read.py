@@ -22,10 +22,6 @@ from core.ops.cluster import Address
 from core.ops.jobs import Then
 from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import User
-from core.snapshot.format1 import Frame1, Head1
-from core.snapshot.format2 import Frame2, SessionRows2
-from core.snapshot.format3 import Frame3, Running3, Waiting3
-from core.snapshot.format4 import Frame4, Head4, SessionRows4
 from core.snapshot.frames import (
     Chunk,
     Clone,
@@ -52,15 +48,8 @@ from core.snapshot.write import CHECKSUM_BYTES, FORMAT, MAGIC
 from core.state import State
 from core.store.membership import Membership
 
-# The frames of each format.
-_DECODERS: dict[int, msgspec.msgpack.Decoder[Any]] = {
-    1: msgspec.msgpack.Decoder(Frame1),
-    2: msgspec.msgpack.Decoder(Frame2),
-    3: msgspec.msgpack.Decoder(Frame3),
-    4: msgspec.msgpack.Decoder(Frame4),
-    FORMAT: msgspec.msgpack.Decoder(Frame),
-}
-_UPGRADED = (Head1, SessionRows2, Waiting3, Running3, Head4, SessionRows4)      # frames that have changed since
+# The frames of each format that was released. Those before FORMAT never were.
+_DECODERS: dict[int, msgspec.msgpack.Decoder[Any]] = {FORMAT: msgspec.msgpack.Decoder(Frame)}
 
 # Counters of a foreign snapshot leave room to count on for ever.
 FOREIGN_COUNTER_MAX = 1 << 62
@@ -119,7 +108,8 @@ class Reader:
             raise SnapshotError("not a snapshot: the magic is missing")
         number = int.from_bytes(piece[len(MAGIC) :], "big")
         if number not in _DECODERS:
-            raise SnapshotError(f"snapshot of format {number}; this version reads formats 1 to {FORMAT}")
+            never = ", which no release ever wrote" if number < FORMAT else ""
+            raise SnapshotError(f"snapshot of format {number}{never}; this version reads format {FORMAT}")
         self._decoder = _DECODERS[number]
         self._step, self._size = Reader._length, 4
 
@@ -133,7 +123,7 @@ class Reader:
             frame = self._decoder.decode(piece)
         except (msgspec.MsgspecError, ValueError) as error:
             raise SnapshotError(f"bad frame in snapshot: {error}") from None
-        self._builder.add(frame.upgraded() if isinstance(frame, _UPGRADED) else frame)
+        self._builder.add(frame)
         if isinstance(frame, End):
             self._step, self._size = Reader._checksum, CHECKSUM_BYTES
         else:

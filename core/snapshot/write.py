@@ -12,8 +12,8 @@ in name order; KeptRows, queues in name order and the keys of a queue in the ord
 SessionTable and SessionRows, in rising number, when there has been a session; UserRows, in name order; Clone and its
 Chunks, when a CLONE is under way; one End. Long lists are cut into several frames.
 
-To change the layout: raise FORMAT, keep reading the old numbers (format4.py shows how, read.py has the table), add a
-snapshot of the old format to the tests.
+To change the layout: raise FORMAT, keep the old frames and make today's of them (read.py has the table of formats),
+record a data directory of the new format (tests/upgrade/scenario.py).
 """
 
 from __future__ import annotations

@@ -12,8 +12,7 @@ from cluster.raft.peer import Context
 from cluster.raft.quorum import Quorum
 from cluster.storage import state_hash
 from cluster.storage.state_hash import CHECKPOINT_ENTRIES, Chain, Comparison, Diverged, compared
-from core import Done, Entry, Get, Handed, HandedMany, Operation, Request, Stored
-from core.ops.cluster import ENTRY_FORMAT
+from core import Handed, HandedMany, Stored
 from tests.cluster.small_cluster import SmallCluster
 
 
@@ -41,21 +40,11 @@ def test_equal_logs_give_equal_chains_and_any_difference_stays_visible() -> None
     assert replies.value != chain_of(1000).value
 
 
-@pytest.mark.parametrize("operation", [Get(("q",)), Request(1, 1, bytes(16), 0, False, Get(("q",)))])
-def test_a_job_that_is_handed_out_is_compared_by_its_id_and_length(operation: Operation) -> None:
+def test_a_job_that_is_handed_out_is_compared_by_its_id_and_length() -> None:
     first, second = [Handed(number, "q", 0, bytes(1 << 20)) for number in (7, 8)]
-    entry = Entry(ENTRY_FORMAT, 0, 0, [operation] * 4)
-    assert compared(entry, [first, HandedMany((first, second)), Stored("i1"), first]) == [
+    assert compared([first, HandedMany((first, second)), Stored("i1"), first]) == [
         (7, 1 << 20), [(7, 1 << 20), (8, 1 << 20)], Stored("i1"), (7, 1 << 20),
     ]
-
-
-def test_entries_of_format_1_have_the_chain_that_they_had() -> None:
-    get = Get(("q",))
-    again = Request(1, 1, bytes(16), 0, False, get)
-    handed = [Handed(number, "q", 0, bytes(1 << 20)) for number in (7, 8)]
-    entry = Entry(1, 0, 0, [again, get, Done(1), again])
-    assert compared(entry, [*handed, Stored(), handed[0]]) == [7, handed[1], Stored(), 7]
 
 
 def test_a_chain_goes_on_from_a_snapshot() -> None:

@@ -35,18 +35,7 @@ from core import (
     TouchSession,
 )
 from tests.core.forge import forged
-from tests.core.forged_frames import (
-    END,
-    END_3,
-    HEAD,
-    HEAD_4,
-    RUNNING,
-    RUNNING_3,
-    UPGRADED,
-    WAITING,
-    WAITING_3,
-    changed,
-)
+from tests.core.forged_frames import END, HEAD, RUNNING, WAITING, changed
 from tests.core.logs import LAW, ask, play, restored, run, snapshot_of
 from tests.core.session_logs import random_session_log
 from tests.core.test_clone import clone_of
@@ -72,23 +61,6 @@ SESSIONS: list[Any] = [
         [8, 5, 1000, 900, False, True, [], [2], "", "2001:db8::/64", 0],
     ],
 ]
-SESSIONS_4: list[Any] = ["session", [row[:-2] for row in SESSIONS[1]]]
-SESSIONS_2: list[Any] = ["session", [row[:-1] for row in SESSIONS_4[1]]]
-
-# The same as bytes on a disk. Never edited: a new format gets a new one beside it (FORMAT_3: test_users.py).
-FORMAT_2 = bytes.fromhex(
-    "505152414654310a000000020000003adc0010a4686561640901a26e31cd03e8c4026964019292a26e310192a26e3202020a"
-    "14059293a26e31a3683a31a3683a3293a26e32a0a0c003c20000001b93a777616974696e67a17192940003c0c40161940004"
-    "a178c401620000002792a772756e6e696e67929901a1710001c0c40163cd05dc01c29902a1720002a178c40164c001c30000"
-    "000c93a873657373696f6e7309030000013892a773657373696f6e939802cfffffffffffffffffcdea60cdee48c2c2979303"
-    "c408646967657374203191920092a673746f726564c09304c408646967657374203192920092a673746f726564a269319201"
-    "92a668616e646564029305c408646967657374203291920092a668616e646564079306c4086469676573742032909307c408"
-    "646967657374203192920092a5656d707479c3920192a5656d707479c29308c40864696765737420319292fd93a866696e69"
-    "73686564c3c292cfffffffffffffffff92a5706c61696ea861636365707465649342c408646967657374203193920092a570"
-    "6c61696ea96e6f7420666f756e64920192a5706c61696ea7696e76616c6964920292a5706c61696eaa6e6f2073657373696f"
-    "6e9101980300cd03e8cd05dcc3c29090980805cd03e8cd0384c2c39091020000000793a3656e64020290adcd29de9da3ec31"
-    "d4b4fbd2e1713326d6323ad4c705b409f6979164964044"
-)
 
 
 @pytest.fixture
@@ -109,20 +81,10 @@ def of_requests(*requests: object) -> list[Any]:
     return session(6, list(requests))
 
 
-def test_snapshot_of_format_2_is_read_as_ever() -> None:
-    assert forged(HEAD_4, WAITING_3, RUNNING_3, TABLE, SESSIONS_2, END_3, number=2) == FORMAT_2
-    nobodys = ["session", [[*row[:-3], "", "", row[-1]] for row in SESSIONS[1]]]
-    assert snapshot_of(restored(FORMAT_2)) == forged(UPGRADED, WAITING, RUNNING, TABLE, nobodys, END)
-
-
-def test_what_is_new_in_format_3_is_unknown_to_format_2(machine: Machine) -> None:
-    refuse(machine, forged(HEAD_4, WAITING_3, RUNNING_3, TABLE, SESSIONS_4, END_3, number=2))
-    refuse(machine, forged(HEAD_4, ["users", []], ["end", 0, 0], number=2))
-    restored(forged(HEAD_4, ["end", 0, 0], number=2))
-
-
 def test_restored_sessions_have_everything() -> None:
-    machine = restored(FORMAT_2)
+    snapshot = forged(HEAD, WAITING, RUNNING, TABLE, SESSIONS, END)
+    machine = restored(snapshot)
+    assert snapshot_of(machine) == snapshot
     assert [job.id for job in machine.taken(2)] == [1]
     assert machine.taken(8) == []
     assert machine.next_due_ms() == 912
@@ -131,7 +93,7 @@ def test_restored_sessions_have_everything() -> None:
         for number, digest, answers in REQUESTS
         for part, _ in answers
     ]
-    copy = restored(FORMAT_2)
+    copy = restored(snapshot)
     assert ask(copy, AttachSession(2, 2**64 - 1), AttachSession(3, 0), AttachSession(8, 5), OpenSession(6, 1000)) == [
         SessionAttached(60_000, 66), SessionAttached(1000, 0), SessionNotFound(),
         SessionOpened("9_0000000000000006", 1000),
@@ -233,11 +195,6 @@ def test_forged_frames_of_these_tests_are_right_as_they_stand() -> None:
     restored(forged(HEAD, WAITING, RUNNING, ["sessions", 9, 1], session(0, 2), END))
     for requests in ([[1, D1, [[0, ["handed", 9]]]]], [[3, D1, []], [66, D1, []]]):
         restored(forged(HEAD, WAITING, RUNNING, ["sessions", 9, 1], of_requests(*requests), END))
-
-
-def test_sessions_are_unknown_to_format_1(machine: Machine) -> None:
-    refuse(machine, forged(HEAD[:12], TABLE, ["end", 0, 0], number=1))
-    restored(forged(HEAD[:12], ["end", 0, 0], number=1))
 
 
 @pytest.mark.parametrize(("counter", "reply"), [(2**62, Accepted()), (2**62 + 1, InvalidSnapshot())])

@@ -1,4 +1,4 @@
-"""What format 4 of the snapshots brought: settings, times, keys, attempts; and what of it is not accepted."""
+"""Settings, times, keys and attempts in snapshots, and what of them is not accepted."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from core import (
     When,
 )
 from tests.core.forge import forged
-from tests.core.forged_frames import HEAD, HEAD_4, RUNNING, UPGRADED, WAITING, changed
+from tests.core.forged_frames import HEAD, RUNNING, WAITING, changed
 from tests.core.logs import ask, lead, play, restored, run, snapshot_of
 from tests.core.session_logs import DIGESTS
 from tests.core.test_snapshot import refuse
@@ -68,20 +68,6 @@ RELEASED: list[Any] = ["released", "y", [5], False]
 KEPT: list[Any] = ["kept", [["q", "old", 1040], ["r", "old", 1050]]]
 END: list[Any] = ["end", 4, 2, 2]
 ALL = [HEAD, SETTINGS, QUEUES, WAITING, DELAYED, RUNNING, RELEASED, KEPT, END]
-
-# The same as bytes on a disk. Never edited: a new format gets a new one beside it.
-FORMAT_4 = bytes.fromhex(
-    "505152414654310a000000040000003adc0010a4686561640901a26e31cd03e8c4026964019292a26e310192a26e3202020a"
-    "14059293a26e31a3683a31a3683a3293a26e32a0a0c003c20000001196a873657474696e6773c201cd1388c0c30000004592"
-    "a671756575657392dc0010a171cdea60030003a6677261766573010a01000005cd03e832c2c3dc0010a172cdea60030003a6"
-    "677261766573010a01000005cd03e832c2c30000002393a777616974696e67a1719298000003c0c4016100c0c098000004a1"
-    "78c4016200c0c00000004193a764656c61796564a1719298cd13880600c0c4016500cd138897a16b020ac03cc09098cf7fff"
-    "ffffffffffff0500c0c4016600c097c0c0c0c0c0c092a178a1790000003192a772756e6e696e67929e01a1710001c0c40163"
-    "cd05dc01c20001c0c0c09e02a1720002a178c40164c001c30001c0c0c00000000f94a872656c6561736564a1799105c20000"
-    "001b92a46b6570749293a171a36f6c64cd041093a172a36f6c64cd041a0000000894a3656e64040202dc72c461fd1767702f"
-    "5df57eb546b9b316a5837fca378461574d2bc4dad12351"
-)
-
 
 @pytest.fixture
 def machine() -> Machine:
@@ -118,9 +104,8 @@ def queue(at: int, value: object) -> list[Any]:
 
 
 def test_forged_snapshot_is_right_as_it_stands() -> None:
-    assert forged(HEAD_4, *ALL[1:], number=4) == FORMAT_4
-    machine = restored(FORMAT_4)
-    assert snapshot_of(machine) == forged(UPGRADED, *ALL[1:])
+    machine = restored(forged(*ALL))
+    assert snapshot_of(machine) == forged(*ALL)
     assert machine.settings == ClusterSettings(Then.LATER, False, Policy.PRIORITY, 5000, None, True)
     settings = machine.queue_settings("q")
     assert settings is not None
@@ -187,12 +172,6 @@ def test_forged_snapshot_is_right_as_it_stands() -> None:
 )
 def test_inconsistent_snapshot_is_refused(machine: Machine, frames: tuple[str, list[list[Any]]]) -> None:
     refuse(machine, forged(*frames[1]))
-
-
-@pytest.mark.parametrize("number", [1, 2, 3])
-def test_what_is_new_in_format_4_is_unknown_to_older_ones(machine: Machine, number: int) -> None:
-    for frame in (SETTINGS, QUEUES, DELAYED, KEPT):
-        refuse(machine, forged(HEAD_4 if number > 1 else HEAD_4[:12], frame, ["end", 0, 0], number=number))
 
 
 def everything() -> list[Operation]:

@@ -22,32 +22,15 @@ from core import (
 )
 from core.ops.users import USERS_MAX
 from tests.core.forge import forged
-from tests.core.forged_frames import END, END_3, HEAD, HEAD_4, RUNNING, RUNNING_3, UPGRADED, WAITING, WAITING_3
+from tests.core.forged_frames import END, HEAD, RUNNING, WAITING
 from tests.core.logs import ask, restored, snapshot_of
 from tests.core.test_clone import clone_of
-from tests.core.test_session_snapshot import FORMAT_2, SESSIONS, SESSIONS_4, TABLE
+from tests.core.test_session_snapshot import SESSIONS, TABLE
 from tests.core.test_snapshot import refuse
 
 KEY = b"sixteen byte key"
 USERS: list[Any] = ["users", [["mailer", "put:mail*,get:mail*", KEY], ["op", "admin", b"\0" * 64]]]
 
-# Everything of test_session_snapshot.py and these users, as bytes on a disk. Never edited.
-FORMAT_3 = bytes.fromhex(
-    "505152414654310a000000030000003adc0010a4686561640901a26e31cd03e8c4026964019292a26e310192a26e3202020a"
-    "14059293a26e31a3683a31a3683a3293a26e32a0a0c003c20000001b93a777616974696e67a17192940003c0c40161940004"
-    "a178c401620000002792a772756e6e696e67929901a1710001c0c40163cd05dc01c29902a1720002a178c40164c001c30000"
-    "000c93a873657373696f6e7309030000014192a773657373696f6e939902cfffffffffffffffffcdea60cdee48c2c2979303"
-    "c408646967657374203191920092a673746f726564c09304c408646967657374203192920092a673746f726564a269319201"
-    "92a668616e646564029305c408646967657374203291920092a668616e646564079306c4086469676573742032909307c408"
-    "646967657374203192920092a5656d707479c3920192a5656d707479c29308c40864696765737420319292fd93a866696e69"
-    "73686564c3c292cfffffffffffffffff92a5706c61696ea861636365707465649342c408646967657374203193920092a570"
-    "6c61696ea96e6f7420666f756e64920192a5706c61696ea7696e76616c6964920292a5706c61696eaa6e6f2073657373696f"
-    "6e9101a0990300cd03e8cd05dcc3c29090a66d61696c6572990805cd03e8cd0384c2c3909102a00000008292a57573657273"
-    "9293a66d61696c6572b37075743a6d61696c2a2c6765743a6d61696c2ac4107369787465656e2062797465206b657993a26f"
-    "70a561646d696ec4400000000000000000000000000000000000000000000000000000000000000000000000000000000000"
-    "00000000000000000000000000000000000000000000000000000793a3656e6402027f24e99d26d8b7369d688d520a8ba8d1"
-    "a933236ae9e2cae24d955d31ebdbc4f5"
-)
 
 
 @pytest.fixture
@@ -106,19 +89,14 @@ def test_another_user_does_not_keep_a_session_alive() -> None:
 
 # --- snapshots
 
-def test_snapshot_of_format_3_is_read_as_ever() -> None:
-    assert forged(HEAD_4, WAITING_3, RUNNING_3, TABLE, SESSIONS_4, USERS, END_3, number=3) == FORMAT_3
-    machine = restored(FORMAT_3)
-    unlocated = ["session", [[*row[:-2], "", row[-1]] for row in SESSIONS[1]]]
-    assert snapshot_of(machine) == forged(UPGRADED, WAITING, RUNNING, TABLE, unlocated, USERS, END)
+def test_users_are_restored_with_their_sessions() -> None:
+    snapshot = forged(HEAD, WAITING, RUNNING, TABLE, SESSIONS, USERS, END)
+    machine = restored(snapshot)
+    assert snapshot_of(machine) == snapshot
     assert machine.users == {"mailer": User("put:mail*,get:mail*", KEY), "op": User("admin", b"\0" * 64)}
     assert ask(machine, AttachSession(3, 0, "printer"), AttachSession(3, 0, "mailer")) == [
         SessionNotFound(), SessionAttached(1000, 0),
     ]
-
-
-def test_format_2_knew_no_users() -> None:
-    assert restored(FORMAT_2).users == {}
 
 
 def test_many_users_are_restored_from_several_frames() -> None:

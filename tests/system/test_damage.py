@@ -21,7 +21,7 @@ from tests.upgrade.directories import DATA, stopped_node, unpack
 from tests.upgrade.test_upgrade import check_all_is_there, description
 
 PROGRAM = Path(sys.executable).parent / "sockpqd"
-NAME = "format1"            # two snapshots, and the journal behind the older one
+NAME = "format5"            # two snapshots, and the journal behind the older one
 SEED = 20240611
 START_EMPTY = "Stop it, move its data directory away and start it again with an empty one"
 

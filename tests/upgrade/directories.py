@@ -98,13 +98,13 @@ def make(name: str) -> None:
         with sockpq.Client(cluster.servers) as client:
             load = Load(client, 1)
             for snapshots in (1, 2):
-                load.work(100)
+                load.work(60)
                 _fill_the_journal(client, data_dir, snapshots)
-            load.work(300)
+            load.work(160)
+        time.sleep(SETTLED_S)           # the end of the client's session is executed as well
         answer = say(server, "CLUSTER HASH", 2.0)
         assert answer is not None
         index, value = answer.split()[2:]
-        time.sleep(SETTLED_S)
         cluster.kill("n1")
         names = sorted(path.name for path in (data_dir / "snapshots").iterdir())
         assert len(names) == 2, names

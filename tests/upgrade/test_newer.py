@@ -22,9 +22,9 @@ from devcluster.cluster import LocalCluster
 from tests.upgrade.directories import DATA, stopped_node, unpack
 
 PROGRAM = Path(sys.executable).parent / "sockpqd"
-NAME = "format1"
+NAME = "format5"
 NEVER = 250             # the tag of no operation
-SAMPLE_ENTRY_FORMAT = 1     # of the entries in the data directory of that name
+SAMPLE_ENTRY_FORMAT = 2     # of the entries in the data directory of that name
 
 
 def newer_journal(data_dir: Path) -> str:

@@ -1,11 +1,11 @@
 """The present program goes on with the data directories that its predecessors left behind.
 
-`data/` has one directory for each format there ever was: NAME.tar.xz, and NAME.json that says what must be in it. All
-of them must stay readable; a test here runs for each. When the format of the journal, of snapshots, of core's state or
-of log entries is changed, first keep what the old program writes:
+`data/` has one directory for each format that was or will be released: NAME.tar.xz, and NAME.json that says what must
+be in it. All of them must stay readable; a test here runs for each. When the format of the journal, of snapshots, of
+core's state or of log entries is changed after a release, first keep what the old program writes:
 
     git worktree add ../before <the last commit with the old format>
-    PYTHONPATH=../before:../before/client/src .venv/bin/python tests/upgrade/directories.py format2
+    PYTHONPATH=../before:../before/client/src .venv/bin/python tests/upgrade/directories.py format5
 
 and commit the two files. No test needs to be changed for that.
 """
@@ -35,7 +35,7 @@ def description(name: str) -> dict[str, Any]:
 
 
 def test_there_is_something_to_upgrade() -> None:
-    assert "format1" in NAMES
+    assert "format5" in NAMES
     for name in NAMES:
         expected = description(name)
         assert sum(len(jobs) for jobs in expected["waiting"].values()) > 100

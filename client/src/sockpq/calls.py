@@ -188,7 +188,7 @@ class Calls(QueueCalls, Generic[J]):
             block, wait = False, None
 
     async def _get_singly(self, command: Command[Handed | None], count: int, timeout: float | None) -> list[J]:
-        """The same with a server that knows no COUNT."""
+        """The same with an original sockPQd, which knows no COUNT."""
         answers = await self._caller.run_batch([command] * count, timeout=timeout, partly=True)
         for answer in answers:
             if answer and answer.error:

@@ -70,7 +70,7 @@ class Command(NamedTuple, Generic[T]):
     slow: bool = False      # it may take its time: a server that is silent meanwhile is no reason for concern
     logged: bool = False    # it may be a numbered request of a session
     needs: tuple[str, ...] = ()             # words of CAPS: it must not be sent to a server that does not say them
-    older: Command[Any] | None = None       # to be sent to such a server instead
+    older: Command[Any] | None = None       # to be sent to such a server (an original sockPQd has no CAPS) instead
     opening: Command[Any] | None = None     # sent before it on the same connection, and to be answered well
     prelude: bytes = b""                    # goes directly before its line
 

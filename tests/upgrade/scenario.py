@@ -1,0 +1,568 @@
+"""A data directory in which there is some of everything that a node can remember: how it is recorded, and described.
+
+    python -m tests.upgrade.scenario NAME       makes data/scenario/NAME.tar.xz and data/scenario/NAME.json
+
+It is the directory of a real node n1 that was killed: one snapshot, the whole journal, and the same fixed scenario once
+before the snapshot and once behind it. NAME.json says what a program must find in it, in words of the protocol.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import socket
+import struct
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from hashlib import blake2b
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+from msgspec.structs import astuple
+
+from cluster import ClusterNode, Member, Settings
+from cluster.storage.disk import Disk
+from cluster.storage.snapshot_file import SnapshotFile
+from core import Applied, Effects, JobState, Machine, Operation, Request, encode_entry
+from devcluster.cluster import LocalCluster, say
+from tests.upgrade.directories import DATA, SETTLED_S, pack, unpack
+
+SCENARIO = DATA / "scenario"
+LONG = "EXPIRE 3000000000"      # 95 years
+JOBS_MAX = 50           # of one queue and state in a description
+ANSWER_LISTS = ("PUTS", "COMMIT", "TAKEN")
+
+# What is left out of the journal: Resume, which a node writes after its disk was full.
+NOT_RECORDED = {"Resume"}
+
+
+class Connection:
+    """Speaks the protocol, one command at a time."""
+
+    def __init__(self, server: str) -> None:
+        host, _, port = server.rpartition(":")
+        self.socket = socket.create_connection((host, int(port)), 20.0)
+        self._stream = self.socket.makefile("rb")
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hang up."""
+        self._stream.close()
+        self.socket.close()
+
+    def send(self, line: str, data: str = "") -> None:
+        """A command, whose answer is read later or never. `data`: all that follows the line."""
+        self.socket.sendall(f"{line}\r\n{data}".encode("latin-1"))
+
+    def ask(self, line: str, data: str = "") -> str:
+        """A command; returns all of its answer."""
+        self.send(line, data)
+        return self.answer(line)
+
+    def answer(self, line: str) -> str:
+        """The whole answer to a command."""
+        words = line.split()
+        words = words[2:] if words[0] == "REQ" else words
+        answer = first = self._line()
+        if not first.startswith("200 OK "):
+            return answer
+        several = words[0] in ("DONE", "LATER") and len(words) > 2 and words[2].isdigit()
+        if several or words[0] in ANSWER_LISTS or "COUNT" in words:
+            jobs = [self._line() for _ in range(int(first.split()[2]))]
+            length = sum(int(job.split()[3]) for job in jobs) if "COUNT" in words else 0
+            return "\n".join((answer, *jobs)) + self._data(length)
+        if words[0].startswith("GET") or (words[0] == "SNAPSHOT"):
+            return answer + self._data(int(first.split()[5 if words[0] != "SNAPSHOT" else 2]))
+        return answer
+
+    def _line(self) -> str:
+        line = self._stream.readline().decode("latin-1")
+        if not line.endswith("\n"):
+            raise ConnectionError("the server has hung up")
+        return line.rstrip("\r\n")
+
+    def _data(self, length: int) -> str:
+        return "\n" + self._stream.read(length).decode("latin-1") if length else ""
+
+
+class Story:
+    """The fixed scenario. The names of its queues, items and users begin with `part`."""
+
+    def __init__(self, cluster: LocalCluster, part: str) -> None:
+        self.part = part
+        self.asked: list[dict[str, str]] = []       # numbered commands whose answers the cluster must still know
+        self.keys: list[tuple[str, str]] = []       # of finished jobs, with their queues
+        self._cluster = cluster
+        self._server = cluster.server("n1")
+        self.connection = Connection(self._server)
+
+    def say(self, line: str, data: str = "", connection: Connection | None = None) -> str:
+        """A command that must not be refused; `~` stands for the part."""
+        answer = (connection or self.connection).ask(line.replace("~", self.part), data.replace("~", self.part))
+        assert answer.startswith(("200", "202", "206")), (line, answer)
+        return answer
+
+    def put(self, arguments: str, data: str = "") -> str:
+        """A job: queue, priority and options, without a length."""
+        queue, priority, *options = arguments.split()
+        data = data or f"job for ~{queue}".replace("~", self.part)
+        return self.say(" ".join((f"PUT ~{queue} {priority} {len(data)}", *options)), data)
+
+    def take(self, arguments: str) -> str:
+        """Take a job; returns its id."""
+        return self.say(f"GET ~{arguments}").split()[3]
+
+    def tell(self) -> None:
+        """All of it."""
+        self._settings()
+        self._users()
+        self._waiting_jobs()
+        self._finished_and_dead_jobs()
+        self._groups()
+        self._transactions()
+        self._sessions()
+        self.say("CONFIG FASTEMPTY ON")         # from now on such an answer is kept no more
+        self._things_that_end()
+
+    def _settings(self) -> None:
+        self.say("QUEUE CREATE ~mail EXPIRE 3000000000 THEN DEAD TRIES 2 DEAD ~graves KEEP 3000000000 WEIGHT 3")
+        self.say("QUEUE CREATE ~timed ORDER TIME ITEMLIMIT 1 LIMIT 5")
+        self.say("QUEUE CREATE ~small CAPACITY 2 MAXDATA 10 BATCH 2")
+        self.say("QUEUE CREATE ~after PORTION 1")
+        self.say("QUEUE CREATE ~gone")
+        self.say("QUEUE DELETE ~gone")
+        for queue, where in (("shut", "ALL"), ("in", "IN"), ("out", "OUT"), ("open", "ALL")):
+            self.say(f"QUEUE PAUSE ~{queue} {where}")
+        self.say("QUEUE RESUME ~open")
+        self.say("QUEUE CONFIG ~open EXPIRE 0 THEN LATER")
+        self.say("CONFIG GRACE 600")
+        self.say("CONFIG SESSIONTTL 86400")
+        self.say("CONFIG POLICY PRIORITY")
+        self.say("CONFIG EXPIREDEFAULT DONE")
+
+    def _users(self) -> None:
+        key = f"key-of-{self.part}".encode().ljust(16, b".").hex()
+        for user, rights in (("mailer", "put:mail*,get:mail*"), ("boss", "admin"), ("nobody", "get:mail*")):
+            self.say(f"USER SET ~{user} {rights} {key}")
+        self.say("USER DELETE ~nobody")
+
+    def _waiting_jobs(self) -> None:
+        for priority in (0, 5, -9223372036854775808, 9223372036854775807, 0):
+            self.put(f"mail {priority}")
+        self.put("mail 1 IS ~order")
+        self.put("mail 1 NEW")
+        self.put("mail 2 IS ~order KEY a1 TTL 3000000000 TRIES 7")
+        self.put("mail 3 DELAY 3000000000 KEY a2")
+        self.put("mail 3 AT 4000000000 KEY a2 ONDUP REPLACE")
+        self.put("mail 3 KEY a2 ONDUP IGNORE")
+        self.put("timed 0 IS ~order AT 1600000000")
+        self.put("timed 0 IS ~order AT 1500000000 KEY early")
+        self.put("timed 0 EVERY 3600 KEY hourly")
+        self.put("timed 9 EVERY 86400 AT 4000000000 KEY daily")
+        self.put("scratch 0 TTL 0.05")
+        self.say("PUTS 3", "~mail 0 3 KEY p1\r\nabc~mail 0 0 WAIT x\r\n~scratch 4 2 DELAY 3000000000\r\nde")
+        self.say("CHANGE KEY ~mail p1 PRI 6")
+        self.say("DELETE KEY ~mail a2")
+        self.put("mail 3 AT 4000000000 KEY a2")
+
+    def _finished_and_dead_jobs(self) -> None:
+        for key in ("d1", "d2"):
+            self.put(f"mail 50 KEY {key}")
+            self.say(f"DONE {self.take('mail')}")
+            self.keys.append((f"{self.part}mail", key))
+        for word in "BURY", "LATER":
+            self.put(f"mail 60 KEY {word}")
+            self.say(f"{word} {self.take('mail')}")
+        self.say(f"LATER {self.take('mail')}")          # it was its second attempt
+        self.put("mail 70 IS ~lost")
+        self.say(f"BURY {self.take('mail')} REASON no_such_address")
+        self.say("KICK ~mail 1")
+        self.say(f"LATER {self.take(f'mail {LONG}')} PRI -3 FIRST")
+        self.say(f"LATER {self.take('mail')} YIELD DELAY 3000000000")
+        self.take(f"mail {LONG} THEN DONE")
+        self.take("mail EXPIRE 600 THEN LATER")
+        self.say(f"TOUCH {self.take('mail EXPIRE 30')} {LONG} THEN DEAD")
+        self.say(f"CHANGE {self.take('mail')} PRI 8 IS ~other DATA 7", "changed")
+        self.put("open 0")
+        self.take("open")
+        self.put("open 0 KEY moved")
+        self.say(f"MOVE {self.take('open')} ~mail PRI 11")
+        for _ in range(4):
+            self.put("scratch 20")
+        several = " ".join(self.take("scratch") for _ in range(2))
+        self.say(f"DONE {several}")
+        several = " ".join(self.take("scratch") for _ in range(2))
+        self.say(f"LATER {several}")
+        self.say(f"GET ~scratch|~open COUNT 2 META {LONG} BY RANDOM")
+        hourly = self.take("timed BY PRIORITY")
+        self.say(f"DONE {hourly}")
+        self.put("periodic 0 EVERY 60")
+        self.say(f"DONE {self.take('periodic')} LAST")
+        self.put("periodic 0 EVERY 3000000000 KEY k")
+        self.say(f"DONE {self.take('periodic')}")
+        self.put("purged 0")
+        self.put("purged 0")
+        self.say("QUEUE PURGE ~purged ALL")
+        self.put("deleted 0")
+        self.say("QUEUE DELETE ~deleted FORCE")
+
+    def _groups(self) -> None:
+        self.put("mail 0 IS ~group")
+        self.put("other 0 IS ~group")
+        for _ in range(3):
+            self.put("other 1 AFTER ~group|~order KEY last ONDUP IGNORE")
+        self.take(f"other IS ~group {LONG}")
+        self.put("mail -1 IS ~answered WAIT ~other WITHIN 0.01", "what?")
+        assert self.connection.answer("PUT") == "408 Wait Timeout"
+
+    def _transactions(self) -> None:
+        self.put("mail 90 KEY first")
+        number = self.take("mail")
+        self.say("BEGIN")
+        for line, data in (
+            (f"TOUCH {number}", ""), ("PUT ~mail 0 2 KEY both", "ok"), (f"DONE {number}", ""), ("PUT ~other 2 2", "ok"),
+        ):
+            self.say(line, data)
+        self.say("COMMIT")
+        self.say("BEGIN")
+        self.say("PUT ~other 2 2", "no")
+        self.say("DONE 999999")
+        assert self.connection.ask("COMMIT") == "409 Aborted 2 404 Job Not Found"
+
+    def _sessions(self) -> None:
+        session = self._session()
+        say = session.ask
+        self.put("bound 0", "bound")
+        self.put("bound 0", "bound as well")
+        for line, data in (
+            ("PUT ~small 0 3", "abc"), ("PUT ~small 0 3 NEW", "abc"), ("PUT ~small 0 3", "full"[:3]),
+            ("PUT ~small 0 11", "eleven byte"), ("PUT ~in 0 1", "x"), ("DONE 999999", ""),
+            ("QUEUE CREATE ~small", ""), ("QUEUE DELETE ~small", ""), ("QUEUE RESUME ~nowhere", ""),
+            ("QUEUE CREATE ~idle", ""), ("QUEUE PURGE ~in ALL", ""), ("CONFIG POLICY PRIORITY", ""),
+            ("PUT ~mail 0 1 KEY d1", "x"), ("PUT ~mail 0 1 KEY a1 ONDUP IGNORE", "x"),
+            ("PUT ~mail 0 1 KEY a1 ONDUP REPLACE", "x"), ("PUT ~mail 0 1 KEY a2 ONDUP REPLACE", "x"),
+            ("GET ~nothing", ""), ("GET ~out", ""),
+            (f"GET ~bound {LONG} BOUND", ""), (f"GET ~small {LONG} COUNT 2", ""), ("CLONE 3", "abc"),
+            ("PUTS 2", "~other 0 1\r\na~in 0 1\r\nb"), ("PUT ~run 0 1 KEY r EVERY 3600", "x"), (f"GET ~run {LONG}", ""),
+            ("CHANGE KEY ~run r PRI 7", ""), ("KICK ~mail 1", ""), (f"GET ~bound {LONG} META", ""),
+        ):
+            self._number(session, line, data)
+        given_back = self.asked[-1], self.asked[-4]     # a repetition would take another one
+        run, bound = (self._id_of(line) for line in ("GET ~run", "GET ~bound"))
+        for line in (f"TOUCH {bound}", f"TOUCH {bound} EXPIRE 0", f"DONE {run}", f"LATER {bound} PRI 4"):
+            self._number(session, line)
+        self.asked = [asked for asked in self.asked if asked not in given_back]
+        for _ in range(3):
+            self.put("three 0")
+        numbers = [self.take("three") for _ in range(3)]
+        self._number(session, f"DONE {numbers[0]} 999999")
+        self._number(session, f"LATER {numbers[1]} 999999")
+        for last in ("999999", numbers[2]):
+            assert say("BEGIN") == "200 OK"
+            for line in ("PUT ~three 0 1\r\nx", f"DONE {last}"):
+                assert say(line.replace("~", self.part)) == "202 Queued"
+            self._number(session, "COMMIT", repeatable=False)
+        self._number(session, "PUT ~three 0 1 NEW WAIT ~empty WITHIN 0.01", "x", repeatable=False)
+        with Connection(self._server) as other:
+            self.say(f"SESSION {self._sid}", connection=other)
+            self.say("PING", connection=other)
+        session.close()
+        self._session("TTL 60").close()
+        short = self._session("TTL 1")
+        self.put("bound 9", "comes back")
+        self.say(f"GET ~bound BOUND {LONG}", connection=short)
+        short.close()                                                   # the session ends soon, and its job goes back
+        for line in ("SESSION CLOSE", "SESSION CLOSE RELEASE"):
+            closed = self._session()
+            self.put("closed 0")
+            self.say(f"GET ~closed BOUND {LONG}", connection=closed)
+            self.say(line, connection=closed)
+            closed.close()
+        ended = self._session()
+        ended.close()
+        self.say(f"SESSION END {self._sid.split('_')[0]}")
+        with Connection(self._server) as mailer:
+            secret = f"key-of-{self.part}".ljust(16, ".")
+            self.say(f"AUTH ~mailer {secret}", connection=mailer)
+            self.say("SESSION", connection=mailer)
+
+    def _session(self, ttl: str = "") -> Connection:
+        connection = Connection(self._server)
+        self._sid = self.say(f"SESSION {ttl}".rstrip(), connection=connection).split()[3]
+        self._last = 0
+        return connection
+
+    def _number(self, session: Connection, line: str, data: str = "", repeatable: bool = True) -> None:
+        self._last += 1
+        line, data = f"REQ {self._last} {line}".replace("~", self.part), data.replace("~", self.part)
+        answer = session.ask(line, data)
+        if line.endswith("WITHIN 0.01"):
+            assert session.answer("PUT") == "408 Wait Timeout"
+        assert answer[:3] != "400", (line, answer)
+        if repeatable:
+            self.asked.append({"session": self._sid, "line": line, "data": data, "answer": answer})
+
+    def _id_of(self, line: str) -> str:
+        line = line.replace("~", self.part)
+        answers = [asked["answer"] for asked in self.asked if asked["line"].split(" ", 2)[2].startswith(line)]
+        return answers[-1].split()[3]
+
+    def _things_that_end(self) -> None:
+        self.put("ends 0", "its lease has ended")
+        self.take("ends EXPIRE 0.05 THEN LATER")
+        with Connection(self._server) as vanishing:
+            vanishing.send(f"GETB {self.part}vanishing {LONG}")
+            time.sleep(0.2)
+            self._cluster.pause("n1")       # it learns at once that there is a job, and nobody for it
+            self.connection.send(f"PUT {self.part}vanishing 0 5", "again")
+            vanishing.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._cluster.resume("n1")
+        assert self.connection.answer("PUT") == "200 OK"
+        time.sleep(2.5)                     # for the lease, a TTL and a session
+
+    def stand_still(self) -> Iterator[None]:
+        """The service is switched offline while jobs become READY and a CLONE is under way; then it goes on."""
+        self.put("before 0 IS ~released")
+        many = 1020                 # a thousand are released by one entry, and so the others are left over
+        self.say(f"PUTS {many}", "~after 0 0 AFTER ~released\r\n" * many)
+        number = self.take("before")
+        self.put("scratch -1", "z" * 60_000)        # so that the state is too large for a single chunk
+        with Connection(self._server) as cloning:
+            state = self.say("SNAPSHOT").partition("\n")[2]
+            cloning.send(f"CLONE {len(state)}", state[:-1])
+            time.sleep(0.5)
+            self.connection.send(f"DONE {number}\r\nCLUSTER OFFLINE")
+            assert self.connection.answer("DONE") == "200 OK FINQ FINI"
+            assert self.connection.answer("CLUSTER OFFLINE").startswith("200 OK")
+            yield
+        self.say("CLUSTER ONLINE")
+
+
+def record(name: str) -> None:
+    """See the head of this file."""
+    with LocalCluster(1, config={"raft": {"failover_grace_ms": 0}}) as cluster, ExitStack() as stack:
+        server, data_dir = cluster.server("n1"), cluster.data_dir("n1")
+        stories: list[Story] = []
+        for part in "a.", "b.":
+            story = Story(cluster, part)
+            stories.append(story)
+            _change_the_members(cluster)
+            _clone(story)
+            story.tell()
+            still = story.stand_still()
+            next(still)
+            if story is stories[0]:
+                story.say("CLUSTER SNAPSHOT")
+                next(still, None)
+                cluster.kill("n1")
+                cluster.restart("n1")
+                cluster.wait_for_leader()
+            else:
+                stack.callback(still.close)
+        time.sleep(SETTLED_S)
+        answer = say(server, "CLUSTER HASH", 2.0)
+        assert answer is not None
+        cluster.kill("n1")
+        SCENARIO.mkdir(exist_ok=True)
+        pack(data_dir, SCENARIO / f"{name}.tar.xz")
+    with tempfile.TemporaryDirectory() as folder:
+        unpack(SCENARIO / f"{name}.tar.xz", Path(folder) / "n1")
+        found = read(Path(folder) / "n1")
+    assert [str(found.index), found.chain] == answer.split()[2:], answer
+    missing = {kind.__name__ for kind in get_args(Operation)} - found.operations - NOT_RECORDED
+    assert not missing, f"not in the journal behind the snapshot: {missing}"
+    description = {
+        "made by sockpqd": version("sockpqd"), "hash": found.chain, "snapshot": found.snapshot, "state": found.state,
+        "asked": [asked for story in stories for asked in story.asked],
+        "kept keys": [key for story in stories for key in story.keys],
+    }
+    text = re.sub(r"\[\s+([^][{}]*?)\s+\]", _on_one_line, json.dumps(description, indent=1))
+    (SCENARIO / f"{name}.json").write_text(f"{text}\n", "utf-8")
+
+
+def _on_one_line(found: re.Match[str]) -> str:
+    return "[" + re.sub(r"\n\s+", " ", found[1]) + "]"
+
+
+def _change_the_members(cluster: LocalCluster) -> None:
+    """A node becomes a voter and is removed, another one stays a learner that never came."""
+    coming, absent = cluster.spare(), cluster.spare()
+    before = [name for name in cluster.names if name not in (coming, absent, "n1")]
+
+    def order(command: str) -> None:
+        answer = cluster.say("n1", command, 20.0)
+        assert answer is not None
+        assert answer.startswith("200 OK"), (command, answer)
+
+    def add(name: str) -> None:
+        order(f"CLUSTER ADD {name} {cluster.peer(name)} {cluster.server(name)}".replace(":", " "))
+
+    if before:
+        order(f"CLUSTER REMOVE {before[-1]}")           # the learner
+    add(coming)
+    cluster.restart(coming)
+    cluster.wait_until(
+        lambda views: any(
+            sorted((node.role, node.lag) for node in view.nodes) == [("FOLLOWER", 0), ("LEADER", 0)] for view in views
+        ),
+        "two voters",
+    )
+    order(f"CLUSTER REMOVE {coming}")
+    cluster.kill(coming)
+    add(absent)
+
+
+def _clone(story: Story) -> None:
+    """The whole state is exported and comes in again."""
+    state = story.say("SNAPSHOT").partition("\n")[2]
+    assert story.connection.ask(f"CLONE {len(state)}", state) == "200 OK"
+
+
+class Found(NamedTuple):
+    """What the program of this environment finds in a data directory."""
+
+    index: int
+    chain: str                  # the hash of everything that was executed
+    snapshot: str               # of the state: the hash of its bytes
+    state: dict[str, Any]
+    operations: set[str]        # the kinds of them in the journal behind the snapshot
+    entries: list[bytes]        # those, as the program of this environment would write them
+
+
+class _Deaf:
+    """A listener that does nothing."""
+
+    def effects(self, effects: Effects) -> None:
+        pass
+
+    def serving_changed(self, serving: bool) -> None:
+        pass
+
+    def turn_ended(self) -> None:
+        pass
+
+
+def read(data_dir: Path) -> Found:
+    """Recover a node from its directory, as at a start, and stop it before it does anything."""
+    applied: list[tuple[int, int, Sequence[Operation]]] = []
+
+    async def recovered() -> tuple[int, str, Machine]:
+        members = (Member("n1", "127.0.0.1:1", "127.0.0.1:2"),)
+        node = ClusterNode(Settings("n1", data_dir, "127.0.0.1:0", members, "test"), _Deaf())
+        apply = node.machine.apply
+
+        def noted(index: int, now_ms: int, seed: int, operations: Sequence[Operation]) -> Applied:
+            applied.append((now_ms, seed, operations))
+            return apply(index, now_ms, seed, operations)
+
+        node.machine.apply = noted          # type: ignore[method-assign]
+        await node.start()
+        index, value = node.state_hash()
+        await node.stop()
+        return index, value.hex(), node.machine
+
+    index, chain, machine = asyncio.run(recovered())
+    return Found(
+        index, chain, hashed(b"".join(machine.snapshot())), described(machine), _kinds(applied),
+        [encode_entry(now_ms, seed, list(operations)) for now_ms, seed, operations in applied],
+    )
+
+
+def _kinds(applied: list[tuple[int, int, Sequence[Operation]]]) -> set[str]:
+    """Also those of numbered commands; not those of transactions, which are all among the others."""
+    operations = [operation for _, _, together in applied for operation in together]
+    inner = [operation.operation for operation in operations if isinstance(operation, Request)]
+    return {type(operation).__name__ for operation in (*operations, *inner)}
+
+
+def streams(data_dir: Path) -> list[bytes]:
+    """What the machine wrote into the snapshots of a data directory."""
+    found = []
+    for path in sorted((data_dir / "snapshots").glob("snapshot-*")):
+        file = SnapshotFile(Disk(), path)
+        found.append(b"".join(file.stream()))
+        file.close()
+    return found
+
+
+def hashed(data: bytes) -> str:
+    """Short, and another one for other bytes."""
+    return blake2b(data, digest_size=16).hexdigest()
+
+
+def described(machine: Machine) -> dict[str, Any]:
+    """The whole state, as far as it can be asked for, in words that no renaming in the program changes."""
+    membership, settings = machine.membership, machine.settings
+    return {
+        "log": [machine.index, machine.term, machine.leader],
+        "clock": machine.clock_ms,
+        "cluster id": (machine.cluster_id or b"").hex(),
+        "online": machine.online,
+        "members": [[one.name, one.peer, one.client] for one in membership.addresses.values()],
+        "learner": membership.learner,
+        "configuration": membership.configuration,
+        "server ids": [machine.server_ids, machine.max_id],
+        "next id and place": [machine.next_id, machine.next_seq],
+        "next due": machine.next_due_ms(),
+        "total": list(astuple(machine.total(None))),
+        "config": [
+            int(settings.expire_default), settings.autocreate, int(settings.policy), settings.grace_ms,
+            settings.session_ttl_ms, settings.fast_empty,
+        ],
+        "queues": {name: _queue(machine, name) for name in sorted(machine.queue_names(""))},
+        "queues with something to take": list(machine.nonempty()),
+        "running": [
+            [
+                job.id, job.queue, job.priority, job.item, _text(job.data), job.attempts, job.at_ms, job.deadline_ms,
+                int(job.then), job.lease_ms, job.graced, job.session,
+            ]
+            for job in machine.running()
+        ],
+        "sessions": [
+            [one.number, one.user, one.address, one.ttl_ms, one.deadline_ms, one.used_ms, one.graced, list(one.taken)]
+            for one in machine.sessions()
+        ],
+        "users": {name: [user.rights, user.key.hex()] for name, user in sorted(machine.users.items())},
+    }
+
+
+def _queue(machine: Machine, name: str) -> dict[str, Any]:
+    settings, counts = machine.queue_settings(name), machine.counts(name)
+    return {
+        "settings": None if settings is None else [
+            settings.expire_ms, int(settings.then), int(settings.order), settings.tries, settings.dead, settings.weight,
+            settings.limit, settings.item_limit, settings.capacity, settings.data_bytes_max, settings.batch,
+            settings.portion, settings.keep_ms, settings.paused_in, settings.paused_out,
+        ],
+        "counts": None if counts is None else list(astuple(counts)),
+        "total": list(astuple(machine.total(name))),
+        "stat": machine.stat(name, machine.clock_ms + 5000),
+        "jobs": {
+            word: [
+                [job.priority, job.item, job.key, _text(job.data), job.attempts, job.at_ms, job.queue]
+                for job in machine.peek_queue(name, state, JOBS_MAX)
+            ]
+            for word, state in (
+                ("ready", JobState.READY), ("delayed", JobState.DELAYED), ("running", JobState.RUNNING),
+                ("dead", JobState.DEAD),
+            )
+        },
+    }
+
+
+def _text(data: bytes) -> str:
+    return data.decode("latin-1") if len(data) < 100 else hashed(data)
+
+
+if __name__ == "__main__":
+    record(sys.argv[1])

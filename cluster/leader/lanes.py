@@ -24,14 +24,10 @@ HELD_MAX = 16 << 20             # bytes of memory in all lanes together, about
 TURN_S = 1.0                    # who had no turn for so long is told that there is too much to do
 LOOK_S = 0.1                    # between two looks for those
 
-# With its bytes and its work (core/ops/cost.py) and its bytes of memory; True: it stands behind the one before.
-Queued = tuple[Operation, Pending, int, int, int, bool]
-OfClient = tuple[Operation, ClientPending, int, int, int, bool]
-
-
-def _charge(queued: Queued | OfClient) -> int:
-    """What the operation costs: by its bytes or by its work, whichever is more."""
-    return max(queued[2], WORK_BYTES * queued[3])
+# With its bytes and its work (core/ops/cost.py) and its bytes of memory; True: it stands behind the one before. At the
+# end what it is charged for: its bytes, or WORK_BYTES for each unit of its work if that is more.
+Queued = tuple[Operation, Pending, int, int, int, bool, int]
+OfClient = tuple[Operation, ClientPending, int, int, int, bool, int]
 
 
 class _Lane:
@@ -72,11 +68,10 @@ class Lanes:
     def add(self, client: object, queued: OfClient) -> bool:
         """Queue an operation of this client; has it as much memory in use as it should have at most?"""
         lane = self._lanes.get(client)
-        begin = self._time - QUANTUM_BYTES
         if lane is None:
-            lane = self._lanes[client] = _Lane(client, begin)
+            lane = self._lanes[client] = _Lane(client, self._time - QUANTUM_BYTES)
         if not lane.waiting:
-            lane.time = max(lane.time, begin)
+            lane.time = max(lane.time, self._time - QUANTUM_BYTES)
             lane.since = self._monotonic()
             self._line_up(lane, queued)
         lane.waiting.append(queued)
@@ -87,8 +82,7 @@ class Lanes:
     def _line_up(self, lane: _Lane, first: OfClient) -> None:
         self._places += 1
         lane.place = self._places
-        charge = _charge(first)
-        heapq.heappush(self._heap, (lane.served or charge > QUANTUM_BYTES, lane.time + charge, lane.place, lane))
+        heapq.heappush(self._heap, (lane.served or first[6] > QUANTUM_BYTES, lane.time + first[6], lane.place, lane))
 
     def give(self, queue: deque[Queued], now: float) -> bool:
         """Move the operations of the next turn to `queue`; False: there are none."""
@@ -99,12 +93,15 @@ class Lanes:
             if lane.place == place and lane.waiting:        # else it was emptied since
                 break
         waiting = lane.waiting
-        before, given = len(waiting), 0
-        while waiting and (not given or waiting[0][5] or given + _charge(waiting[0]) <= QUANTUM_BYTES):
-            queued = waiting.popleft()
-            given += _charge(queued)
-            lane.held -= queued[4]
-            queue.append(queued)
+        before, given, held = len(waiting), 0, 0
+        while waiting:
+            queued = waiting[0]
+            if given and given + queued[6] > QUANTUM_BYTES and not queued[5]:
+                break
+            given += queued[6]
+            held += queued[4]
+            queue.append(waiting.popleft())
+        lane.held -= held
         self._time = max(self._time, lane.time) + given // len(self._lanes)
         self._took_out(before - len(waiting))
         lane.time += given

@@ -13,7 +13,7 @@ from random import Random
 from typing import NamedTuple
 
 from cluster.api import BACKLOG_BYTES_MAX, ClientPending, Pending
-from cluster.leader.lanes import Lanes, Queued
+from cluster.leader.lanes import WORK_BYTES, Lanes, Queued
 from cluster.metrics.histogram import Histogram
 from cluster.raft.pysyncobj_adapter import NOT_EXECUTED, SUCCESS, Callback
 from core import (
@@ -127,7 +127,7 @@ class Proposer:
         self._work += work
         if not self._queue and not self._lanes.count:
             self._since = self._monotonic()
-        self._queue.append((operation, pending, size, work, held, False))
+        self._queue.append((operation, pending, size, work, held, False, 0))
 
     def propose_for(
         self, client: object, operation: Operation, pending: ClientPending, behind: bool = False,
@@ -151,19 +151,22 @@ class Proposer:
         if self._lanes.count or (
             not behind and (len(queue) >= OPERATIONS_MAX or self._bytes > ENTRY_BYTES or self._work > WORK_MAX)
         ):
-            sated = self._lanes.add(client, (operation, pending, size, work, held, behind))
+            charge = WORK_BYTES * work
+            if charge < size:
+                charge = size
+            sated = self._lanes.add(client, (operation, pending, size, work, held, behind, charge))
             return sated or self.backlog_bytes > BACKLOG_BYTES_MAX
         self._bytes += size
         self._work += work
         if not queue:
             self._since = self._monotonic()
-        queue.append((operation, pending, size, work, held, False))
+        queue.append((operation, pending, size, work, held, False, 0))
         return self.backlog_bytes > BACKLOG_BYTES_MAX
 
     def withdraw(self, client: object) -> None:
         """The client has gone: what it has waiting for a turn will not be executed. What others have behind it, the
         hand-outs of blocked commands, is proposed anew by them."""
-        for _, pending, _, _, held, _ in self._lanes.withdraw(client):
+        for _, pending, _, _, held, _, _ in self._lanes.withdraw(client):
             self.backlog_bytes -= held
             pending.overdue()
 
@@ -210,19 +213,21 @@ class Proposer:
         operations: list[Operation] = []
         pendings: list[Pending] = []
         total = total_work = total_held = 0
-        while queue or self._lanes.give(queue, now):
-            operation, pending, size, work, held, _ = queue[0]
+        give, take, count = self._lanes.give, queue.popleft, 0
+        while queue or give(queue, now):
+            operation, pending, size, work, held, _, _ = queue[0]
             total_work += work
-            if len(operations) >= OPERATIONS_MAX or total_work > WORK_MAX or total + size > ENTRY_BYTES:
+            if count >= OPERATIONS_MAX or total_work > WORK_MAX or total + size > ENTRY_BYTES:
                 if operations and not _belongs_to_put(operation, operations[-1]):
                     break
                 if size > OPERATION_BYTES_MAX:          # whoever proposes must not: no node could send it
                     log.error("an operation of %d bytes is refused: report it, with this line", size)
-                    queue.popleft()
+                    take()
                     self.backlog_bytes -= held
                     pending.refused()
                     continue
-            queue.popleft()
+            take()
+            count += 1
             operations.append(operation)
             pendings.append(pending)
             total += size
@@ -278,7 +283,7 @@ class Proposer:
             size, work = cost(operation)
             held = _held_bytes(size, work)
             self.backlog_bytes += held
-            self._queue.appendleft((operation, pending, size, work, held, False))
+            self._queue.appendleft((operation, pending, size, work, held, False, 0))
         self._since = begun
 
     def _close(self, batch: _Batch) -> list[Pending]:
@@ -302,7 +307,7 @@ class Proposer:
         queued = [*self._queue, *self._lanes.clear()]
         self._queue.clear()
         self._bytes = self._work = 0
-        for _, pending, _, _, held, _ in queued:
+        for _, pending, _, _, held, _, _ in queued:
             self.backlog_bytes -= held
             pending.refused()
 
@@ -311,6 +316,6 @@ class Proposer:
         while self._flying and self._flying[0].deadline <= now:
             for pending in self._close(self._flying[0]):
                 pending.unknown()
-        for _, pending, _, _, held, _ in self._lanes.overdue(now):
+        for _, pending, _, _, held, _, _ in self._lanes.overdue(now):
             self.backlog_bytes -= held
             pending.overdue()

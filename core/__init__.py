@@ -112,7 +112,8 @@ from core.ops.users import User
 from core.snapshot.frames import SnapshotError
 from core.store.job import RunningJob
 from core.store.membership import Membership
-from core.store.sessions import SESSIONS_MAX, Session
+from core.store.session import Session
+from core.store.sessions import SESSIONS_MAX
 from core.store.views import Counts, History, Seen
 
 __all__ = [

@@ -26,7 +26,7 @@ from core.snapshot import upload, write
 from core.state import State
 from core.store.job import SEQ_BITS, SEQ_MAX, RunningJob
 from core.store.membership import Membership
-from core.store.sessions import Session
+from core.store.session import Session
 from core.store.views import Counts, History, Seen
 
 GRACIOUS = (Lead, Resume)       # in an entry that begins with one of them nothing ends by time

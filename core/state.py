@@ -8,14 +8,14 @@ closes these, which tells whether they are finished.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from core.ops.effects import Effects
 from core.ops.jobs import Then
 from core.ops.queues import Order
 from core.ops.settings import ClusterSettings
 from core.ops.users import User
-from core.store.delayed import Delays
+from core.store.delayed import Delays, Release
 from core.store.item_limit import balance
 from core.store.items import Items, Part
 from core.store.job import AnyJob, DelayedJob, Job, More, RunningJob, fading
@@ -28,11 +28,46 @@ from core.store.server_ids import Servers
 from core.store.sessions import Sessions
 from core.store.ttl import Fading
 
-if TYPE_CHECKING:
-    from core.snapshot.upload import PendingClone
-    from core.undo import Undo
-
 EXPIRE_MS_MAX = 100 * 366 * 86_400_000      # 100 years
+
+
+class Upload(Protocol):
+    """The CLONE under way: a snapshot that arrives in chunks (snapshot/upload.py)."""
+
+    clone: int
+    total_bytes: int
+    chunks: list[bytes]
+
+    def add(self, data: bytes) -> None:
+        """The next chunk."""
+
+    def finish(self) -> State:
+        """The state in the snapshot."""
+
+
+class UndoLog(Protocol):
+    """What is told of each step of a batch, so that there is a way back (undo.py)."""
+
+    def added(self, job: Job) -> None:
+        """`job` became READY."""
+
+    def removed(self, job: Job) -> None:
+        """`job` was READY."""
+
+    def deferred(self, job: DelayedJob) -> None:
+        """`job` became DELAYED."""
+
+    def undeferred(self, job: DelayedJob, releases: list[Release]) -> None:
+        """`job` was DELAYED, and among these releases."""
+
+    def stopped(self, job: RunningJob) -> None:
+        """`job` runs no more; it is still bound to its session."""
+
+    def swapped(self, old: RunningJob, new: RunningJob) -> None:
+        """`new` took the place of `old`."""
+
+    def kept(self, queue: str, key: str, before_ms: int, forgotten: tuple[int, str] | None) -> None:
+        """The key was kept; it had been until `before_ms`. Another one was `forgotten` for it."""
 
 
 class State:
@@ -94,7 +129,7 @@ class State:
         self.kept = Kept()
         self.sessions = Sessions()
         self.users: dict[str, User] = {}            # never altered: a change makes a new one
-        self.clone: PendingClone | None = None
+        self.clone: Upload | None = None
         # No part of the state between two entries: the item of the last Put of the entry being applied; what the entry
         # has cost (settings.py) and brought about; items that were finished in the operation being executed; the way
         # back to before it.
@@ -102,7 +137,7 @@ class State:
         self.spent = 0
         self.effects = Effects()
         self.finished_items: list[str] = []
-        self.undo: Undo | None = None
+        self.undo: UndoLog | None = None
 
     def new_seq(self) -> int:
         """The place behind all others."""

@@ -6,16 +6,13 @@ What cannot be in a batch (hand-outs, settings, sessions) has no step here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from core.ops.effects import Effects
 from core.ops.settings import STEP
+from core.state import State
 from core.store.delayed import Release
 from core.store.job import DelayedJob, Job, RunningJob
 from core.store.queues import NOTHING_COUNTED
-
-if TYPE_CHECKING:
-    from core.state import State
 
 
 class Undo:

@@ -53,7 +53,8 @@ from core.ops.replies import (
 from core.rules.admit import ACCEPTED, SESSION_NOT_FOUND
 from core.rules.expire import DUE_MAX, end_session
 from core.state import State
-from core.store.sessions import SESSIONS_MAX, TTL_MS_MAX, TTL_MS_MIN, Answer, Answered, HandedOut, HandedOutMany
+from core.store.session import Answer, Answered, HandedOut, HandedOutMany
+from core.store.sessions import SESSIONS_MAX, TTL_MS_MAX, TTL_MS_MIN
 
 REQUEST_MISMATCH = RequestMismatch()
 REQUEST_TOO_OLD = RequestTooOld()

@@ -7,7 +7,7 @@ from core.rules.complete import bury, finish, put_back
 from core.state import State
 from core.store.job import RunningJob
 from core.store.queues import EXPIRED
-from core.store.sessions import Session
+from core.store.session import Session
 
 DUE_MAX = 1000      # jobs and sessions that end in one entry: keeps it short, the leader proposes Ticks for the rest
 

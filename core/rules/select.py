@@ -16,9 +16,9 @@ from typing import Protocol
 
 from core.ops.jobs import Policy
 from core.ops.settings import STEP
-from core.rules.choice import draw
 from core.rules.hand_out import gives
 from core.state import State
+from core.store.choice import draw
 from core.store.job import Job
 from core.store.queues import Queue
 

@@ -44,7 +44,7 @@ from core.snapshot.frames import (
     StoredAnswer,
     check,
 )
-from core.store.sessions import Answer, HandedOut, HandedOutMany
+from core.store.session import Answer, HandedOut, HandedOutMany
 
 # Answers that are made once, because there may be millions of them.
 _COMMON: list[tuple[Reply, SingleAnswer]] = [

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from core.snapshot.answers import answer_of, answer_row, ids_of
 from core.snapshot.frames import RequestRow, SessionRow, SessionRows, SessionTable, check
 from core.store.job import RunningJob
-from core.store.sessions import WINDOW, Answered, Session, Sessions
+from core.store.session import WINDOW, Answered, Session
+from core.store.sessions import Sessions
 
 FRAME_ROWS_MAX = 1000       # sessions, requests and ids; a frame is closed when it has so many
 

@@ -16,7 +16,7 @@ from bisect import bisect_left, insort
 
 from msgspec import Struct, field
 
-from core.rules.choice import splitmix64
+from core.store.choice import splitmix64
 from core.store.job import Job
 from core.store.job_list import JobList
 

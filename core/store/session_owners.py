@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from heapq import heapify, heappop, heappush, heapreplace
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-if TYPE_CHECKING:
-    from core.store.sessions import Session
+from core.store.session import Session
 
 STALE_MAX = 16      # entries of sessions that have ended, beyond as many as there are sessions
 

@@ -11,14 +11,11 @@ Where a session is filed says nothing that the session itself does not say, so i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from sortedcontainers import SortedList
 
 from core.store.leases import BUCKET_BITS
-
-if TYPE_CHECKING:
-    from core.store.sessions import Session
+from core.store.session import Session
 
 SPAN_BITS = 10      # 1024 ms
 

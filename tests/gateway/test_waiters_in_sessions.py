@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core import Put, Request
-from core.store.sessions import HandedOut
+from core.store.session import HandedOut
 from gateway.server.hub import Hub
 from tests.gateway.fake_cluster import returned
 from tests.gateway.memory import MemoryClient, MemoryGateway

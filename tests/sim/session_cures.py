@@ -17,7 +17,8 @@ from core.handlers.table import HANDLERS
 from core.rules import expire
 from core.snapshot.frames import RequestRow
 from core.state import State
-from core.store.sessions import Answered, Session, Sessions
+from core.store.session import Answered, Session
+from core.store.sessions import Sessions
 from tests.core.model import Model
 from tests.core.model_jobs import ModelApplied
 from tests.core.model_sessions import ModelSession, ModelSessions

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from cluster.messages import Ack
+from cluster.wire.messages import Ack
 from msgspec.structs import replace
 
 from core import Accepted, Done, Empty, Finished, Handed, Meta, NotFound, Put, Reply, Stored

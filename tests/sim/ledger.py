@@ -46,7 +46,7 @@ from core import (
     Then,
     TouchSession,
 )
-from core.store import sessions
+from core.store import session
 from tests.sim.deadlines import Deadline
 from tests.sim.job_account import JobAccount
 from tests.sim.rules import Rules
@@ -228,7 +228,7 @@ class Ledger:
             self._seen["answered SessionNotFound"] += 1
             return
         number = request.number
-        too_old = number < 1 or number <= account.newest - sessions.WINDOW
+        too_old = number < 1 or number <= account.newest - session.WINDOW
         mismatch = not too_old and account.digests.get(number, request.digest) != request.digest
         for holds, kind in ((too_old, RequestTooOld), (mismatch, RequestMismatch)):
             if holds != isinstance(reply, kind):

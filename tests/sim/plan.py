@@ -20,7 +20,7 @@ from core.handlers import edit, get
 from core.handlers import sessions as session_handlers
 from core.rules import select
 from core.snapshot import sessions as session_frames
-from core.store import sessions
+from core.store import session
 from tests.core import model, model_give, model_sessions
 from tests.sim import ledger
 
@@ -140,7 +140,7 @@ def _session_constants(rng: random.Random) -> list[tuple[Any, str, Any]]:
     """The same of sessions, which the model of the queue has to know as well."""
     window, ttl_ms = rng.choice((8, 64)), rng.choice((100, 1000))
     return [
-        *((module, "WINDOW", window) for module in (sessions, session_frames, model_sessions)),
+        *((module, "WINDOW", window) for module in (session, session_frames, model_sessions)),
         (session_handlers, "TTL_MS_MIN", ttl_ms),
         (model_sessions, "SECOND_MS", ttl_ms),
     ]

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from cluster.wire.messages import Ack
 from msgspec.structs import replace
 
+from cluster.wire.messages import Ack
 from core import Accepted, Done, Empty, Finished, Handed, Meta, NotFound, Put, Reply, Stored
 from tests.sim import __main__, campaign
 from tests.sim.checks import Checks

@@ -29,6 +29,7 @@ from cluster.leader.leadership import Leadership
 from cluster.leader.membership import Members
 from cluster.raft.peer import Network
 from cluster.raft.pysyncobj_adapter import PeerNode, Replica, check_version
+from cluster.raft.replica_check import Comparison
 from cluster.raft.transport import Guard
 from cluster.room import Room
 from cluster.settings import Settings
@@ -36,7 +37,6 @@ from cluster.storage.ballast import Ballast
 from cluster.storage.errors import START_EMPTY, JournalDamaged, NoRoom
 from cluster.storage.journal import Journal
 from cluster.storage.snapshot_store import SnapshotStore
-from cluster.storage.state_hash import Comparison
 from cluster.wire.messages import WIRE_FORMAT, Ack, Append, Hello, Info, Message
 from core import Effects, Machine
 

@@ -8,8 +8,8 @@ same after every start: somebody must look first, and going on meanwhile could b
 from __future__ import annotations
 
 from cluster.errors import EntryTooNew, LibraryMismatch, RaftViolated
+from cluster.raft.replica_check import Diverged
 from cluster.storage.errors import StorageDamaged, StorageTooNew
-from cluster.storage.state_hash import Diverged
 
 _LASTING = (StorageDamaged, StorageTooNew, EntryTooNew, RaftViolated, Diverged, LibraryMismatch)
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from cluster.errors import FailStop, RaftViolated
 from cluster.raft.peer import Context, Peer
+from cluster.raft.quorum import Quorum
 from cluster.raft.snapshot_transfer import Transfers
 from cluster.wire.messages import Ack, Append, Heartbeat, LogEntry, StaleTerm
 
@@ -29,9 +30,11 @@ class Sender:
     """The leader's half."""
 
     def __init__(
-        self, context: Context, transfers: Transfers, heartbeat_s: float, connected: Any, disconnected: Any,
+        self, context: Context, quorum: Quorum, transfers: Transfers, heartbeat_s: float, connected: Any,
+        disconnected: Any,
     ) -> None:
         self._context = context
+        self._quorum = quorum
         self._heartbeat_s = heartbeat_s
         self._transfers = transfers
         self._connected = connected             # tells the library that a node is connected
@@ -97,7 +100,7 @@ class Sender:
             return
         peer.lead(ack.term)
         peer.proof = max(peer.proof, ack.sent)
-        context.quorum.heard()
+        self._quorum.heard()
         reset = ack.reset and ack.epoch == peer.epoch
         if reset:
             peer.new_epoch()                    # further rejections of the same run are stale

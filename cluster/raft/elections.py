@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 
 from cluster.raft.peer import Context, Peer
+from cluster.raft.quorum import Quorum
 from cluster.wire.messages import PreVote, PreVoteAnswer, RequestVote, TimeoutNow, Vote
 
 log = logging.getLogger("sockpqd.cluster")
@@ -23,8 +24,9 @@ EARLY = 0.4                     # part of the shortest timeout over which early 
 class Elections:
     """The election timer and the rules of voting. Times in seconds."""
 
-    def __init__(self, context: Context, election_min_s: float, election_max_s: float) -> None:
+    def __init__(self, context: Context, quorum: Quorum, election_min_s: float, election_max_s: float) -> None:
         self._context = context
+        self._quorum = quorum
         self._min_s = election_min_s
         self.max_s = election_max_s
         self._deadline: float | None = None
@@ -96,7 +98,7 @@ class Elections:
         self._restart_timer()
         # A node that was removed asks for votes too, though its own does not count: while the others have not heard of
         # it, they may be unable to elect one of them without what only this one has. Who has heard does not answer.
-        if not context.journal.voter or not self.may_campaign or context.quorum.learns:
+        if not context.journal.voter or not self.may_campaign or self._quorum.learns:
             return
         if self._alone():
             self._campaign()
@@ -105,12 +107,12 @@ class Elections:
         self._granted = {context.name}
         self._round_term = context.replica.term
         question = PreVote(self._round, self._round_term, context.journal.last_index, context.journal.last_term)
-        for peer in context.quorum.peers:
+        for peer in self._quorum.peers:
             context.send(peer, question)
 
     def _alone(self) -> bool:
         """Is this node a majority by itself?"""
-        return self._context.quorum.voters == {self._context.name}
+        return self._quorum.voters == {self._context.name}
 
     def asked_before(self, peer: Peer, message: PreVote) -> None:
         """Answer a PreVote."""
@@ -164,7 +166,7 @@ class Elections:
     def library_asks(self, term: int, last_index: int, last_term: int) -> None:
         """The library, as a candidate, asks for votes."""
         self._votes, self._votes_term = {self._context.name}, term
-        for peer in self._context.quorum.peers:
+        for peer in self._quorum.peers:
             self._context.send(peer, RequestVote(term, last_index, last_term, term == self._handover_term))
 
     def asked(self, peer: Peer, message: RequestVote) -> None:
@@ -188,17 +190,17 @@ class Elections:
     def _count_votes(self) -> None:
         if self._votes_term == self._context.replica.term and self._majority(self._votes):
             self._votes_term = -1
-            self._context.quorum.elected(self._context.replica.term)
+            self._quorum.elected(self._context.replica.term)
 
     def _majority(self, names: set[str]) -> bool:
-        quorum = self._context.quorum
+        quorum = self._quorum
         return len(names & quorum.voters) >= quorum.majority
 
     def handed_over(self, peer: Peer, message: TimeoutNow) -> None:
         """The leader asks this node to take over."""
         replica = self._context.replica
         from_leader = message.term == replica.term and replica.leader_node is peer.node
-        may = self._context.journal.voter and self.may_campaign and self._context.quorum.member
+        may = self._context.journal.voter and self.may_campaign and self._quorum.member
         if from_leader and may:
             self._handover_term = replica.term + 1
             self._campaign()

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from cluster.raft.pysyncobj_adapter import PeerNode, Replica
 from cluster.storage.journal import Journal
 from cluster.wire.messages import Info, Message
-
-if TYPE_CHECKING:
-    from cluster.raft.quorum import Quorum
 
 
 class Network(Protocol):
@@ -68,10 +65,9 @@ class Peer:
 
 
 class Context:
-    """Shared by the parts of the guard; `replica` is set by Guard.bind before anything runs, `quorum` by the guard."""
+    """Shared by the parts of the guard; `replica` is set by Guard.bind before anything runs."""
 
     replica: Replica
-    quorum: Quorum
 
     def __init__(self, name: str, journal: Journal, network: Network, rng: random.Random) -> None:
         self.name = name

@@ -57,13 +57,14 @@ class Guard(Transport):  # type: ignore[misc]
         super().__init__(None, None, [])
         self.context = Context(settings.name, journal, network, rng)
         self.context.deliver = self._onMessageReceived
-        self.quorum = self.context.quorum = Quorum(self.context)
-        self.elections = Elections(self.context, settings.election_min_ms / 1000, settings.election_max_ms / 1000)
-        self.admission = Admission(self.context, self.elections)
+        self.quorum = Quorum(self.context)
+        self.elections = Elections(
+            self.context, self.quorum, settings.election_min_ms / 1000, settings.election_max_ms / 1000)
+        self.admission = Admission(self.context, self.quorum, self.elections)
         self._lease_s = settings.lease_ms / 1000
         self._transfers = Transfers(self.context, store)
         self._sender = Sender(
-            self.context, self._transfers, settings.heartbeat_ms / 1000, self._onReadonlyNodeConnected,
+            self.context, self.quorum, self._transfers, settings.heartbeat_ms / 1000, self._onReadonlyNodeConnected,
             self._onReadonlyNodeDisconnected,
         )
         self._receiver = Receiver(self.context)

@@ -20,6 +20,7 @@ import logging
 
 from cluster.raft.elections import Elections
 from cluster.raft.peer import Context, Peer
+from cluster.raft.quorum import Quorum
 from cluster.wire.messages import Admit
 
 log = logging.getLogger("sockpqd.cluster")
@@ -28,8 +29,9 @@ log = logging.getLogger("sockpqd.cluster")
 class Admission:
     """Founding on a new cluster, admission by a leader."""
 
-    def __init__(self, context: Context, elections: Elections) -> None:
+    def __init__(self, context: Context, quorum: Quorum, elections: Elections) -> None:
         self._context = context
+        self._quorum = quorum
         self._elections = elections
 
     def bootstrap(self) -> None:
@@ -42,11 +44,11 @@ class Admission:
     def found(self) -> None:
         """Become a voter when all members are known to be empty."""
         context = self._context
-        if context.journal.voter or not context.journal.empty or not context.quorum.member:
+        if context.journal.voter or not context.journal.empty or not self._quorum.member:
             return
         # What a member said since this process started is enough, however old: had this node ever acknowledged
         # anything, a majority would not have been empty after that.
-        empty = all(peer.info is not None and peer.info.empty for peer in context.quorum.peers)
+        empty = all(peer.info is not None and peer.info.empty for peer in self._quorum.peers)
         if empty and all(peer.info is None or peer.info.empty for peer in context.peers.values()):
             log.info("all members are empty: this is a new cluster")
             context.journal.set_voter()
@@ -74,7 +76,7 @@ class Admission:
             context.adopt_term(peer, context.replica.term + 1)
 
     def _leads_without(self, newcomer: Peer) -> bool:
-        quorum = self._context.quorum
+        quorum = self._quorum
         proofs = sum(
             1 for peer in quorum.peers
             if peer is not newcomer and peer.info is not None and peer.info.voter

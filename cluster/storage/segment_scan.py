@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Protocol
 
 from cluster.storage import journal_format
 from cluster.storage.errors import START_NEWER, JournalTooNew
 from cluster.storage.journal_format import Header, PlacedRecord
 
-if TYPE_CHECKING:
-    from cluster.storage.segments import Segments
-
 # (segment number, contents of its file, frame's header, frame's records)
 Replay = Callable[[int, bytes, Header, list[PlacedRecord]], None]
+
+
+class Files(Protocol):
+    """The segments, as who reads them needs them; see segments.py."""
+
+    journal_id: bytes
+    sequence: int               # of the last sound frame
+
+    def path(self, segment: int) -> Path:
+        """The file of a segment."""
+
+    def damaged(self, segment: int, offset: int, what: str) -> None:
+        """Raise JournalDamaged."""
 
 
 class Scan:
     """Reads segments in order, and decides where the journal ends and whether it can be trusted (journal_format.py)."""
 
-    def __init__(self, segments: Segments, replay: Replay) -> None:
+    def __init__(self, segments: Files, replay: Replay) -> None:
         self.active = 0             # segment of the last sound frame
         self.position = 0           # behind that frame
         self._segments = segments

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import TYPE_CHECKING, cast
+from typing import Protocol, cast
 
 import msgspec
 
 from cluster.wire.framing import Unframer, whole
-from cluster.wire.messages import Hello, decode, decode_hello
+from cluster.wire.messages import Hello, Message, decode, decode_hello
 from cluster.wire.peer_link import WINDOW_BYTES, PeerLink
-
-if TYPE_CHECKING:
-    from cluster.wire.peer_network import PeerNetwork
 
 MESSAGE_BYTES_MAX = 36 << 20    # a batch of the library's, which may be closed by one more of the largest entries
 HELLO_BYTES_MAX = 4096          # what a stranger may send before he has said who he is
@@ -21,10 +18,38 @@ LARGE_BYTES = 64 << 10          # who is in the middle of a message of this size
 UNSENT_BYTES = 128 << 10        # the operating system is asked to keep not more than this before it reaches the network
 
 
+class Events(Protocol):
+    """What a connection tells its network, which makes all decisions."""
+
+    def connected(self, connection: PeerConnection) -> None:
+        """The connection was made."""
+
+    def disconnected(self, connection: PeerConnection) -> None:
+        """It ended."""
+
+    def writable(self, connection: PeerConnection) -> None:
+        """What was written has left."""
+
+    def greeted(self, connection: PeerConnection, hello: Hello) -> None:
+        """A Hello arrived; raises ValueError when nobody wants to talk to its sender."""
+
+    def received(self, connection: PeerConnection, message: Message) -> None:
+        """A message of a greeted peer."""
+
+    def receives_large(self, connection: PeerConnection) -> None:
+        """A message is far from complete: its sender is busy with it, not silent."""
+
+    def refuse(self, connection: PeerConnection, why: str) -> None:
+        """What came makes no sense."""
+
+    def now(self) -> float:
+        """The loop's time, seconds."""
+
+
 class PeerConnection(asyncio.Protocol):
     """`link` is known from the start when we dialed, and since the greeting when the peer did."""
 
-    def __init__(self, network: PeerNetwork, link: PeerLink | None) -> None:
+    def __init__(self, network: Events, link: PeerLink | None) -> None:
         self._network = network
         self._incoming = Unframer(HELLO_BYTES_MAX)
         self.link = link

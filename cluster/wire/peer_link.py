@@ -9,15 +9,23 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from cluster.wire.framing import HEAD_BYTES, PIECE_BYTES, pieces, whole
-from cluster.wire.messages import Append, Heartbeat, Message, SnapshotChunk, encode_parts
-
-if TYPE_CHECKING:
-    from cluster.wire.peer_connection import PeerConnection
+from cluster.wire.messages import Append, Heartbeat, Hello, Message, SnapshotChunk, encode_parts
 
 WINDOW_BYTES = 256 << 10        # of large messages not more is given to the operating system at a time
+
+
+class Connection(Protocol):
+    """One of the two connections, as the link needs it; see peer_connection.py."""
+
+    transport: asyncio.Transport | None     # as long as it is connected
+    greeting: Hello | None
+    heard_at: float
+
+    def abort(self) -> None:
+        """Close it at once."""
 
 
 class PeerLink:
@@ -27,8 +35,8 @@ class PeerLink:
         self.name = name
         self.address = address
         self.task: asyncio.Task[None] | None = None         # dials
-        self.outgoing: PeerConnection | None = None         # dialed by us, greeted by the peer
-        self.incoming: PeerConnection | None = None         # dialed by the peer, greeted by us
+        self.outgoing: Connection | None = None         # dialed by us, greeted by the peer
+        self.incoming: Connection | None = None         # dialed by the peer, greeted by us
         self.up = False
         self.waiting: list[Message] = []                    # received before our own side was complete
         self.closed = asyncio.Event()                       # wakes the dialer

@@ -10,8 +10,9 @@ import pytest
 
 from cluster.raft.peer import Context
 from cluster.raft.quorum import Quorum
+from cluster.raft.replica_check import Comparison, Diverged
 from cluster.storage import state_hash
-from cluster.storage.state_hash import CHECKPOINT_ENTRIES, Chain, Comparison, Diverged, compared
+from cluster.storage.state_hash import CHECKPOINT_ENTRIES, Chain, compared
 from core import Handed, HandedMany, Stored
 from tests.cluster.small_cluster import SmallCluster
 

@@ -11,8 +11,8 @@ import pytest
 
 from cluster.errors import ApplyFailed, EntryTooNew, FailStop, LibraryMismatch, RaftViolated
 from cluster.exit_codes import restart_cures
+from cluster.raft.replica_check import Diverged
 from cluster.storage.errors import JournalDamaged, JournalTooNew, SnapshotDamaged, SnapshotTooNew, StorageInUse
-from cluster.storage.state_hash import Diverged
 from core import Done, Operation, Put, Request, Tick
 from core.handlers.table import HANDLERS
 from core.machine import Machine

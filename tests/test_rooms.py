@@ -1,0 +1,102 @@
+"""The rooms of the packages: in which order they stand, and that no files import each other in a circle.
+
+A module may import modules of its own room and of those before it in the order. Imports for types only count as well:
+a circle is one, whether or not it is hidden by TYPE_CHECKING.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+# Modules directly in the package are rooms of their own.
+ORDER = {
+    "core": ("ops", "store", "state", "undo", "rules", "snapshot", "handlers", "queries", "machine"),
+    "cluster": (
+        "metrics", "api", "settings", "errors", "descriptors", "storage", "wire", "raft", "room", "leader", "execution",
+        "driver", "stats", "administration", "exit_codes", "node",
+    ),
+}
+ROOM_MODULES_MAX = 20
+
+Imports = dict[str, set[str]]
+
+
+def imports_of(package: str, root: Path = ROOT) -> Imports:
+    """Each module of the package (dotted, without the package's name), and those of its own that it imports."""
+    folder = root / package
+    modules: dict[str, Path] = {}
+    for path in folder.rglob("*.py"):
+        words = path.relative_to(folder).with_suffix("").parts
+        modules[".".join(words[:-1] if words[-1] == "__init__" else words)] = path
+    modules.pop("", None)               # the face may import all of them
+    imports: Imports = {}
+    for module, path in modules.items():
+        imports[module] = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == package:
+                base = node.module.partition(".")[2]
+                for alias in node.names:
+                    name = f"{base}.{alias.name}".lstrip(".")
+                    imports[module].add(name if name in modules else base)
+    return imports
+
+
+def upward(imports: Imports, order: tuple[str, ...]) -> list[str]:
+    """The imports of rooms that come later in the order."""
+    place = {room: number for number, room in enumerate(order)}
+    return [
+        f"{module} imports {other}" for module in sorted(imports) for other in sorted(imports[module])
+        if place[module.split(".")[0]] < place[other.split(".")[0]]
+    ]
+
+
+def circle(imports: Imports) -> list[str]:
+    """The modules that are in a circle, or behind one; empty when there is none."""
+    left = {module: {other for other in others if other != module} for module, others in imports.items()}
+    while free := [module for module, others in left.items() if not others & left.keys()]:
+        for module in free:
+            del left[module]
+    return sorted(left)
+
+
+@pytest.mark.parametrize("package", ORDER)
+def test_rooms_stand_in_their_order(package: str) -> None:
+    imports = imports_of(package)
+    assert {module.split(".")[0] for module in imports} == set(ORDER[package])
+    assert upward(imports, ORDER[package]) == []
+
+
+@pytest.mark.parametrize("package", ORDER)
+def test_no_files_import_each_other_in_a_circle(package: str) -> None:
+    assert circle(imports_of(package)) == []
+
+
+@pytest.mark.parametrize("package", ORDER)
+def test_a_room_has_few_modules_and_says_what_it_is(package: str) -> None:
+    rooms = [path.parent for path in (ROOT / package).glob("*/__init__.py")]
+    assert rooms
+    for room in rooms:
+        assert len(list(room.glob("*.py"))) <= ROOM_MODULES_MAX, room
+        assert ast.get_docstring(ast.parse((room / "__init__.py").read_text())), room
+
+
+def test_what_is_wrong_is_found(tmp_path: Path) -> None:
+    files = {
+        "__init__": "from p.high import x", "low/__init__": "", "low/a": "from p.low.b import x\nfrom p.high import y",
+        "low/b": "from p.low import a", "high": "from p.low import b",
+    }
+    for name, source in files.items():
+        path = tmp_path / "p" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        imports_for_types = "".join(f"    {line}\n" for line in source.splitlines()) or "    pass\n"
+        path.write_text(f"from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n{imports_for_types}")
+    imports = imports_of("p", tmp_path)
+    assert upward(imports, ("low", "high")) == ["low.a imports high"]
+    assert circle(imports) == ["high", "low.a", "low.b"]
+    imports["low.a"] = set()
+    assert circle(imports) == []

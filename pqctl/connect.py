@@ -8,7 +8,7 @@ from time import monotonic, sleep
 
 from sockpq import AuthError, Client, NodeStatus, ServerView, Unavailable
 
-from pqctl.doctor.health import ask, assess, complaint, of_one_cluster, own_line, serves
+from pqctl.health import ask, assess, complaint, of_one_cluster, own_line, serves
 from pqctl.invocation import Call
 from pqctl.output.exit_codes import DONE, REFUSED, UNREACHED, Failure
 from pqctl.output.stdio import say

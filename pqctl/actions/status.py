@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from sockpq import NodeStatus
 
-from pqctl.doctor.health import DEGRADED, HEALTHY, NOT_SERVING, Health, look
+from pqctl.health import DEGRADED, HEALTHY, NOT_SERVING, Health, look
 from pqctl.invocation import Call
-from pqctl.output.report import as_json, headline
+from pqctl.report import as_json, headline
 
 if TYPE_CHECKING:
     from rich.console import Group

@@ -10,7 +10,7 @@ from sockpq import AuthError, ServerView, Untrusted
 
 from pqctl.access import Access
 from pqctl.doctor.check import FAIL, OK, WARN, Check
-from pqctl.doctor.health import complaint
+from pqctl.health import complaint
 from pqctl.output.text import counted
 
 DAYS_WARN = 30

@@ -9,7 +9,7 @@ from sockpq import ServerView
 from pqctl.access import Access
 from pqctl.doctor import access_checks
 from pqctl.doctor.check import FAIL, OK, SKIP, WARN, Check
-from pqctl.doctor.health import Health, ask, assess, complaint, in_contact, is_full, of_one_cluster, own_line
+from pqctl.health import Health, ask, assess, complaint, in_contact, is_full, of_one_cluster, own_line
 from pqctl.output.text import counted
 
 CLOCKS_APART_MS = 1000      # AT is in seconds

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-
-from pqctl.invocation import Call
 
 WIDTH_WITHOUT_TERMINAL = 160      # a table that goes into a file or a pipe is folded late
 FOLDED_ROWS_MAX = 500             # rich needs half a millisecond for a row
@@ -22,6 +20,16 @@ class _Console(Console):
     def on_broken_pipe(self) -> None:
         """Called while the BrokenPipeError is handled: let it go on."""
         raise
+
+
+class Printer(Protocol):
+    """Who prints the answer of a command; see invocation.py."""
+
+    def print(self, text: str) -> None:
+        """Lines."""
+
+    def print_rich(self, what: Table) -> None:
+        """A table."""
 
 
 class Column(NamedTuple):
@@ -48,7 +56,7 @@ def table(columns: Sequence[Column], rows: Iterable[tuple[Sequence[str], str]]) 
     return made
 
 
-def print_rows(call: Call, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+def print_rows(call: Printer, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
     """A table without colours. A very long one is not folded, so that it comes at once."""
     if len(rows) <= FOLDED_ROWS_MAX:
         call.print_rich(table(columns, ((row, "") for row in rows)))

@@ -11,7 +11,7 @@ from sockpq import NodeStatus, ServerView
 from devcluster.cluster import LocalCluster
 from pqctl.doctor import cluster_checks, machine_checks
 from pqctl.doctor.check import FAIL, OK, SKIP, WARN, Check, exit_code
-from pqctl.doctor.health import Health, assess
+from pqctl.health import Health, assess
 from tests.client.fake_server import FakeCluster, Fault
 from tests.pqctl.running import ask, run
 from tests.pqctl.test_health import line, no_view, view, with_learner

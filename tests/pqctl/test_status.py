@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pqctl.doctor.health import DEGRADED, HEALTHY, NOT_SERVING
+from pqctl.health import DEGRADED, HEALTHY, NOT_SERVING
 from tests.client.fake_server import FakeCluster, Fault
 from tests.pqctl.running import run
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pqctl.doctor.health import FULL, HEALTHY, Health
+from pqctl.health import FULL, HEALTHY, Health
 
 
 def as_json(health: Health) -> dict[str, object]:

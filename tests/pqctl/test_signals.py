@@ -106,8 +106,8 @@ main()
 
 def test_a_signal_that_is_ignored_stays_so(cluster: FakeCluster) -> None:
     program = "import signal, os; signal.signal(signal.SIGHUP, signal.SIG_IGN); from pqctl.main import main\n" \
-              "from pqctl import steering; find = steering.find\n" \
-              "steering.find = lambda *a: (os.kill(os.getpid(), signal.SIGHUP), find(*a))[1]; main()"
+              "from pqctl import connect; find = connect.find\n" \
+              "connect.find = lambda *a: (os.kill(os.getpid(), signal.SIGHUP), find(*a))[1]; main()"
     ended = subprocess.run([sys.executable, "-c", program, "--servers", cluster.addresses[0], "cluster", "leader"],
                            check=False, timeout=PATIENCE_S)
     assert ended.returncode == 0

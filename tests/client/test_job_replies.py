@@ -26,6 +26,8 @@ CASES: list[tuple[Command[Any], bytes, Any]] = [
      Handed(1, "q", 0, b"hi", "i", Meta("k", 2, 5, 9))),
     (commands.get("q", meta=True), b"200 OK q 1 0 0 TRY 1\r\n",
      Handed(1, "q", 0, b"", None, Meta(None, 1, None, None))),
+    (commands.get("q", meta=True), b"200 OK q 1 0 0 TRY 1 NOVELTY 5\r\n",     # of a newer server
+     Handed(1, "q", 0, b"", None, Meta(None, 1, None, None))),
     (commands.get("q", meta=True), b"404 Queue Empty\r\n", None),
     (commands.get("q", True, wait=1), b"404 Queue Empty\r\n", None),
     (commands.call("q", b"", "o", wait=1), b"206 Wait for output IS i1\r\n408 Wait Timeout\r\n", Waiting("i1")),
@@ -120,7 +122,7 @@ def test_an_aborted_transaction_says_where_and_why() -> None:
         (commands.get("q"), b"200 OK q 1 0 0 TRY 1\r\n"),
         (commands.get("q", meta=True), b"200 OK q 1 0 0 TRY\r\n"),
         (commands.get("q", meta=True), b"200 OK q 1 0 0 TRY 1 TRY 2\r\n"),
-        (commands.get("q", meta=True), b"200 OK q 1 0 0 NONSENSE 1\r\n"),
+        (commands.get("q", meta=True), b"200 OK q 1 0 0 TRY 1 TRY 2\r\n"),
         (commands.get("q", meta=True), b"200 OK other 1 0 0\r\n"),
         (job_commands.get_batch(1, "q"), b"200 OK 2\r\nq 1 0 0\r\nq 2 0 0\r\n"),
         (job_commands.get_batch(1, "q"), b"200 OK 1\r\nq 1 0 0 TRY 1\r\n"),

@@ -41,7 +41,6 @@ _FINISHED = {
     "200 OK FINI": Finished(False, True),
     "200 OK FINQ FINI": Finished(True, True),
 }
-_META = {"IS", "KEY", "GROUP", "TRY", "AT", "EXPIRE"}
 _SID = re.compile(r"[0-9]{1,20}_[0-9a-f]{1,64}")
 _NONCE = re.compile(r"(?:[0-9a-fA-F]{2}){8,128}")
 _HASH = re.compile(r"[0-9a-f]{1,128}")
@@ -276,10 +275,13 @@ def handed_line(fields: list[str], queues: tuple[str, ...] | None, with_meta: bo
 
 
 def meta_tokens(fields: list[str]) -> tuple[str | None, Meta]:
-    """`[IS <item>] [KEY <key>] [GROUP <g>] [TRY <n>] [AT <unix>] [EXPIRE <unix>]` as the item and the rest."""
+    """`[IS <item>] [KEY <key>] [GROUP <g>] [TRY <n>] [AT <unix>] [EXPIRE <unix>]` as the item and the rest.
+
+    A server that is newer may say more: pairs that are not known are skipped (PROTOCOL "Versions and compatibility").
+    """
     expect(len(fields) % 2 == 0, "a meta token without a value")
     tokens = dict(zip(fields[::2], fields[1::2], strict=True))
-    expect(2 * len(tokens) == len(fields) and tokens.keys() <= _META, f"meta tokens {' '.join(fields)[:200]!r}")
+    expect(2 * len(tokens) == len(fields), f"meta tokens {' '.join(fields)[:200]!r}")
     times = [as_number(tokens[word]) if word in tokens else None for word in ("AT", "EXPIRE")]
     return (
         as_name(tokens["IS"]) if "IS" in tokens else None,

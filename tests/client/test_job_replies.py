@@ -122,7 +122,6 @@ def test_an_aborted_transaction_says_where_and_why() -> None:
         (commands.get("q"), b"200 OK q 1 0 0 TRY 1\r\n"),
         (commands.get("q", meta=True), b"200 OK q 1 0 0 TRY\r\n"),
         (commands.get("q", meta=True), b"200 OK q 1 0 0 TRY 1 TRY 2\r\n"),
-        (commands.get("q", meta=True), b"200 OK q 1 0 0 TRY 1 TRY 2\r\n"),
         (commands.get("q", meta=True), b"200 OK other 1 0 0\r\n"),
         (job_commands.get_batch(1, "q"), b"200 OK 2\r\nq 1 0 0\r\nq 2 0 0\r\n"),
         (job_commands.get_batch(1, "q"), b"200 OK 1\r\nq 1 0 0 TRY 1\r\n"),

@@ -17,10 +17,12 @@ import pytest
 import sockpq
 import trustme
 from sockpq import AuthError, BadArguments, Client, NotExecuted, OutcomeUnknown, Unavailable, Untrusted, aio
+from sockpq._backends import asyncio_stream, sync
 from sockpq._backends.access import Access, access
 from sockpq._backends.asyncio import CONNECTING_MAX
 from sockpq._backends.sync import ThreadNetwork, run
 from sockpq._backends.tls import TlsStream
+from sockpq._engine import retry
 from sockpq._engine.connection import Link
 from sockpq._protocol.addresses import Address, parse_server
 
@@ -255,7 +257,7 @@ def test_over_tls_the_secret_goes_to_any_address(
     secure: FakeCluster, ann: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It needs no challenge there: a server may keep a hash only."""
-    for stream in (sockpq.threads.SocketStream, aio.stream.TransportStream):
+    for stream in (sync.SocketStream, asyncio_stream.TransportStream):
         monkeypatch.setattr(stream, "peer", lambda _: Address("10.0.0.1", 11361))
     ann.put("q", b"x")
     assert secure.users is not None
@@ -443,5 +445,5 @@ def test_a_host_no_certificate_can_name_is_no_defect(ca: str, monkeypatch: pytes
         network = ThreadNetwork(access(ca, None, None))
         create = socket.create_connection
         monkeypatch.setattr(socket, "create_connection", lambda _, timeout: create(listener.getsockname(), timeout))
-        with pytest.raises(sockpq.retry.Lost):
+        with pytest.raises(retry.Lost):
             run(Link.open(network, Address(".dot", 1), 1))

@@ -40,7 +40,7 @@ def forget_answers_in_snapshots(patch: pytest.MonkeyPatch) -> None:
     """A snapshot tells which numbers were used, and not what was answered."""
     def row(number: int, answered: Answered) -> RequestRow:
         return RequestRow(number, answered.digest, [])
-    patch.setattr(sessions, "_request_row", row)
+    patch.setattr(session_frames, "_request_row", row)
 
 
 def compare_no_digests(patch: pytest.MonkeyPatch) -> None:

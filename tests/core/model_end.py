@@ -140,6 +140,7 @@ class ModelEnd(ModelPut):
 
     def _reschedule(self, job: ModelJob) -> None:
         if job.waits:
+            job.told = []               # what it was to be told, it knows now;
             return                      # its time counts when its items are finished
         if job.at_ms is not None and job.at_ms > self.clock_ms:
             self.become_delayed(job, job.at_ms)

@@ -6,7 +6,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core import CloneBegin, CloneChunk, CloneEnd, Lead, Machine
+from core import (
+    Batch,
+    Change,
+    CloneBegin,
+    CloneChunk,
+    CloneEnd,
+    DeleteQueue,
+    Lead,
+    Machine,
+    Put,
+    PutWith,
+    Selector,
+)
 from tests.core.agreement import assert_equal_to_model
 from tests.core.logs import CLUSTER, LAW, MEMBERS, LogEntry, lead, play, restored, snapshot_of
 from tests.core.model import Model
@@ -90,3 +102,16 @@ def test_clone_equals_reference_model(
     assert_equal_to_model([LogEntry(0, 0, [CloneBegin(1, len(snapshot)), *chunks])], machine, model)
     assert_equal_to_model([LogEntry(0, 0, [CloneEnd(1)]), *rest], machine, model)
     assert snapshot_of(restored(snapshot_of(machine))) == snapshot_of(machine)
+
+
+def test_a_job_that_is_changed_knows_at_once_which_of_its_items_are_finished() -> None:
+    put = PutWith(Put("b", 1, b""), after=("x", "y"), key="k")
+    change = Batch((Change(Selector(0, "b", "k"), priority=2),), False)
+    log = [
+        LogEntry(0, 0, [Put("a", 0, b"", "x"), Put("c", 0, b"", "y"), put]),
+        LogEntry(0, 0, [DeleteQueue("a", True), change]), LogEntry(0, 0, []),
+    ]
+    machine, model = Machine(), Model()
+    for replica in (machine, model):
+        replica.apply(1, 0, 0, [lead()])
+    assert_equal_to_model(log, machine, model)

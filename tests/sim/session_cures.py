@@ -15,6 +15,7 @@ from core import Reply, Request, RequestMismatch
 from core.handlers import sessions
 from core.handlers.table import HANDLERS
 from core.rules import expire
+from core.snapshot import sessions as session_frames
 from core.snapshot.frames import RequestRow
 from core.state import State
 from core.store.session import Answered, Session

@@ -26,7 +26,7 @@ ORDER = {
     ),
     "devcluster": ("ports", "authority", "guardian", "node", "cluster"),
 }
-ROOM_MODULES_MAX = 23
+ROOM_MODULES_MAX = 20
 
 Imports = dict[str, set[str]]
 

@@ -31,7 +31,7 @@ from core import (
 
 log = logging.getLogger("sockpqd.cluster")
 
-OPERATIONS_MAX = 448            # of one entry: with 640 others wait a third longer, and no more are done in a second
+OPERATIONS_MAX = 448            # of one entry: with more, others wait longer; with fewer, less is done in a second
 ENTRY_BYTES = 1 << 20           # an entry is closed at this size; a larger operation travels alone
 IN_FLIGHT_MAX = 1               # entries proposed and not applied; 2 made entries smaller and a PUT a quarter dearer
 WORK_MAX = 16_000               # the same for commands that have much to do, in names: core/ops/cost.py; some 10 ms
@@ -55,8 +55,7 @@ _PUTS = (Put, PutWith)
 
 def _held_bytes(size: int, work: int) -> int:
     """The memory that an operation of this cost takes up while it is queued, about: names are more there than sent."""
-    of_work, most = WORK_HELD_BYTES * work, HELD_PER_BYTE_MAX * size
-    return size + (of_work if of_work < most else most)
+    return size + min(WORK_HELD_BYTES * work, HELD_PER_BYTE_MAX * size)
 
 
 class Answered(NamedTuple):
@@ -142,18 +141,13 @@ class Proposer:
             pending.refused()
             return False
         size, work = cost(operation)
-        held = WORK_HELD_BYTES * work                   # _held_bytes(), without a call
-        if held > HELD_PER_BYTE_MAX * size:
-            held = HELD_PER_BYTE_MAX * size
-        held += size
+        held = _held_bytes(size, work)
         self.backlog_bytes += held
         queue = self._queue
         if self._lanes.count or (
             not behind and (len(queue) >= OPERATIONS_MAX or self._bytes > ENTRY_BYTES or self._work > WORK_MAX)
         ):
-            charge = WORK_BYTES * work
-            if charge < size:
-                charge = size
+            charge = max(size, WORK_BYTES * work)
             sated = self._lanes.add(client, (operation, pending, size, work, held, behind, charge))
             return sated or self.backlog_bytes > BACKLOG_BYTES_MAX
         self._bytes += size
@@ -213,21 +207,19 @@ class Proposer:
         operations: list[Operation] = []
         pendings: list[Pending] = []
         total = total_work = total_held = 0
-        give, take, count = self._lanes.give, queue.popleft, 0
-        while queue or give(queue, now):
+        while queue or self._lanes.give(queue, now):
             operation, pending, size, work, held, _, _ = queue[0]
             total_work += work
-            if count >= OPERATIONS_MAX or total_work > WORK_MAX or total + size > ENTRY_BYTES:
+            if len(operations) >= OPERATIONS_MAX or total_work > WORK_MAX or total + size > ENTRY_BYTES:
                 if operations and not _belongs_to_put(operation, operations[-1]):
                     break
                 if size > OPERATION_BYTES_MAX:          # whoever proposes must not: no node could send it
                     log.error("an operation of %d bytes is refused: report it, with this line", size)
-                    take()
+                    queue.popleft()
                     self.backlog_bytes -= held
                     pending.refused()
                     continue
-            take()
-            count += 1
+            queue.popleft()
             operations.append(operation)
             pendings.append(pending)
             total += size

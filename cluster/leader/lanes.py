@@ -1,11 +1,11 @@
 """Whose operation is next when more are queued than one entry holds: a lane for each client, and turns among them.
 
-Fair queueing, as routers have it for packets: a lane has a time of its own, which goes on by the cost of what it gave.
-Next is the lane whose first operation would end at the least time, but before all of them one that comes and had no
-turn yet. The time of all goes on by what each would have been given, had all been served at once; a lane that comes
-begins a turn before that. So whoever sends something small and waits for the answer is served by the next entry,
-however much others pipeline, and however dear it is. These share the rest, and take so much in a turn that their
-answers are many in one write.
+Fair queueing, as routers do it for packets: each lane has a clock of its own, which advances by the cost of what the
+lane was given. Next is the lane whose first operation would finish earliest; a lane that arrives and has had no turn
+yet comes before all of them. The common clock advances by what each lane would have been given if all were served at
+once, and a new lane starts one turn before it. So a client that sends something small and waits for the answer is
+served by the next entry, however much the others pipeline and however expensive it is. The others share the rest, and
+each takes so much in a turn that its answers leave in one write.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Lanes:
         return True
 
     def _forget_empty(self) -> None:
-        """Who would come as if he had never been here need not be remembered."""
+        """Forget lanes that would come back as new ones would."""
         empty = self._empty
         while empty and (empty[0].waiting or empty[0].time <= self._time - QUANTUM_BYTES):
             lane = empty.popleft()

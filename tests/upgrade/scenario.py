@@ -465,7 +465,7 @@ def read(data_dir: Path) -> Found:
             applied.append((now_ms, seed, operations))
             return apply(index, now_ms, seed, operations)
 
-        node.machine.apply = noted          # type: ignore[method-assign]
+        node.machine.apply = noted          # type: ignore[method-assign]   # what recovery applies is to be seen
         await node.start()
         index, value = node.state_hash()
         await node.stop()

@@ -191,9 +191,9 @@ class ClusterNode:
         self, client: object, operation: Operation, pending: ClientPending, behind: bool = False,
     ) -> bool:
         """See Cluster."""
-        sated = self._proposer.propose_for(client, operation, pending, behind)
-        self._wake()
-        return sated
+        if not self._scheduled:
+            self._wake()
+        return self._proposer.propose_for(client, operation, pending, behind)
 
     def withdraw(self, client: object) -> None:
         """See Cluster."""

@@ -26,7 +26,7 @@ from core.ops.cluster import (
     decode_entry,
     encode_entry,
 )
-from core.ops.cost import OPERATION_BYTES_MAX, OPERATION_WORK_MAX, cost
+from core.ops.cost import COSTS, OPERATION_BYTES_MAX, OPERATION_WORK_MAX, cost
 from core.ops.effects import Effects
 from core.ops.jobs import (
     Atomic,
@@ -117,6 +117,7 @@ from core.store.sessions import SESSIONS_MAX
 from core.store.views import Counts, History, Seen
 
 __all__ = [
+    "COSTS",
     "OPERATION_BYTES_MAX",
     "OPERATION_WORK_MAX",
     "PORTION_MAX",

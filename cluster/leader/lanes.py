@@ -20,7 +20,8 @@ from core import Operation
 QUANTUM_BYTES = 8192            # of a turn: 128 plain operations
 WORK_BYTES = 8                  # what a unit of work counts for: a plain operation costs as much by either measure
 QUEUED_MAX = 16_384             # operations in all lanes together, about: a quarter of a second of small ones
-HELD_MAX = 16 << 20             # bytes of memory in all lanes together, about
+HELD_MAX = 16 << 20             # bytes of memory in all lanes together, about: above it each is held to its share
+HELD_PER_CHARGE_MAX = 9         # bytes of memory for each that is charged, at most
 TURN_S = 1.0                    # who had no turn for so long is told that there is too much to do
 LOOK_S = 0.1                    # between two looks for those
 
@@ -33,7 +34,7 @@ OfClient = tuple[Operation, ClientPending, int, int, int, bool, int]
 class _Lane:
     """The operations of one client."""
 
-    __slots__ = ("client", "held", "place", "served", "since", "time", "waiting")
+    __slots__ = ("charge", "client", "place", "served", "since", "time", "waiting")
 
     def __init__(self, client: object, time: int) -> None:
         self.client = client
@@ -41,7 +42,7 @@ class _Lane:
         self.served = False             # it had a turn
         self.place = 0                  # of its entry in the heap that counts
         self.since = 0.0                # when it had its last turn, or stopped being empty; monotonic seconds
-        self.held = 0                   # bytes of memory
+        self.charge = 0                 # of all that waits
         self.waiting: deque[OfClient] = deque()
 
 
@@ -65,8 +66,8 @@ class Lanes:
         """Operations that each client may have queued, so that all of them together are not too many."""
         return max(1, QUEUED_MAX // max(1, len(self._lanes)))
 
-    def add(self, client: object, queued: OfClient) -> bool:
-        """Queue an operation of this client; has it as much memory in use as it should have at most?"""
+    def add(self, client: object, queued: OfClient) -> None:
+        """Queue an operation of this client."""
         lane = self._lanes.get(client)
         if lane is None:
             lane = self._lanes[client] = _Lane(client, self._time - QUANTUM_BYTES)
@@ -75,35 +76,41 @@ class Lanes:
             lane.since = self._monotonic()
             self._line_up(lane, queued)
         lane.waiting.append(queued)
-        lane.held += queued[4]
+        lane.charge += queued[6]
         self.count += 1
-        return lane.held * len(self._lanes) > HELD_MAX
+
+    def sated(self, client: object) -> bool:
+        """Can this client have more in its lane than each could if all together had HELD_MAX?"""
+        lane = self._lanes.get(client)
+        return lane is not None and lane.charge * HELD_PER_CHARGE_MAX * len(self._lanes) > HELD_MAX
 
     def _line_up(self, lane: _Lane, first: OfClient) -> None:
         self._places += 1
         lane.place = self._places
         heapq.heappush(self._heap, (lane.served or first[6] > QUANTUM_BYTES, lane.time + first[6], lane.place, lane))
 
-    def give(self, queue: deque[Queued], now: float) -> bool:
-        """Move the operations of the next turn to `queue`; False: there are none."""
+    def give(self, queue: deque[Queued], now: float) -> int:
+        """Move the operations of the next turn to `queue`; returns what they are charged for, 0 if there are none."""
         if not self.count:
-            return False
+            return 0
         while True:
             _, _, place, lane = heapq.heappop(self._heap)
             if lane.place == place and lane.waiting:        # else it was emptied since
                 break
         waiting = lane.waiting
-        before, given, held = len(waiting), 0, 0
-        while waiting:
-            queued = waiting[0]
-            if given and given + queued[6] > QUANTUM_BYTES and not queued[5]:
-                break
-            given += queued[6]
-            held += queued[4]
-            queue.append(waiting.popleft())
-        lane.held -= held
+        if lane.charge <= QUANTUM_BYTES:
+            count, given = len(waiting), lane.charge
+            queue += waiting
+            waiting.clear()
+        else:
+            count = given = 0
+            while waiting and not (given and given + waiting[0][6] > QUANTUM_BYTES and not waiting[0][5]):
+                queue.append(waiting.popleft())
+                count += 1
+                given += queue[-1][6]
+        lane.charge -= given
         self._time = max(self._time, lane.time) + given // len(self._lanes)
-        self._took_out(before - len(waiting))
+        self._took_out(count)
         lane.time += given
         lane.served = True
         lane.since = now
@@ -112,7 +119,7 @@ class Lanes:
         elif self.count:
             self._empty.append(lane)
             self._forget_empty()
-        return True
+        return given
 
     def _forget_empty(self) -> None:
         """Forget lanes that would come back as new ones would."""
@@ -147,7 +154,7 @@ class Lanes:
     def _take_all(self, lane: _Lane) -> list[OfClient]:
         taken = list(lane.waiting)
         lane.waiting.clear()
-        lane.held = 0
+        lane.charge = 0
         self._took_out(len(taken))
         return taken
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from random import Random
 from typing import NamedTuple
 
 from cluster.api import BACKLOG_BYTES_MAX, ClientPending, Pending
-from cluster.leader.lanes import WORK_BYTES, Lanes, Queued
+from cluster.leader.lanes import HELD_MAX, HELD_PER_CHARGE_MAX, WORK_BYTES, Lanes, Queued
 from cluster.metrics.histogram import Histogram
 from cluster.raft.pysyncobj_adapter import NOT_EXECUTED, SUCCESS, Callback
 from core import (
+    COSTS,
     OPERATION_BYTES_MAX,
     Applied,
     Effects,
@@ -31,16 +33,17 @@ from core import (
 
 log = logging.getLogger("sockpqd.cluster")
 
-OPERATIONS_MAX = 448            # of one entry: with more, others wait longer; with fewer, less is done in a second
+OPERATIONS_MAX = 640            # of one entry: with more, others wait longer; with fewer, less is done in a second
 ENTRY_BYTES = 1 << 20           # an entry is closed at this size; a larger operation travels alone
 IN_FLIGHT_MAX = 1               # entries proposed and not applied; 2 made entries smaller and a PUT a quarter dearer
 WORK_MAX = 16_000               # the same for commands that have much to do, in names: core/ops/cost.py; some 10 ms
 WORK_HELD_BYTES = 48            # of memory for a unit of work: a name, or a share of an operation and its outcome,
-HELD_PER_BYTE_MAX = 8           # but only so much for each byte: what is just asked for takes up none
+HELD_PER_BYTE_MAX = HELD_PER_CHARGE_MAX - 1    # but only so much for each byte: what is just asked for takes up none
 OUTCOME_S = 3.0                 # no answer for so long: unknown (spec/cluster 3.1)
 OUTCOME_AFTER_LOSS_S = 1.0      # the same once this node has lost leadership or the lease
 
 _random = Random()              # seeded by the operating system
+_BYTES, _WORK = itemgetter(2), itemgetter(3)    # of what is queued
 
 
 def _belongs_to_put(operation: Operation, before: Operation) -> bool:
@@ -56,6 +59,10 @@ _PUTS = (Put, PutWith)
 def _held_bytes(size: int, work: int) -> int:
     """The memory that an operation of this cost takes up while it is queued, about: names are more there than sent."""
     return size + min(WORK_HELD_BYTES * work, HELD_PER_BYTE_MAX * size)
+
+
+PLAIN_WORK = 8                  # of a plain PUT, DONE or LATER; all have at least BASE_BYTES
+PLAIN_HELD_BYTES = WORK_HELD_BYTES * PLAIN_WORK
 
 
 class Answered(NamedTuple):
@@ -105,7 +112,7 @@ class Proposer:
         self._monotonic = monotonic
         self._queue: deque[Queued] = deque()            # all, as long as an entry holds it
         self._lanes = Lanes(monotonic)                  # what waits for a turn behind that
-        self._bytes = self._work = 0                    # of what is in the queue; what lanes give is not counted
+        self._bytes = self._work = 0                    # of what is in the queue
         self._flying: deque[_Batch] = deque()
         self._since = 0.0                               # when the next entry could have begun
         self.answered: Answered | None = None           # the last entry that was
@@ -140,22 +147,22 @@ class Proposer:
         if not self.accepting:
             pending.refused()
             return False
-        size, work = cost(operation)
-        held = _held_bytes(size, work)
-        self.backlog_bytes += held
-        queue = self._queue
-        if self._lanes.count or (
+        size, work = COSTS[type(operation)](operation)
+        held = size + PLAIN_HELD_BYTES if work == PLAIN_WORK else _held_bytes(size, work)
+        self.backlog_bytes = backlog = self.backlog_bytes + held
+        queue, lanes = self._queue, self._lanes
+        if lanes.count or (
             not behind and (len(queue) >= OPERATIONS_MAX or self._bytes > ENTRY_BYTES or self._work > WORK_MAX)
         ):
-            charge = max(size, WORK_BYTES * work)
-            sated = self._lanes.add(client, (operation, pending, size, work, held, behind, charge))
-            return sated or self.backlog_bytes > BACKLOG_BYTES_MAX
+            charge = WORK_BYTES * work
+            lanes.add(client, (operation, pending, size, work, held, behind, charge if charge > size else size))
+            return backlog > HELD_MAX and (backlog > BACKLOG_BYTES_MAX or lanes.sated(client))
         self._bytes += size
         self._work += work
         if not queue:
             self._since = self._monotonic()
         queue.append((operation, pending, size, work, held, False, 0))
-        return self.backlog_bytes > BACKLOG_BYTES_MAX
+        return backlog > BACKLOG_BYTES_MAX
 
     def withdraw(self, client: object) -> None:
         """The client has gone: what it has waiting for a turn will not be executed. What others have behind it, the
@@ -204,29 +211,44 @@ class Proposer:
     def _collect(self, now: float) -> _Batch:
         """The next entry: as many operations as it may carry, but one at least, whatever that costs."""
         queue = self._queue
-        operations: list[Operation] = []
-        pendings: list[Pending] = []
-        total = total_work = total_held = 0
+        taken: list[Queued] = []
+        total, total_work = self._bytes, self._work     # of what is taken and of what is in the queue, at most
+        while True:
+            if len(taken) + len(queue) > OPERATIONS_MAX or total > ENTRY_BYTES or total_work > WORK_MAX:
+                self._fill(taken, now)
+                break
+            taken += queue
+            queue.clear()
+            charge = self._lanes.give(queue, now)
+            if not charge:
+                break
+            total += charge                             # neither its bytes nor, in WORK_BYTES, its work are more
+            total_work += charge // WORK_BYTES
+        self._bytes = sum(map(_BYTES, queue))
+        self._work = sum(map(_WORK, queue))
+        if not taken:
+            return _Batch([], [], 0, self._since, now)
+        operations, pendings, _, _, held, _, _ = zip(*taken, strict=True)
+        return _Batch(list(operations), list(pendings), sum(held), self._since, now)
+
+    def _fill(self, taken: list[Queued], now: float) -> None:
+        """Add operations to those taken until the entry is full: the last ones, where each must be looked at."""
+        queue = self._queue
+        total, total_work = sum(map(_BYTES, taken)), sum(map(_WORK, taken))
         while queue or self._lanes.give(queue, now):
             operation, pending, size, work, held, _, _ = queue[0]
             total_work += work
-            if len(operations) >= OPERATIONS_MAX or total_work > WORK_MAX or total + size > ENTRY_BYTES:
-                if operations and not _belongs_to_put(operation, operations[-1]):
+            if len(taken) >= OPERATIONS_MAX or total_work > WORK_MAX or total + size > ENTRY_BYTES:
+                if taken and not _belongs_to_put(operation, taken[-1][0]):
                     break
-                if size > OPERATION_BYTES_MAX:          # whoever proposes must not: no node could send it
+                if size > OPERATION_BYTES_MAX:          # must not be proposed: no node could send it
                     log.error("an operation of %d bytes is refused: report it, with this line", size)
                     queue.popleft()
                     self.backlog_bytes -= held
                     pending.refused()
                     continue
-            queue.popleft()
-            operations.append(operation)
-            pendings.append(pending)
+            taken.append(queue.popleft())
             total += size
-            total_held += held
-        if not queue:
-            self._bytes = self._work = 0
-        return _Batch(operations, pendings, total_held, self._since, now)
 
     def _launch(self, batch: _Batch) -> None:
         self._flying.append(batch)
@@ -275,6 +297,8 @@ class Proposer:
             size, work = cost(operation)
             held = _held_bytes(size, work)
             self.backlog_bytes += held
+            self._bytes += size
+            self._work += work
             self._queue.appendleft((operation, pending, size, work, held, False, 0))
         self._since = begun
 

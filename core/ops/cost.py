@@ -86,15 +86,16 @@ _SIMPLE = (BASE_BYTES, JOB)
 
 def cost(operation: Operation) -> Cost:
     """Bytes and work of the operation, see above."""
-    known = COSTS[type(operation)]
-    return known if isinstance(known, tuple) else known(operation)
+    return COSTS[type(operation)](operation)
+
+
+def _simple(operation: Operation) -> Cost:
+    return _SIMPLE
 
 
 def _put(operation: Put) -> Cost:
-    item = operation.item
-    if item is None:
-        return BASE_BYTES + len(operation.data) + len(operation.queue), JOB
-    return BASE_BYTES + len(operation.data) + len(operation.queue) + len(item), JOB
+    size = BASE_BYTES + len(operation.data) + len(operation.queue)
+    return size if operation.item is None else size + len(operation.item), JOB
 
 
 def _put_with(operation: PutWith) -> Cost:
@@ -178,11 +179,11 @@ def _lead(operation: Lead) -> Cost:
     return size + sum(1 + _names(one.name, one.peer, one.client) for one in operation.addresses), JOB
 
 
-COSTS: dict[type[Any], Cost | Callable[[Any], Cost]] = {
+COSTS: dict[type[Any], Callable[[Any], Cost]] = {
     **dict.fromkeys((
         Bury, Configure, CloneBegin, Done, DoneLast, Later, LaterWith, Resume, Return, SwitchService, Tick, Touch,
         TouchSession,
-    ), _SIMPLE),
+    ), _simple),
     Put: _put,
     PutWith: _put_with,
     Get: _get,

@@ -119,27 +119,27 @@ class Parser:
         if self._block is not None:
             return self._block()
         while True:
-            start = self._start
-            if start == len(self._buffer) and not self._later:
+            start, buffer = self._start, self._buffer
+            end = buffer.find(b"\n", start)
+            if 0 <= end < start + LONG_LINE_BYTES:          # most lines: the same as below, without a call
+                self._start = end + 1
+                if end > start and buffer[end - 1] == CR:
+                    end -= 1
+                line = buffer[start:end]
+            elif end < 0 and start == len(buffer) and not self._later:
                 self._buffer, self._start = b"", 0          # an idle client keeps no memory
                 self.holding = False
                 return None
-            end = self._buffer.find(b"\n", start)
-            if end < 0 or end - start >= self._limits.line_bytes_max:
+            else:
                 try:
-                    line = self._line()                     # in two pieces, or not all here
+                    complete = self._line()                 # long, in two pieces, or not all here
                 except _LineError:
                     return self._broken(BAD_COMMAND)
-                if line is None:
+                if complete is None:
                     return None
-            else:                                           # the same without a call, because all go through here
-                self._start = end + 1
-                if end > start and self._buffer[end - 1] == CR:
-                    end -= 1
-                line = self._buffer[start:end]
-            self.lines += 1
-            if len(line) > LONG_LINE_BYTES:
+                line = complete
                 self.toil += len(line) // LONG_LINE_BYTES
+            self.lines += 1
             words = line.split()
             if words:                                       # an empty line is ignored
                 return self._request(words, line)

@@ -33,7 +33,7 @@ from core import (
 
 log = logging.getLogger("sockpqd.cluster")
 
-OPERATIONS_MAX = 640            # of one entry: with more, others wait longer; with fewer, less is done in a second
+OPERATIONS_MAX = 576            # of one entry: with more, others wait longer; with fewer, less is done in a second
 ENTRY_BYTES = 1 << 20           # an entry is closed at this size; a larger operation travels alone
 IN_FLIGHT_MAX = 1               # entries proposed and not applied; 2 made entries smaller and a PUT a quarter dearer
 WORK_MAX = 16_000               # the same for commands that have much to do, in names: core/ops/cost.py; some 10 ms

@@ -23,10 +23,11 @@ from typing import Protocol
 from cluster.api import Listener
 from cluster.errors import FailStop, OutOfMemory
 from cluster.execution import Execution
-from cluster.leader.clock import Clock
+from cluster.leader.clock import Clock, ReplicatedTime
 from cluster.leader.compaction import Compaction
 from cluster.leader.leadership import Leadership
 from cluster.leader.membership import Members
+from cluster.leader.proposer import Proposer
 from cluster.raft.peer import Network
 from cluster.raft.pysyncobj_adapter import PeerNode, Replica, check_version
 from cluster.raft.replica_check import Comparison
@@ -113,8 +114,11 @@ class Driver:
         self.guard.bind(self.replica)
         self.room = Room(journal, store, self.guard.quorum, Ballast(store.disk, settings.data_dir / "ballast"))
         self._comparison = Comparison(store.chain, self.guard.quorum)
+        time = ReplicatedTime(clock)
+        self.proposer = Proposer(self.replica.propose, time.now_ms, self._effects, clock.monotonic)
         self.leadership = Leadership(
-            settings, machine, self.members, self.replica, self.guard, clock, self._effects, listener.serving_changed,
+            settings, machine, self.members, self.replica, self.guard, clock, time, self.proposer,
+            listener.serving_changed,
         )
         if settings.bootstrap:
             self.guard.admission.bootstrap()
@@ -167,10 +171,10 @@ class Driver:
         if chores:
             self._chores_at = now + CHORES_S
             self._judge(now)
-        self.leadership.proposer.flush(now)
+        self.proposer.flush(now)
         self.guard.quorum.tick()
         self.replica.tick()
-        failure = self.leadership.proposer.failure
+        failure = self.proposer.failure
         if isinstance(failure, MemoryError):
             raise OutOfMemory("no memory to give out replies: start this node again") from failure
         if failure is not None:
@@ -236,7 +240,7 @@ class Driver:
         if self.machine.term != self._term_seen:
             self._term_seen = self.machine.term
             self.leader_changes += 1
-        self.leadership.proposer.expire(now)
+        self.proposer.expire(now)
         if self.store.load_error is not None:
             raise self.store.load_error
         self._tell_info(now)
@@ -259,7 +263,7 @@ class Driver:
         """Is there work that should not wait for the next message or timer?"""
         if self.room.stuck:
             return False
-        if self.inbox or self.leadership.proposer.ready or self._chores_at == AT_ONCE:
+        if self.inbox or self.proposer.ready or self._chores_at == AT_ONCE:
             return True
         # A lone node commits in the turn after the one that synced; no answer of a peer will come to remind it.
         alone = self.replica.is_leader and self.guard.quorum.voters == {self.settings.name}

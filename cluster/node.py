@@ -66,8 +66,8 @@ class ClusterNode:
         self._driver = Driver(
             settings, journal, store, self.machine, self._network, listener, self._clock, random.Random(),
         )
-        self._proposer = self._driver.leadership.proposer
-        self._gathering = Gathering(self._driver.leadership.proposer, self._clock.monotonic)
+        self._proposer = self._driver.proposer
+        self._gathering = Gathering(self._proposer, self._clock.monotonic)
         self._turns = Turns()
         self._marks = Marks(
             settings.memory_mark_bytes, settings.disk_free_bytes_min, lambda: self._driver.room.ballast.bytes,
@@ -257,7 +257,7 @@ class ClusterNode:
         deadline = self._loop.time() + GIVE_AWAY_S
         while self._loop.time() < deadline and not self.failed.done():
             await asyncio.sleep(POLL_S)
-            idle = driver.leadership.proposer.idle
+            idle = driver.proposer.idle
             if idle and not (driver.replica.is_leader and driver.leadership.successors()):
                 return
 

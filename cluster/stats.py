@@ -13,7 +13,7 @@ from cluster.metrics.watermarks import Marks
 
 def figures(driver: Driver, nodes: Iterable[NodeStatus], marks: Marks, syncs: Histogram, turns: Turns) -> Figures:
     """See Figures. `nodes`: what CLUSTER STATUS says; `syncs`: of the journal."""
-    replica, journal, store, proposer = driver.replica, driver.journal, driver.store, driver.leadership.proposer
+    replica, journal, store, proposer = driver.replica, driver.journal, driver.store, driver.proposer
     mine = driver.settings.name
     clock_ahead_ms, time_ahead_ms = driver.leadership.errors_ms() or (None, None)
     return Figures(

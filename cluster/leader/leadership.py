@@ -20,7 +20,7 @@ from cluster.raft.pysyncobj_adapter import Replica
 from cluster.raft.transport import Guard
 from cluster.settings import Settings
 from cluster.wire.messages import Info
-from core import Address, Effects, Lead, Machine, Operation, Reply, Resume, Tick
+from core import Address, Lead, Machine, Operation, Reply, Resume, Tick
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -93,7 +93,8 @@ class Leadership:
         replica: Replica,
         guard: Guard,
         clock: Clock,
-        effects: Callable[[Effects], None],
+        time: ReplicatedTime,
+        proposer: Proposer,
         serving_changed: Callable[[bool], None],
     ) -> None:
         self._settings = settings
@@ -103,8 +104,8 @@ class Leadership:
         self._guard = guard
         self._clock = clock
         self._serving_changed = serving_changed
-        self._time = ReplicatedTime(clock)
-        self.proposer = Proposer(replica.propose, self._time.now_ms, effects, clock.monotonic)
+        self._time = time
+        self._proposer = proposer
         self._promotion = Promotion(guard.context, machine, self.propose_alone, settings.election_min_ms / 1000)
         self._lead_term = -1                    # the term in which we proposed our Lead entry
         self.tick_in_flight = False
@@ -126,7 +127,7 @@ class Leadership:
         self.halted = self.grace_due = True
         if self.serving:
             self._change(False, now)
-        self.proposer.expire(now)
+        self._proposer.expire(now)
 
     def see_room(self, *, halted: bool, exhausted: bool) -> None:
         """`halted`: nothing of clients can be logged, here or on too many others; `exhausted`: here."""
@@ -153,7 +154,7 @@ class Leadership:
             due_ms = self._machine.next_due_ms()
             if due_ms is not None and due_ms <= self._time.now_ms():
                 self.tick_in_flight = True
-                self.proposer.propose(Tick(), _Ticked(self))
+                self._proposer.propose(Tick(), _Ticked(self))
 
     def leading(self) -> bool:
         """Can this node execute what only a leader can? Whether it serves clients is another question.
@@ -179,7 +180,7 @@ class Leadership:
         """Propose what is not a client's job: an entry of its own, also while this node does not serve."""
         if self.grace_due and type(operation) not in (Lead, Resume):
             self._resume()
-        self.proposer.propose_alone(operation, pending, self._clock.monotonic())
+        self._proposer.propose_alone(operation, pending, self._clock.monotonic())
 
     @property
     def announced(self) -> bool:
@@ -193,9 +194,9 @@ class Leadership:
             self._time.reach(self._machine.clock_ms)
             if self.grace_due:
                 self._resume()
-            self.proposer.accepting = True
+            self._proposer.accepting = True
         else:
-            self.proposer.stop_accepting(now, lost=not self._leads(now))
+            self._proposer.stop_accepting(now, lost=not self._leads(now))
         self._serving_changed(serving)
 
     def _resume(self) -> None:
@@ -270,7 +271,7 @@ class Leadership:
 
     def _hand_over(self, now: float) -> None:
         """Give leadership to a node that has the whole log, once everything proposed has its outcome."""
-        if not self.proposer.idle or now < self._hand_over_at:
+        if not self._proposer.idle or now < self._hand_over_at:
             return
         heir = self.heir()
         if heir is not None:

@@ -115,7 +115,7 @@ class SimNode:
     def propose(self, operation: Operation) -> Outcome:
         outcome = Outcome()
         assert self.driver is not None
-        self.driver.leadership.proposer.propose(operation, outcome)
+        self.driver.proposer.propose(operation, outcome)
         return outcome
 
     @property

@@ -225,7 +225,7 @@ def test_h5b_a_raising_callback_does_not_apply_the_entry_twice(cured: bool, monk
         monkeypatch.setattr(proposer.Proposer, "_landed", proposer.Proposer._settle)
         node.up.replica._apply = lambda index, data: node.machine.apply(
             node.machine.index + 1, 0, 0, [Put("q", 0, b"again")])
-    node.up.leadership.proposer.propose(Put("q", 0, b"once"), Rude())
+    node.up.proposer.propose(Put("q", 0, b"once"), Rude())
     failures = []
     for _ in range(5):
         try:

@@ -100,7 +100,7 @@ def test_a_service_that_is_switched_off_serves_nobody_in_the_next_turn() -> None
     leader = world.leader()
     switched = leader.propose(SwitchService(online=False))
     world.run_until(lambda: switched.state == "applied")
-    while leader.up.leadership.proposer.accepting and leader.up.busy:
+    while leader.up.proposer.accepting and leader.up.busy:
         leader.up.turn()
     assert leader.propose(Put("q", 0, b"x")).state == "refused"
 

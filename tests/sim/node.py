@@ -130,7 +130,7 @@ class SimNode:
         )
         rng = random.Random(self.world.rng.random())
         driver = Driver(settings, journal, store, self.machine, self._outbox, self, self.clock, rng)
-        proposer = driver.leadership.proposer
+        proposer = driver.proposer
         submit = proposer._submit
 
         def watched(entry: bytes, callback: Callback) -> None:
@@ -405,7 +405,7 @@ class SimNode:
             self._open[outcome] = None
             outcome.ended = self._open.pop
             self._proposed.append(outcome)
-            self.driver.leadership.proposer.propose(outcome.operation, outcome)
+            self.driver.proposer.propose(outcome.operation, outcome)
         if self.driver is not None:
             self.wake(self._events.now)
 

@@ -30,7 +30,7 @@ KNOWN_S = 5.0                   # so long a removal waits until a majority of th
 TRANSFER_S = 3.0                # a transfer that takes longer is given up: nobody is served meanwhile
 
 
-class _Awaited(Pending):
+class _OutcomeFuture(Pending):
     """Turns the outcome of an operation into that of a future: (reply, index of its entry)."""
 
     def __init__(self, driver: Driver) -> None:
@@ -66,7 +66,7 @@ class Administration:
         leadership = self._driver.leadership
         if not leadership.leading():
             raise NotLeader
-        awaited = _Awaited(self._driver)
+        awaited = _OutcomeFuture(self._driver)
         leadership.propose_alone(operation, awaited)
         self._wake()
         return await awaited.future
@@ -98,14 +98,14 @@ class Administration:
         rest = [name for name in driver.members.voters if name != leaver]
         if not rest:
             return True                         # the machine says what is wrong with that
-        peers = driver.guard.context.peers
+        peers = driver.peers
         able = sum(name == driver.settings.name or _votes(peers.get(name)) for name in rest)
         return able > len(rest) // 2
 
     def _known(self, index: int) -> bool:
         """Has a majority of the members applied this entry? If this node dies then, nobody counts the removed one."""
         driver = self._driver
-        peers, voters = driver.guard.context.peers, driver.members.voters
+        peers, voters = driver.peers, driver.members.voters
         applied = sum(
             name == driver.settings.name or (name in peers and _applied(peers[name]) >= index) for name in voters
         )

@@ -7,7 +7,7 @@ its tick and appends at the end. So the leader's disk works at the same time as 
 of committed entries, which are durable on a majority: they need not wait for the sync of the entries behind them.
 
 A turn does as little as it can, because with few clients there is one for every command or two. What is not needed for
-the entries under way is done every CHORES_S, or at once when something unusual has happened; and a follower executes
+the entries under way is done every HOUSEKEEPING_S, or at once when something unusual has happened; and a follower executes
 what was committed when it has answered.
 
 A turn whose changes find no room on the disk does not end: the node stands still, as one whose network is cut, and
@@ -21,6 +21,7 @@ import random
 from typing import Protocol
 
 from cluster.api import Listener
+from cluster.capacity import Capacity
 from cluster.errors import FailStop, OutOfMemory
 from cluster.execution import Execution
 from cluster.leader.clock import Clock, ReplicatedTime
@@ -30,9 +31,8 @@ from cluster.leader.membership import Members
 from cluster.leader.proposer import Proposer
 from cluster.raft.peer import Network
 from cluster.raft.pysyncobj_adapter import PeerNode, Replica, check_version
-from cluster.raft.replica_check import Comparison
-from cluster.raft.transport import Guard
-from cluster.room import Room
+from cluster.raft.replica_check import ReplicaCheck
+from cluster.raft.transport import RaftTransport
 from cluster.settings import Settings
 from cluster.storage.ballast import Ballast
 from cluster.storage.errors import START_EMPTY, JournalDamaged, NoRoom
@@ -43,9 +43,9 @@ from core import Effects, Machine
 
 log = logging.getLogger("sockpqd.cluster")
 
-CHORES_S = 0.005                # what need not be done in every turn is done at most so often
+HOUSEKEEPING_S = 0.005                # what need not be done in every turn is done at most so often
 AT_ONCE = float("-inf")
-EVERYDAY = (Append, Ack)        # messages that make no such work
+ROUTINE = (Append, Ack)        # messages that make no such work
 INFO_S = 0.25                   # how often a node tells of itself
 
 
@@ -87,41 +87,43 @@ class Driver:
         self.chain = store.chain
         self.members = Members(settings, machine)
         self._compaction = Compaction(settings.name, self.members, journal, store)
-        self._stale = True                      # the guard does not know these members yet
+        self._stale = True                      # the transport does not know these members yet
         self._linked: dict[str, str] = {}               # peers of the network, and their addresses
         self._network = network
         self._listener = listener
         self._clock = clock
-        self._chores_at = AT_ONCE
+        self._housekeeping_at = AT_ONCE
         self._durable_at = AT_ONCE              # when nothing was left to sync
         self._led = False                       # what was seen last of all that _changed() looks at
         self._online = True
         self._info_at = float("-inf")
-        self._info_told = ("", False)
+        self._info_sent = ("", False)
         self.full = False
         self.leader_changes = 0                 # other leaderships that began since the start
         self._term_seen = 0
         self.inbox: list[tuple[str, Hello | Message | None]] = []
-        self.guard = Guard(settings, journal, store, network, rng)
+        self.transport = RaftTransport(settings, journal, store, network, rng)
+        self.peers = self.transport.context.peers
         self.replica = Replica(
             PeerNode(settings.name),
-            transport=self.guard, journal=journal, snapshots=store, dump_path=store.newest_path(),
+            transport=self.transport, journal=journal, snapshots=store, dump_path=store.newest_path(),
             monotonic=clock.monotonic,
             heartbeat_s=settings.heartbeat_ms / 1000,
             step_down_s=settings.election_min_ms / 1000,    # its lease is over: do not keep others from leading
             apply=Execution(machine, store.chain).apply,
         )
-        self.guard.bind(self.replica)
-        self.room = Room(journal, store, self.guard.quorum, Ballast(store.disk, settings.data_dir / "ballast"))
-        self._comparison = Comparison(store.chain, self.guard.quorum)
+        self.transport.bind(self.replica)
+        ballast = Ballast(store.disk, settings.data_dir / "ballast")
+        self.capacity = Capacity(journal, store, self.transport.quorum, ballast)
+        self._comparison = ReplicaCheck(store.chain, self.transport.quorum)
         time = ReplicatedTime(clock)
         self.proposer = Proposer(self.replica.propose, time.now_ms, self._effects, clock.monotonic)
         self.leadership = Leadership(
-            settings, machine, self.members, self.replica, self.guard, clock, time, self.proposer,
+            settings, machine, self.members, self.replica, self.transport, clock, time, self.proposer,
             listener.serving_changed,
         )
         if settings.bootstrap:
-            self.guard.admission.bootstrap()
+            self.transport.admission.bootstrap()
 
     def recover(self) -> None:
         """Load the snapshot and apply the journal; before any connection. Raises what makes this node unfit to run."""
@@ -135,52 +137,52 @@ class Driver:
         try:
             self.journal.sync()
         except NoRoom as error:
-            self.room.stand_still(self._clock.monotonic(), error)
+            self.capacity.stand_still(self._clock.monotonic(), error)
 
     def turn(self) -> None:
         """One turn. Raises whatever must stop this node."""
         now = self._clock.monotonic()
-        self.guard.context.now = now
+        self.transport.context.now = now
         try:
-            if self.room.stuck:
-                self.room.try_again(now)        # a turn of its own, as what is durable counts from the next one on
+            if self.capacity.stuck:
+                self.capacity.try_again(now)        # a turn of its own, as what is durable counts from the next one on
             else:
                 self._turn(now)
         except NoRoom as error:
-            self.room.stand_still(now, error)
-            self._wait()
+            self.capacity.stand_still(now, error)
+            self._turn_without_room()
 
-    def _wait(self) -> None:
+    def _turn_without_room(self) -> None:
         """What was changed is not on disk, so nothing may depend on it: messages are lost, connections come and go."""
         self.full = True
         self.leadership.halt()
         inbox, self.inbox = self.inbox, []
         for name, event in inbox:
-            if (event is None or isinstance(event, Hello)) and name in self.guard.context.peers:
-                self._take(name, event)
+            if (event is None or isinstance(event, Hello)) and name in self.peers:
+                self._handle(name, event)
         self._listener.turn_ended()
 
     def _turn(self, now: float) -> None:
-        unusual = self._take_all()
-        self.journal.look()
+        unusual = self._handle_inbox()
+        self.journal.poll_sync()
         if not self.replica.is_leader:
             # Nobody waits for what a follower applies, but the leader waits for its answer.
             self.journal.sync()
             self._network.flush()
-        chores = unusual or now >= self._chores_at or self._changed()
-        if chores:
-            self._chores_at = now + CHORES_S
-            self._judge(now)
+        housekeeping = unusual or now >= self._housekeeping_at or self._changed()
+        if housekeeping:
+            self._housekeeping_at = now + HOUSEKEEPING_S
+            self._housekeeping_before_tick(now)
         self.proposer.flush(now)
-        self.guard.quorum.tick()
+        self.transport.quorum.tick()
         self.replica.tick()
         failure = self.proposer.failure
         if isinstance(failure, MemoryError):
             raise OutOfMemory("no memory to give out replies: start this node again") from failure
         if failure is not None:
             raise FailStop("a listener failed") from failure
-        if chores or self._changed():
-            self._tell(now)
+        if housekeeping or self._changed():
+            self._housekeeping_after_tick(now)
         if self.replica.is_leader:
             self._network.flush_appends()
         self._listener.turn_ended()
@@ -195,21 +197,21 @@ class Driver:
         fall silent, as with one that is too slow for small entries, so that another can lead.
         """
         if self.replica.is_leader and now - self._durable_at < self.settings.election_min_ms / 1000:
-            if not self.journal.sync_beside():
+            if not self.journal.sync_in_background():
                 return False
         else:
             self.journal.sync()
         self._durable_at = now
         return True
 
-    def _take_all(self) -> bool:
+    def _handle_inbox(self) -> bool:
         """Handle what has arrived; returns whether it was more than the everyday traffic of a log."""
         inbox, self.inbox = self.inbox, []
         unusual = False
         for name, event in inbox:
-            unusual = unusual or type(event) not in EVERYDAY
-            if name in self.guard.context.peers:
-                self._take(name, event)
+            unusual = unusual or type(event) not in ROUTINE
+            if name in self.peers:
+                self._handle(name, event)
         return unusual
 
     def _changed(self) -> bool:
@@ -221,19 +223,19 @@ class Driver:
             or self.members.changed
         )
 
-    def _judge(self, now: float) -> None:
+    def _housekeeping_before_tick(self, now: float) -> None:
         """What is looked at now and then, before the library's tick."""
-        if self.members.changed or self._stale or self.guard.farewells:
+        if self.members.changed or self._stale or self.transport.members_leaving:
             self._follow_membership(now)        # a snapshot may have brought another
-        self.room.judge(now)
-        self.leadership.see_room(halted=self.room.halted(), exhausted=self.room.exhausted)
-        self.leadership.judge(now)
-        self.guard.tick(now)
+        self.capacity.update(now)
+        self.leadership.update_capacity(halted=self.capacity.halted(), exhausted=self.capacity.exhausted)
+        self.leadership.update_serving(now)
+        self.transport.tick(now)
 
-    def _tell(self, now: float) -> None:
+    def _housekeeping_after_tick(self, now: float) -> None:
         """The same, after it: what has changed is followed and told."""
         if self._changed():
-            self._chores_at = AT_ONCE           # in the next turn, without waiting for a message
+            self._housekeeping_at = AT_ONCE           # in the next turn, without waiting for a message
         if self.members.changed:
             self._follow_membership(now)
         self._led, self._online = self.replica.is_leader, self.machine.online
@@ -243,10 +245,10 @@ class Driver:
         self.proposer.expire(now)
         if self.store.load_error is not None:
             raise self.store.load_error
-        self._tell_info(now)
-        self.full = self.room.full()
-        if self._compaction.begins(now, no_room=self.room.lacking):
-            self.room.make_way()
+        self._send_info(now)
+        self.full = self.capacity.full()
+        if self._compaction.begins(now, no_room=self.capacity.lacking):
+            self.capacity.make_way()
             self.replica.compact()
 
     def urgent(self, event: Hello | Message | None) -> bool:
@@ -261,18 +263,18 @@ class Driver:
     @property
     def busy(self) -> bool:
         """Is there work that should not wait for the next message or timer?"""
-        if self.room.stuck:
+        if self.capacity.stuck:
             return False
-        if self.inbox or self.proposer.ready or self._chores_at == AT_ONCE:
+        if self.inbox or self.proposer.ready or self._housekeeping_at == AT_ONCE:
             return True
         # A lone node commits in the turn after the one that synced; no answer of a peer will come to remind it.
-        alone = self.replica.is_leader and self.guard.quorum.voters == {self.settings.name}
+        alone = self.replica.is_leader and self.transport.quorum.voters == {self.settings.name}
         return alone and self.journal.syncing is None and self.replica.applied_index < self.journal.last_index
 
     def _follow_membership(self, now: float) -> None:
         """Count whom the applied membership names, and have connections to all members."""
-        guard, members = self.guard, self.members
-        for name in guard.departed():
+        transport, members = self.transport, self.members
+        for name in transport.remove_departed():
             self._unlink(name)
         if members.changed:
             members.follow()
@@ -282,7 +284,7 @@ class Driver:
             return                              # a removed leader counts as before (membership.py)
         self._stale = False
         peers = [name for name in members.names if name != self.settings.name]
-        guard.change_members(members.voters, peers, now, learns=members.learner == self.settings.name)
+        transport.change_members(members.voters, peers, now, learns=members.learner == self.settings.name)
         for name in peers:
             address = members.peer_address(name)
             if self._linked.get(name) != address:
@@ -294,14 +296,14 @@ class Driver:
         if self._linked.pop(name, None) is not None:
             self._network.drop_peer(name)
 
-    def _take(self, name: str, event: Hello | Message | None) -> None:
+    def _handle(self, name: str, event: Hello | Message | None) -> None:
         if event is None:
-            self.guard.link_down(name)
+            self.transport.link_down(name)
         elif isinstance(event, Hello):
-            self.guard.link_up(name, event)
+            self.transport.link_up(name, event)
             self._info_at = float("-inf")       # introduce ourselves at once
         else:
-            self.guard.receive(name, event)
+            self.transport.receive(name, event)
             if isinstance(event, Info):
                 self.leadership.heard(event)
                 if event.checkpoint:
@@ -315,19 +317,19 @@ class Driver:
         """LEADER, FOLLOWER or CANDIDATE, as this node sees itself."""
         if self.replica.is_leader:
             return "LEADER"
-        return "FOLLOWER" if self.guard.elections.leader_alive() else "CANDIDATE"
+        return "FOLLOWER" if self.transport.elections.leader_alive() else "CANDIDATE"
 
     def lag(self) -> int:
         """Entries that the leader has committed and this node has not applied."""
-        committed = max(self.guard.leader_commit, self.replica.commit_index)
+        committed = max(self.transport.leader_commit, self.replica.commit_index)
         return max(0, committed - self.replica.applied_index)
 
     def info(self) -> Info:
         """What this node says of itself."""
         return Info(
             self.role(), self.replica.term, self.replica.applied_index, self.lag(), self.leadership.online,
-            self.journal.voter, self.journal.empty, self.room.lacking, self._clock.wall_ms(), self.settings.version,
-            *self.chain.checkpoint(), time_ms=self.leadership.time_ms(), exhausted=self.room.exhausted,
+            self.journal.voter, self.journal.empty, self.capacity.lacking, self._clock.wall_ms(), self.settings.version,
+            *self.chain.checkpoint(), time_ms=self.leadership.time_ms(), exhausted=self.capacity.exhausted,
         )
 
     def hello(self, receiver: str) -> Hello:
@@ -350,7 +352,7 @@ class Driver:
         known = name == self.settings.name or hello.configuration <= self.machine.membership.configuration
         if not known and hello.address:
             log.info("%s knows of later members than this node", name)
-            self.guard.meet(name)
+            self.transport.meet(name)
             self._linked[name] = hello.address
             self._network.add_peer(name, hello.address)
 
@@ -359,13 +361,13 @@ class Driver:
         if self.replica.is_leader:
             return self.settings.name
         node = self.replica.leader_node
-        return str(node.id) if node is not None and self.guard.elections.leader_alive() else None
+        return str(node.id) if node is not None and self.transport.elections.leader_alive() else None
 
-    def _tell_info(self, now: float) -> None:
+    def _send_info(self, now: float) -> None:
         urgent = self.role(), self.journal.voter
-        if now - self._info_at < INFO_S and urgent == self._info_told:
+        if now - self._info_at < INFO_S and urgent == self._info_sent:
             return
-        self._info_at, self._info_told = now, urgent
+        self._info_at, self._info_sent = now, urgent
         info = self.info()
-        for peer in self.guard.context.peers.values():
-            self.guard.context.send(peer, info)
+        for peer in self.peers.values():
+            self.transport.context.send(peer, info)

@@ -6,7 +6,7 @@
     │   ├── ApplyFailed     an exception inside the machine: a bug; skipping the entry would make replicas differ
     │   ├── OutOfMemory     an entry could not be executed for want of memory: it is when the node is started again
     │   └── RaftViolated    a peer asks for something Raft forbids (such as cutting committed entries)
-    └── LibraryMismatch     the installed pysyncobj is not the version the guard is written against
+    └── LibraryMismatch     the installed pysyncobj is not the version the transport is written against
 
 Damage of the disk has its own errors (errors.py); they stop the node as well. Which of all these ends a restart
 can cure is said in exit_codes.py.

@@ -14,9 +14,9 @@ from cluster.api import ClientPending, Figures, Listener, NodeStatus, NotPossibl
 from cluster.descriptors import HELD_FILES
 from cluster.driver import Driver
 from cluster.leader.clock import SystemClock
-from cluster.leader.commit_delay import Gathering
-from cluster.metrics.loop_turns import Turns
-from cluster.metrics.watermarks import Marks, Watch
+from cluster.leader.commit_delay import CommitDelay
+from cluster.metrics.loop_turns import LoopTurns
+from cluster.metrics.watermarks import WatermarkMonitor, Watermarks
 from cluster.raft.peer import Peer
 from cluster.settings import Settings
 from cluster.stats import figures
@@ -67,12 +67,12 @@ class ClusterNode:
             settings, journal, store, self.machine, self._network, listener, self._clock, random.Random(),
         )
         self._proposer = self._driver.proposer
-        self._gathering = Gathering(self._proposer, self._clock.monotonic)
-        self._turns = Turns()
-        self._marks = Marks(
-            settings.memory_mark_bytes, settings.disk_free_bytes_min, lambda: self._driver.room.ballast.bytes,
+        self._commit_delay = CommitDelay(self._proposer, self._clock.monotonic)
+        self._turns = LoopTurns()
+        self._marks = Watermarks(
+            settings.memory_mark_bytes, settings.disk_free_bytes_min, lambda: self._driver.capacity.ballast.bytes,
         )
-        self._watch = Watch(settings.data_dir, self._marks, self._loop)
+        self._watch = WatermarkMonitor(settings.data_dir, self._marks, self._loop)
         self._administration = Administration(self._driver, self._wake)
         self._syncing: Future[None] | None = None       # that wakes this node when it ends
         self._scheduled = False
@@ -100,7 +100,7 @@ class ClusterNode:
         self._driver.store.close()
         self._driver.journal.close()
 
-    # Turns
+    # LoopTurns
 
     def _hello(self, receiver: str) -> Hello:
         return self._driver.hello(receiver)
@@ -111,7 +111,7 @@ class ClusterNode:
             self._wake()
 
     def _receiving(self, name: str) -> None:
-        self._driver.guard.receiving(name)
+        self._driver.transport.receiving(name)
 
     def _meet(self, hello: Hello) -> None:
         self._driver.meet(hello)
@@ -126,11 +126,11 @@ class ClusterNode:
         self._scheduled = False
         if self._stopped or self.failed.done():
             return
-        if not self._driver.inbox and self._gathering.waits():
+        if not self._driver.inbox and self._commit_delay.should_wait():
             self._wake()
             return
         try:
-            self._driver.room.marked, self._driver.room.free_bytes = self._marks.reached, self._marks.free_bytes
+            self._driver.capacity.marked, self._driver.capacity.free_bytes = self._marks.reached, self._marks.free_bytes
             self._driver.turn()
         except Exception as error:
             self.failed.set_exception(error)
@@ -214,7 +214,7 @@ class ClusterNode:
         if self.serving and mine is not None:
             return mine
         leader = self.leader()
-        in_contact = self._driver.guard.elections.silence_s() * 1000 < self._settings.lease_ms
+        in_contact = self._driver.transport.elections.silence_s() * 1000 < self._settings.lease_ms
         if leader in (None, self.name) or mine is None or not in_contact:
             return UNSURE
         numbers_are_old = leader != self.machine.leader     # it leads already, but its Lead entry is not applied here
@@ -227,7 +227,7 @@ class ClusterNode:
 
     def _status(self, name: str) -> NodeStatus:
         driver, server_id = self._driver, self.machine.server_ids.get(name)
-        client, peer = driver.members.client_address(name), driver.guard.context.peers.get(name)
+        client, peer = driver.members.client_address(name), driver.peers.get(name)
         up, info = (True, driver.info()) if name == self.name else _known(peer)
         if name == driver.members.learner:
             role, info = "LEARNER", info if up else None
@@ -252,7 +252,7 @@ class ClusterNode:
         """See Cluster."""
         driver = self._driver
         driver.leadership.online = False
-        driver.guard.elections.may_campaign = False
+        driver.transport.elections.may_campaign = False
         self._wake()
         deadline = self._loop.time() + GIVE_AWAY_S
         while self._loop.time() < deadline and not self.failed.done():
@@ -264,7 +264,7 @@ class ClusterNode:
     def go_online(self) -> None:
         """See Cluster."""
         self._driver.leadership.online = True
-        self._driver.guard.elections.may_campaign = True
+        self._driver.transport.elections.may_campaign = True
         self._wake()
 
     async def export_snapshot(self, path: Path) -> None:

@@ -13,25 +13,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cluster.leader.proposer import OPERATIONS_MAX, Answered, Proposer
+from cluster.leader.proposer import OPERATIONS_MAX, AnsweredEntry, Proposer
 
 SHARE = 0.25                    # of the time that the last entry took from its proposal until it was applied
 LONGEST_S = 0.0005
 RESTS_MAX = 63                  # entries without a try after one that brought nothing, at most
 
 
-class Gathering:
+class CommitDelay:
     """Looks at a proposer between its entries. `monotonic()`: seconds."""
 
     def __init__(self, proposer: Proposer, monotonic: Callable[[], float]) -> None:
         self._proposer = proposer
         self._monotonic = monotonic
-        self._answered: Answered | None = None  # the entry that was answered last
+        self._answered: AnsweredEntry | None = None  # the entry that was answered last
         self._until: float | None = None        # None: nobody is waited for
         self._rests = 0                         # entries to let pass without a try,
         self._next_rests = 1                    # and after the next try that brings nothing
 
-    def waits(self) -> bool:
+    def should_wait(self) -> bool:
         """Should what is queued not be proposed yet?"""
         proposer, answered = self._proposer, self._proposer.answered
         if answered is not self._answered:
@@ -49,7 +49,7 @@ class Gathering:
             self._next_rests = min(2 * self._next_rests + 1, RESTS_MAX)
         return False
 
-    def _begin(self, answered: Answered | None) -> None:
+    def _begin(self, answered: AnsweredEntry | None) -> None:
         self._answered = answered
         self._until = None
         if self._rests:

@@ -52,7 +52,7 @@ class Compaction:
     def _helps(self) -> bool:
         """Is there no room for the next segment, and would it make some?"""
         journal = self._journal
-        return journal.segments.short and journal.segments.scarce and self._news and journal.shortens
+        return journal.segments.short and journal.segments.scarce and self._news and journal.can_shrink
 
     @property
     def _news(self) -> bool:

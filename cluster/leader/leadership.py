@@ -17,7 +17,7 @@ from cluster.leader.membership import Members, Promotion
 from cluster.leader.proposer import Proposer
 from cluster.raft.peer import Peer
 from cluster.raft.pysyncobj_adapter import Replica
-from cluster.raft.transport import Guard
+from cluster.raft.transport import RaftTransport
 from cluster.settings import Settings
 from cluster.wire.messages import Info
 from core import Address, Lead, Machine, Operation, Reply, Resume, Tick
@@ -32,12 +32,12 @@ HAND_OVER_RETRY_S = 0.2
 class _Announced(Pending):
     """For the Lead entry. Whether it is applied is read from the machine, so that a late callback is no loss."""
 
-    def __init__(self, guard: Guard) -> None:
-        self._guard = guard
+    def __init__(self, transport: RaftTransport) -> None:
+        self._transport = transport
 
     def applied(self, reply: Reply) -> None:
         """Let the others know at once: it changes the numbers by which clients find the leader."""
-        self._guard.tell_commit()
+        self._transport.send_commit_index()
 
     def refused(self) -> None:
         """Another leader came first."""
@@ -91,7 +91,7 @@ class Leadership:
         machine: Machine,
         members: Members,
         replica: Replica,
-        guard: Guard,
+        transport: RaftTransport,
         clock: Clock,
         time: ReplicatedTime,
         proposer: Proposer,
@@ -101,12 +101,12 @@ class Leadership:
         self._machine = machine
         self._members = members
         self._replica = replica
-        self._guard = guard
+        self._transport = transport
         self._clock = clock
         self._serving_changed = serving_changed
         self._time = time
         self._proposer = proposer
-        self._promotion = Promotion(guard.context, machine, self.propose_alone, settings.election_min_ms / 1000)
+        self._promotion = Promotion(transport.context, machine, self.propose_alone, settings.election_min_ms / 1000)
         self._lead_term = -1                    # the term in which we proposed our Lead entry
         self.tick_in_flight = False
         self._hand_over_at = 0.0
@@ -129,11 +129,11 @@ class Leadership:
             self._change(False, now)
         self._proposer.expire(now)
 
-    def see_room(self, *, halted: bool, exhausted: bool) -> None:
+    def update_capacity(self, *, halted: bool, exhausted: bool) -> None:
         """`halted`: nothing of clients can be logged, here or on too many others; `exhausted`: here."""
         self.halted, self._exhausted, self.grace_due = halted, exhausted, halted or self.grace_due
 
-    def judge(self, now: float) -> None:
+    def update_serving(self, now: float) -> None:
         """Before the library's tick: announce a new leadership, propose what time demands, change what has changed."""
         if self._replica.is_leader:
             if self._lead_term != self._replica.term:
@@ -164,7 +164,7 @@ class Leadership:
         return self._members.belongs and self._leads(self._clock.monotonic())
 
     def _leads(self, now: float) -> bool:
-        return self._replica.is_leader and self.announced and now < self._guard.lease_until()
+        return self._replica.is_leader and self.announced and now < self._transport.lease_until()
 
     def _may_serve(self, now: float) -> bool:
         return (
@@ -212,7 +212,7 @@ class Leadership:
             return                  # and without a majority the entry could not be committed either
         self._lead_term = term
         self.tick_in_flight = False
-        known_ms = [peer.info.time_ms + age_ms for peer, age_ms in self._told() if peer.info is not None]
+        known_ms = [peer.info.time_ms + age_ms for peer, age_ms in self._recently_heard() if peer.info is not None]
         self._time.begin([self._machine.clock_ms, *known_ms], clocks_ms)
         settings = self._settings
         configured = sorted(settings.members, key=lambda member: member.name)
@@ -221,7 +221,7 @@ class Leadership:
             settings.failover_grace_ms, settings.expire_default,
             tuple(Address(member.name, member.peer, member.client) for member in configured),
         )
-        self.propose_alone(lead, _Announced(self._guard))
+        self.propose_alone(lead, _Announced(self._transport))
 
     # Time
 
@@ -236,18 +236,18 @@ class Leadership:
 
     def clocks_ms(self) -> list[int]:
         """What the wall clocks of the voters show now that this node is in contact with; nothing without a majority."""
-        quorum = self._guard.quorum
+        quorum = self._transport.quorum
         clocks_ms = [
-            peer.info.wall_ms + age_ms for peer, age_ms in self._told()
+            peer.info.wall_ms + age_ms for peer, age_ms in self._recently_heard()
             if peer.info is not None and peer.info.wall_ms and peer.name in quorum.voters
         ]
         if quorum.member:
             clocks_ms.append(self._clock.wall_ms())
         return clocks_ms if len(clocks_ms) >= quorum.majority else []
 
-    def _told(self) -> list[tuple[Peer, int]]:
+    def _recently_heard(self) -> list[tuple[Peer, int]]:
         """The peers that told of themselves lately, and how many milliseconds ago."""
-        now, peers = self._clock.monotonic(), self._guard.context.peers.values()
+        now, peers = self._clock.monotonic(), self._transport.context.peers.values()
         return [(peer, int((now - peer.info_at) * 1000)) for peer in peers if peer.up and now - peer.info_at < CLOCKS_S]
 
     def ahead_ms(self, peer: Peer) -> int | None:
@@ -273,21 +273,21 @@ class Leadership:
         """Give leadership to a node that has the whole log, once everything proposed has its outcome."""
         if not self._proposer.idle or now < self._hand_over_at:
             return
-        heir = self.heir()
-        if heir is not None:
+        transferee = self.transferee()
+        if transferee is not None:
             self._hand_over_at = now + HAND_OVER_RETRY_S
-            self._offered = heir.name
-            log.info("handing leadership over to %s", heir.name)
-            self._guard.hand_over(heir)
+            self._offered = transferee.name
+            log.info("handing leadership over to %s", transferee.name)
+            self._transport.hand_over(transferee)
 
-    def heir(self) -> Peer | None:
+    def transferee(self) -> Peer | None:
         """A node that could take over now; if there are several, not the one it was offered to last."""
-        last = self._guard.context.journal.last_index
-        peers = self._guard.context.peers.values()
-        heirs = [peer for peer in peers if peer.match == last and self._unfit(peer) is None]
+        last = self._transport.context.journal.last_index
+        peers = self._transport.context.peers.values()
+        transferees = [peer for peer in peers if peer.match == last and self._unfit(peer) is None]
         if self._transfer_to is not None:
-            heirs = [peer for peer in heirs if peer.name == self._transfer_to]
-        return min(heirs, key=lambda peer: peer.name == self._offered, default=None)
+            transferees = [peer for peer in transferees if peer.name == self._transfer_to]
+        return min(transferees, key=lambda peer: peer.name == self._offered, default=None)
 
     def _unfit(self, peer: Peer) -> str | None:
         """Why this peer cannot lead now, in one word, however long we wait for it."""
@@ -308,7 +308,7 @@ class Leadership:
 
         Returns in one word why that is not possible, None when it is under way until end_transfer().
         """
-        peers = self._guard.context.peers
+        peers = self._transport.context.peers
         if self._transfer:
             return "busy"
         if name is not None:
@@ -328,4 +328,4 @@ class Leadership:
 
     def successors(self) -> bool:
         """Is there any node that could take over, now or soon?"""
-        return any(peer.up and peer.info is not None and peer.info.online for peer in self._guard.quorum.peers)
+        return any(peer.up and peer.info is not None and peer.info.online for peer in self._transport.quorum.peers)

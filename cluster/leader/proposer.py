@@ -58,7 +58,7 @@ def _held_bytes(size: int, work: int) -> int:
     return size + min(WORK_HELD_BYTES * work, HELD_PER_BYTE_MAX * size)
 
 
-class Answered(NamedTuple):
+class AnsweredEntry(NamedTuple):
     """An entry that was applied, when its replies are given out."""
 
     operations: int             # that it carried
@@ -108,7 +108,7 @@ class Proposer:
         self._bytes = self._work = 0                    # of what is in the queue; what lanes give is not counted
         self._flying: deque[_Batch] = deque()
         self._since = 0.0                               # when the next entry could have begun
-        self.answered: Answered | None = None           # the last entry that was
+        self.answered: AnsweredEntry | None = None           # the last entry that was
         self.accepting = False
         self.backlog_bytes = 0                          # of memory, for all that has no outcome yet
         self.latencies = Histogram()
@@ -250,7 +250,7 @@ class Proposer:
                 self.latencies.observe(now - batch.begun)
                 if executed < len(pendings):
                     self._put_back(batch.operations[executed:], pendings[executed:], batch.begun)
-                self.answered = Answered(executed, self.queued, now, now - batch.launched)
+                self.answered = AnsweredEntry(executed, self.queued, now, now - batch.launched)
             for pending, reply in zip(pendings, applied.replies, strict=False):
                 pending.applied(reply)
             self._effects(applied.effects)

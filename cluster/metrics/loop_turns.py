@@ -7,7 +7,7 @@ from cluster.metrics.histogram import Histogram
 MINUTE_S = 60.0
 
 
-class Turns:
+class LoopTurns:
     """Each turn from its first event to its end."""
 
     def __init__(self) -> None:

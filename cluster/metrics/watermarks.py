@@ -31,7 +31,7 @@ COUNT_BYTES = 2 << 30           # objects are counted once in so many looks as t
 RELIEF_PERCENT = 5              # a mark must be left behind by so much, or it would be reached again at once
 
 
-class Marks:
+class Watermarks:
     """What was seen last, and whether it is beyond its mark. A mark of 0 is never reached."""
 
     def __init__(
@@ -53,14 +53,14 @@ class Marks:
         """Is there no room for further jobs, in memory or on disk?"""
         return self.memory_reached or self.disk_reached
 
-    def see(self, memory_bytes: int, memory_used_bytes: int, disk_free_bytes: int) -> None:
+    def update(self, memory_bytes: int, memory_used_bytes: int, disk_free_bytes: int) -> None:
         """This is how it is now; what changes by that is logged."""
         self.memory_bytes, self.memory_used_bytes = memory_bytes, memory_used_bytes
         self.free_bytes, self.disk_free_bytes = disk_free_bytes, disk_free_bytes + self._ballast_bytes()
-        self._see_memory()
-        self._see_disk()
+        self._check_memory()
+        self._check_disk()
 
-    def _see_memory(self) -> None:
+    def _check_memory(self) -> None:
         mark = self.memory_mark_bytes
         relieved = mark * (100 - RELIEF_PERCENT) // 100
         reached = bool(mark) and self.memory_used_bytes > (relieved if self.memory_reached else mark)
@@ -76,7 +76,7 @@ class Marks:
             log.info("memory is below its mark again (%d bytes): jobs are taken", self.memory_used_bytes,
                      extra={"fields": fields})
 
-    def _see_disk(self) -> None:
+    def _check_disk(self) -> None:
         mark = self.disk_free_bytes_min
         enough = mark * (100 + RELIEF_PERCENT) // 100
         reached = self.disk_free_bytes < (enough if self.disk_reached else mark)
@@ -93,10 +93,10 @@ class Marks:
                      extra={"fields": fields})
 
 
-class Watch:
+class WatermarkMonitor:
     """Looks at memory and disk once a second, and tells the marks on the loop."""
 
-    def __init__(self, directory: Path, marks: Marks, loop: AbstractEventLoop) -> None:
+    def __init__(self, directory: Path, marks: Watermarks, loop: AbstractEventLoop) -> None:
         self._directory = directory
         self._marks = marks
         self._loop = loop
@@ -107,7 +107,7 @@ class Watch:
 
     def start(self) -> None:
         """Look once at once, then in the thread. Raises OSError when the directory cannot be asked."""
-        self._marks.see(*self._look())
+        self._marks.update(*self._look())
         # A daemon: whoever hangs in a system call must not keep the process from ending.
         threading.Thread(target=self._run, name="marks", daemon=True).start()
 
@@ -129,7 +129,7 @@ class Watch:
             else:
                 looks = 0
             try:
-                self._loop.call_soon_threadsafe(self._marks.see, *self._look())
+                self._loop.call_soon_threadsafe(self._marks.update, *self._look())
                 complained = False
             except OSError as error:
                 if not complained:

@@ -16,7 +16,7 @@ from typing import Any
 from cluster.errors import FailStop, RaftViolated
 from cluster.raft.peer import Context, Peer
 from cluster.raft.quorum import Quorum
-from cluster.raft.snapshot_transfer import Transfers
+from cluster.raft.snapshot_transfer import SnapshotTransfers
 from cluster.wire.messages import Ack, Append, Heartbeat, LogEntry, StaleTerm
 
 FRAME_BYTES = 1 << 20           # entries of one message; more go into further messages, so that no turn gets long
@@ -30,7 +30,7 @@ class Sender:
     """The leader's half."""
 
     def __init__(
-        self, context: Context, quorum: Quorum, transfers: Transfers, heartbeat_s: float, connected: Any,
+        self, context: Context, quorum: Quorum, transfers: SnapshotTransfers, heartbeat_s: float, connected: Any,
         disconnected: Any,
     ) -> None:
         self._context = context
@@ -57,9 +57,9 @@ class Sender:
         index, term, entries = message["prevLogIdx"], message["prevLogTerm"], message["entries"]
         if index is None:                       # the library looks beyond our log: probe at its end
             index, term, entries = journal.last_index, journal.last_term, []
-        if peer.high is not None and index < peer.high[0]:
-            entries = entries[peer.high[0] - index:]
-            index, term = peer.high
+        if peer.sent_up_to is not None and index < peer.sent_up_to[0]:
+            entries = entries[peer.sent_up_to[0] - index:]
+            index, term = peer.sent_up_to
         frame: list[LogEntry] = []
         size = 0
         buffered = self._context.network.buffered_bytes(peer.name) if entries else 0
@@ -81,17 +81,17 @@ class Sender:
 
     def _send(self, peer: Peer, message: dict[str, Any], index: int, term: int, frame: list[LogEntry]) -> None:
         if frame:
-            peer.high = frame[-1][1], frame[-1][2]
+            peer.sent_up_to = frame[-1][1], frame[-1][2]
         self._context.send(peer, Append(
             message["term"], peer.epoch, self._context.now, message["commit_index"], index, term, frame,
         ))
 
-    def tell_commit(self) -> None:
+    def send_commit_index(self) -> None:
         """Let the peers know at once what is committed; it travels with entries and heartbeats otherwise."""
         replica = self._context.replica
         for peer in self._context.peers.values():
-            if peer.high is not None and not peer.choked:
-                self._send(peer, {"term": replica.term, "commit_index": replica.commit_index}, *peer.high, [])
+            if peer.sent_up_to is not None and not peer.choked:
+                self._send(peer, {"term": replica.term, "commit_index": replica.commit_index}, *peer.sent_up_to, [])
 
     def acknowledged(self, peer: Peer, ack: Ack) -> None:
         """Hand an answer of our own term to the library; anything else is stale."""
@@ -99,7 +99,7 @@ class Sender:
         if not context.leads() or ack.term != context.replica.term:
             return
         peer.lead(ack.term)
-        peer.proof = max(peer.proof, ack.sent)
+        peer.acked_sent_at = max(peer.acked_sent_at, ack.sent)
         self._quorum.heard()
         reset = ack.reset and ack.epoch == peer.epoch
         if reset:
@@ -141,12 +141,12 @@ class Sender:
             return
         peer.choked = False
         self._connected(peer.node)
-        known = peer.match if peer.high is None else peer.high[0]
+        known = peer.match if peer.sent_up_to is None else peer.sent_up_to[0]
         if self._context.leads() and known:
             self._rewind(peer, known + 1)
 
     def beat(self, peer: Peer) -> None:
-        """A heartbeat of the guard's own, for a peer to which the library sends nothing now."""
+        """A heartbeat of the transport's own, for a peer to which the library sends nothing now."""
         context = self._context
         peer.beat_at = context.now
         context.send(peer, Heartbeat(context.replica.term, peer.epoch, context.now, context.replica.commit_index))
@@ -284,7 +284,7 @@ class Receiver:
                 raise RaftViolated(f"leader {peer.name} sends entry {entry_index} of kind {command[:1]!r}")
         if rest and matched < journal.last_index and matched < commit:
             raise RaftViolated(f"leader {peer.name} wants to cut entry {matched + 1}, committed up to {commit} here")
-        full = self._refuses = bool(rest) and not journal.takes(rest)
+        full = self._refuses = bool(rest) and not journal.has_room_for(rest)
         if full or (not rest and matched < journal.last_index):
             if full or journal.last_term != message.term:
                 # Keep the tail, which nobody has compared, and vouch only for what was. A full disk takes no more.

@@ -32,23 +32,23 @@ class Elections:
         self._deadline: float | None = None
         self._heard = float("-inf")             # when the present leader was last heard
         self._round = 0
-        self._granted: set[str] | None = None   # who answered yes in this round; None: no round is open
+        self._pre_votes: set[str] | None = None     # who answered yes in this round; None: no round is open
         self._round_term = 0
-        self._supported: set[str] = set()       # whom we granted a PreVote since we last heard a leader
+        self._pre_votes_granted: set[str] = set()   # whom we granted a PreVote since we last heard a leader
         self._handover_term = 0                 # elections of this term were asked for by the old leader
         self._votes: set[str] = set()           # who voted for us
         self._votes_term = -1                   # in this term
-        self._wish = -1                         # an election is to begin behind this term
+        self._campaign_after = -1               # an election is to begin behind this term
         self._led = False
         self.begun = 0                          # elections that this node started
         self.may_campaign = True                # false while this node is switched offline
-        self.refused_up_to = -1                 # no vote in terms up to this one (voter_admission.py)
+        self.no_vote_up_to = -1                 # no vote in terms up to this one (voter_admission.py)
 
     def leader_heard(self) -> None:
         """A message of the present term's leader arrived."""
         self._heard = self._context.now
-        self._granted = None
-        self._supported.clear()
+        self._pre_votes = None
+        self._pre_votes_granted.clear()
         self._restart_timer()
 
     def leader_alive(self) -> bool:
@@ -70,7 +70,7 @@ class Elections:
         early = self._context.now + self._context.rng.random() * self._min_s * EARLY
         self._deadline = early if self._deadline is None else min(self._deadline, early)
 
-    def voted(self) -> None:
+    def vote_given(self) -> None:
         """The library gave its vote: leave the candidate its time."""
         self._restart_timer()
 
@@ -83,10 +83,10 @@ class Elections:
             self._led = True
             return
         self._count_votes()
-        self._look_at_timer()
-        self._fulfil()
+        self._check_timer()
+        self._start_election()
 
-    def _look_at_timer(self) -> None:
+    def _check_timer(self) -> None:
         context = self._context
         if self._led or self._deadline is None:
             self._led = False
@@ -104,7 +104,7 @@ class Elections:
             self._campaign()
             return
         self._round += 1
-        self._granted = {context.name}
+        self._pre_votes = {context.name}
         self._round_term = context.replica.term
         question = PreVote(self._round, self._round_term, context.journal.last_index, context.journal.last_term)
         for peer in self._quorum.peers:
@@ -114,7 +114,7 @@ class Elections:
         """Is this node a majority by itself?"""
         return self._quorum.voters == {self._context.name}
 
-    def asked_before(self, peer: Peer, message: PreVote) -> None:
+    def pre_vote_requested(self, peer: Peer, message: PreVote) -> None:
         """Answer a PreVote."""
         context, journal = self._context, self._context.journal
         granted = (
@@ -122,59 +122,59 @@ class Elections:
             and not context.leads()
             and not self.leader_alive()
             and not peer.leaving
-            and message.term >= max(context.replica.term, self.refused_up_to)
+            and message.term >= max(context.replica.term, self.no_vote_up_to)
             and (message.last_term, message.last_index) >= (journal.last_term, journal.last_index)
         )
         if granted:
-            self._supported.add(peer.name)
+            self._pre_votes_granted.add(peer.name)
         context.send(peer, PreVoteAnswer(message.round, context.replica.term, granted))
 
-    def answered_before(self, peer: Peer, message: PreVoteAnswer) -> None:
+    def pre_vote_answered(self, peer: Peer, message: PreVoteAnswer) -> None:
         """Count an answer; a majority starts the real election."""
         context = self._context
         if message.term > context.replica.term:
-            self._granted = None
+            self._pre_votes = None
             context.adopt_term(peer, message.term)
         elif (
             message.granted
-            and self._granted is not None
+            and self._pre_votes is not None
             and message.round == self._round
             and self._round_term == context.replica.term
             and not context.leads()
         ):
-            self._granted.add(peer.name)
-            if self._majority(self._granted):
-                self._granted = None
+            self._pre_votes.add(peer.name)
+            if self._majority(self._pre_votes):
+                self._pre_votes = None
                 self._campaign()
 
     def _campaign(self) -> None:
-        self._wish = self._context.replica.term
+        self._campaign_after = self._context.replica.term
 
-    def _fulfil(self) -> None:
+    def _start_election(self) -> None:
         """Let the library begin an election in its tick, which follows at once.
 
         Not before: it would keep the wish as long as nobody is connected, and depose a healthy leader afterwards.
         """
-        context, replica, wish = self._context, self._context.replica, self._wish
-        self._wish = -1
-        if wish == replica.term and (self._alone() or any(peer.up for peer in context.peers.values())):
+        context, replica, term = self._context, self._context.replica, self._campaign_after
+        self._campaign_after = -1
+        if term == replica.term and (self._alone() or any(peer.up for peer in context.peers.values())):
             self.begun += 1
-            log.info("starting an election after term %d", wish)
+            log.info("starting an election after term %d", term)
             # To the library this looks like the leader it knows (or None) handing over.
-            context.deliver(replica.leader_node, {"type": "timeout_now", "term": wish})
+            context.deliver(replica.leader_node, {"type": "timeout_now", "term": term})
 
-    def library_asks(self, term: int, last_index: int, last_term: int) -> None:
+    def library_requests_votes(self, term: int, last_index: int, last_term: int) -> None:
         """The library, as a candidate, asks for votes."""
         self._votes, self._votes_term = {self._context.name}, term
         for peer in self._quorum.peers:
             self._context.send(peer, RequestVote(term, last_index, last_term, term == self._handover_term))
 
-    def asked(self, peer: Peer, message: RequestVote) -> None:
+    def vote_requested(self, peer: Peer, message: RequestVote) -> None:
         """Pass a request for a vote to the library, unless this node must not vote or has not been asked before."""
         context = self._context
-        if not context.journal.voter or message.term <= self.refused_up_to or peer.leaving:
+        if not context.journal.voter or message.term <= self.no_vote_up_to or peer.leaving:
             return
-        if peer.name not in self._supported and not message.handover:
+        if peer.name not in self._pre_votes_granted and not message.handover:
             return
         context.deliver(peer.node, {
             "type": "request_vote", "term": message.term,
@@ -196,7 +196,7 @@ class Elections:
         quorum = self._quorum
         return len(names & quorum.voters) >= quorum.majority
 
-    def handed_over(self, peer: Peer, message: TimeoutNow) -> None:
+    def timeout_now(self, peer: Peer, message: TimeoutNow) -> None:
         """The leader asks this node to take over."""
         replica = self._context.replica
         from_leader = message.term == replica.term and replica.leader_node is peer.node

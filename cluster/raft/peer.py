@@ -1,4 +1,4 @@
-"""What the parts of the guard share: the library's object, the journal, the peers and the clock of the current turn."""
+"""What the parts of the transport share: the library's object, the journal, the peers and the clock of the current turn."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Peer:
     """One other node: what this node knows of it on the present connection."""
 
     __slots__ = (
-        "admit_after", "admit_target", "beat_at", "choked", "epoch", "high", "info", "info_at", "leaves_at",
-        "leaving", "match", "name", "node", "proof", "receiving", "sending", "term", "up",
+        "acked_sent_at", "admit_after", "admit_target", "beat_at", "choked", "epoch", "info", "info_at", "leaves_at",
+        "leaving", "match", "name", "node", "receiving", "sending", "sent_up_to", "term", "up",
     )
 
     def __init__(self, node: PeerNode) -> None:
@@ -39,13 +39,13 @@ class Peer:
         self.info_at = 0.0                      # our clock then, seconds
         self.term = -1                          # the leadership that the fields below speak of
         self.epoch = 0                          # rises with each connection, leadership and reset of the peer's log
-        self.high: tuple[int, int] | None = None    # (index, term) of the last entry sent in this epoch
+        self.sent_up_to: tuple[int, int] | None = None    # (index, term) of the last entry sent in this epoch
         self.match = 0                          # our log and the peer's are equal up to this index, on this connection
-        self.proof = float("-inf")              # when we sent the newest message of this term that it answered
-        self.beat_at = 0.0                      # when the guard itself last sent it a heartbeat
+        self.acked_sent_at = float("-inf")              # when we sent the newest message of this term that it answered
+        self.beat_at = 0.0                      # when the transport itself last sent it a heartbeat
         self.choked = False                     # the library is told that it is not connected: send no entries
-        self.sending: Any = None                # snapshot transfer to it (transfer.Outgoing)
-        self.receiving: Any = None              # snapshot transfer from it (transfer.Incoming)
+        self.sending: Any = None                # snapshot transfer to it (transfer.OutgoingTransfer)
+        self.receiving: Any = None              # snapshot transfer from it (transfer.IncomingTransfer)
         self.admit_target: int | None = None    # voter_admission.py
         self.admit_after = 0.0
 
@@ -54,18 +54,18 @@ class Peer:
         if self.term != term:
             self.term = term
             self.match = 0
-            self.proof = float("-inf")
+            self.acked_sent_at = float("-inf")
             self.admit_target = None
             self.new_epoch()
 
     def new_epoch(self) -> None:
         """What was sent so far may be lost: later answers to it are told by their epoch."""
         self.epoch += 1
-        self.high = None
+        self.sent_up_to = None
 
 
 class Context:
-    """Shared by the parts of the guard; `replica` is set by Guard.bind before anything runs."""
+    """Shared by the parts of the transport; `replica` is set by RaftTransport.bind before anything runs."""
 
     replica: Replica
 

@@ -27,7 +27,7 @@ VERSION = "0.3.17"
 # That is an operation of OPERATION_BYTES_MAX, with the hand-out that must stand behind it.
 BATCH_BYTES_MAX = 17 << 20
 
-# Larger than any time that passes: the guard owns elections, the library's own timer must never fire.
+# Larger than any time that passes: the transport owns elections, the library's own timer must never fire.
 NEVER_S = 1e9
 
 SUCCESS = FAIL_REASON.SUCCESS

@@ -23,7 +23,7 @@ class Quorum:
         self._context = context
         self._heard = False             # something was acknowledged since the library was told last;
         self._durable = 0               # this node had so much then,
-        self._told = -1, LOST, 0        # in this term, with this proof and match
+        self._reported = -1, LOST, 0        # in this term, with this proof and match
         self.voters: frozenset[str] = frozenset()
         self.peers: list[Peer] = []
         self.majority = 1
@@ -39,16 +39,16 @@ class Quorum:
         self.member = context.name in self.voters
         self.learns = learns
         self._heard = True
-        self._told = -1, LOST, 0
+        self._reported = -1, LOST, 0
 
     def heard(self) -> None:
         """Leader: a peer has acknowledged something."""
         self._heard = True
 
-    def proof(self) -> float:
+    def acked_sent_at(self) -> float:
         """Leader: a majority has answered something that was sent at this moment or later; monotonic seconds."""
         term = self._context.replica.term
-        proofs = [peer.proof if peer.up and _counts(peer, term) else LOST for peer in self.peers]
+        proofs = [peer.acked_sent_at if peer.up and _counts(peer, term) else LOST for peer in self.peers]
         return self._reached(proofs)
 
     def match(self) -> int:
@@ -78,12 +78,12 @@ class Quorum:
         if not (self._heard or durable != self._durable or self.majority == 1) or not self._context.leads():
             return
         self._heard, self._durable = False, durable
-        term, proof, match = self._context.replica.term, self.proof(), self.match()
-        told_term, told_proof, told_match = self._told
+        term, proof, match = self._context.replica.term, self.acked_sent_at(), self.match()
+        told_term, told_proof, told_match = self._reported
         # Answers of a minority are no news: the library steps down when it hears nothing of a majority for a while.
         news = told_term != term or proof > told_proof or match > told_match or self.majority == 1
         if proof > LOST and news:
-            self._told = term, proof, match
+            self._reported = term, proof, match
             self._context.deliver(QUORUM, {
                 "type": "next_node_idx", "next_node_idx": match + 1, "reset": False, "success": True,
             })

@@ -21,7 +21,7 @@ class Diverged(FailStop):
     """This node holds something else than a majority of the others."""
 
 
-class Comparison:
+class ReplicaCheck:
     """What the others say of their chains, held against ours."""
 
     def __init__(self, chain: Chain, quorum: Quorum) -> None:

@@ -23,7 +23,7 @@ RETRY_S = 10.0                  # a whole snapshot sent and no answer for so lon
 REFUSED_S = 2.0                 # a peer could not use our snapshot: write a new one, and try again after this time
 
 
-class Outgoing:
+class OutgoingTransfer:
     """A snapshot on its way to a peer; the open file stays readable when a newer one replaces it."""
 
     def __init__(self, number: int, source: OutgoingSnapshot) -> None:
@@ -37,7 +37,7 @@ class Outgoing:
         self.source.close()
 
 
-class Incoming:
+class IncomingTransfer:
     """A snapshot being received, in a file of its own."""
 
     def __init__(self, number: int, sink: IncomingSnapshot) -> None:
@@ -49,7 +49,7 @@ class Incoming:
         self.sink.abort()
 
 
-class Transfers:
+class SnapshotTransfers:
     """Both halves of moving snapshots."""
 
     def __init__(self, context: Context, store: SnapshotStore) -> None:
@@ -70,8 +70,8 @@ class Transfers:
                 self._not_before[peer.name] = self._context.now + REFUSED_S
                 return
             self._numbers += 1
-            peer.sending = Outgoing(self._numbers, source)
-            peer.high = None
+            peer.sending = OutgoingTransfer(self._numbers, source)
+            peer.sent_up_to = None
             log.info("sending a snapshot of %d bytes to %s", peer.sending.source.size, peer.name)
 
     def finished(self, peer: Peer, number: int, *, accepted: bool) -> None:
@@ -100,7 +100,7 @@ class Transfers:
             peer.receiving.close()
             peer.receiving = None
 
-    def pump(self) -> None:
+    def send_chunks(self) -> None:
         """Leader: send pieces as far as the connections take them."""
         for peer in self._context.peers.values():
             if peer.sending is None:
@@ -108,11 +108,11 @@ class Transfers:
             if not self._context.leads() or peer.term != self._context.replica.term:
                 self.stop_sending(peer)
             elif peer.sending.sent_at is None:
-                self._send_pieces(peer, peer.sending)
+                self._send_to(peer, peer.sending)
             elif self._context.now - peer.sending.sent_at > RETRY_S:
                 self.stop_sending(peer)         # the library asks again
 
-    def _send_pieces(self, peer: Peer, outgoing: Outgoing) -> None:
+    def _send_to(self, peer: Peer, outgoing: OutgoingTransfer) -> None:
         context = self._context
         room = WINDOW_BYTES - context.network.buffered_bytes(peer.name)
         while room > 0 and outgoing.sent_at is None:
@@ -127,14 +127,14 @@ class Transfers:
             if last:
                 outgoing.sent_at = context.now
 
-    def take(self, peer: Peer, chunk: SnapshotChunk) -> int | None:
+    def receive_chunk(self, peer: Peer, chunk: SnapshotChunk) -> int | None:
         """Follower: store a piece.
 
         Returns None while the snapshot is incomplete, else the index up to which this log is now known to equal the
         leader's (0: the snapshot could not be used, or there is no room for it).
         """
         try:
-            complete = self._received(peer, chunk)
+            complete = self._store_chunk(peer, chunk)
         except SnapshotDamaged as error:
             log.error("snapshot from %s refused: %s. It will send another; if this repeats, look at the disks of both.",
                       peer.name, error)
@@ -155,21 +155,21 @@ class Transfers:
             peer.receiving = None
         return 0
 
-    def _received(self, peer: Peer, chunk: SnapshotChunk) -> tuple[Incoming, int, int] | None:
+    def _store_chunk(self, peer: Peer, chunk: SnapshotChunk) -> tuple[IncomingTransfer, int, int] | None:
         """Store a piece; with the last one the whole is checked. Returns it with the index and term of its last entry.
 
         Raises SnapshotDamaged, SnapshotTooNew and OSError.
         """
         if chunk.offset == 0:
             self._give_up(peer)
-            peer.receiving = Incoming(chunk.transfer, self._store.begin_incoming(peer.name))
-        incoming: Incoming | None = peer.receiving
+            peer.receiving = IncomingTransfer(chunk.transfer, self._store.begin_incoming(peer.name))
+        incoming: IncomingTransfer | None = peer.receiving
         if incoming is None or incoming.number != chunk.transfer or incoming.sink.offset != chunk.offset:
             return None                         # pieces of a transfer whose start we have not seen
         incoming.sink.write(chunk.data)
         return (incoming, *incoming.sink.finish()) if chunk.last else None
 
-    def _install(self, peer: Peer, chunk: SnapshotChunk, incoming: Incoming, index: int, term: int) -> int:
+    def _install(self, peer: Peer, chunk: SnapshotChunk, incoming: IncomingTransfer, index: int, term: int) -> int:
         context, journal = self._context, self._context.journal
         peer.receiving = None
         if index <= context.replica.commit_index or journal.term_at(index) == term:

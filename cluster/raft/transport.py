@@ -16,7 +16,7 @@ from cluster.raft.elections import Elections
 from cluster.raft.peer import Context, Network, Peer
 from cluster.raft.pysyncobj_adapter import NOT_LEADER, QUORUM, PeerNode, Replica, Transport
 from cluster.raft.quorum import Quorum
-from cluster.raft.snapshot_transfer import Transfers
+from cluster.raft.snapshot_transfer import SnapshotTransfers
 from cluster.raft.voter_admission import Admission
 from cluster.settings import Settings
 from cluster.storage.journal import Journal
@@ -43,7 +43,7 @@ log = logging.getLogger("sockpqd.cluster")
 FAREWELL_S = 3.0                # so long a removed node is still told what was committed
 
 
-class Guard(Transport):  # type: ignore[misc]
+class RaftTransport(Transport):  # type: ignore[misc]
     """Stands between one Replica and the network. bind() must be called before the first tick."""
 
     def __init__(
@@ -62,13 +62,13 @@ class Guard(Transport):  # type: ignore[misc]
             self.context, self.quorum, settings.election_min_ms / 1000, settings.election_max_ms / 1000)
         self.admission = Admission(self.context, self.quorum, self.elections)
         self._lease_s = settings.lease_ms / 1000
-        self._transfers = Transfers(self.context, store)
+        self._transfers = SnapshotTransfers(self.context, store)
         self._sender = Sender(
             self.context, self.quorum, self._transfers, settings.heartbeat_ms / 1000, self._onReadonlyNodeConnected,
             self._onReadonlyNodeDisconnected,
         )
         self._receiver = Receiver(self.context)
-        self.farewells = False                  # some peer is leaving
+        self.members_leaving = False                  # some peer is leaving
         self.leader_commit = 0                  # what the present leader last called committed
         self._receive: dict[type, Callable[[Peer, Any], None]] = {
             Info: self._info,
@@ -76,12 +76,12 @@ class Guard(Transport):  # type: ignore[misc]
             Heartbeat: self._heartbeat,
             Ack: self._sender.acknowledged,
             SnapshotChunk: self._snapshot_chunk,
-            PreVote: self.elections.asked_before,
-            PreVoteAnswer: self.elections.answered_before,
-            RequestVote: self.elections.asked,
+            PreVote: self.elections.pre_vote_requested,
+            PreVoteAnswer: self.elections.pre_vote_answered,
+            RequestVote: self.elections.vote_requested,
             Vote: self.elections.vote_received,
             StaleTerm: self._stale_term,
-            TimeoutNow: self.elections.handed_over,
+            TimeoutNow: self.elections.timeout_now,
             Admit: self.admission.admitted,
         }
         self._send: dict[str, Callable[[Peer, dict[str, Any]], None]] = {
@@ -115,13 +115,13 @@ class Guard(Transport):  # type: ignore[misc]
             if leaving and not peer.leaving:
                 peer.leaves_at = now + FAREWELL_S
             peer.leaving = leaving
-            self.farewells = self.farewells or leaving
+            self.members_leaving = self.members_leaving or leaving
 
     def meet(self, name: str) -> None:
         """Have a peer that is no member, as far as this node knows, and does not count."""
         self.context.peers[name] = Peer(PeerNode(name))
 
-    def departed(self) -> list[str]:
+    def remove_departed(self) -> list[str]:
         """Forget those whose time to leave has come; returns their names, so that their connections can be closed."""
         context, leader = self.context, self.context.replica.leader_node
         gone = [
@@ -132,7 +132,7 @@ class Guard(Transport):  # type: ignore[misc]
             if context.peers[name].up:
                 self.link_down(name)
             del context.peers[name]
-        self.farewells = any(peer.leaving for peer in context.peers.values())
+        self.members_leaving = any(peer.leaving for peer in context.peers.values())
         return gone
 
     # From the library
@@ -141,7 +141,8 @@ class Guard(Transport):  # type: ignore[misc]
         """The library's way out. Kinds that it should never send here are dropped."""
         if node is QUORUM:
             if message["type"] == "request_vote":
-                self.elections.library_asks(message["term"], message["last_log_index"], message["last_log_term"])
+                self.elections.library_requests_votes(
+                    message["term"], message["last_log_index"], message["last_log_term"])
             return True
         handler = self._send.get(message["type"])
         if handler is not None:
@@ -149,7 +150,7 @@ class Guard(Transport):  # type: ignore[misc]
         return handler is not None
 
     def _library_votes(self, peer: Peer, message: dict[str, Any]) -> None:
-        self.elections.voted()
+        self.elections.vote_given()
         self.context.send(peer, Vote(message["term"]))
 
     def _library_forwards(self, peer: Peer, message: dict[str, Any]) -> None:
@@ -181,7 +182,7 @@ class Guard(Transport):  # type: ignore[misc]
         log.info("connection to %s lost", name)
         peer.up = False
         peer.choked = False
-        peer.proof = float("-inf")              # it may have voted for another since
+        peer.acked_sent_at = float("-inf")              # it may have voted for another since
         peer.match = 0                          # and may have lost its disk
         peer.admit_target = None
         peer.new_epoch()
@@ -203,9 +204,9 @@ class Guard(Transport):  # type: ignore[misc]
         context.handed_over, context.handed_over_at = context.replica.term, context.now
         context.send(peer, TimeoutNow(context.replica.term))
 
-    def tell_commit(self) -> None:
+    def send_commit_index(self) -> None:
         """Leader: do not let the others wait for the next entry to hear what is committed."""
-        self._sender.tell_commit()
+        self._sender.send_commit_index()
 
     def receive(self, name: str, message: Message) -> None:
         """A message from a connected peer. Raises FailStop when this node must not go on."""
@@ -237,7 +238,7 @@ class Guard(Transport):  # type: ignore[misc]
         try:
             receiver.contact(peer, message.term, message.commit)
             receiver.mute()
-            index = self._transfers.take(peer, message)
+            index = self._transfers.receive_chunk(peer, message)
             if index is None:
                 receiver.answer_alive(peer)
             elif index:
@@ -255,9 +256,9 @@ class Guard(Transport):  # type: ignore[misc]
     def tick(self, now: float) -> None:
         """Now and then, before the library's own tick. `now`: monotonic seconds."""
         self.context.now = now
-        self._transfers.pump()
+        self._transfers.send_chunks()
         self._sender.tick()
-        self.admission.found()
+        self.admission.found_cluster()
         self.admission.tick()
         self.elections.tick()
 
@@ -268,7 +269,7 @@ class Guard(Transport):  # type: ignore[misc]
         its proof. Safety does not rest on this (every answer is committed first); it makes a cut-off leader say so in
         time.
         """
-        return self.quorum.proof() + self._lease_s
+        return self.quorum.acked_sent_at() + self._lease_s
 
 
 def _restarted(info: Info, hello: Hello) -> Info:

@@ -9,7 +9,7 @@ acknowledged jobs can be lost. So a new journal carries no right to vote. It get
   came back empty. Such a majority shares another member with any that could elect somebody by the forgotten vote; that
   member has answered the leader since, so it has not voted for a newer leader, and it votes for none whom it did not
   grant a PreVote after that (elections.py). A leader that has begun to hand over admits nobody, because votes for its
-  heir need no PreVote. And the node must hold the leader's log as it was when it came back, which contains all it may
+  transferee need no PreVote. And the node must hold the leader's log as it was when it came back, which contains all it may
   have acknowledged. In the term of its admission it does not vote again;
 * --bootstrap: the operator says so.
 """
@@ -41,7 +41,7 @@ class Admission:
                         "If it ever belonged to this cluster, acknowledged jobs may be lost.")
             self._context.journal.set_voter()
 
-    def found(self) -> None:
+    def found_cluster(self) -> None:
         """Become a voter when all members are known to be empty."""
         context = self._context
         if context.journal.voter or not context.journal.empty or not self._quorum.member:
@@ -80,7 +80,7 @@ class Admission:
         proofs = sum(
             1 for peer in quorum.peers
             if peer is not newcomer and peer.info is not None and peer.info.voter
-            and peer.term == self._context.replica.term and peer.proof > newcomer.admit_after
+            and peer.term == self._context.replica.term and peer.acked_sent_at > newcomer.admit_after
         )
         return quorum.member + proofs >= quorum.majority
 
@@ -92,6 +92,6 @@ class Admission:
             return
         log.info("brought up to date by %s: this node votes from now on", peer.name)
         # We may have voted in this term before we lost our memory. Written to the journal for the time after a restart.
-        self._elections.refused_up_to = message.term
+        self._elections.no_vote_up_to = message.term
         context.journal.setCurrentTerm(message.term, peer.name)
         context.journal.set_voter()

@@ -37,7 +37,7 @@ def passes(error: OSError) -> bool:
 class Disk:
     """Real files. A file is named by its descriptor; all reads and writes say where."""
 
-    _thread: ThreadPoolExecutor | None = None       # for sync_beside()
+    _thread: ThreadPoolExecutor | None = None       # for sync_in_background()
     _held: list[int] | None = None                  # descriptors at hand
     _hold = 0                                       # how many there should be
 
@@ -159,7 +159,7 @@ class Disk:
         """The file's bytes are durable when this returns. After an error nothing is known: never try again."""
         os.fdatasync(file)
 
-    def sync_beside(self, file: int) -> Future[None]:
+    def sync_in_background(self, file: int) -> Future[None]:
         """Begin to sync, and let the caller go on: the future ends when sync() would return, or has its error."""
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, "sync")

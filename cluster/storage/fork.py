@@ -14,7 +14,7 @@ NICE = 15                   # the node itself goes first
 _MESSAGE_BYTES = 4096       # fits into an empty pipe, so the child never waits for a reader
 
 
-class Job(Protocol):
+class BackgroundTask(Protocol):
     """Work that goes on beside the node. `error` says why it failed, once it has."""
 
     error: str
@@ -26,7 +26,7 @@ class Job(Protocol):
         """Stop it at once; nothing is left running when this returns."""
 
 
-class Child:
+class ForkedTask:
     """A forked child that does one thing and exits."""
 
     def __init__(self, work: Callable[[], None]) -> None:
@@ -50,13 +50,13 @@ class Child:
             os.close(write_end)
 
     def poll(self) -> int | None:
-        """See Job. A child that was killed has the negative number of the signal."""
+        """See BackgroundTask. A child that was killed has the negative number of the signal."""
         if self._status is None:
             self._collect(os.WNOHANG)
         return self._status
 
     def kill(self) -> None:
-        """See Job."""
+        """See BackgroundTask."""
         if self._status is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
@@ -96,7 +96,7 @@ def _be_the_child(work: Callable[[], None], pipe: int) -> NoReturn:
         os._exit(status)
 
 
-class Inline:
+class InlineTask:
     """The same without a child, done before it begins to exist: for simulations."""
 
     def __init__(self, work: Callable[[], None]) -> None:
@@ -108,8 +108,8 @@ class Inline:
             self.error, self._status = f"{type(error).__name__}: {error}", 1
 
     def poll(self) -> int | None:
-        """See Job."""
+        """See BackgroundTask."""
         return self._status
 
     def kill(self) -> None:
-        """See Job."""
+        """See BackgroundTask."""

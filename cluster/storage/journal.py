@@ -2,7 +2,7 @@
 
 Changes are collected in memory and become durable together in sync(), as one frame (journal_format.py) in a segment
 file (segments.py). The order in which they were made is the order on disk, so what survives a crash is always a state
-that the node really had at the end of some turn. Who has something else to do meanwhile calls sync_beside(): where
+that the node really had at the end of some turn. Who has something else to do meanwhile calls sync_in_background(): where
 there is much to sync, that goes on in a thread, and what is changed until it ends comes into the next frame. Only the
 newest entries stay in memory; older ones are read back.
 
@@ -26,20 +26,20 @@ from pathlib import Path
 from cluster.storage import journal_format
 from cluster.storage.disk import Disk
 from cluster.storage.errors import JournalDamaged, JournalTooNew, StorageInUse
-from cluster.storage.journal_format import Header, PlacedRecord, Record
+from cluster.storage.journal_format import Header, JournalRecord, PlacedRecord
 from cluster.storage.journal_state import JournalState, Restated
 from cluster.storage.log_cache import WINDOW_BYTES
 from cluster.storage.log_index import Entry
-from cluster.storage.log_view import Positions
+from cluster.storage.log_view import LogView
 from cluster.storage.segments import EXHAUSTED, SEGMENT_BYTES, Segments
 
 __all__ = ["Journal", "JournalDamaged", "JournalTooNew", "StorageInUse"]
 
-BESIDE_BYTES = 256 << 10        # a sync of so much is worth a thread
+BACKGROUND_SYNC_BYTES = 256 << 10        # a sync of so much is worth a thread
 _STATE_BYTES_MAX = 1024         # bound on the STATE record that a frame gets when it begins a segment
 
 
-class Journal(Positions):
+class Journal(LogView):
     """The log as pysyncobj wants it, durable after sync().
 
     Read-only attributes: `first_index`, `last_index`, `last_term` (0 while there is none), `clears` (how often it was
@@ -77,7 +77,7 @@ class Journal(Positions):
         self._state = JournalState()
         self._table = self._state.table
         self._commit = 0
-        self._pending: list[Record] = []
+        self._pending: list[JournalRecord] = []
         self._pending_bytes = 0                     # of their bodies
         self._written = 0                           # the last entry that is in a frame, synced or not
         self._commit_due = False                    # the commit index alone is worth a frame
@@ -136,9 +136,9 @@ class Journal(Positions):
             raise self._failed
         crc = journal_format.body_crc(index, command)
         self._table.append(index, term, len(command), crc)
-        self._pending.append(Record(journal_format.ENTRY, index, term, command, crc))
+        self._pending.append(JournalRecord(journal_format.ENTRY, index, term, command, crc))
         self._pending_bytes += len(command)
-        self._recent.add(command, index, term)
+        self._cache.add(command, index, term)
         if index != self.last_index + 1:
             self._show_from(index)
         self.last_index = index
@@ -155,7 +155,7 @@ class Journal(Positions):
         self.durable_index = self._written = 0
         self.bytes_total = self._pending_bytes = 0
         self._shrunk = True
-        self._recent.truncate(1)
+        self._cache.truncate(1)
         self._recall_last()
 
     def deleteEntriesFrom(self, position: int) -> None:
@@ -167,7 +167,7 @@ class Journal(Positions):
         self.last_index = index - 1
         self.durable_index, self._written = min(self.durable_index, index - 1), min(self._written, index - 1)
         self._shrunk = True
-        self._recent.truncate(index)
+        self._cache.truncate(index)
         self._recall_last()
 
     def deleteEntriesTo(self, position: int) -> None:
@@ -243,14 +243,14 @@ class Journal(Positions):
         """Has this journal never known more than pysyncobj's first entry (index 1, term 0), a term or a vote?"""
         return self.last_index <= 1 and self.last_term == 0 and self._state.term == 0 and self._state.vote is None
 
-    def takes(self, entries: Sequence[Entry]) -> bool:
+    def has_room_for(self, entries: Sequence[Entry]) -> bool:
         """Is there room for these entries, beside what waits for sync() and what Raft itself needs?"""
         size = sum([len(entry[0]) for entry in entries]) + self._pending_bytes + _STATE_BYTES_MAX
         size += journal_format.SECTOR_BYTES
         return self.segments.takes(size + (len(entries) + len(self._pending)) * journal_format.RECORD.size)
 
     @property
-    def shortens(self) -> bool:
+    def can_shrink(self) -> bool:
         """Would a further snapshot let segments be deleted, at once or after the one behind it?"""
         much = self.bytes_total >= self.segments.segment_bytes * EXHAUSTED
         return (much and self.segments.several) or self._state.several_segments_covered()
@@ -263,14 +263,14 @@ class Journal(Positions):
         """The entry with this index. Raises IndexError, OSError, and JournalDamaged when it reads back changed."""
         if not self.first_index <= index <= self.last_index:
             raise IndexError(f"entry {index} is not among {self.first_index}..{self.last_index}")
-        recent = self._recent
+        recent = self._cache
         entry = recent.entries[index - recent.first] if index >= recent.first else self._read(index)
         if index == self.first_index:
             self._oldest = entry
         return entry
 
     def _read(self, index: int) -> Entry:
-        segment, offset, length, crc = self._table.place(index)
+        segment, offset, length, crc = self._table.location(index)
         command = self.segments.read(segment, offset, length)
         if len(command) != length or journal_format.body_crc(index, command) != crc:
             self.segments.damaged(segment, offset, f"entry {index} has changed since it was written")
@@ -282,8 +282,8 @@ class Journal(Positions):
         self.last_term = 0
         if self.last_index >= self.first_index:
             self.last_term = self._table.term(self.last_index)
-            if not self._recent.entries:
-                self._recent.add(*self._read(self.last_index))
+            if not self._cache.entries:
+                self._cache.add(*self._read(self.last_index))
 
     def set_voter(self) -> None:
         """This node knows enough to vote, from the next sync() on for ever."""
@@ -300,30 +300,30 @@ class Journal(Positions):
         Raises NoRoom and OSError.
         """
         self._end_sync()
-        self._sync(beside=False)
+        self._sync(in_background=False)
 
-    def sync_beside(self) -> bool:
+    def sync_in_background(self) -> bool:
         """The same without waiting for the disk if there is much to sync. Returns whether all is durable.
 
         If not, what is not comes with further calls; `syncing` tells when the next one can do something.
         """
-        if self.syncing is None or self.look():
-            self._sync(beside=True)
+        if self.syncing is None or self.poll_sync():
+            self._sync(in_background=True)
         return self.syncing is None
 
-    def look(self) -> bool:
+    def poll_sync(self) -> bool:
         """Note that the sync beside the caller is over; returns False if it is not, or there is none."""
         over = self.syncing is not None and self.syncing.done()
         if over:
             self._end_sync()
         return over
 
-    def _sync(self, *, beside: bool) -> None:
+    def _sync(self, *, in_background: bool) -> None:
         if not self._pending and not self._commit_due:
             return
         if self._failed is not None:
             raise self._failed
-        self._write(self._pending, beside=beside)
+        self._write(self._pending, in_background=in_background)
         self._pending, self._pending_bytes = [], 0
         if self.syncing is None:
             self._synced()
@@ -345,13 +345,13 @@ class Journal(Positions):
         self.durable_index = self._written
         self.segments.synced()
         if not self._pending:
-            self._recent.evict()
+            self._cache.evict()
             self._delete_superfluous()
 
     def _delete_superfluous(self) -> None:
         """Delete one segment in which no kept entry is. All changes must be synced, the removal of its entries too."""
         if self._shrunk:
-            first = self._table.place(self._table.first).segment if self._table else self.segments.active
+            first = self._table.location(self._table.first).segment if self._table else self.segments.active
             self._shrunk = self.segments.delete_one_before(first)
 
     def close(self) -> None:
@@ -369,16 +369,17 @@ class Journal(Positions):
     def _change(self, kind: int, a: int = 0, b: int = 0, body: bytes = b"") -> None:
         if self._failed is not None:
             raise self._failed
-        self._pending.append(Record(kind, a, b, body, journal_format.body_crc(a, body)))
+        self._pending.append(JournalRecord(kind, a, b, body, journal_format.body_crc(a, body)))
         self._state.apply(kind, a, b, body)
 
-    def _state_record(self, state: Restated) -> Record:
+    def _state_record(self, state: Restated) -> JournalRecord:
         """First in a segment: its size and number, and the state before the records that follow."""
         body, size = state.pack(), self.segments.active_bytes
-        return Record(journal_format.STATE, size, self.segments.active, body, journal_format.body_crc(size, body))
+        crc = journal_format.body_crc(size, body)
+        return JournalRecord(journal_format.STATE, size, self.segments.active, body, crc)
 
-    def _write(self, records: list[Record], *, beside: bool = False) -> None:
-        """One frame with these records, and its sync; `beside`: which only begins, if the frame is large."""
+    def _write(self, records: list[JournalRecord], *, in_background: bool = False) -> None:
+        """One frame with these records, and its sync; `in_background`: which only begins, if the frame is large."""
         segments = self.segments
         commit, sequence = min(self._commit, self.last_index), segments.sequence + 1
         pieces, length = journal_format.encode(records, segments.journal_id, sequence, commit)
@@ -388,7 +389,8 @@ class Journal(Positions):
             pieces, length = journal_format.encode(records, segments.journal_id, sequence, commit)
         offset = segments.position + journal_format.HEADER.size + journal_format.RECORD.size * len(records)
         try:
-            self.syncing = segments.append(pieces, length, beside=beside and length >= BESIDE_BYTES)
+            in_background = in_background and length >= BACKGROUND_SYNC_BYTES
+            self.syncing = segments.append(pieces, length, in_background=in_background)
         except OSError as error:
             self._failed = error
             raise

@@ -75,7 +75,7 @@ class Header(NamedTuple):
     directory_crc: int
 
 
-class Record(NamedTuple):
+class JournalRecord(NamedTuple):
     """One change of the journal; what `a` and `b` mean depends on the kind. `crc` is body_crc(a, body)."""
 
     kind: int
@@ -97,7 +97,7 @@ class PlacedRecord(NamedTuple):
 
 
 def encode(
-    records: list[Record], journal_id: bytes, sequence: int, commit_index: int,
+    records: list[JournalRecord], journal_id: bytes, sequence: int, commit_index: int,
 ) -> tuple[list[bytes], int]:
     """The pieces of one frame, in order, large bodies not copied, and their length in all."""
     directory = b"".join([RECORD.pack(kind, len(body), a, b, crc) for kind, a, b, body, crc in records])

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgpack
 
 from cluster.storage import journal_format
-from cluster.storage.log_index import EntryTable
+from cluster.storage.log_index import LogIndex
 
 
 class Restated(NamedTuple):
@@ -30,7 +30,7 @@ class JournalState:
     """Everything durable except the commit index, which is in the header of each frame, and the commands themselves."""
 
     def __init__(self) -> None:
-        self.table = EntryTable()
+        self.table = LogIndex()
         self.covered = 0                # index up to which the newest snapshot makes the log superfluous
         self.term = 0
         self.vote: str | None = None
@@ -61,7 +61,7 @@ class JournalState:
     def several_segments_covered(self) -> bool:
         """Do the entries that the newest snapshot covers begin in an older segment than they end?"""
         table = self.table
-        return table.first <= self.covered < table.next and table.place(table.first).segment < table.place(
+        return table.first <= self.covered < table.next and table.location(table.first).segment < table.location(
             self.covered).segment
 
     def begin(self, body: bytes) -> None:

@@ -8,7 +8,7 @@ WINDOW_BYTES = 16 << 20
 _ENTRY_BYTES = 200          # what an entry in memory costs beside its command
 
 
-class RecentEntries:
+class LogCache:
     """A run of entries up to the end of the log, `first` being the index of the first one."""
 
     def __init__(self, window_bytes: int) -> None:

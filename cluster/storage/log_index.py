@@ -12,7 +12,7 @@ Entry = tuple[bytes, int, int]      # command, index, term: the form the Raft li
 VIEW_BYTES_MAX = 40 << 20
 
 
-class Place(NamedTuple):
+class EntryLocation(NamedTuple):
     """Where the command of an entry is on disk."""
 
     segment: int
@@ -21,7 +21,7 @@ class Place(NamedTuple):
     crc: int
 
 
-class EntryTable:
+class LogIndex:
     """Term, length, CRC and place of all entries from `first` on: 24 bytes for each entry."""
 
     def __init__(self) -> None:
@@ -83,11 +83,11 @@ class EntryTable:
         """Term of an entry that is here."""
         return self._terms[index - self.first]
 
-    def place(self, index: int) -> Place:
+    def location(self, index: int) -> EntryLocation:
         """Where the command of an entry that is here can be read."""
         position = index - self.first
         place = self._places[position]
-        return Place(place >> 40, place & (1 << 40) - 1, self._lengths[position], self._crcs[position])
+        return EntryLocation(place >> 40, place & (1 << 40) - 1, self._lengths[position], self._crcs[position])
 
     def bytes_between(self, low: int, high: int) -> int:
         """Length of all commands with low <= index < high together."""
@@ -98,7 +98,7 @@ class EntryTable:
         return self.first + self._places.index(0) if 0 in self._places else None
 
 
-class EntriesView(Sequence[Entry]):
+class LogSlice(Sequence[Entry]):
     """Entries low..high-1, read when they are used. Valid until the journal is changed."""
 
     def __init__(self, read: Callable[[int], Entry], low: int, high: int) -> None:
@@ -135,7 +135,7 @@ class EntriesView(Sequence[Entry]):
                 return [self[position] for position in range(start, stop, step)]
             if stop <= len(self._seen):
                 return self._seen[start:stop]
-            return EntriesView(self._read, self._low + start, self._low + max(start, stop))
+            return LogSlice(self._read, self._low + start, self._low + max(start, stop))
         position = item + len(self) if item < 0 else item
         if not 0 <= position < len(self):
             raise IndexError(f"position {item} of {len(self)} entries")

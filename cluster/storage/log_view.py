@@ -6,19 +6,19 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import overload
 
-from cluster.storage.log_cache import RecentEntries
-from cluster.storage.log_index import EntriesView, Entry
+from cluster.storage.log_cache import LogCache
+from cluster.storage.log_index import Entry, LogSlice
 
 _LIST_ENTRIES_MAX = 256         # longer slices are not copied
 
 
-class Positions(Sequence[Entry]):
+class LogView(Sequence[Entry]):
     """Entries `first_index` to `last_index`; the newest are in memory."""
 
     def __init__(self, window_bytes: int) -> None:
         self.first_index = 1
         self.last_index = 0
-        self._recent = RecentEntries(window_bytes)
+        self._cache = LogCache(window_bytes)
         self._oldest: Entry | None = None           # the entry at first_index, once somebody has asked for it
 
     @abstractmethod
@@ -39,8 +39,8 @@ class Positions(Sequence[Entry]):
     def __getitem__(self, item: slice) -> Sequence[Entry]: ...
 
     def __getitem__(self, item: int | slice) -> Entry | Sequence[Entry]:
-        if item == -1 and self._recent.entries:         # pysyncobj asks for the last and the first one constantly
-            return self._recent.entries[-1]
+        if item == -1 and self._cache.entries:         # pysyncobj asks for the last and the first one constantly
+            return self._cache.entries[-1]
         if item == 0 and self._oldest is not None:
             return self._oldest
         if isinstance(item, slice):
@@ -58,7 +58,7 @@ class Positions(Sequence[Entry]):
             stop = size
         if start >= stop:
             return []
-        low = self.first_index + start - self._recent.first
+        low = self.first_index + start - self._cache.first
         if low >= 0 and stop - start <= _LIST_ENTRIES_MAX:
-            return self._recent.entries[low:low + stop - start]
-        return EntriesView(self.entry, self.first_index + start, self.first_index + stop)
+            return self._cache.entries[low:low + stop - start]
+        return LogSlice(self.entry, self.first_index + start, self.first_index + stop)

@@ -194,8 +194,8 @@ class Segments:
         self.active, self.active_bytes, self.position, self._spare_bytes = spare, self._spare_bytes, 0, 0
         self._begun = True
 
-    def append(self, pieces: list[bytes], length: int, *, beside: bool) -> Future[None] | None:
-        """Write one frame and sync it. `beside`: the sync only begins; it must have ended before the next frame.
+    def append(self, pieces: list[bytes], length: int, *, in_background: bool) -> Future[None] | None:
+        """Write one frame and sync it. `in_background`: the sync only begins; it must have ended before the next frame.
 
         Raises NoRoom when nothing is written, for want of space, and OSError when the disk fails.
         """
@@ -212,8 +212,8 @@ class Segments:
                 self._spare_bytes, self._begun = self.active_bytes, False
                 self.active, self.active_bytes, self.position = self._before
             raise NoRoom(str(error)) from error
-        if beside:
-            syncing = self._disk.sync_beside(file)
+        if in_background:
+            syncing = self._disk.sync_in_background(file)
         else:
             self._disk.sync(file)
         self._large = (file, length, self.position) if length >= FORGOTTEN_BYTES else None

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from cluster.storage import snapshot_file
 from cluster.storage.disk import NO_SPACE, Disk
 from cluster.storage.errors import START_EMPTY, START_NEWER, START_NEWER_HERE, SnapshotDamaged, SnapshotTooNew
-from cluster.storage.fork import Child, Inline, Job
+from cluster.storage.fork import BackgroundTask, ForkedTask, InlineTask
 from cluster.storage.journal import Journal
 from cluster.storage.log_index import Entry
 from cluster.storage.snapshot_directory import SnapshotDirectory
@@ -40,7 +40,7 @@ RETRY_S = 10.0          # after a snapshot could not be written (a full disk, sa
 NOT_SERIALIZING, SERIALIZING, SUCCESS, FAILED = range(4)
 
 
-class State(Protocol):
+class StateMachine(Protocol):
     """What is in a snapshot: core's Machine."""
 
     def snapshot(self) -> Iterator[bytes]:
@@ -65,7 +65,7 @@ class SnapshotStore:
 
     @classmethod
     def open(
-        cls, directory: Path, disk: Disk, journal: Journal, machine: State, *, fork: bool = True,
+        cls, directory: Path, disk: Disk, journal: Journal, machine: StateMachine, *, fork: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> SnapshotStore:
         """Find the newest snapshot that can be trusted, check that the journal continues it, and load it.
@@ -84,7 +84,7 @@ class SnapshotStore:
         return store
 
     def __init__(
-        self, files: SnapshotDirectory, disk: Disk, journal: Journal, machine: State, *, fork: bool,
+        self, files: SnapshotDirectory, disk: Disk, journal: Journal, machine: StateMachine, *, fork: bool,
         clock: Callable[[], float],
     ) -> None:
         self.load_error: BaseException | None = None
@@ -96,13 +96,13 @@ class SnapshotStore:
         self._journal = journal
         self._machine = machine
         self.chain = Chain()                    # of the state: saved with it, restored with it
-        self._start_job: Callable[[Callable[[], None]], Job] = Child if fork else Inline
+        self._start_task: Callable[[Callable[[], None]], BackgroundTask] = ForkedTask if fork else InlineTask
         self._clock = clock
-        self._job: Job | None = None            # writing a snapshot
-        self._job_id: int | None = None         # the name pysyncobj gave to it
-        self._job_index = 0
-        self._job_path = Path()
-        self._job_begun = 0.0
+        self._task: BackgroundTask | None = None            # writing a snapshot
+        self._task_id: int | None = None         # the name pysyncobj gave to it
+        self._task_index = 0
+        self._task_path = Path()
+        self._task_begun = 0.0
         self._retry_at = float("-inf")
         self.lacked_space = False               # for a snapshot, of our own or a peer's, since somebody has looked,
         self._lacks_until = float("-inf")       # or a moment ago
@@ -123,7 +123,7 @@ class SnapshotStore:
     @property
     def busy(self) -> bool:
         """Should no snapshot be asked for now: is one being written, or did the last attempt fail a moment ago?"""
-        return self._job is not None or self.failing
+        return self._task is not None or self.failing
 
     @property
     def failing(self) -> bool:
@@ -132,15 +132,15 @@ class SnapshotStore:
 
     def serialize(self, data: tuple[Any, Entry, Entry, Iterable[Any]], id: int) -> None:  # noqa: A002
         """pysyncobj: begin to write the state, which is that after `last`. `data`: (None, last, prev, nodes)."""
-        if self._job is not None:
+        if self._task is not None:
             return
         _, last, prev, nodes = data
         contents = Contents(last, prev, sorted(node.id for node in nodes), self.chain.value)
-        self._job_id, self._job_index = id, last[1]
-        self._job_path = temporary = self._files.temporary(self._files.path(last[1]).name)
-        self._job_begun = self._clock()
+        self._task_id, self._task_index = id, last[1]
+        self._task_path = temporary = self._files.temporary(self._files.path(last[1]).name)
+        self._task_begun = self._clock()
         try:
-            self._job = self._start_job(lambda: self._write(temporary, contents))
+            self._task = self._start_task(lambda: self._write(temporary, contents))
         except OSError as error:
             self._write_failed(str(error))
 
@@ -151,27 +151,27 @@ class SnapshotStore:
 
     def checkSerializing(self) -> tuple[int, int | None]:
         """pysyncobj, each tick: how the writing goes. SUCCESS and FAILED are told once."""
-        if self._job is None:
+        if self._task is None:
             return NOT_SERIALIZING, None
-        status = self._job.poll()
+        status = self._task.poll()
         if status is None:
-            return SERIALIZING, self._job_id
-        error, self._job = self._job.error, None
+            return SERIALIZING, self._task_id
+        error, self._task = self._task.error, None
         if status != 0:
             self._write_failed(error)
-            return FAILED, self._job_id
-        self._use(self._job_index)
-        self.written_s = self._clock() - self._job_begun
+            return FAILED, self._task_id
+        self._use(self._task_index)
+        self.written_s = self._clock() - self._task_begun
         log.info("snapshot up to entry %d written, %d bytes", self.newest_index, self.newest_bytes)
-        return SUCCESS, self._job_id
+        return SUCCESS, self._task_id
 
     def _write_failed(self, error: str) -> None:
         log.warning("the snapshot up to entry %d could not be written: %s. It is tried again, and the journal "
-                    "grows until then: make room on the disk.", self._job_index, error)
+                    "grows until then: make room on the disk.", self._task_index, error)
         self._retry_at = self._clock() + RETRY_S
         if any(os.strerror(number) in error for number in NO_SPACE):
             self.lack_space()
-        self._files.remove(self._job_path)
+        self._files.remove(self._task_path)
 
     def lack_space(self) -> None:
         """There is no space for a snapshot."""
@@ -187,9 +187,9 @@ class SnapshotStore:
         """There is more space than a moment ago."""
         self._retry_at = self._lacks_until = float("-inf")
 
-    def export(self, path: Path) -> Job:
+    def export(self, path: Path) -> BackgroundTask:
         """Begin to write the machine's stream for clients alone to a new file; poll the job. Raises OSError."""
-        return self._start_job(lambda: self._write_stream(path))
+        return self._start_task(lambda: self._write_stream(path))
 
     def _write_stream(self, path: Path) -> None:
         file = self.disk.create(path)
@@ -201,11 +201,11 @@ class SnapshotStore:
         finally:
             self.disk.close(file)
 
-    def _drop_job(self) -> None:
-        if self._job is not None:
-            self._job.kill()
-            self._job = None
-            self._files.remove(self._job_path)
+    def _drop_task(self) -> None:
+        if self._task is not None:
+            self._task.kill()
+            self._task = None
+            self._files.remove(self._task_path)
 
     # Loading
 
@@ -289,7 +289,7 @@ class SnapshotStore:
 
     def take_over(self, temporary: Path, index: int) -> None:
         """IncomingSnapshot: load a verified file and give it its name; it replaces what this node has."""
-        self._drop_job()            # it would report an older state as the newest
+        self._drop_task()            # it would report an older state as the newest
         self._restore(temporary)
         self._files.put(temporary, index)
         self._use(index)
@@ -298,7 +298,7 @@ class SnapshotStore:
 
     def close(self) -> None:
         """Stop a child that is writing."""
-        self._drop_job()
+        self._drop_task()
 
 
 class OutgoingSnapshot:

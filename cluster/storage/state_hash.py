@@ -20,7 +20,7 @@ log = logging.getLogger("sockpqd.cluster")
 CHECKPOINT_ENTRIES = 256        # every so many entries there is a value to compare
 CHECKPOINTS_KEPT = 64           # nodes that are further apart compare later
 DIGEST_BYTES = 16
-ASIDE_BYTES = 256 << 10         # from here on the hash is made beside the loop: handing it over costs less
+BACKGROUND_HASH_BYTES = 256 << 10         # from here on the hash is made beside the loop: handing it over costs less
 DUE_BYTES_MAX = 32 << 20        # of entries that wait for it, in memory; beyond that the loop waits
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -78,7 +78,7 @@ class Chain:
         """The entry was applied and these are its replies, as `compared` gives them."""
         self.index = index
         answers = _encode(replies)
-        if not self._due and len(entry) + len(answers) < ASIDE_BYTES:
+        if not self._due and len(entry) + len(answers) < BACKGROUND_HASH_BYTES:
             self._passed(index, _hash(self._value, entry, answers))
             return
         self._due.append((index, entry, answers))
@@ -94,7 +94,7 @@ class Chain:
                     return
                 value = self._hashing.result()
                 self._hashing = None
-            elif len(entry) + len(answers) < ASIDE_BYTES:
+            elif len(entry) + len(answers) < BACKGROUND_HASH_BYTES:
                 value = _hash(self._value, entry, answers)
             else:
                 self._hashing = self._thread.submit(_hash, self._value, entry, answers)

@@ -17,7 +17,7 @@ from cluster.wire.messages import Append, Heartbeat, Hello, Message, SnapshotChu
 WINDOW_BYTES = 256 << 10        # of large messages not more is given to the operating system at a time
 
 
-class Connection(Protocol):
+class LinkConnection(Protocol):
     """One of the two connections, as the link needs it; see peer_connection.py."""
 
     transport: asyncio.Transport | None     # as long as it is connected
@@ -35,8 +35,8 @@ class PeerLink:
         self.name = name
         self.address = address
         self.task: asyncio.Task[None] | None = None         # dials
-        self.outgoing: Connection | None = None         # dialed by us, greeted by the peer
-        self.incoming: Connection | None = None         # dialed by the peer, greeted by us
+        self.outgoing: LinkConnection | None = None         # dialed by us, greeted by the peer
+        self.incoming: LinkConnection | None = None         # dialed by the peer, greeted by us
         self.up = False
         self.waiting: list[Message] = []                    # received before our own side was complete
         self.closed = asyncio.Event()                       # wakes the dialer

@@ -211,7 +211,7 @@ class SmallCluster:
         for _ in range(100):
             if node.driver is None:
                 return
-            node.driver.room.free_bytes = node.disk.free_bytes
+            node.driver.capacity.free_bytes = node.disk.free_bytes
             try:
                 node.driver.turn()
             except Exception as error:

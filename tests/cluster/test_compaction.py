@@ -53,7 +53,7 @@ def test_a_journal_that_is_far_too_long_is_cut_at_once(world: SmallCluster, monk
 def test_a_node_without_room_does_not_wait(world: SmallCluster) -> None:
     world.leader()
     for node in world:
-        node.up.room.marked = True
+        node.up.capacity.marked = True
     found = snapshots(world, REST_S, puts_per_s=20)
     assert all(len(times) >= 3 for times in found.values()), found
 

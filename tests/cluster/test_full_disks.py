@@ -98,16 +98,16 @@ def test_a_full_follower_takes_no_entries_and_is_no_burden() -> None:
     leader = world.leader()
     follower, other = world.followers()
     fill(world, follower.name)
-    puts = put_until(world, lambda: follower.up.room.exhausted)
+    puts = put_until(world, lambda: follower.up.capacity.exhausted)
     put_until(world, lambda: applied(puts) > 120, puts)      # several segments
     assert world.leader() is leader
     assert follower.up.journal.durable_index < leader.up.journal.last_index
     assert follower.up.journal.segments.room_bytes >= (1 << 20) / 16
-    assert not follower.up.room.stuck
-    elections = follower.up.guard.elections.begun
+    assert not follower.up.capacity.stuck
+    elections = follower.up.transport.elections.begun
     sent = len(world.sent)
     world.run(10)
-    assert follower.up.guard.elections.begun == elections       # it hears its leader
+    assert follower.up.transport.elections.begun == elections       # it hears its leader
     world.sent = world.sent[sent:]
     asked = [m for source, _, m in world.sent if source == follower.name and isinstance(m, Ack) and m.reset]
     assert not asked                                            # nothing is sent to it again and again
@@ -126,7 +126,7 @@ def test_a_full_leader_gives_leadership_to_a_node_that_has_room() -> None:
     world = SmallCluster(3)
     leader = world.leader()
     fill(world, leader.name)
-    puts = put_until(world, lambda: leader.up.room.exhausted)
+    puts = put_until(world, lambda: leader.up.capacity.exhausted)
     world.run_until(lambda: world.serving() not in (None, leader), SOON_S)
     put_until(world, lambda: applied(puts) > 120, puts)
     assert world.leader() is not leader
@@ -287,7 +287,7 @@ def work(world: SmallCluster, node: SimNode, rounds: int) -> int:
 def test_with_the_ballast_the_journal_is_cut_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
     world = bounded(monkeypatch)
     node = world["n1"]
-    assert node.up.room.ballast.bytes >= 1 << 20
+    assert node.up.capacity.ballast.bytes >= 1 << 20
     fill(world, "n1")                               # all that is left is taken by somebody else
     assert work(world, node, 600) > 500             # 12 MB go through it
     assert node.failure is None
@@ -319,7 +319,7 @@ def test_a_node_for_which_nothing_can_be_written_stands_still_and_goes_on(monkey
     world = SmallCluster(3)
     world.leader()
     fill(world, "n1", "n2", "n3")
-    puts = put_until(world, lambda: sum(node.up.room.stuck for node in world) >= 2)
+    puts = put_until(world, lambda: sum(node.up.capacity.stuck for node in world) >= 2)
     world.run(30)
     assert world.serving() is None
     assert not any(node.up.busy for node in world)

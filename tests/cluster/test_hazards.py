@@ -38,7 +38,7 @@ def append_from(world: SmallCluster, leader: SimNode, to: SimNode, prev: int, co
     journal = leader.up.journal
     entries = [journal.entry(index) for index in range(prev + 1, prev + 1 + count)]
     message = Append(
-        leader.up.replica.term, leader.up.guard.context.peers[to.name].epoch, world.now,
+        leader.up.replica.term, leader.up.peers[to.name].epoch, world.now,
         leader.up.replica.commit_index, prev, journal.term_at(prev) or 0, entries,
     )
     to.up.inbox.append((leader.name, message))
@@ -97,7 +97,7 @@ def test_h2_an_answer_of_an_earlier_leadership_is_not_counted(cured: bool, monke
             term = self._context.replica.term
             real(self, peer, Ack(term, peer.epoch, ack.sent, ack.next_index, ack.reset, ack.success))
         # the parts of the guard keep bound methods, so the table is patched as well
-        leader.up.guard._receive[Ack] = lambda peer, ack: believe(leader.up.guard._sender, peer, ack)
+        leader.up.transport._receive[Ack] = lambda peer, ack: believe(leader.up.transport._sender, peer, ack)
     stale = Ack(leader.up.replica.term - 1, 1, world.now, leader.up.journal.last_index + 1, False, True)
     leader.up.inbox.append((follower.name, stale))
     world.turn(leader.name)
@@ -110,7 +110,7 @@ def test_h3_every_entry_is_sent_once_to_each_follower(cured: bool, monkeypatch: 
         send, acknowledged = Sender._send_new, Sender.acknowledged
 
         def forgetful(self: Sender, peer: Any, message: dict[str, Any]) -> None:
-            peer.high = None
+            peer.sent_up_to = None
             send(self, peer, message)
 
         def tell_the_library(self: Sender, peer: Any, ack: Ack) -> None:
@@ -259,11 +259,11 @@ def test_h6_a_node_that_was_cut_off_does_not_depose_the_leader(cured: bool, monk
                 replica = self._context.replica
                 self._context.deliver(replica.leader_node, {"type": "timeout_now", "term": replica.term})
         def gullible(self: elections.Elections, peer: Any, message: RequestVote) -> None:
-            self._supported.add(peer.name)
+            self._pre_votes_granted.add(peer.name)
             real(self, peer, message)
-        real = elections.Elections.asked
+        real = elections.Elections.vote_requested
         monkeypatch.setattr(elections.Elections, "tick", rush)
-        monkeypatch.setattr(elections.Elections, "asked", gullible)
+        monkeypatch.setattr(elections.Elections, "vote_requested", gullible)
     world = SmallCluster(3)
     term = world.leader().up.replica.term
     follower = world.followers()[0].name
@@ -298,7 +298,7 @@ def test_h7_the_library_can_no_longer_unpickle(tmp_path: Path) -> None:
 
 
 def test_h8_a_fresh_leader_serves_only_after_its_own_lead_entry(cured: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "CHORES_S", 0.0)        # judged in every turn: no gap is passed over by good luck
+    monkeypatch.setattr(driver, "HOUSEKEEPING_S", 0.0)        # judged in every turn: no gap is passed over by good luck
     if not cured:
         monkeypatch.setattr(leadership.Leadership, "announced", property(lambda self: True))
     world = SmallCluster(3)
@@ -435,7 +435,7 @@ def test_h9d_a_snapshot_that_cannot_be_used_is_not_acknowledged() -> None:
     world.filter = flip
     world.start(away.name)
     world.run(3)
-    match = world.leader().up.guard.context.peers[away.name].match
+    match = world.leader().up.peers[away.name].match
     assert match <= away.up.journal.last_index < world.leader().up.journal.first_index
     world.filter = lambda source, target, message: True
     world.run_until(world.settled, 40)

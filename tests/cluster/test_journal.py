@@ -15,7 +15,7 @@ from cluster.storage import segments as segment
 from cluster.storage.disk import Disk
 from cluster.storage.errors import NoRoom
 from cluster.storage.journal import Journal, JournalDamaged, StorageInUse
-from cluster.storage.log_index import EntriesView
+from cluster.storage.log_index import LogSlice
 from tests.cluster.faulty_disk import Crash, FaultyDisk
 
 DIRECTORY = Path("/journal")
@@ -447,7 +447,7 @@ class TestFullDisk:
         journal = open_journal(disk)
         disk.free_bytes = 0
         index = 1
-        while journal.takes(entries := [(bytes(500), index, 1)]):
+        while journal.has_room_for(entries := [(bytes(500), index, 1)]):
             journal.add(*entries[0])
             journal.sync()
             index += 1
@@ -457,19 +457,19 @@ class TestFullDisk:
             journal.setCurrentTerm(term, "n1")
             journal.sync()
         disk.free_bytes = 100_000
-        assert not journal.takes(entries)           # nobody asks the disk for every message
+        assert not journal.has_room_for(entries)           # nobody asks the disk for every message
         journal.onOneSecondTimer()
-        assert journal.takes(entries)
+        assert journal.has_room_for(entries)
 
     def test_entries_larger_than_a_segment_are_taken_where_there_is_space(self) -> None:
         disk = FaultyDisk()
         journal = open_journal(disk)
         entries = [(bytes(20_000), 1, 1)]
         disk.free_bytes = 10_000
-        assert not journal.takes(entries)
+        assert not journal.has_room_for(entries)
         disk.free_bytes = 100_000
         journal.onOneSecondTimer()
-        assert journal.takes(entries)
+        assert journal.has_room_for(entries)
         disk.free_bytes = 0
         journal.add(*entries[0])
         journal.sync()
@@ -482,7 +482,7 @@ class TestFullDisk:
         fill(journal, 1, 1)
         disk.free_bytes = 0
         index = 2
-        while journal.takes(entries := [(bytes(500), index, 1)]):
+        while journal.has_room_for(entries := [(bytes(500), index, 1)]):
             journal.add(*entries[0])
             index += 1
             assert index < 100
@@ -570,7 +570,7 @@ class TestMemory:
         original = disk.read
         disk.read = lambda file, length, offset: reads.append(length) or original(file, length, offset)  # type: ignore
         view = journal[10:]
-        assert isinstance(view, EntriesView)
+        assert isinstance(view, LogSlice)
         assert (len(view), bool(view), reads) == (390, True, [])
         assert view[0][1] == 11
         assert len(reads) == 1

@@ -24,7 +24,7 @@ def watch(node: SimNode, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The order of what a node does from now on."""
     calls: list[str] = []
     driver = node.up
-    for name in ("sync", "sync_beside"):
+    for name in ("sync", "sync_in_background"):
         monkeypatch.setattr(driver.journal, name, noting(calls, "sync", getattr(driver.journal, name)))
     monkeypatch.setattr(driver.replica, "tick", noting(calls, "tick", driver.replica.tick))
     for name in ("flush", "flush_appends", "turn_ended"):
@@ -63,7 +63,7 @@ def test_a_follower_answers_before_it_executes(monkeypatch: pytest.MonkeyPatch) 
     world.leader()
     follower = world.followers()[0]
     append_to(world, follower)
-    follower.up._chores_at = 0.0
+    follower.up._housekeeping_at = 0.0
     calls = watch(follower, monkeypatch)
     follower.up.turn()
     assert calls.index("sync") < calls.index("flush") < calls.index("tick")
@@ -73,9 +73,9 @@ def test_an_unusual_message_is_followed_by_chores(monkeypatch: pytest.MonkeyPatc
     world = SmallCluster(3)
     world.leader()
     follower = world.followers()[0]
-    follower.up._chores_at = world.now + 1
+    follower.up._housekeeping_at = world.now + 1
     judged: list[float] = []
-    monkeypatch.setattr(follower.up.leadership, "judge", judged.append)
+    monkeypatch.setattr(follower.up.leadership, "update_serving", judged.append)
     follower.up.turn()
     assert not judged
     info = next(message for _, _, message in reversed(world.sent) if isinstance(message, Info))

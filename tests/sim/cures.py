@@ -18,7 +18,7 @@ from cluster.raft.append_entries import Receiver, Sender
 from cluster.raft.elections import Elections
 from cluster.raft.peer import Peer
 from cluster.raft.quorum import Quorum
-from cluster.raft.transport import Guard
+from cluster.raft.transport import RaftTransport
 from cluster.raft.voter_admission import Admission
 from cluster.storage import journal
 from cluster.storage.journal import Journal
@@ -41,7 +41,7 @@ def compare_nothing(patch: pytest.MonkeyPatch) -> None:
     send = Sender._send_new
 
     def send_all(self: Sender, peer: Peer, message: dict[str, Any]) -> None:
-        peer.high = None
+        peer.sent_up_to = None
         send(self, peer, message)
 
     def raw(self: Receiver, peer: Peer, message: Append) -> None:
@@ -100,7 +100,7 @@ def leave_the_journal_unaligned(patch: pytest.MonkeyPatch) -> None:
 
 def vote_for_anybody(patch: pytest.MonkeyPatch) -> None:
     """Candidates whose logs are older get votes."""
-    asked, asked_before = Elections.asked, Elections.asked_before
+    asked, pre_vote_requested = Elections.vote_requested, Elections.pre_vote_requested
 
     def as_new_as_ours(self: Elections, peer: Peer, message: RequestVote) -> None:
         journal = self._context.journal
@@ -108,9 +108,9 @@ def vote_for_anybody(patch: pytest.MonkeyPatch) -> None:
 
     def before(self: Elections, peer: Peer, message: PreVote) -> None:
         journal = self._context.journal
-        asked_before(self, peer, PreVote(message.round, message.term, journal.last_index, journal.last_term))
-    patch.setattr(Elections, "asked", as_new_as_ours)
-    patch.setattr(Elections, "asked_before", before)
+        pre_vote_requested(self, peer, PreVote(message.round, message.term, journal.last_index, journal.last_term))
+    patch.setattr(Elections, "vote_requested", as_new_as_ours)
+    patch.setattr(Elections, "pre_vote_requested", before)
 
 
 def admit_at_once(patch: pytest.MonkeyPatch) -> None:
@@ -182,14 +182,14 @@ def change_on_when_removed(patch: pytest.MonkeyPatch) -> None:
 
 def talk_to_the_removed(patch: pytest.MonkeyPatch) -> None:
     """Who knows that a node was removed goes on talking to it as to a member."""
-    real = Guard.change_members
+    real = RaftTransport.change_members
 
-    def change(self: Guard, voters: Any, peers: Any, now: float, *, learns: bool) -> None:
+    def change(self: RaftTransport, voters: Any, peers: Any, now: float, *, learns: bool) -> None:
         real(self, voters, peers, now, learns=learns)
         for peer in self.context.peers.values():
             peer.leaving = False
-        self.farewells = False
-    patch.setattr(Guard, "change_members", change)
+        self.members_leaving = False
+    patch.setattr(RaftTransport, "change_members", change)
 
 
 def queue_at_the_end_what_was_left_out(patch: pytest.MonkeyPatch) -> None:
@@ -218,7 +218,7 @@ def _scripted(script: Callable[[World], Iterator[float]], nodes: int = 3) -> dic
 
 LOSSY = {"nodes": 3, "weights": _only("wiped disk", "crash", "isolated leader", "one-way", "slow link", "pause")}
 DISKS = {"nodes": 3, "weights": _only("slow disk", "crash at a step", "power loss", "isolated leader")}
-LARGE = {**DISKS, "constants": [(journal, "BESIDE_BYTES", 0)]}
+LARGE = {**DISKS, "constants": [(journal, "BACKGROUND_SYNC_BYTES", 0)]}
 CUTS = {
     "nodes": 3,
    "weights": _only("connection lost", "isolated leader", "one-way", "slow link", "narrow link", "crash", "pause")}

@@ -97,7 +97,7 @@ def draw(seed: int, **fixed: Any) -> Plan:
         extended=rng.choice((0.0, 0.2, 0.4, 0.8)),
     )
     plan.constants += [
-        (journal, "BESIDE_BYTES", rng.choice((0, 300, 256 << 10))),
+        (journal, "BACKGROUND_SYNC_BYTES", rng.choice((0, 300, 256 << 10))),
         (compaction, "REST_S", rng.choice((0.0, 0.0, 0.5))),
     ]
     spent = rng.choice((1, 40, 8 << 20))

@@ -21,10 +21,10 @@ from cluster.storage.snapshot_store import SnapshotStore
 log = logging.getLogger("sockpqd.cluster")
 
 LOOK_S = 1.0                    # the ballast is looked at so often,
-AGAIN_S = 1.0                   # and a node that found no room at all tries again
+RETRY_S = 1.0                   # and a node that found no room at all tries again
 
 
-class Room:
+class Capacity:
     """Of one node. `marked`: a mark of memory or disk is reached; `free_bytes`: of the disk, as it was seen last.
 
     `exhausted`: what clients want cannot be logged. `stuck`: nor can what the last turn has changed.
@@ -36,13 +36,13 @@ class Room:
         self.ballast = ballast
         self.exhausted = False
         self.stuck = False
-        self._again_at = float("-inf")
+        self._retry_at = float("-inf")
         self._journal = journal
         self._store = store
         self._quorum = quorum
-        self._look_at = float("-inf")
+        self._ballast_at = float("-inf")
 
-    def judge(self, now: float) -> None:
+    def update(self, now: float) -> None:
         """Look anew; `now`: monotonic seconds."""
         segments = self._journal.segments
         exhausted = segments.short and (segments.exhausted or (self.exhausted and segments.scarce))
@@ -54,34 +54,34 @@ class Room:
             else:
                 log.info("there is room for the journal: commands are logged again")
         segments.held_back = segments.short and self._snapshot_goes_first()
-        if now >= self._look_at:
-            self._look_at = now + LOOK_S
-            self._look()
+        if now >= self._ballast_at:
+            self._ballast_at = now + LOOK_S
+            self._adjust_ballast()
 
     def _snapshot_goes_first(self) -> bool:
         """Is there space for the next segment or for a snapshot, behind which old segments can go, but not for both?"""
         left = self.free_bytes - self._snapshot_bytes()
-        return 0 <= left < self._journal.segments.segment_bytes and self._journal.shortens and not self._store.failing
+        return 0 <= left < self._journal.segments.segment_bytes and self._journal.can_shrink and not self._store.failing
 
     def stand_still(self, now: float, error: NoRoom) -> None:
         """There was no room for what a turn has changed."""
         if not self.stuck:
             self.stuck = True
-            self._again_at = now
+            self._retry_at = now
             log.error("the disk has no room for what this node must write (%s): it stands still, and goes on by itself "
                       "when there is", error)
 
     def try_again(self, now: float) -> None:
         """Raises NoRoom when there is still none, or nobody has looked."""
-        if now < self._again_at:
+        if now < self._retry_at:
             raise NoRoom
-        self._again_at = now + AGAIN_S
+        self._retry_at = now + RETRY_S
         self.relieve()
         self._journal.sync()
         self.stuck = False
         log.info("there is room: this node goes on")
 
-    def _look(self) -> None:
+    def _adjust_ballast(self) -> None:
         store, segments = self._store, self._journal.segments
         if store.lacked_space:
             self.relieve()

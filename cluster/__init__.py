@@ -1,9 +1,9 @@
 """The machine replicated and durable: Raft, journal, snapshots, and the connections between nodes."""
 
 from cluster.api import Cluster, Figures, Listener, NodeStatus, PeerFigures, Pending
-from cluster.descriptors import reserved as reserved_descriptors
 from cluster.errors import ApplyFailed, ClusterError, FailStop, LibraryMismatch, OutOfMemory, RaftViolated
 from cluster.exit_codes import restart_cures
+from cluster.limits import reserved_descriptors
 from cluster.metrics.histogram import Histogram
 from cluster.node import ClusterNode
 from cluster.settings import Member, PeerTls, Settings

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from cluster import limits
 from cluster.api import NotLeader, NotPossible, OutcomeUnknown, Pending
 from cluster.driver import Driver
 from cluster.raft.peer import Peer
@@ -25,9 +26,6 @@ from core import (
 
 log = logging.getLogger("sockpqd.cluster")
 
-POLL_S = 0.02
-KNOWN_S = 5.0                   # so long a removal waits until a majority of the others has applied it
-TRANSFER_S = 3.0                # a transfer that takes longer is given up: nobody is served meanwhile
 
 
 class _OutcomeFuture(Pending):
@@ -87,7 +85,7 @@ class Administration:
         reply, index = await self._execute(RemoveMember(name, driver.machine.membership.configuration))
         assert isinstance(reply, Accepted | UnknownNode | LastNode | ChangeInProgress)
         if isinstance(reply, Accepted | UnknownNode):       # the latter may have been removed a moment ago
-            await self._until(lambda: self._known(index), KNOWN_S)
+            await self._until(lambda: self._known(index), limits.REMOVAL_KNOWN_S)
             if not self._known(index):
                 raise OutcomeUnknown
         return reply
@@ -123,7 +121,7 @@ class Administration:
             return NotPossible(word)
         self._wake()
         try:
-            await self._until(lambda: self._new_leader() is not None, TRANSFER_S)
+            await self._until(lambda: self._new_leader() is not None, limits.TRANSFER_S)
         finally:
             leadership.end_transfer()
         leader = self._new_leader()
@@ -150,13 +148,13 @@ class Administration:
             if not store.busy:
                 driver.replica.compact()
                 self._wake()
-            await asyncio.sleep(POLL_S)
+            await asyncio.sleep(limits.POLL_S)
         return store.newest_index
 
     async def _until(self, condition: Callable[[], bool], seconds: float) -> None:
         deadline = self._loop.time() + seconds
         while not condition() and self._loop.time() < deadline:
-            await asyncio.sleep(POLL_S)
+            await asyncio.sleep(limits.POLL_S)
 
 
 def _votes(peer: Peer | None) -> bool:

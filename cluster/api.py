@@ -10,6 +10,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from cluster.limits import BACKLOG_BYTES_MAX as BACKLOG_BYTES_MAX
 from cluster.metrics.histogram import Histogram
 from core import (
     Accepted,
@@ -23,10 +24,6 @@ from core import (
     Reply,
     UnknownNode,
 )
-
-# Memory of what is proposed and not yet applied, over all clients: above it no client is read, at the half of it
-# reading goes on. Before that each is held to its share (Cluster.propose_for); this is for very many with a lot each.
-BACKLOG_BYTES_MAX = 64 << 20
 
 
 class NotLeader(Exception):  # noqa: N818  (the field's word for it)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 
+from cluster import limits
 from cluster.raft.quorum import Quorum
 from cluster.storage.ballast import Ballast
 from cluster.storage.errors import NoRoom
@@ -20,8 +21,6 @@ from cluster.storage.snapshot_store import SnapshotStore
 
 log = logging.getLogger("sockpqd.cluster")
 
-LOOK_S = 1.0                    # the ballast is looked at so often,
-RETRY_S = 1.0                   # and a node that found no room at all tries again
 
 
 class Capacity:
@@ -55,7 +54,7 @@ class Capacity:
                 log.info("there is room for the journal: commands are logged again")
         segments.held_back = segments.short and self._snapshot_goes_first()
         if now >= self._ballast_at:
-            self._ballast_at = now + LOOK_S
+            self._ballast_at = now + limits.BALLAST_LOOK_S
             self._adjust_ballast()
 
     def _snapshot_goes_first(self) -> bool:
@@ -75,7 +74,7 @@ class Capacity:
         """Raises NoRoom when there is still none, or nobody has looked."""
         if now < self._retry_at:
             raise NoRoom
-        self._retry_at = now + RETRY_S
+        self._retry_at = now + limits.NO_ROOM_RETRY_S
         self.relieve()
         self._journal.sync()
         self.stuck = False

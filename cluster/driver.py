@@ -7,7 +7,7 @@ its tick and appends at the end. So the leader's disk works at the same time as 
 of committed entries, which are durable on a majority: they need not wait for the sync of the entries behind them.
 
 A turn does as little as it can, because with few clients there is one for every command or two. What is not needed for
-the entries under way is done every HOUSEKEEPING_S, or at once when something unusual has happened; and a follower executes
+the entries under way is done every limits.HOUSEKEEPING_S, or at once when something unusual has happened; and a follower executes
 what was committed when it has answered.
 
 A turn whose changes find no room on the disk does not end: the node stands still, as one whose network is cut, and
@@ -20,6 +20,7 @@ import logging
 import random
 from typing import Protocol
 
+from cluster import limits
 from cluster.api import Listener
 from cluster.capacity import Capacity
 from cluster.errors import FailStop, OutOfMemory
@@ -43,10 +44,8 @@ from core import Effects, Machine
 
 log = logging.getLogger("sockpqd.cluster")
 
-HOUSEKEEPING_S = 0.005                # what need not be done in every turn is done at most so often
 AT_ONCE = float("-inf")
 ROUTINE = (Append, Ack)        # messages that make no such work
-INFO_S = 0.25                   # how often a node tells of itself
 
 
 class Outbox(Network, Protocol):
@@ -171,7 +170,7 @@ class Driver:
             self._network.flush()
         housekeeping = unusual or now >= self._housekeeping_at or self._changed()
         if housekeeping:
-            self._housekeeping_at = now + HOUSEKEEPING_S
+            self._housekeeping_at = now + limits.HOUSEKEEPING_S
             self._housekeeping_before_tick(now)
         self.proposer.flush(now)
         self.transport.quorum.tick()
@@ -365,7 +364,7 @@ class Driver:
 
     def _send_info(self, now: float) -> None:
         urgent = self.role(), self.journal.voter
-        if now - self._info_at < INFO_S and urgent == self._info_sent:
+        if now - self._info_at < limits.INFO_S and urgent == self._info_sent:
             return
         self._info_at, self._info_sent = now, urgent
         info = self.info()

@@ -9,9 +9,9 @@ import random
 from concurrent.futures import Future
 from pathlib import Path
 
+from cluster import limits
 from cluster.administration import Administration
 from cluster.api import ClientPending, Figures, Listener, NodeStatus, NotPossible, Pending
-from cluster.descriptors import HELD_FILES
 from cluster.driver import Driver
 from cluster.leader.clock import SystemClock
 from cluster.leader.commit_delay import CommitDelay
@@ -38,9 +38,6 @@ from core import (
 
 log = logging.getLogger("sockpqd.cluster")
 
-TICK_S = 0.01                   # a turn about so often, when nothing happens
-GIVE_AWAY_S = 5.0               # OFFLINE and an orderly stop wait so long for a successor
-POLL_S = 0.02
 UNSURE = 2147483647             # INTERCONNECT of a node that knows of no leader: never the minimum (spec/cluster 5)
 
 
@@ -58,10 +55,10 @@ class ClusterNode:
         self._clock = SystemClock()
         self._disk = TimedDisk()
         self._disk.make_directory(settings.data_dir)
-        self._disk.hold_descriptors(HELD_FILES)
+        self._disk.hold_descriptors(limits.HELD_FILES)
         journal = Journal.open(settings.data_dir / "journal", self._disk)
         snapshots = Disk()
-        snapshots.hold_descriptors(HELD_FILES)
+        snapshots.hold_descriptors(limits.HELD_FILES)
         store = SnapshotStore.open(settings.data_dir / "snapshots", snapshots, journal, self.machine)
         self._driver = Driver(
             settings, journal, store, self.machine, self._network, listener, self._clock, random.Random(),
@@ -89,7 +86,7 @@ class ClusterNode:
         self._tick()
 
     async def stop(self) -> None:
-        """Give leadership away, then close. Returns after GIVE_AWAY_S at the latest."""
+        """Give leadership away, then close. Returns after limits.HAND_OVER_S at the latest."""
         if not self.failed.done():
             await self.go_offline()
         self._stopped = True
@@ -151,9 +148,9 @@ class ClusterNode:
 
     def _tick(self) -> None:
         if not self._stopped:
-            if self._clock.monotonic() - self._turned_at > TICK_S / 2:
+            if self._clock.monotonic() - self._turned_at > limits.TICK_S / 2:
                 self._wake()
-            self._timer = self._loop.call_later(TICK_S, self._tick)
+            self._timer = self._loop.call_later(limits.TICK_S, self._tick)
 
     # cluster.api.Cluster
 
@@ -254,9 +251,9 @@ class ClusterNode:
         driver.leadership.online = False
         driver.transport.elections.may_campaign = False
         self._wake()
-        deadline = self._loop.time() + GIVE_AWAY_S
+        deadline = self._loop.time() + limits.HAND_OVER_S
         while self._loop.time() < deadline and not self.failed.done():
-            await asyncio.sleep(POLL_S)
+            await asyncio.sleep(limits.POLL_S)
             idle = driver.proposer.idle
             if idle and not (driver.replica.is_leader and driver.leadership.successors()):
                 return
@@ -271,7 +268,7 @@ class ClusterNode:
         """See Cluster."""
         child = self._driver.store.export(path)
         while (status := child.poll()) is None:
-            await asyncio.sleep(POLL_S)
+            await asyncio.sleep(limits.POLL_S)
         if status != 0:
             raise OSError(f"the snapshot could not be written to {path} (exit status {status})")
 

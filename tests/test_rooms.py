@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 ORDER = {
     "core": ("ops", "store", "state", "undo", "rules", "snapshot", "handlers", "queries", "machine"),
     "cluster": (
-        "metrics", "api", "settings", "errors", "descriptors", "storage", "wire", "raft", "room", "leader", "execution",
+        "limits", "metrics", "api", "settings", "errors", "storage", "wire", "raft", "capacity", "leader", "execution",
         "driver", "stats", "administration", "exit_codes", "node",
     ),
     "pqctl": (

@@ -13,11 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cluster.leader.proposer import OPERATIONS_MAX, AnsweredEntry, Proposer
-
-SHARE = 0.25                    # of the time that the last entry took from its proposal until it was applied
-LONGEST_S = 0.0005
-RESTS_MAX = 63                  # entries without a try after one that brought nothing, at most
+from cluster import limits
+from cluster.leader.proposer import AnsweredEntry, Proposer
 
 
 class CommitDelay:
@@ -39,14 +36,15 @@ class CommitDelay:
         if answered is None or self._until is None or not proposer.ready:
             return False
         came = proposer.queued - answered.queued
-        if came < answered.operations and proposer.queued < OPERATIONS_MAX and self._monotonic() < self._until:
+        more_fit = proposer.queued < limits.ENTRY_OPERATIONS_MAX
+        if came < answered.operations and more_fit and self._monotonic() < self._until:
             return True
         self._until = None
         if 2 * came >= answered.operations:
             self._next_rests = 1
         else:
             self._rests = self._next_rests
-            self._next_rests = min(2 * self._next_rests + 1, RESTS_MAX)
+            self._next_rests = min(2 * self._next_rests + 1, limits.COMMIT_DELAY_RESTS_MAX)
         return False
 
     def _begin(self, answered: AnsweredEntry | None) -> None:
@@ -55,4 +53,4 @@ class CommitDelay:
         if self._rests:
             self._rests -= 1
         elif answered is not None:
-            self._until = answered.at + min(SHARE * answered.took_s, LONGEST_S)
+            self._until = answered.at + min(limits.COMMIT_DELAY_SHARE * answered.took_s, limits.COMMIT_DELAY_S_MAX)

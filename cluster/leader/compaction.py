@@ -2,20 +2,15 @@
 
 The journals of all nodes become long with the same entry. Writing a snapshot costs the clients of a node time: the work
 of the child, and the copies of memory pages that change meanwhile. So one node begins after the other, and as long as a
-snapshot takes no longer than a node's share of REST_S, a majority is undisturbed.
+snapshot takes no longer than a node's share of limits.COMPACTION_REST_S, a majority is undisturbed.
 """
 
 from __future__ import annotations
 
+from cluster import limits
 from cluster.leader.membership import Members
 from cluster.storage.journal import Journal
 from cluster.storage.snapshot_store import SnapshotStore
-
-BYTES_MIN = 64 << 20            # the journal is cut when it is larger than this ...
-FACTOR = 2                      # ... and than this times the last snapshot,
-ENTRIES = 200_000               # or when it has so many entries, however small: a start takes about 20 µs for each;
-REST_S = 10.0                   # not more often than this, and each node has its place in this time,
-BYTES_MAX = 1 << 30             # unless it is larger than this, or there is no room
 
 
 class Compaction:
@@ -38,16 +33,17 @@ class Compaction:
             return False
         if self._long_since is None:
             self._long_since = now
-        due = max(self._last + REST_S, self._long_since + self._place() * REST_S)
-        if now < due and self._journal.bytes_total <= BYTES_MAX and not no_room:
+        due = max(self._last + limits.COMPACTION_REST_S, self._long_since + self._place() * limits.COMPACTION_REST_S)
+        if now < due and self._journal.bytes_total <= limits.COMPACTION_BYTES_MAX and not no_room:
             return False
         self._last = now
         return True
 
     def _long(self) -> bool:
-        if self._journal.bytes_total > max(BYTES_MIN, FACTOR * self._store.newest_bytes):
+        long_bytes = max(limits.COMPACTION_BYTES_MIN, limits.COMPACTION_FACTOR * self._store.newest_bytes)
+        if self._journal.bytes_total > long_bytes:
             return True
-        return self._journal.last_index - self._store.newest_index > ENTRIES
+        return self._journal.last_index - self._store.newest_index > limits.COMPACTION_ENTRIES
 
     def _helps(self) -> bool:
         """Is there no room for the next segment, and would it make some?"""

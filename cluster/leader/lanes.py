@@ -14,18 +14,12 @@ import heapq
 from collections import deque
 from collections.abc import Callable
 
+from cluster import limits
 from cluster.api import ClientPending, Pending
 from core import Operation
 
-QUANTUM_BYTES = 8192            # of a turn: 128 plain operations
-WORK_BYTES = 8                  # what a unit of work counts for: a plain operation costs as much by either measure
-QUEUED_MAX = 16_384             # operations in all lanes together, about: a quarter of a second of small ones
-HELD_MAX = 16 << 20             # bytes of memory in all lanes together, about
-TURN_S = 1.0                    # who had no turn for so long is told that there is too much to do
-LOOK_S = 0.1                    # between two looks for those
-
 # With its bytes and its work (core/ops/cost.py) and its bytes of memory; True: it stands behind the one before. At the
-# end what it is charged for: its bytes, or WORK_BYTES for each unit of its work if that is more.
+# end what it is charged for: its bytes, or limits.LANE_WORK_BYTES for each unit of its work if that is more.
 Queued = tuple[Operation, Pending, int, int, int, bool, int]
 OfClient = tuple[Operation, ClientPending, int, int, int, bool, int]
 
@@ -63,26 +57,27 @@ class Lanes:
     @property
     def share(self) -> int:
         """Operations that each client may have queued, so that all of them together are not too many."""
-        return max(1, QUEUED_MAX // max(1, len(self._lanes)))
+        return max(1, limits.LANES_OPERATIONS_MAX // max(1, len(self._lanes)))
 
     def add(self, client: object, queued: OfClient) -> bool:
         """Queue an operation of this client; has it as much memory in use as it should have at most?"""
         lane = self._lanes.get(client)
         if lane is None:
-            lane = self._lanes[client] = _Lane(client, self._time - QUANTUM_BYTES)
+            lane = self._lanes[client] = _Lane(client, self._time - limits.LANE_QUANTUM_BYTES)
         if not lane.waiting:
-            lane.time = max(lane.time, self._time - QUANTUM_BYTES)
+            lane.time = max(lane.time, self._time - limits.LANE_QUANTUM_BYTES)
             lane.since = self._monotonic()
             self._line_up(lane, queued)
         lane.waiting.append(queued)
         lane.held += queued[4]
         self.count += 1
-        return lane.held * len(self._lanes) > HELD_MAX
+        return lane.held * len(self._lanes) > limits.LANES_BYTES_MAX
 
     def _line_up(self, lane: _Lane, first: OfClient) -> None:
         self._places += 1
         lane.place = self._places
-        heapq.heappush(self._heap, (lane.served or first[6] > QUANTUM_BYTES, lane.time + first[6], lane.place, lane))
+        late = lane.served or first[6] > limits.LANE_QUANTUM_BYTES
+        heapq.heappush(self._heap, (late, lane.time + first[6], lane.place, lane))
 
     def give(self, queue: deque[Queued], now: float) -> bool:
         """Move the operations of the next turn to `queue`; False: there are none."""
@@ -96,7 +91,7 @@ class Lanes:
         before, given, held = len(waiting), 0, 0
         while waiting:
             queued = waiting[0]
-            if given and given + queued[6] > QUANTUM_BYTES and not queued[5]:
+            if given and given + queued[6] > limits.LANE_QUANTUM_BYTES and not queued[5]:
                 break
             given += queued[6]
             held += queued[4]
@@ -117,7 +112,7 @@ class Lanes:
     def _forget_empty(self) -> None:
         """Forget lanes that would come back as new ones would."""
         empty = self._empty
-        while empty and (empty[0].waiting or empty[0].time <= self._time - QUANTUM_BYTES):
+        while empty and (empty[0].waiting or empty[0].time <= self._time - limits.LANE_QUANTUM_BYTES):
             lane = empty.popleft()
             if not lane.waiting and self._lanes.get(lane.client) is lane:
                 del self._lanes[lane.client]
@@ -130,10 +125,10 @@ class Lanes:
     def overdue(self, now: float) -> list[OfClient]:
         """Take out what is in lanes that had no turn for too long. It is looked for now and then."""
         taken: list[OfClient] = []
-        if now - self._looked_at >= LOOK_S:
+        if now - self._looked_at >= limits.LANES_LOOK_S:
             self._looked_at = now
             for lane in list(self._lanes.values()):
-                if lane.waiting and now - lane.since > TURN_S:
+                if lane.waiting and now - lane.since > limits.LANE_WAIT_S_MAX:
                     taken += self._take_all(lane)
                     self._empty.append(lane)
         return taken

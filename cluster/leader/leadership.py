@@ -11,6 +11,7 @@ import logging
 import os
 from collections.abc import Callable
 
+from cluster import limits
 from cluster.api import Pending
 from cluster.leader.clock import Clock, ReplicatedTime, median
 from cluster.leader.membership import Members, Promotion
@@ -24,9 +25,6 @@ from core import Address, Lead, Machine, Operation, Reply, Resume, Tick
 
 log = logging.getLogger("sockpqd.cluster")
 
-CLOCKS_S = 2.0                  # what a node said of its clock longer ago does not count: somebody may have set it
-STEER_S = 0.25                  # how often replicated time is compared with the wall clocks
-HAND_OVER_RETRY_S = 0.2
 
 
 class _Announced(Pending):
@@ -142,7 +140,7 @@ class Leadership:
                 self._hand_over(now)
             self._promotion.tick(self.announced and self._members.belongs)
             if now >= self._steer_at and self._lead_term == self._replica.term:
-                self._steer_at = now + STEER_S
+                self._steer_at = now + limits.STEER_S
                 self._time.steer(self.clocks_ms())
         elif self._machine.clock_ms > self._followed_ms:
             self._followed_ms = self._machine.clock_ms
@@ -248,7 +246,10 @@ class Leadership:
     def _recently_heard(self) -> list[tuple[Peer, int]]:
         """The peers that told of themselves lately, and how many milliseconds ago."""
         now, peers = self._clock.monotonic(), self._transport.context.peers.values()
-        return [(peer, int((now - peer.info_at) * 1000)) for peer in peers if peer.up and now - peer.info_at < CLOCKS_S]
+        return [
+            (peer, int((now - peer.info_at) * 1000)) for peer in peers
+            if peer.up and now - peer.info_at < limits.CLOCK_AGE_S_MAX
+        ]
 
     def ahead_ms(self, peer: Peer) -> int | None:
         """How far the peer's clock is ahead of ours; None when it has not told yet. Messages that wait blur it."""
@@ -275,7 +276,7 @@ class Leadership:
             return
         transferee = self.transferee()
         if transferee is not None:
-            self._hand_over_at = now + HAND_OVER_RETRY_S
+            self._hand_over_at = now + limits.HAND_OVER_RETRY_S
             self._offered = transferee.name
             log.info("handing leadership over to %s", transferee.name)
             self._transport.hand_over(transferee)

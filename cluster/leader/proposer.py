@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import NamedTuple
 
-from cluster.api import BACKLOG_BYTES_MAX, ClientPending, Pending
-from cluster.leader.lanes import WORK_BYTES, Lanes, Queued
+from cluster import limits
+from cluster.api import ClientPending, Pending
+from cluster.leader.lanes import Lanes, Queued
 from cluster.metrics.histogram import Histogram
 from cluster.raft.pysyncobj_adapter import NOT_EXECUTED, SUCCESS, Callback
 from core import (
@@ -31,14 +32,6 @@ from core import (
 
 log = logging.getLogger("sockpqd.cluster")
 
-OPERATIONS_MAX = 448            # of one entry: with more, others wait longer; with fewer, less is done in a second
-ENTRY_BYTES = 1 << 20           # an entry is closed at this size; a larger operation travels alone
-IN_FLIGHT_MAX = 1               # entries proposed and not applied; 2 made entries smaller and a PUT a quarter dearer
-WORK_MAX = 16_000               # the same for commands that have much to do, in names: core/ops/cost.py; some 10 ms
-WORK_HELD_BYTES = 48            # of memory for a unit of work: a name, or a share of an operation and its outcome,
-HELD_PER_BYTE_MAX = 8           # but only so much for each byte: what is just asked for takes up none
-OUTCOME_S = 3.0                 # no answer for so long: unknown (spec/cluster 3.1)
-OUTCOME_AFTER_LOSS_S = 1.0      # the same once this node has lost leadership or the lease
 
 _random = Random()              # seeded by the operating system
 
@@ -55,7 +48,7 @@ _PUTS = (Put, PutWith)
 
 def _held_bytes(size: int, work: int) -> int:
     """The memory that an operation of this cost takes up while it is queued, about: names are more there than sent."""
-    return size + min(WORK_HELD_BYTES * work, HELD_PER_BYTE_MAX * size)
+    return size + min(limits.WORK_HELD_BYTES * work, limits.HELD_PER_BYTE_MAX * size)
 
 
 class AnsweredEntry(NamedTuple):
@@ -80,7 +73,7 @@ class _Batch:
         self.held = held            # bytes of memory
         self.begun = begun          # when its first operation was proposed, monotonic seconds
         self.launched = launched    # when it was handed to Raft
-        self.deadline = launched + OUTCOME_S
+        self.deadline = launched + limits.OUTCOME_S
         self.open = True            # its operations have no outcome yet
 
 
@@ -145,17 +138,20 @@ class Proposer:
         self.backlog_bytes += held
         queue = self._queue
         if self._lanes.count or (
-            not behind and (len(queue) >= OPERATIONS_MAX or self._bytes > ENTRY_BYTES or self._work > WORK_MAX)
+            not behind and (
+                len(queue) >= limits.ENTRY_OPERATIONS_MAX
+                or self._bytes > limits.ENTRY_BYTES_MAX or self._work > limits.ENTRY_WORK_MAX
+            )
         ):
-            charge = max(size, WORK_BYTES * work)
+            charge = max(size, limits.LANE_WORK_BYTES * work)
             sated = self._lanes.add(client, (operation, pending, size, work, held, behind, charge))
-            return sated or self.backlog_bytes > BACKLOG_BYTES_MAX
+            return sated or self.backlog_bytes > limits.BACKLOG_BYTES_MAX
         self._bytes += size
         self._work += work
         if not queue:
             self._since = self._monotonic()
         queue.append((operation, pending, size, work, held, False, 0))
-        return self.backlog_bytes > BACKLOG_BYTES_MAX
+        return self.backlog_bytes > limits.BACKLOG_BYTES_MAX
 
     def withdraw(self, client: object) -> None:
         """The client has gone: what it has waiting for a turn will not be executed. What others have behind it, the
@@ -181,7 +177,7 @@ class Proposer:
     @property
     def ready(self) -> bool:
         """Would flush() propose something?"""
-        return bool(self._queue or self._lanes.count) and len(self._flying) < IN_FLIGHT_MAX
+        return bool(self._queue or self._lanes.count) and len(self._flying) < limits.ENTRIES_IN_FLIGHT_MAX
 
     @property
     def queued(self) -> int:
@@ -195,7 +191,7 @@ class Proposer:
 
     def flush(self, now: float) -> None:
         """Propose what was collected, as far as few enough entries are in flight. `now`: monotonic seconds."""
-        while (self._queue or self._lanes.count) and len(self._flying) < IN_FLIGHT_MAX:
+        while (self._queue or self._lanes.count) and len(self._flying) < limits.ENTRIES_IN_FLIGHT_MAX:
             batch = self._collect(now)
             if batch.operations:
                 self._launch(batch)
@@ -210,7 +206,10 @@ class Proposer:
         while queue or self._lanes.give(queue, now):
             operation, pending, size, work, held, _, _ = queue[0]
             total_work += work
-            if len(operations) >= OPERATIONS_MAX or total_work > WORK_MAX or total + size > ENTRY_BYTES:
+            if (
+                len(operations) >= limits.ENTRY_OPERATIONS_MAX
+                or total_work > limits.ENTRY_WORK_MAX or total + size > limits.ENTRY_BYTES_MAX
+            ):
                 if operations and not _belongs_to_put(operation, operations[-1]):
                     break
                 if size > OPERATION_BYTES_MAX:          # whoever proposes must not: no node could send it
@@ -265,7 +264,7 @@ class Proposer:
         """An entry had enough before these (Machine.apply): the next one begins with them.
 
         So all operations are executed in the order in which they were proposed. There is nothing in flight behind them
-        (IN_FLIGHT_MAX) that could overtake them. What comes too late for that was surely not executed.
+        (limits.ENTRIES_IN_FLIGHT_MAX) that could overtake them. What comes too late for that was surely not executed.
         """
         if not self.accepting:
             for pending in pendings:
@@ -295,7 +294,7 @@ class Proposer:
         """
         self.accepting = False
         for batch in self._flying:
-            batch.deadline = min(batch.deadline, now + OUTCOME_AFTER_LOSS_S) if lost else batch.deadline
+            batch.deadline = min(batch.deadline, now + limits.OUTCOME_AFTER_LOSS_S) if lost else batch.deadline
         queued = [*self._queue, *self._lanes.clear()]
         self._queue.clear()
         self._bytes = self._work = 0

@@ -13,16 +13,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from cluster import limits
 from cluster.errors import FailStop, RaftViolated
 from cluster.raft.peer import Context, Peer
 from cluster.raft.quorum import Quorum
 from cluster.raft.snapshot_transfer import SnapshotTransfers
 from cluster.wire.messages import Ack, Append, Heartbeat, LogEntry, StaleTerm
 
-FRAME_BYTES = 1 << 20           # entries of one message; more go into further messages, so that no turn gets long
-CHOKE_BYTES = 8 << 20           # this much unsent: stop sending entries to the peer
-UNCHOKE_BYTES = 1 << 20         # sent down to this: go on
-CROWDED_BYTES = 64 << 10        # this much unsent: heartbeats of the library would wait behind it
 ENTRY_KINDS = (b"\0", b"\1")    # REGULAR and NO_OP; the library mishandles MEMBERSHIP and VERSION (H5c, H10d)
 
 
@@ -63,16 +60,16 @@ class Sender:
         frame: list[LogEntry] = []
         size = 0
         buffered = self._context.network.buffered_bytes(peer.name) if entries else 0
-        if buffered > CHOKE_BYTES:
+        if buffered > limits.CHOKE_BYTES:
             self._choke(peer)
             return
         for entry in entries:
-            if size >= FRAME_BYTES:
+            if size >= limits.APPEND_BYTES:
                 self._send(peer, message, index, term, frame)
                 index, term = frame[-1][1], frame[-1][2]
                 buffered += size
                 frame, size = [], 0
-                if buffered > CHOKE_BYTES:
+                if buffered > limits.CHOKE_BYTES:
                     self._choke(peer)
                     return
             frame.append(entry)
@@ -137,7 +134,7 @@ class Sender:
     def _unchoke(self, peer: Peer) -> None:
         if not peer.choked or peer.sending is not None:
             return
-        if self._context.network.buffered_bytes(peer.name) > UNCHOKE_BYTES:
+        if self._context.network.buffered_bytes(peer.name) > limits.UNCHOKE_BYTES:
             return
         peer.choked = False
         self._connected(peer.node)
@@ -166,7 +163,7 @@ class Sender:
                     self._unchoke(peer)
             elif context.now - peer.beat_at >= self._heartbeat_s:
                 peer.beat_at = context.now
-                if peer.choked or context.network.buffered_bytes(peer.name) > CROWDED_BYTES:
+                if peer.choked or context.network.buffered_bytes(peer.name) > limits.CROWDED_BYTES:
                     self.beat(peer)
 
 

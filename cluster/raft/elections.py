@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import logging
 
+from cluster import limits
 from cluster.raft.peer import Context, Peer
 from cluster.raft.quorum import Quorum
 from cluster.wire.messages import PreVote, PreVoteAnswer, RequestVote, TimeoutNow, Vote
 
 log = logging.getLogger("sockpqd.cluster")
 
-EARLY = 0.4                     # part of the shortest timeout over which early elections are spread
 
 
 class Elections:
@@ -67,7 +67,7 @@ class Elections:
     def leader_lost(self) -> None:
         """The connection to the leader was closed: its process is probably dead. PreVote makes an error harmless."""
         self._heard = float("-inf")
-        early = self._context.now + self._context.rng.random() * self._min_s * EARLY
+        early = self._context.now + self._context.rng.random() * self._min_s * limits.EARLY_ELECTION_SHARE
         self._deadline = early if self._deadline is None else min(self._deadline, early)
 
     def vote_given(self) -> None:

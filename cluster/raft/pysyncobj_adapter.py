@@ -19,13 +19,10 @@ from pysyncobj import FAIL_REASON, SyncObj, SyncObjConf, replicated, syncobj
 from pysyncobj.node import Node
 from pysyncobj.transport import Transport
 
+from cluster import limits
 from cluster.errors import LibraryMismatch
 
 VERSION = "0.3.17"
-
-# pysyncobj's own batch limit lies above the largest entry, because its path for larger ones is broken (hazard H11d).
-# That is an operation of OPERATION_BYTES_MAX, with the hand-out that must stand behind it.
-BATCH_BYTES_MAX = 17 << 20
 
 # Larger than any time that passes: the transport owns elections, the library's own timer must never fire.
 NEVER_S = 1e9
@@ -43,7 +40,6 @@ NOT_EXECUTED = frozenset((
 Callback = Callable[[Any, int], None]
 
 __all__ = [
-    "BATCH_BYTES_MAX",
     "FAIL_REASON",
     "NOT_EXECUTED",
     "NOT_LEADER",
@@ -152,7 +148,7 @@ class Replica(SyncObj):  # type: ignore[misc]
             autoTick=False,
             appendEntriesUseBatch=True,         # but what was proposed is sent at once: _checkCommandsToApply()
             appendEntriesPeriod=heartbeat_s,
-            appendEntriesBatchSizeBytes=BATCH_BYTES_MAX,
+            appendEntriesBatchSizeBytes=limits.BATCH_BYTES_MAX,
             raftMinTimeout=NEVER_S,
             raftMaxTimeout=2 * NEVER_S,
             connectionTimeout=3 * NEVER_S,

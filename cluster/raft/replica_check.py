@@ -10,9 +10,10 @@ from __future__ import annotations
 import logging
 from collections import Counter
 
+from cluster import limits
 from cluster.errors import FailStop
 from cluster.raft.quorum import Quorum
-from cluster.storage.state_hash import CHECKPOINTS_KEPT, Chain
+from cluster.storage.state_hash import Chain
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -37,7 +38,7 @@ class ReplicaCheck:
             return
         claims = self._claims.setdefault(index, {})
         claims[name] = value
-        while len(self._claims) > CHECKPOINTS_KEPT:
+        while len(self._claims) > limits.CHECKPOINTS_KEPT:
             del self._claims[min(self._claims)]
         if value == mine:
             return

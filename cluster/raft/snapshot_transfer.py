@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 
+from cluster import limits
 from cluster.raft.peer import Context, Peer
 from cluster.storage.disk import passes
 from cluster.storage.snapshot_store import IncomingSnapshot, OutgoingSnapshot, SnapshotDamaged, SnapshotStore
@@ -17,10 +18,6 @@ from cluster.wire.messages import SnapshotChunk
 
 log = logging.getLogger("sockpqd.cluster")
 
-CHUNK_BYTES = 256 << 10
-WINDOW_BYTES = 2 << 20          # unsent bytes kept in the connection's buffer
-RETRY_S = 10.0                  # a whole snapshot sent and no answer for so long: start over
-REFUSED_S = 2.0                 # a peer could not use our snapshot: write a new one, and try again after this time
 
 
 class OutgoingTransfer:
@@ -67,7 +64,7 @@ class SnapshotTransfers:
                 if not passes(error):
                     raise
                 log.warning("the snapshot for %s could not be opened: %s. It is tried again.", peer.name, error)
-                self._not_before[peer.name] = self._context.now + REFUSED_S
+                self._not_before[peer.name] = self._context.now + limits.SNAPSHOT_REFUSED_S
                 return
             self._numbers += 1
             peer.sending = OutgoingTransfer(self._numbers, source)
@@ -79,7 +76,7 @@ class SnapshotTransfers:
         if peer.sending is not None and peer.sending.number == number:
             self.stop_sending(peer)
             if not accepted:
-                self._not_before[peer.name] = self._context.now + REFUSED_S
+                self._not_before[peer.name] = self._context.now + limits.SNAPSHOT_REFUSED_S
                 if peer.info is not None and peer.info.full:
                     log.warning("%s has no room for our snapshot; it is sent again", peer.name)
                     return
@@ -109,14 +106,14 @@ class SnapshotTransfers:
                 self.stop_sending(peer)
             elif peer.sending.sent_at is None:
                 self._send_to(peer, peer.sending)
-            elif self._context.now - peer.sending.sent_at > RETRY_S:
+            elif self._context.now - peer.sending.sent_at > limits.SNAPSHOT_ANSWER_S:
                 self.stop_sending(peer)         # the library asks again
 
     def _send_to(self, peer: Peer, outgoing: OutgoingTransfer) -> None:
         context = self._context
-        room = WINDOW_BYTES - context.network.buffered_bytes(peer.name)
+        room = limits.SNAPSHOT_WINDOW_BYTES - context.network.buffered_bytes(peer.name)
         while room > 0 and outgoing.sent_at is None:
-            data = outgoing.source.read(CHUNK_BYTES)
+            data = outgoing.source.read(limits.SNAPSHOT_CHUNK_BYTES)
             last = outgoing.offset + len(data) >= outgoing.source.size
             context.send(peer, SnapshotChunk(
                 peer.term, peer.epoch, context.now, context.replica.commit_index, outgoing.number, outgoing.offset,

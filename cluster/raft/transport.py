@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from cluster import limits
 from cluster.raft.append_entries import Receiver, Sender
 from cluster.raft.elections import Elections
 from cluster.raft.peer import Context, Network, Peer
@@ -40,7 +41,6 @@ from cluster.wire.messages import (
 
 log = logging.getLogger("sockpqd.cluster")
 
-FAREWELL_S = 3.0                # so long a removed node is still told what was committed
 
 
 class RaftTransport(Transport):  # type: ignore[misc]
@@ -113,7 +113,7 @@ class RaftTransport(Transport):  # type: ignore[misc]
         for name, peer in context.peers.items():
             leaving = name not in peers
             if leaving and not peer.leaving:
-                peer.leaves_at = now + FAREWELL_S
+                peer.leaves_at = now + limits.FAREWELL_S
             peer.leaving = leaving
             self.members_leaving = self.members_leaving or leaving
 

@@ -10,12 +10,11 @@ import contextlib
 import logging
 from pathlib import Path
 
+from cluster import limits
 from cluster.storage.disk import Disk
 
 log = logging.getLogger("sockpqd.cluster")
 
-STEP_BYTES = 16 << 20           # it grows by so much at a time, so that no turn takes long,
-BYTES_MAX = 4 << 30             # and not beyond this
 
 
 class Ballast:
@@ -32,11 +31,12 @@ class Ballast:
 
     def keep(self, wanted_bytes: int, free_bytes: int) -> None:
         """Go a step towards so much, as long as the disk has that free; give back what is far more than that."""
-        wanted = -(-min(wanted_bytes, BYTES_MAX) // STEP_BYTES) * STEP_BYTES
+        step_bytes = limits.BALLAST_STEP_BYTES
+        wanted = -(-min(wanted_bytes, limits.BALLAST_BYTES_MAX) // step_bytes) * step_bytes
         if self.bytes > 2 * wanted:
             self.give_up()
-        elif self.bytes < wanted and free_bytes >= STEP_BYTES:
-            self._resize(self.bytes + STEP_BYTES)
+        elif self.bytes < wanted and free_bytes >= step_bytes:
+            self._resize(self.bytes + step_bytes)
 
     def _resize(self, size: int) -> None:
         """Allocate so much; 0: what the file has."""

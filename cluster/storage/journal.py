@@ -23,19 +23,18 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
+from cluster import limits
 from cluster.storage import journal_format
 from cluster.storage.disk import Disk
 from cluster.storage.errors import JournalDamaged, JournalTooNew, StorageInUse
 from cluster.storage.journal_format import Header, JournalRecord, PlacedRecord
 from cluster.storage.journal_state import JournalState, Restated
-from cluster.storage.log_cache import WINDOW_BYTES
 from cluster.storage.log_index import Entry
 from cluster.storage.log_view import LogView
-from cluster.storage.segments import EXHAUSTED, SEGMENT_BYTES, Segments
+from cluster.storage.segments import Segments
 
 __all__ = ["Journal", "JournalDamaged", "JournalTooNew", "StorageInUse"]
 
-BACKGROUND_SYNC_BYTES = 256 << 10        # a sync of so much is worth a thread
 _STATE_BYTES_MAX = 1024         # bound on the STATE record that a frame gets when it begins a segment
 
 
@@ -53,8 +52,8 @@ class Journal(LogView):
 
     @classmethod
     def open(
-        cls, directory: Path, disk: Disk | None = None, *, segment_bytes: int = SEGMENT_BYTES,
-        window_bytes: int = WINDOW_BYTES,
+        cls, directory: Path, disk: Disk | None = None, *, segment_bytes: int = limits.SEGMENT_BYTES,
+        window_bytes: int = limits.LOG_CACHE_BYTES,
     ) -> Journal:
         """The journal in `directory`; a new one when there is none.
 
@@ -252,7 +251,7 @@ class Journal(LogView):
     @property
     def can_shrink(self) -> bool:
         """Would a further snapshot let segments be deleted, at once or after the one behind it?"""
-        much = self.bytes_total >= self.segments.segment_bytes * EXHAUSTED
+        much = self.bytes_total >= self.segments.segment_bytes * limits.JOURNAL_EXHAUSTED
         return (much and self.segments.several) or self._state.several_segments_covered()
 
     def term_at(self, index: int) -> int | None:
@@ -389,7 +388,7 @@ class Journal(LogView):
             pieces, length = journal_format.encode(records, segments.journal_id, sequence, commit)
         offset = segments.position + journal_format.HEADER.size + journal_format.RECORD.size * len(records)
         try:
-            in_background = in_background and length >= BACKGROUND_SYNC_BYTES
+            in_background = in_background and length >= limits.BACKGROUND_SYNC_BYTES
             self.syncing = segments.append(pieces, length, in_background=in_background)
         except OSError as error:
             self._failed = error

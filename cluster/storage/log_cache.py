@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from cluster.storage.log_index import Entry
 
-WINDOW_BYTES = 16 << 20
 _ENTRY_BYTES = 200          # what an entry in memory costs beside its command
 
 

@@ -6,10 +6,11 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, overload
 
+from cluster import limits
+
 Entry = tuple[bytes, int, int]      # command, index, term: the form the Raft library wants
 
 # A view keeps what it read up to this size, because the library walks over a slice and then takes the part it wants.
-VIEW_BYTES_MAX = 40 << 20
 
 
 class EntryLocation(NamedTuple):
@@ -106,7 +107,7 @@ class LogSlice(Sequence[Entry]):
         self._low = low
         self._high = high
         self._seen: list[Entry] = []        # the first entries, as far as somebody has walked
-        self._room = VIEW_BYTES_MAX
+        self._room = limits.LOG_SLICE_BYTES_MAX
 
     def __len__(self) -> int:
         return self._high - self._low

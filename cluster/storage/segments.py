@@ -13,7 +13,7 @@ import re
 from concurrent.futures import Future
 from pathlib import Path
 
-from cluster.descriptors import JOURNAL_FILES
+from cluster import limits
 from cluster.storage.disk import NO_SPACE, Disk, passes
 from cluster.storage.errors import START_EMPTY, JournalDamaged, NoRoom
 from cluster.storage.journal_format import SECTOR_BYTES
@@ -21,14 +21,6 @@ from cluster.storage.segment_scan import Replay, Scan
 
 log = logging.getLogger("sockpqd.cluster")
 
-SEGMENT_BYTES = 32 << 20
-READ_AHEAD_BYTES = 256 << 10
-# A synced frame of this size is not kept in the operating system's memory: large frames one behind the other would take
-# new pages for ever, and a page that is used for the first time costs a virtual machine several times a warm one.
-FORGOTTEN_BYTES = 1 << 20
-# Of the size of a segment: what is kept for Raft itself (2 MiB); with less than this nothing of clients is logged
-# (8 MiB), and with less than that no jobs are taken (24 MiB).
-RESERVE, EXHAUSTED, SCARCE = 1 / 16, 1 / 4, 3 / 4
 _WIPE_BYTES = 1 << 20
 _NAME = re.compile(r"journal-(\d{8})")
 
@@ -69,12 +61,12 @@ class Segments:
     @property
     def scarce(self) -> bool:
         """Is there no room for further jobs?"""
-        return self.room_bytes < self._segment_bytes * SCARCE
+        return self.room_bytes < self._segment_bytes * limits.JOURNAL_SCARCE
 
     @property
     def exhausted(self) -> bool:
         """Is what is left kept for what is on its way, and for Raft itself?"""
-        return self.room_bytes < self._segment_bytes * EXHAUSTED
+        return self.room_bytes < self._segment_bytes * limits.JOURNAL_EXHAUSTED
 
     @property
     def several(self) -> bool:
@@ -94,7 +86,7 @@ class Segments:
 
     @property
     def _reserve_bytes(self) -> int:
-        return int(self._segment_bytes * RESERVE)
+        return int(self._segment_bytes * limits.JOURNAL_RESERVE)
 
     def _leaves_reserve(self, length: int) -> bool:
         if self._begun:             # the next segment cannot be made before a sync has ended: it is not known to fail
@@ -216,7 +208,7 @@ class Segments:
             syncing = self._disk.sync_in_background(file)
         else:
             self._disk.sync(file)
-        self._large = (file, length, self.position) if length >= FORGOTTEN_BYTES else None
+        self._large = (file, length, self.position) if length >= limits.FORGOTTEN_BYTES else None
         self.position += length
         self.sequence += 1
         return syncing
@@ -341,8 +333,8 @@ class Segments:
         held, start, data = self._read_ahead
         if held != segment or offset < start or offset + length > start + len(data):
             # Never beyond what is written: it would be held as zeros and be wrong when a frame has come there.
-            written = self.position - offset if segment == self.active else READ_AHEAD_BYTES
-            data = self._disk.read(self._file(segment), max(length, min(READ_AHEAD_BYTES, written)), offset)
+            written = self.position - offset if segment == self.active else limits.READ_AHEAD_BYTES
+            data = self._disk.read(self._file(segment), max(length, min(limits.READ_AHEAD_BYTES, written)), offset)
             start = offset
             self._read_ahead = (segment, offset, data)
         return data[offset - start:offset - start + length]
@@ -357,7 +349,7 @@ class Segments:
     def _keep_open(self, segment: int, file: int) -> None:
         """So that what is read or written next needs no descriptor. Of a long journal the oldest are closed."""
         self._files[segment] = file
-        if len(self._files) > JOURNAL_FILES:
+        if len(self._files) > limits.JOURNAL_FILES_MAX:
             oldest = min(number for number in self._files if number != segment)
             self._disk.close(self._files.pop(oldest))
 

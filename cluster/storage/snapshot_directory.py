@@ -7,6 +7,7 @@ import logging
 import re
 from pathlib import Path
 
+from cluster import limits
 from cluster.storage import snapshot_file
 from cluster.storage.disk import Disk
 from cluster.storage.errors import START_EMPTY, SnapshotDamaged
@@ -15,7 +16,6 @@ from cluster.storage.snapshot_file import Contents
 
 log = logging.getLogger("sockpqd.cluster")
 
-KEPT = 2
 _NAME = re.compile(r"snapshot-(\d{16})")
 
 
@@ -64,7 +64,7 @@ class SnapshotDirectory:
 
     def prune(self, newest: int) -> None:
         """Keep the last two and `newest`; what was set aside as damaged has served its time."""
-        for index in self.indexes()[:-KEPT]:
+        for index in self.indexes()[:-limits.SNAPSHOTS_KEPT]:
             if index != newest:
                 self.remove(self.path(index))
         for name in self._disk.names(self._directory):

@@ -21,6 +21,7 @@ from zlib import crc32
 
 import msgpack
 
+from cluster import limits
 from cluster.storage.disk import Disk
 from cluster.storage.errors import SnapshotDamaged, SnapshotTooNew
 from cluster.storage.log_index import Entry
@@ -35,9 +36,6 @@ _TRAILER = struct.Struct("<QII")
 _CHECKED_TRAILER = struct.Struct("<Q")
 _READ_BYTES = 1 << 20
 
-# The disk gets a snapshot in portions: the journal's sync waits for the portion that is on its way, and one big sync at
-# the end would hold it up for seconds.
-SYNC_BYTES = 1 << 20
 
 
 class Contents(NamedTuple):
@@ -68,7 +66,7 @@ def write(disk: Disk, path: Path, contents: Contents, chunks: Iterable[bytes]) -
             disk.write(file, [chunk], offset)
             crc = crc32(chunk, crc)
             offset += len(chunk)
-            if offset - synced >= SYNC_BYTES:
+            if offset - synced >= limits.SNAPSHOT_SYNC_BYTES:
                 disk.sync(file)
                 synced = offset
         length = offset - start

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
+from cluster import limits
 from cluster.storage import snapshot_file
 from cluster.storage.disk import NO_SPACE, Disk
 from cluster.storage.errors import START_EMPTY, START_NEWER, START_NEWER_HERE, SnapshotDamaged, SnapshotTooNew
@@ -34,7 +35,6 @@ __all__ = ["IncomingSnapshot", "OutgoingSnapshot", "SnapshotDamaged", "SnapshotS
 
 log = logging.getLogger("sockpqd.cluster")
 
-RETRY_S = 10.0          # after a snapshot could not be written (a full disk, say) the store is busy for so long
 
 # pysyncobj's SERIALIZER_STATE
 NOT_SERIALIZING, SERIALIZING, SUCCESS, FAILED = range(4)
@@ -168,7 +168,7 @@ class SnapshotStore:
     def _write_failed(self, error: str) -> None:
         log.warning("the snapshot up to entry %d could not be written: %s. It is tried again, and the journal "
                     "grows until then: make room on the disk.", self._task_index, error)
-        self._retry_at = self._clock() + RETRY_S
+        self._retry_at = self._clock() + limits.SNAPSHOT_RETRY_S
         if any(os.strerror(number) in error for number in NO_SPACE):
             self.lack_space()
         self._files.remove(self._task_path)
@@ -176,7 +176,7 @@ class SnapshotStore:
     def lack_space(self) -> None:
         """There is no space for a snapshot."""
         self.lacked_space = True
-        self._lacks_until = self._clock() + RETRY_S
+        self._lacks_until = self._clock() + limits.SNAPSHOT_RETRY_S
 
     @property
     def lacks_space(self) -> bool:
@@ -338,7 +338,7 @@ class IncomingSnapshot:
         assert self._file is not None
         self._disk.write(self._file, [data], self.offset)
         self.offset += len(data)
-        if self.offset - self._synced >= snapshot_file.SYNC_BYTES:
+        if self.offset - self._synced >= limits.SNAPSHOT_SYNC_BYTES:
             self._disk.sync(self._file)
             self._synced = self.offset
 

@@ -13,15 +13,13 @@ from typing import Any
 
 import msgspec
 
+from cluster import limits
 from core import Handed, HandedMany, Reply
 
 log = logging.getLogger("sockpqd.cluster")
 
 CHECKPOINT_ENTRIES = 256        # every so many entries there is a value to compare
-CHECKPOINTS_KEPT = 64           # nodes that are further apart compare later
 DIGEST_BYTES = 16
-BACKGROUND_HASH_BYTES = 256 << 10         # from here on the hash is made beside the loop: handing it over costs less
-DUE_BYTES_MAX = 32 << 20        # of entries that wait for it, in memory; beyond that the loop waits
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -60,7 +58,7 @@ class Chain:
         self._due_bytes = 0
         self._hashing: Future[bytes] | None = None      # of the first of these
         self._thread = ThreadPoolExecutor(1, "chain")   # a thread only when there is something to do
-        self._checkpoints: deque[tuple[int, bytes]] = deque(maxlen=CHECKPOINTS_KEPT)
+        self._checkpoints: deque[tuple[int, bytes]] = deque(maxlen=limits.CHECKPOINTS_KEPT)
 
     @property
     def value(self) -> bytes:
@@ -78,12 +76,12 @@ class Chain:
         """The entry was applied and these are its replies, as `compared` gives them."""
         self.index = index
         answers = _encode(replies)
-        if not self._due and len(entry) + len(answers) < BACKGROUND_HASH_BYTES:
+        if not self._due and len(entry) + len(answers) < limits.BACKGROUND_HASH_BYTES:
             self._passed(index, _hash(self._value, entry, answers))
             return
         self._due.append((index, entry, answers))
         self._due_bytes += len(entry) + len(answers)
-        self._link(wait=self._due_bytes > DUE_BYTES_MAX)
+        self._link(wait=self._due_bytes > limits.HASH_BACKLOG_BYTES_MAX)
 
     def _link(self, *, wait: bool) -> None:
         """Hash what is due, with `wait` all of it, otherwise as far as the thread has come."""
@@ -94,7 +92,7 @@ class Chain:
                     return
                 value = self._hashing.result()
                 self._hashing = None
-            elif len(entry) + len(answers) < BACKGROUND_HASH_BYTES:
+            elif len(entry) + len(answers) < limits.BACKGROUND_HASH_BYTES:
                 value = _hash(self._value, entry, answers)
             else:
                 self._hashing = self._thread.submit(_hash, self._value, entry, answers)

@@ -11,7 +11,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-PIECE_BYTES = 128 << 10         # larger messages travel in pieces
+from cluster import limits
+
 HEAD_BYTES = 4
 PIECE = 1 << 31
 LAST = 1 << 30
@@ -35,7 +36,7 @@ def pieces(*parts: bytes) -> Iterator[bytes]:
     rest = iter(parts)
     part = memoryview(b"")
     while left:
-        length = min(PIECE_BYTES, left)
+        length = min(limits.PIECE_BYTES, left)
         left -= length
         frame: list[bytes | memoryview] = [_LENGTH.pack(length | PIECE | (0 if left else LAST))]
         while length:

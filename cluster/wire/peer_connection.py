@@ -8,14 +8,10 @@ from typing import Protocol, cast
 
 import msgspec
 
+from cluster import limits
 from cluster.wire.framing import Unframer, whole
 from cluster.wire.messages import Hello, Message, decode, decode_hello
-from cluster.wire.peer_link import WINDOW_BYTES, PeerLink
-
-MESSAGE_BYTES_MAX = 36 << 20    # a batch of the library's, which may be closed by one more of the largest entries
-HELLO_BYTES_MAX = 4096          # what a stranger may send before he has said who he is
-LARGE_BYTES = 64 << 10          # who is in the middle of a message of this size is alive
-UNSENT_BYTES = 128 << 10        # the operating system is asked to keep not more than this before it reaches the network
+from cluster.wire.peer_link import PeerLink
 
 
 class Events(Protocol):
@@ -51,7 +47,7 @@ class PeerConnection(asyncio.Protocol):
 
     def __init__(self, network: Events, link: PeerLink | None) -> None:
         self._network = network
-        self._incoming = Unframer(HELLO_BYTES_MAX)
+        self._incoming = Unframer(limits.HELLO_BYTES_MAX)
         self.link = link
         self.dialed = link is not None
         self.greeting: Hello | None = None
@@ -63,9 +59,9 @@ class PeerConnection(asyncio.Protocol):
         """It is there, with TLS if that is configured."""
         self.transport = cast(asyncio.Transport, transport)     # uvloop's are not registered as such
         if self.dialed:
-            self.transport.set_write_buffer_limits(WINDOW_BYTES)
+            self.transport.set_write_buffer_limits(limits.LINK_WINDOW_BYTES)
             self.transport.get_extra_info("socket").setsockopt(
-                socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES,
+                socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, limits.KERNEL_UNSENT_BYTES,
             )
         self._network.connected(self)
 
@@ -82,10 +78,10 @@ class PeerConnection(asyncio.Protocol):
             while self.transport is not None and (message := self._incoming.next()) is not None:
                 if self.greeting is None:
                     self._network.greeted(self, decode_hello(message))
-                    self._incoming.limit = MESSAGE_BYTES_MAX
+                    self._incoming.limit = limits.MESSAGE_BYTES_MAX
                 else:
                     self._network.received(self, decode(message))
-            if self._incoming.waiting_bytes > LARGE_BYTES:
+            if self._incoming.waiting_bytes > limits.LARGE_MESSAGE_BYTES:
                 self._network.receives_large(self)
         except (ValueError, msgspec.MsgspecError) as error:
             self._network.refuse(self, str(error))

@@ -11,10 +11,9 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Protocol
 
-from cluster.wire.framing import HEAD_BYTES, PIECE_BYTES, pieces, whole
+from cluster import limits
+from cluster.wire.framing import HEAD_BYTES, pieces, whole
 from cluster.wire.messages import Append, Heartbeat, Hello, Message, SnapshotChunk, encode_parts
-
-WINDOW_BYTES = 256 << 10        # of large messages not more is given to the operating system at a time
 
 
 class LinkConnection(Protocol):
@@ -51,7 +50,7 @@ class PeerLink:
         length = sum(map(len, parts))
         if not isinstance(message, Append | SnapshotChunk):
             (self._early if isinstance(message, Heartbeat) else self._late).append(whole(*parts))
-        elif length > PIECE_BYTES or self._large:           # what is behind a large one must stay behind it
+        elif length > limits.PIECE_BYTES or self._large:           # what is behind a large one must stay behind it
             self._large.append(pieces(*parts))
             self._large_bytes += length
         else:
@@ -80,7 +79,7 @@ class PeerLink:
     def write_large(self) -> None:
         """Write pieces until the connection has enough to do."""
         transport = self.outgoing.transport if self.outgoing is not None else None
-        while transport is not None and self._large and transport.get_write_buffer_size() <= WINDOW_BYTES:
+        while transport is not None and self._large and transport.get_write_buffer_size() <= limits.LINK_WINDOW_BYTES:
             piece = next(self._large[0], None)
             if piece is None:
                 self._large.popleft()

@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from cluster.descriptors import STRANGERS
+from cluster import limits
 from cluster.settings import Settings
 from cluster.wire.messages import WIRE_FORMAT, Hello, Message, encode
 from cluster.wire.peer_connection import PeerConnection
@@ -29,11 +29,6 @@ from cluster.wire.tls_handshakes import Handshakes
 
 log = logging.getLogger("sockpqd.peers")
 
-STRANGERS_MAX = STRANGERS       # connections that have not said who they are; as many may be in a TLS handshake
-HELLO_S, DIAL_S = 2.0, 1.0
-REDIAL_S = (0.03, 0.1)
-REDIAL_REFUSED_S = 1.0          # a peer that does not want to talk to us is asked less and less often, at last so
-SILENCE_S = 3.0                 # nodes tell of themselves four times a second; this much silence is a dead connection
 
 
 class PeerNetwork:
@@ -60,7 +55,7 @@ class PeerNetwork:
         self._watching: asyncio.Task[None] | None = None    # set as long as this network is started
         self._loop = asyncio.get_running_loop()
         self._complaints = Complaints(log)
-        self._handshakes = Handshakes(STRANGERS_MAX, HELLO_S, self._complaints.tell)
+        self._handshakes = Handshakes(limits.STRANGERS_MAX, limits.HELLO_S, self._complaints.tell)
 
     async def start(self) -> None:
         """Listen and begin to dial; raises OSError when the address cannot be used."""
@@ -153,7 +148,7 @@ class PeerNetwork:
                 self.refuse(connection, unproven)
             else:
                 connection.send(encode(self._hello(connection.link.name)))
-        elif len(self._strangers) >= STRANGERS_MAX:
+        elif len(self._strangers) >= limits.STRANGERS_MAX:
             connection.abort()
         else:
             self._strangers.add(connection)
@@ -263,7 +258,7 @@ class PeerNetwork:
             connection = PeerConnection(self, link)
             try:
                 protocol = self._protocol(connection)
-                async with asyncio.timeout(DIAL_S):
+                async with asyncio.timeout(limits.DIAL_S):
                     transport, _ = await self._loop.create_connection(lambda: protocol, host, port)  # noqa: B023
             except (OSError, TimeoutError):
                 pass
@@ -272,12 +267,12 @@ class PeerNetwork:
                     heard = await self._until_closed(link, connection)
                 finally:
                     transport.abort()
-                refused_s = 0.0 if heard else min(REDIAL_REFUSED_S, refused_s + REDIAL_S[1])
-            await asyncio.sleep(refused_s + random.uniform(*REDIAL_S))
+                refused_s = 0.0 if heard else min(limits.REDIAL_REFUSED_S, refused_s + limits.REDIAL_S[1])
+            await asyncio.sleep(refused_s + random.uniform(*limits.REDIAL_S))
 
     async def _until_closed(self, link: PeerLink, connection: PeerConnection) -> bool:
         """Wait for the end of a connection; returns whether the peer wanted to talk to us."""
-        deadline = self._loop.time() + HELLO_S
+        deadline = self._loop.time() + limits.HELLO_S
         while connection.greeting is None and not connection.ended:
             if self._loop.time() > deadline:
                 return False
@@ -292,10 +287,10 @@ class PeerNetwork:
             await asyncio.sleep(0.5)
             now = self._loop.time()
             for link in list(self._links.values()):
-                if link.up and link.incoming is not None and now - link.incoming.heard_at > SILENCE_S:
-                    log.info("%s has been silent for %.0f s", link.name, SILENCE_S)
+                if link.up and link.incoming is not None and now - link.incoming.heard_at > limits.SILENCE_S:
+                    log.info("%s has been silent for %.0f s", link.name, limits.SILENCE_S)
                     self._close(link)
-            for stranger in [s for s in self._strangers if now - s.heard_at > HELLO_S]:
+            for stranger in [s for s in self._strangers if now - s.heard_at > limits.HELLO_S]:
                 stranger.abort()
 
 

@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from cluster import limits
 from cluster.raft.peer import Context
 from cluster.raft.quorum import Quorum
 from cluster.raft.replica_check import Diverged, ReplicaCheck
@@ -59,7 +60,7 @@ def test_a_chain_goes_on_from_a_snapshot() -> None:
 
 def test_the_hashes_of_large_entries_are_made_beside_and_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state_hash, "CHECKPOINT_ENTRIES", 4)
-    large = state_hash.BACKGROUND_HASH_BYTES
+    large = limits.BACKGROUND_HASH_BYTES
     entries = [bytes([index]) * (large if index % 3 == 0 else 10) for index in range(1, 60)]
     replies = [[Handed(1, "q", 0, bytes(large))] if index % 7 == 0 else [] for index in range(1, 60)]
     aside, plain = Chain(), Chain()
@@ -69,7 +70,7 @@ def test_the_hashes_of_large_entries_are_made_beside_and_are_the_same(monkeypatc
     threads = threading.active_count()
     assert aside.value is not None
     assert threads > 1
-    monkeypatch.setattr(state_hash, "BACKGROUND_HASH_BYTES", 1 << 30)
+    monkeypatch.setattr(limits, "BACKGROUND_HASH_BYTES", 1 << 30)
     for index, (entry, answers) in enumerate(zip(entries, replies, strict=True), 1):
         plain.extend(index, entry, answers)
     assert aside.value == plain.value
@@ -89,7 +90,7 @@ def test_the_hash_of_a_large_entry_keeps_nobody_waiting_who_does_not_ask(monkeyp
     monkeypatch.setattr(state_hash, "_hash", slow_hash)
     chain = Chain()
     chain.extend(1, b"small", [])
-    chain.extend(2, bytes(state_hash.BACKGROUND_HASH_BYTES), [])
+    chain.extend(2, bytes(limits.BACKGROUND_HASH_BYTES), [])
     chain.extend(3, b"behind", [])
     assert chain.index == 3
     assert chain.checkpoint()[0] == 1                   # what is known; what is behind it comes later
@@ -101,16 +102,16 @@ def test_the_hash_of_a_large_entry_keeps_nobody_waiting_who_does_not_ask(monkeyp
 
 
 def test_a_chain_that_waits_for_hashes_keeps_a_limited_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state_hash, "DUE_BYTES_MAX", 3 * state_hash.BACKGROUND_HASH_BYTES)
+    monkeypatch.setattr(limits, "HASH_BACKLOG_BYTES_MAX", 3 * limits.BACKGROUND_HASH_BYTES)
     chain = Chain()
     for index in range(1, 40):
-        chain.extend(index, bytes(state_hash.BACKGROUND_HASH_BYTES), [])
-        assert sum(len(entry) for _, entry, _ in chain._due) <= 3 * state_hash.BACKGROUND_HASH_BYTES
+        chain.extend(index, bytes(limits.BACKGROUND_HASH_BYTES), [])
+        assert sum(len(entry) for _, entry, _ in chain._due) <= 3 * limits.BACKGROUND_HASH_BYTES
 
 
 def test_a_snapshot_replaces_a_chain_that_still_waits_for_hashes() -> None:
     chain, other = Chain(), Chain()
-    chain.extend(1, bytes(state_hash.BACKGROUND_HASH_BYTES), [])
+    chain.extend(1, bytes(limits.BACKGROUND_HASH_BYTES), [])
     for each in (chain, other):
         each.start(7, b"x" * 16)
         each.extend(8, b"entry", [])

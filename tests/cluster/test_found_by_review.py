@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from cluster.limits import CHOKE_BYTES
 from cluster.raft import elections, pysyncobj_adapter
-from cluster.raft.append_entries import CHOKE_BYTES
 from cluster.storage.journal import Journal
 from cluster.wire.messages import Ack, Append, Message, PreVote, RequestVote, TimeoutNow, encode
 from core import Accepted, Put, RemoveMember

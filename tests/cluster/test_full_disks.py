@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.leader import compaction
+from cluster import limits
 from cluster.leader.leadership import Leadership
-from cluster.storage import ballast
 from cluster.storage.ballast import Ballast
 from cluster.wire.messages import Ack
 from core import Done, Get, Handed, Put, Request, SwitchService
@@ -28,7 +27,7 @@ SOON_S = 5.0                        # after there is room again all must serve
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Segments of these tests have 1 MiB."""
-    monkeypatch.setattr(ballast, "STEP_BYTES", STEP)
+    monkeypatch.setattr(limits, "BALLAST_STEP_BYTES", STEP)
 
 
 def fill(world: SmallCluster, *names: str) -> None:
@@ -260,7 +259,7 @@ def test_an_operators_command_meanwhile_ends_nothing() -> None:
 
 def bounded(monkeypatch: pytest.MonkeyPatch) -> SmallCluster:
     """A node whose disk has 3 MiB: two segments of the journal, and a ballast."""
-    monkeypatch.setattr(compaction, "BYTES_MIN", 64 << 20)      # nothing but want of room is a reason for a snapshot
+    monkeypatch.setattr(limits, "COMPACTION_BYTES_MIN", 64 << 20)   # only want of room is a reason for a snapshot
     world = SmallCluster(1, start=False)
     world["n1"].disk.free_bytes = 4 << 20
     world.start("n1")
@@ -294,7 +293,7 @@ def test_with_the_ballast_the_journal_is_cut_again_and_again(monkeypatch: pytest
 
 
 def test_without_a_ballast_it_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ballast, "BYTES_MAX", 0)
+    monkeypatch.setattr(limits, "BALLAST_BYTES_MAX", 0)
     world = bounded(monkeypatch)
     fill(world, "n1")
     assert work(world, world["n1"], 600) < 200
@@ -314,8 +313,8 @@ def test_a_journal_without_descriptors_goes_on_when_there_are_some() -> None:
 
 def test_a_node_for_which_nothing_can_be_written_stands_still_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing was kept for Raft itself: elections have used it up."""
-    for share in ("RESERVE", "EXHAUSTED", "SCARCE"):
-        monkeypatch.setattr(f"cluster.storage.segments.{share}", 0)
+    for share in ("JOURNAL_RESERVE", "JOURNAL_EXHAUSTED", "JOURNAL_SCARCE"):
+        monkeypatch.setattr(limits, share, 0)
     world = SmallCluster(3)
     world.leader()
     fill(world, "n1", "n2", "n3")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cluster.leader.commit_delay import LONGEST_S, RESTS_MAX, SHARE, CommitDelay
-from cluster.leader.proposer import OPERATIONS_MAX
+from cluster.leader.commit_delay import CommitDelay
+from cluster.limits import COMMIT_DELAY_RESTS_MAX, COMMIT_DELAY_S_MAX, COMMIT_DELAY_SHARE, ENTRY_OPERATIONS_MAX
 from core import Stored
 from tests.cluster.test_proposer import Log
 
@@ -65,7 +65,7 @@ def test_it_does_not_wait_long() -> None:
     log.round(4)
     log.put()
     assert log.gathering.should_wait()
-    log.now += SHARE * FLIGHT_S
+    log.now += COMMIT_DELAY_SHARE * FLIGHT_S
     assert not log.gathering.should_wait()
     log.proposer.flush(log.now)
     log.now += 1.0
@@ -75,7 +75,7 @@ def test_it_does_not_wait_long() -> None:
     log.round(1)
     assert log.entries == []
     log.gathering.should_wait()
-    log.now += LONGEST_S
+    log.now += COMMIT_DELAY_S_MAX
     assert not log.gathering.should_wait()
 
 
@@ -83,7 +83,7 @@ def test_a_full_entry_waits_for_nobody() -> None:
     log = Gathered()
     log.put_many(10)
     log.proposer.flush(log.now)
-    log.put_many(OPERATIONS_MAX - 2)
+    log.put_many(ENTRY_OPERATIONS_MAX - 2)
     log.now += FLIGHT_S
     log.land(*[Stored()] * 10)
     log.put()
@@ -102,7 +102,7 @@ def test_what_brings_nothing_is_tried_more_and_more_seldom_and_again_when_it_doe
         if log.gathering.should_wait():
             rests.append(passed)
             passed = 0
-            log.now += LONGEST_S
+            log.now += COMMIT_DELAY_S_MAX
             assert not log.gathering.should_wait()
         else:
             passed += 1
@@ -111,10 +111,10 @@ def test_what_brings_nothing_is_tried_more_and_more_seldom_and_again_when_it_doe
         log.gathering.should_wait()
     assert rests[0] == 0
     assert sorted(rests) == rests
-    assert rests[-1] >= RESTS_MAX // 4
+    assert rests[-1] >= COMMIT_DELAY_RESTS_MAX // 4
     log.put_many(4)
     log.proposer.flush(log.now)
-    for _ in range(2 * RESTS_MAX):
+    for _ in range(2 * COMMIT_DELAY_RESTS_MAX):
         log.now += FLIGHT_S
         log.land(*[Stored()] * 4)
         log.put()
@@ -129,7 +129,7 @@ def test_what_brings_nothing_is_tried_more_and_more_seldom_and_again_when_it_doe
     log.land(*[Stored()] * 4)
     log.put()
     assert log.gathering.should_wait(), "so the next entry waits as well"
-    log.now += LONGEST_S
+    log.now += COMMIT_DELAY_S_MAX
     assert not log.gathering.should_wait()
     log.proposer.flush(log.now)
     for waits in (False, True):

@@ -15,10 +15,10 @@ from typing import Any
 import pysyncobj.pickle
 import pytest
 
-from cluster import driver
+from cluster import driver, limits
 from cluster.errors import ApplyFailed, FailStop, LibraryMismatch, OutOfMemory, RaftViolated
 from cluster.leader import leadership, proposer
-from cluster.raft import elections, pysyncobj_adapter, snapshot_transfer
+from cluster.raft import elections, pysyncobj_adapter
 from cluster.raft.append_entries import Receiver, Sender
 from cluster.storage.journal import Journal
 from cluster.wire.messages import Ack, Append, Heartbeat, Info, Message, RequestVote, SnapshotChunk
@@ -120,8 +120,8 @@ def test_h3_every_entry_is_sent_once_to_each_follower(cured: bool, monkeypatch: 
             })
         monkeypatch.setattr(Sender, "_send_new", forgetful)
         monkeypatch.setattr(Sender, "acknowledged", tell_the_library)
-    monkeypatch.setattr(proposer, "IN_FLIGHT_MAX", 20)
-    monkeypatch.setattr(proposer, "OPERATIONS_MAX", 1)
+    monkeypatch.setattr(limits, "ENTRIES_IN_FLIGHT_MAX", 20)
+    monkeypatch.setattr(limits, "ENTRY_OPERATIONS_MAX", 1)
     world = SmallCluster(3)
     leader = world.leader()
     world.sent.clear()
@@ -155,8 +155,8 @@ def put_on(world: SmallCluster, node: SimNode, data: bytes) -> None:
 
 
 def test_h3b_a_diverged_tail_is_repaired_in_few_rounds(cured: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proposer, "OPERATIONS_MAX", 1)
-    monkeypatch.setattr(proposer, "IN_FLIGHT_MAX", 40)
+    monkeypatch.setattr(limits, "ENTRY_OPERATIONS_MAX", 1)
+    monkeypatch.setattr(limits, "ENTRIES_IN_FLIGHT_MAX", 40)
     if not cured:
         def one_by_one(self: Receiver, peer: Any, message: Append, index: int) -> None:
             self.contact(peer, message.term, message.commit)
@@ -298,7 +298,7 @@ def test_h7_the_library_can_no_longer_unpickle(tmp_path: Path) -> None:
 
 
 def test_h8_a_fresh_leader_serves_only_after_its_own_lead_entry(cured: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "HOUSEKEEPING_S", 0.0)        # judged in every turn: no gap is passed over by good luck
+    monkeypatch.setattr(limits, "HOUSEKEEPING_S", 0.0)        # judged in every turn: no gap is passed over by good luck
     if not cured:
         monkeypatch.setattr(leadership.Leadership, "announced", property(lambda self: True))
     world = SmallCluster(3)
@@ -381,7 +381,7 @@ def lagging(world: SmallCluster) -> SimNode:
 def test_a_follower_behind_the_journal_gets_a_snapshot_while_the_cluster_serves(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(snapshot_transfer, "CHUNK_BYTES", 500)
+    monkeypatch.setattr(limits, "SNAPSHOT_CHUNK_BYTES", 500)
     world = SmallCluster(3)
     away = lagging(world)
     world.sent.clear()
@@ -394,7 +394,7 @@ def test_a_follower_behind_the_journal_gets_a_snapshot_while_the_cluster_serves(
 
 
 def test_h9c_a_transfer_that_is_interrupted_starts_again_and_harms_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshot_transfer, "CHUNK_BYTES", 500)
+    monkeypatch.setattr(limits, "SNAPSHOT_CHUNK_BYTES", 500)
     world = SmallCluster(3)
     away = lagging(world)
     count = 0
@@ -443,8 +443,8 @@ def test_h9d_a_snapshot_that_cannot_be_used_is_not_acknowledged() -> None:
 
 
 def test_h9e_h9f_a_slow_transfer_neither_floods_nor_starves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshot_transfer, "CHUNK_BYTES", 300)
-    monkeypatch.setattr(snapshot_transfer, "WINDOW_BYTES", 1)    # one piece in each turn
+    monkeypatch.setattr(limits, "SNAPSHOT_CHUNK_BYTES", 300)
+    monkeypatch.setattr(limits, "SNAPSHOT_WINDOW_BYTES", 1)    # one piece in each turn
     world = SmallCluster(3)
     away = lagging(world)
     term = world.leader().up.replica.term
@@ -480,7 +480,7 @@ def test_h11d_the_largest_entry_is_replicated_whole() -> None:
     assert outcome.reply == Stored()
     world.run_until(world.settled)
     assert len(world.states()) == 1
-    assert len(body) + (1 << 20) < pysyncobj_adapter.BATCH_BYTES_MAX
+    assert len(body) + (1 << 20) < limits.BATCH_BYTES_MAX
 
 
 def test_h11d_so_is_the_largest_batch() -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from cluster import limits
 from cluster.storage import journal_format
-from cluster.storage import segments as segment
 from cluster.storage.disk import Disk
 from cluster.storage.errors import NoRoom
 from cluster.storage.journal import Journal, JournalDamaged, StorageInUse
@@ -668,7 +668,7 @@ class ForgetfulDisk(FaultyDisk):
 
 
 def test_large_frames_are_not_kept_in_the_memory_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segment, "FORGOTTEN_BYTES", 4096)
+    monkeypatch.setattr(limits, "FORGOTTEN_BYTES", 4096)
     disk = ForgetfulDisk()
     journal = open_journal(disk, segment_bytes=1 << 16)
     for index in range(1, 10):

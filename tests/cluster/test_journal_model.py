@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from cluster.storage import journal
+from cluster import limits
 from cluster.storage.journal import Journal
 from tests.cluster.faulty_disk import Crash, FaultyDisk
 
@@ -59,11 +59,11 @@ class JournalMachine(RuleBasedStateMachine):
         self.model = Model()
         self.synced = Model()
         self.beside: Model | None = None        # what is in the frame that is being synced beside us
-        self.large, journal.BACKGROUND_SYNC_BYTES = journal.BACKGROUND_SYNC_BYTES, LARGE_BYTES
+        self.large, limits.BACKGROUND_SYNC_BYTES = limits.BACKGROUND_SYNC_BYTES, LARGE_BYTES
         self.journal = self.open()
 
     def teardown(self) -> None:
-        journal.BACKGROUND_SYNC_BYTES = self.large
+        limits.BACKGROUND_SYNC_BYTES = self.large
 
     def open(self) -> Journal:
         return Journal.open(DIRECTORY, self.disk, segment_bytes=SEGMENT_BYTES, window_bytes=WINDOW_BYTES)

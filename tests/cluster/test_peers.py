@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from cluster.limits import MESSAGE_BYTES_MAX
 from cluster.settings import Member, PeerTls, Settings
 from cluster.wire.messages import WIRE_FORMAT, Ack, Append, Heartbeat, Hello, Message, PreVote, encode
-from cluster.wire.peer_connection import MESSAGE_BYTES_MAX
 from cluster.wire.peer_network import PeerNetwork
 
 

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from cluster.limits import SNAPSHOT_RETRY_S
 from cluster.storage.disk import Disk
 from cluster.storage.fork import NICE
 from cluster.storage.journal import Journal
 from cluster.storage.snapshot_store import (
     FAILED,
     NOT_SERIALIZING,
-    RETRY_S,
     SERIALIZING,
     SUCCESS,
     SnapshotDamaged,
@@ -187,7 +187,7 @@ class TestWriting:
         assert files(disk) == []
         assert node.store.checkSerializing() == (NOT_SERIALIZING, None)
         assert node.store.busy
-        node.now += RETRY_S
+        node.now += SNAPSHOT_RETRY_S
         assert not node.store.busy
         disk.fail.clear()
         node.compact()

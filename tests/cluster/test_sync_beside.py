@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.storage import journal as module
+from cluster import limits
 from cluster.storage.disk import Disk
 from cluster.storage.journal import Journal
 from cluster.wire.messages import Heartbeat
@@ -23,7 +23,7 @@ SMALL = b"small"
 
 @pytest.fixture(autouse=True)
 def _threshold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BACKGROUND_SYNC_BYTES", 1000)
+    monkeypatch.setattr(limits, "BACKGROUND_SYNC_BYTES", 1000)
 
 
 @pytest.fixture

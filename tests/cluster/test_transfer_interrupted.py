@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from cluster.raft import snapshot_transfer
+from cluster import limits
 from cluster.wire.messages import Ack, Message, SnapshotChunk
 from core import Put
 from tests.cluster.small_cluster import SimNode, SmallCluster
@@ -113,7 +113,7 @@ def history(point: int, interrupt: Interrupt) -> Transfer:
 def test_a_transfer_interrupted_at_any_point_starts_again(
     interrupt: Interrupt, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(snapshot_transfer, "CHUNK_BYTES", PIECE_BYTES)
+    monkeypatch.setattr(limits, "SNAPSHOT_CHUNK_BYTES", PIECE_BYTES)
     point = 0
     while (run := history(point, interrupt)).interrupted:
         point += 1

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from cluster import limits
 from cluster.driver import Driver
-from cluster.leader import proposer
 from cluster.leader.leadership import Leadership
 from cluster.leader.membership import Members, Promotion
 from cluster.leader.proposer import Proposer
@@ -20,7 +20,6 @@ from cluster.raft.peer import Peer
 from cluster.raft.quorum import Quorum
 from cluster.raft.transport import RaftTransport
 from cluster.raft.voter_admission import Admission
-from cluster.storage import journal
 from cluster.storage.journal import Journal
 from cluster.storage.snapshot_store import SnapshotStore
 from cluster.wire.messages import Ack, Admit, Append, PreVote, RequestVote
@@ -218,20 +217,21 @@ def _scripted(script: Callable[[World], Iterator[float]], nodes: int = 3) -> dic
 
 LOSSY = {"nodes": 3, "weights": _only("wiped disk", "crash", "isolated leader", "one-way", "slow link", "pause")}
 DISKS = {"nodes": 3, "weights": _only("slow disk", "crash at a step", "power loss", "isolated leader")}
-LARGE = {**DISKS, "constants": [(journal, "BACKGROUND_SYNC_BYTES", 0)]}
+LARGE = {**DISKS, "constants": [(limits, "BACKGROUND_SYNC_BYTES", 0)]}
 CUTS = {
     "nodes": 3,
    "weights": _only("connection lost", "isolated leader", "one-way", "slow link", "narrow link", "crash", "pause")}
 DEPOSED = {
     "nodes": 5, "weights": _only("deposed leader"), "fault_s": 3.0, "calm_s": 1.0, "drift": 0.0, "clients": 5,
-    "pipeline": (8,), "think_s": 0.1, "constants": [(proposer, "IN_FLIGHT_MAX", 40), (proposer, "OPERATIONS_MAX", 1)],
+    "pipeline": (8,), "think_s": 0.1,
+    "constants": [(limits, "ENTRIES_IN_FLIGHT_MAX", 40), (limits, "ENTRY_OPERATIONS_MAX", 1)],
 }
 
 ADDED = {"nodes": 2, "spares": 2, "weights": _only("add node", "isolated leader", "one-way", "pause", "narrow link")}
 
 LEFT_OUT = {
     "nodes": 3, "clients": 5, "pipeline": (8,), "think_s": 0.05,
-    "constants": [*spent_constants(40), (proposer, "IN_FLIGHT_MAX", 1)],
+    "constants": [*spent_constants(40), (limits, "ENTRIES_IN_FLIGHT_MAX", 1)],
 }
 
 CURES = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.capacity import RETRY_S
-from cluster.driver import HOUSEKEEPING_S, INFO_S, Driver
+from cluster import limits
+from cluster.driver import Driver
 from tests.sim.disk import SlowSync
 from tests.sim.watched import SlowChild
 
@@ -19,14 +19,14 @@ BEYOND_S = 0.0005               # the library compares times with >, so a turn m
 
 def idle_until(node: SimNode, driver: Driver, children: list[SlowChild]) -> float:
     """When the node has to take its next turn, if nothing arrives before. `children`: those of its process."""
-    return max(_next_deed(node, driver, children), node.world.events.now + HOUSEKEEPING_S + BEYOND_S)
+    return max(_next_deed(node, driver, children), node.world.events.now + limits.HOUSEKEEPING_S + BEYOND_S)
 
 
 def _next_deed(node: SimNode, driver: Driver, children: list[SlowChild]) -> float:
     """When there is something to do. An earlier turn than the next chores would not do it."""
     now = node.world.events.now
     if driver.capacity.stuck:
-        return now + RETRY_S
+        return now + limits.NO_ROOM_RETRY_S
     if node.world.plan.fine_turns or _sends(driver):
         return now + SOON_S
     until = NEVER
@@ -41,7 +41,7 @@ def _next_deed(node: SimNode, driver: Driver, children: list[SlowChild]) -> floa
     deadline = driver.transport.elections._deadline
     if deadline is None:
         return now + SOON_S
-    return min(until, node.clock.when(min(deadline, driver._info_at + INFO_S)) + BEYOND_S)
+    return min(until, node.clock.when(min(deadline, driver._info_at + limits.INFO_S)) + BEYOND_S)
 
 
 def _due_at(node: SimNode, driver: Driver) -> float:

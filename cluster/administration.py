@@ -1,4 +1,4 @@
-"""What operators ask of a running node: add, remove, hand over, switch the service, compact (spec/cluster 7)."""
+"""Operators' commands on a running node: add, remove, transfer, switch the service, compact (spec/cluster 7)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ log = logging.getLogger("sockpqd.cluster")
 
 
 class _OutcomeFuture(Pending):
-    """Turns the outcome of an operation into that of a future: (reply, index of its entry)."""
+    """A Pending that completes a future with (reply, index of its entry), or an exception."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
@@ -52,7 +52,7 @@ class _OutcomeFuture(Pending):
 
 
 class Administration:
-    """The coroutines behind the administrative part of cluster.api.Cluster, where they are described."""
+    """The coroutines behind the administrative methods of cluster.api.Cluster, which documents them."""
 
     def __init__(self, driver: Driver, wake: Callable[[], None]) -> None:
         self._driver = driver
@@ -60,7 +60,7 @@ class Administration:
         self._loop = asyncio.get_running_loop()
 
     async def _execute(self, operation: Operation) -> tuple[Reply, int]:
-        """Propose, also while this node does not serve. Raises NotLeader and OutcomeUnknown."""
+        """Propose an operation, even while this node does not serve. Raises NotLeader and OutcomeUnknown."""
         leadership = self._driver.leadership
         if not leadership.leading():
             raise NotLeader
@@ -84,24 +84,24 @@ class Administration:
             return NotPossible("quorum")
         reply, index = await self._execute(RemoveMember(name, driver.machine.membership.configuration))
         assert isinstance(reply, Accepted | UnknownNode | LastNode | ChangeInProgress)
-        if isinstance(reply, Accepted | UnknownNode):       # the latter may have been removed a moment ago
+        if isinstance(reply, Accepted | UnknownNode):       # an unknown node may have been removed a moment ago
             await self._until(lambda: self._known(index), limits.REMOVAL_KNOWN_S)
             if not self._known(index):
                 raise OutcomeUnknown
         return reply
 
     def _rest_can_decide(self, leaver: str) -> bool:
-        """Are enough of the others running, and entitled to vote, to be a majority without this one?"""
+        """Would enough of the other voters be running, with the right to vote, to form a majority without `leaver`?"""
         driver = self._driver
         rest = [name for name in driver.members.voters if name != leaver]
         if not rest:
-            return True                         # the machine says what is wrong with that
+            return True                         # the machine refuses to remove the last node
         peers = driver.peers
         able = sum(name == driver.settings.name or _votes(peers.get(name)) for name in rest)
         return able > len(rest) // 2
 
     def _known(self, index: int) -> bool:
-        """Has a majority of the members applied this entry? If this node dies then, nobody counts the removed one."""
+        """Has a majority of the voters applied this entry, so that no later leader counts the removed node?"""
         driver = self._driver
         peers, voters = driver.peers, driver.members.voters
         applied = sum(
@@ -128,7 +128,7 @@ class Administration:
         return NotPossible("timeout") if leader is None else leader
 
     def _new_leader(self) -> str | None:
-        """The leader, if it is another one and serves already."""
+        """The new leader's name once it serves, None while this node leads or nobody serves."""
         leader = self._driver.leader()
         served = leader == self._driver.machine.leader and leader != self._driver.settings.name
         return leader if served else None

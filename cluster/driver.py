@@ -1,17 +1,17 @@
 """One turn of a node's loop, without sockets: messages in, operations in, Raft, replies and messages out, disk.
 
-The order inside a turn carries the promise of durability. What vouches for something (a vote, an answer to the leader)
-leaves only after the journal is synced. What a leader sends to be appended may leave before: the leader counts its own
-copy of an entry not earlier than in the turn after the one that synced it, because the library commits at the start of
-its tick and appends at the end. So the leader's disk works at the same time as its followers'. Replies to clients tell
-of committed entries, which are durable on a majority: they need not wait for the sync of the entries behind them.
+Durability depends on the order within a turn. A message that makes a promise (a vote, an acknowledgement to the leader)
+is sent only after the journal is synced. A leader may send entries before its own sync: it counts its own copy no
+earlier than in the turn after the one that synced it, because the library commits at the start of its tick and appends
+at the end. So the leader's disk works in parallel with its followers'. Replies to clients report committed entries,
+which are durable on a majority, so they need not wait for the sync of later entries.
 
-A turn does as little as it can, because with few clients there is one for every command or two. What is not needed for
-the entries under way is done every limits.HOUSEKEEPING_S, or at once when something unusual has happened; and a follower executes
-what was committed when it has answered.
+A turn does as little as possible, because with few clients there is one for every command or two. Work that the entries
+under way do not need is housekeeping: it is done every HOUSEKEEPING_S, or at once after an unusual event. A follower
+answers its leader first and then executes what was committed.
 
-A turn whose changes find no room on the disk does not end: the node stands still, as one whose network is cut, and
-tries again every second. Nothing of it was written, and nothing that vouches for it has left.
+A turn that finds no room on the disk for its changes does not complete: the node pauses, as if its network were cut,
+and tries again every second. Nothing of the turn was written, and no message that depends on it was sent.
 """
 
 from __future__ import annotations
@@ -45,27 +45,27 @@ from core import Effects, Machine
 log = logging.getLogger("sockpqd.cluster")
 
 AT_ONCE = float("-inf")
-ROUTINE = (Append, Ack)        # messages that make no such work
+ROUTINE = (Append, Ack)         # messages that need no housekeeping
 
 
 class Outbox(Network, Protocol):
-    """A network whose messages leave when the driver says so, and which the driver tells whom to connect to."""
+    """A network that sends when the driver flushes it, and connects to the peers that the driver names."""
 
     def add_peer(self, name: str, address: str) -> None:
-        """Connect to this node from now on. `address`: "host:port", "" when nobody knows it."""
+        """Keep a connection to this node from now on. `address`: "host:port", "" when it is unknown."""
 
     def drop_peer(self, name: str) -> None:
-        """Have no connection to this node from now on."""
+        """Close the connection to this node and do not connect again."""
 
     def flush_appends(self) -> None:
-        """Let Append, Heartbeat and SnapshotChunk messages leave."""
+        """Send the queued Append, Heartbeat and SnapshotChunk messages."""
 
     def flush(self) -> None:
-        """Let everything leave."""
+        """Send all queued messages."""
 
 
 class Driver:
-    """All of a node but its sockets and timers: a simulation runs the same code."""
+    """A whole node except for its sockets and timers; the simulation runs the same code."""
 
     def __init__(
         self,
@@ -86,19 +86,19 @@ class Driver:
         self.chain = store.chain
         self.members = Members(settings, machine)
         self._compaction = Compaction(settings.name, self.members, journal, store)
-        self._stale = True                      # the transport does not know these members yet
-        self._linked: dict[str, str] = {}               # peers of the network, and their addresses
+        self._stale = True                      # the transport does not have these members yet
+        self._linked: dict[str, str] = {}       # peers of the network and their addresses
         self._network = network
         self._listener = listener
         self._clock = clock
         self._housekeeping_at = AT_ONCE
-        self._durable_at = AT_ONCE              # when nothing was left to sync
-        self._led = False                       # what was seen last of all that _changed() looks at
+        self._durable_at = AT_ONCE              # when everything was last durable
+        self._led = False                       # the last known values of what _changed() compares
         self._online = True
         self._info_at = float("-inf")
         self._info_sent = ("", False)
         self.full = False
-        self.leader_changes = 0                 # other leaderships that began since the start
+        self.leader_changes = 0                 # leaderships that began since the start
         self._term_seen = 0
         self.inbox: list[tuple[str, Hello | Message | None]] = []
         self.transport = RaftTransport(settings, journal, store, network, rng)
@@ -108,7 +108,7 @@ class Driver:
             transport=self.transport, journal=journal, snapshots=store, dump_path=store.newest_path(),
             monotonic=clock.monotonic,
             heartbeat_s=settings.heartbeat_ms / 1000,
-            step_down_s=settings.election_min_ms / 1000,    # its lease is over: do not keep others from leading
+            step_down_s=settings.election_min_ms / 1000,    # after its lease it must not keep others from leading
             apply=Execution(machine, store.chain).apply,
         )
         self.transport.bind(self.replica)
@@ -125,7 +125,7 @@ class Driver:
             self.transport.admission.bootstrap()
 
     def recover(self) -> None:
-        """Load the snapshot and apply the journal; before any connection. Raises what makes this node unfit to run."""
+        """Load the snapshot and apply the journal, before any connection. Raises if this node is not fit to run."""
         self.replica.tick()
         if self.store.load_error is not None:
             raise self.store.load_error
@@ -139,12 +139,12 @@ class Driver:
             self.capacity.stand_still(self._clock.monotonic(), error)
 
     def turn(self) -> None:
-        """One turn. Raises whatever must stop this node."""
+        """Run one turn. Raises any error that must stop this node."""
         now = self._clock.monotonic()
         self.transport.context.now = now
         try:
             if self.capacity.stuck:
-                self.capacity.try_again(now)        # a turn of its own, as what is durable counts from the next one on
+                self.capacity.try_again(now)    # a turn of its own: what is durable counts from the next one on
             else:
                 self._turn(now)
         except NoRoom as error:
@@ -152,7 +152,7 @@ class Driver:
             self._turn_without_room()
 
     def _turn_without_room(self) -> None:
-        """What was changed is not on disk, so nothing may depend on it: messages are lost, connections come and go."""
+        """Drop messages and only track connections: changes are not on disk, so nothing may depend on them."""
         self.full = True
         self.leadership.halt()
         inbox, self.inbox = self.inbox, []
@@ -165,7 +165,7 @@ class Driver:
         unusual = self._handle_inbox()
         self.journal.poll_sync()
         if not self.replica.is_leader:
-            # Nobody waits for what a follower applies, but the leader waits for its answer.
+            # The leader waits for a follower's answer, nobody for what it applies.
             self.journal.sync()
             self._network.flush()
         housekeeping = unusual or now >= self._housekeeping_at or self._changed()
@@ -189,11 +189,11 @@ class Driver:
             self._network.flush()
 
     def _sync(self, now: float) -> bool:
-        """Make the turn durable; returns whether it is.
+        """Make the turn's changes durable; returns whether they are.
 
-        A leader goes on while its disk writes a large entry. What it sends vouches for nothing new, and its own copy
-        does not count until then. But nothing is committed meanwhile: with a disk that takes too long for that it must
-        fall silent, as with one that is too slow for small entries, so that another can lead.
+        A leader continues while its disk writes a large entry: what it sends promises nothing new, and its own copy
+        does not count yet. But nothing is committed in that time. With a disk that takes too long it must fall silent,
+        as with one that is too slow for small entries, so that another node can lead.
         """
         if self.replica.is_leader and now - self._durable_at < self.settings.election_min_ms / 1000:
             if not self.journal.sync_in_background():
@@ -204,7 +204,7 @@ class Driver:
         return True
 
     def _handle_inbox(self) -> bool:
-        """Handle what has arrived; returns whether it was more than the everyday traffic of a log."""
+        """Handle received events; returns whether any of them calls for housekeeping."""
         inbox, self.inbox = self.inbox, []
         unusual = False
         for name, event in inbox:
@@ -214,7 +214,7 @@ class Driver:
         return unusual
 
     def _changed(self) -> bool:
-        """Is anything new that must be followed at once: who leads, the members, or the service switched on or off?"""
+        """Has something changed that needs housekeeping at once: leadership, members, or the service's switch?"""
         return (
             self.replica.is_leader is not self._led
             or self.machine.term != self._term_seen
@@ -223,16 +223,16 @@ class Driver:
         )
 
     def _housekeeping_before_tick(self, now: float) -> None:
-        """What is looked at now and then, before the library's tick."""
+        """Do the part of the housekeeping that comes before the library's tick."""
         if self.members.changed or self._stale or self.transport.members_leaving:
-            self._follow_membership(now)        # a snapshot may have brought another
+            self._follow_membership(now)        # a snapshot may have brought a new one
         self.capacity.update(now)
         self.leadership.update_capacity(halted=self.capacity.halted(), exhausted=self.capacity.exhausted)
         self.leadership.update_serving(now)
         self.transport.tick(now)
 
     def _housekeeping_after_tick(self, now: float) -> None:
-        """The same, after it: what has changed is followed and told."""
+        """Do the part that comes after the tick: act on changes, expire proposals, inform the others, compact."""
         if self._changed():
             self._housekeeping_at = AT_ONCE           # in the next turn, without waiting for a message
         if self.members.changed:
@@ -251,7 +251,7 @@ class Driver:
             self.replica.compact()
 
     def urgent(self, event: Hello | Message | None) -> bool:
-        """Should this be handled at once? An answer that commits nothing can wait for the next turn."""
+        """Does this event need a turn at once? An acknowledgement that commits nothing can wait for the next one."""
         return not (
             type(event) is Ack
             and event.next_index <= self.replica.commit_index + 1
@@ -261,26 +261,26 @@ class Driver:
 
     @property
     def busy(self) -> bool:
-        """Is there work that should not wait for the next message or timer?"""
+        """Is there work that must not wait for the next message or timer?"""
         if self.capacity.stuck:
             return False
         if self.inbox or self.proposer.ready or self._housekeeping_at == AT_ONCE:
             return True
-        # A lone node commits in the turn after the one that synced; no answer of a peer will come to remind it.
+        # A single node commits in the turn after the one that synced; no acknowledgement of a peer starts that turn.
         alone = self.replica.is_leader and self.transport.quorum.voters == {self.settings.name}
         return alone and self.journal.syncing is None and self.replica.applied_index < self.journal.last_index
 
     def _follow_membership(self, now: float) -> None:
-        """Count whom the applied membership names, and have connections to all members."""
+        """Count the voters of the applied membership and keep connections to all its members."""
         transport, members = self.transport, self.members
         for name in transport.remove_departed():
             self._unlink(name)
         if members.changed:
             members.follow()
-            self.journal.keep_commit()          # whoever was told that a node is superfluous may rely on it
+            self.journal.keep_commit()          # an operator who was told that a node was removed may rely on it
             self._stale = True
         if not self._stale or (self.replica.is_leader and not members.belongs):
-            return                              # a removed leader counts as before (membership.py)
+            return                              # a removed leader keeps counting the old voters (membership.py)
         self._stale = False
         peers = [name for name in members.names if name != self.settings.name]
         transport.change_members(members.voters, peers, now, learns=members.learner == self.settings.name)
@@ -313,18 +313,18 @@ class Driver:
             self._listener.effects(effects)
 
     def role(self) -> str:
-        """LEADER, FOLLOWER or CANDIDATE, as this node sees itself."""
+        """The role of this node by its own view: LEADER, FOLLOWER or CANDIDATE."""
         if self.replica.is_leader:
             return "LEADER"
         return "FOLLOWER" if self.transport.elections.leader_alive() else "CANDIDATE"
 
     def lag(self) -> int:
-        """Entries that the leader has committed and this node has not applied."""
+        """The number of entries that the leader has committed and this node has not applied."""
         committed = max(self.transport.leader_commit, self.replica.commit_index)
         return max(0, committed - self.replica.applied_index)
 
     def info(self) -> Info:
-        """What this node says of itself."""
+        """The message by which this node describes itself to the others."""
         return Info(
             self.role(), self.replica.term, self.replica.applied_index, self.lag(), self.leadership.online,
             self.journal.voter, self.journal.empty, self.capacity.lacking, self._clock.wall_ms(), self.settings.version,
@@ -332,7 +332,7 @@ class Driver:
         )
 
     def hello(self, receiver: str) -> Hello:
-        """The first frame of a connection."""
+        """The greeting for a new connection to `receiver`."""
         journal = self.journal
         return Hello(
             WIRE_FORMAT, self.settings.name, receiver, self.machine.cluster_id or b"", self.settings.version,
@@ -342,21 +342,22 @@ class Driver:
         )
 
     def meet(self, hello: Hello) -> None:
-        """A node of this cluster that is no peer greets us: it becomes one if it knows a later membership.
+        """Make a node that greets us a peer, although it is no member here, if it knows a later membership.
 
-        This node was away, or is new, while others joined; one of them may lead. By the log that it sends it becomes a
-        member here too. It does not count before; it may have our vote, which it counts by what it knows.
+        Others joined while this node was away or not yet part of the cluster, and one of them may lead. It becomes a
+        member here through the log that it sends, and does not count before that. It may get our vote, which it counts
+        by its own knowledge of the members.
         """
         name = hello.sender
         known = name == self.settings.name or hello.configuration <= self.machine.membership.configuration
         if not known and hello.address:
-            log.info("%s knows of later members than this node", name)
+            log.info("%s knows a later membership than this node", name)
             self.transport.meet(name)
             self._linked[name] = hello.address
             self._network.add_peer(name, hello.address)
 
     def leader(self) -> str | None:
-        """Name of the leader this node knows of, None when it knows none."""
+        """The name of the leader, None when this node knows none."""
         if self.replica.is_leader:
             return self.settings.name
         node = self.replica.leader_node

@@ -38,14 +38,14 @@ from core import (
 
 log = logging.getLogger("sockpqd.cluster")
 
-UNSURE = 2147483647             # INTERCONNECT of a node that knows of no leader: never the minimum (spec/cluster 5)
+UNSURE = 2147483647             # INTERCONNECT of a node that knows no leader: never the minimum (spec/cluster 5)
 
 
 class ClusterNode:
     """Implements cluster.api.Cluster. All methods must be called on the loop that start() runs on."""
 
     def __init__(self, settings: Settings, listener: Listener) -> None:
-        """Opens the storage; raises OSError or what the storage says of its damage."""
+        """Open the storage. Raises OSError and StorageError."""
         self.name = settings.name
         self.machine = Machine()
         self._settings = settings
@@ -71,22 +71,22 @@ class ClusterNode:
         )
         self._watch = WatermarkMonitor(settings.data_dir, self._marks, self._loop)
         self._administration = Administration(self._driver, self._wake)
-        self._syncing: Future[None] | None = None       # that wakes this node when it ends
+        self._syncing: Future[None] | None = None       # wakes this node when it ends
         self._scheduled = False
         self._stopped = False
-        self._woken_at = 0.0            # when the first event of the next turn came,
-        self._turned_at = 0.0           # and when the last turn ended; monotonic seconds
+        self._woken_at = 0.0            # when the first event of the next turn arrived, monotonic seconds
+        self._turned_at = 0.0           # when the last turn ended
         self._timer: asyncio.TimerHandle | None = None
 
     async def start(self) -> None:
-        """Recover from disk, then join the others. Raises what makes this node unfit to run."""
+        """Recover from disk, then join the others. Raises if this node is not fit to run."""
         self._driver.recover()
         self._watch.start()
         await self._network.start()
         self._tick()
 
     async def stop(self) -> None:
-        """Give leadership away, then close. Returns after limits.HAND_OVER_S at the latest."""
+        """Hand leadership over, then close. Returns within HAND_OVER_S."""
         if not self.failed.done():
             await self.go_offline()
         self._stopped = True
@@ -142,7 +142,7 @@ class ClusterNode:
         self._syncing = syncing
 
     def _synced(self, _: Future[None]) -> None:
-        """In the thread that has synced."""
+        """Wake the loop; called in the thread that synced."""
         with contextlib.suppress(RuntimeError):         # the loop is closed
             self._loop.call_soon_threadsafe(self._wake)
 
@@ -214,7 +214,7 @@ class ClusterNode:
         in_contact = self._driver.transport.elections.silence_s() * 1000 < self._settings.lease_ms
         if leader in (None, self.name) or mine is None or not in_contact:
             return UNSURE
-        numbers_are_old = leader != self.machine.leader     # it leads already, but its Lead entry is not applied here
+        numbers_are_old = leader != self.machine.leader     # it already leads, but its Lead entry is not applied here
         return self.machine.max_id + 1 if numbers_are_old or mine == min(ids.values()) else mine
 
     def status(self) -> list[NodeStatus]:

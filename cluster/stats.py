@@ -1,4 +1,4 @@
-"""How a node is, gathered from its parts when somebody asks."""
+"""Collects the figures of a node from its parts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from cluster.metrics.loop_turns import LoopTurns
 from cluster.metrics.watermarks import Watermarks
 
 
-def figures(driver: Driver, nodes: Iterable[NodeStatus], marks: Watermarks, syncs: Histogram, turns: LoopTurns) -> Figures:
-    """See Figures. `nodes`: what CLUSTER STATUS says; `syncs`: of the journal."""
+def figures(
+    driver: Driver, nodes: Iterable[NodeStatus], marks: Watermarks, syncs: Histogram, turns: LoopTurns,
+) -> Figures:
+    """The present figures of a node. `nodes`: the rows of CLUSTER STATUS; `syncs`: those of the journal."""
     replica, journal, store, proposer = driver.replica, driver.journal, driver.store, driver.proposer
     mine = driver.settings.name
     clock_ahead_ms, time_ahead_ms = driver.leadership.errors_ms() or (None, None)

@@ -1,12 +1,12 @@
-"""When the next entry is proposed: a moment later, if clients are about to come back whose commands belong into it.
+"""Commit delay: the next entry waits a moment for the clients that were just answered.
 
-A client that waits for each answer sends its next command right after one. If the next entry left in the very moment in
-which the last was answered, it would carry the commands of the others only, and these would miss the one after it: two
-halves that wait for each other, entries half as large, twice as many of them. So the leader, with everybody answered,
-reads on until as many commands are there as were answered and queued, or a short time is over. Where that brings
-nothing (clients that do not wait for answers, a slow network) it is tried more and more seldom.
+A client that waits for each answer sends its next command right after it. If the next entry were proposed at the moment
+the last one was answered, it would carry only the commands of the other clients, which would then miss the entry after
+it: two groups taking turns, with twice as many entries of half the size. So after answering, the leader keeps reading
+until as many commands have arrived as were answered, or a short time is over. Where this brings nothing (clients that
+do not wait for answers, a slow network) it is tried less and less often.
 
-The same is known of databases as a commit delay; here it is bounded by what the last entry took.
+Databases have the same setting; here it is bounded by a share of the time that the last entry took.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from cluster.leader.proposer import AnsweredEntry, Proposer
 
 
 class CommitDelay:
-    """Looks at a proposer between its entries. `monotonic()`: seconds."""
+    """Decides how long a proposer waits between two entries. `monotonic()`: seconds."""
 
     def __init__(self, proposer: Proposer, monotonic: Callable[[], float]) -> None:
         self._proposer = proposer
         self._monotonic = monotonic
-        self._answered: AnsweredEntry | None = None  # the entry that was answered last
-        self._until: float | None = None        # None: nobody is waited for
-        self._rests = 0                         # entries to let pass without a try,
-        self._next_rests = 1                    # and after the next try that brings nothing
+        self._answered: AnsweredEntry | None = None     # the last entry that was answered
+        self._until: float | None = None        # end of the present delay, None without one
+        self._rests = 0                         # entries left to propose without a delay
+        self._next_rests = 1                    # entries without a delay after the next one that brings nothing
 
     def should_wait(self) -> bool:
-        """Should what is queued not be proposed yet?"""
+        """Should the queued operations wait a little longer before they are proposed?"""
         proposer, answered = self._proposer, self._proposer.answered
         if answered is not self._answered:
             self._begin(answered)

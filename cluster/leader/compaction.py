@@ -1,8 +1,8 @@
-"""When a node writes a snapshot and cuts its journal by itself.
+"""Decides when a node writes a snapshot and cuts its journal.
 
-The journals of all nodes become long with the same entry. Writing a snapshot costs the clients of a node time: the work
-of the child, and the copies of memory pages that change meanwhile. So one node begins after the other, and as long as a
-snapshot takes no longer than a node's share of limits.COMPACTION_REST_S, a majority is undisturbed.
+The journals of all nodes get too long at the same entry. Writing a snapshot slows a node down: the child takes CPU
+time, and memory pages that change meanwhile are copied. So the nodes begin one after another, and as long as a snapshot
+takes no longer than a node's share of COMPACTION_REST_S, a majority is undisturbed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cluster.storage.snapshot_store import SnapshotStore
 
 
 class Compaction:
-    """Looks at the journal of the node `name`."""
+    """Watches the journal of the node `name`."""
 
     def __init__(self, name: str, members: Members, journal: Journal, store: SnapshotStore) -> None:
         self._name = name
@@ -22,12 +22,15 @@ class Compaction:
         self._journal = journal
         self._store = store
         self._last = float("-inf")              # when the last one began, monotonic seconds
-        # Since when the journal is to be cut, None: it is not. One that is so at the start does not wait: a node that
-        # is started again and again would never come to its place.
+        # When the journal became too long, None while it is not. A journal that is too long at the start is cut at
+        # once: a node that is restarted again and again would never reach its place.
         self._long_since: float | None = float("-inf")
 
     def begins(self, now: float, *, no_room: bool) -> bool:
-        """Is it time, and begins one now? `now`: monotonic seconds; `no_room`: this node refuses jobs for that."""
+        """Is it time for a snapshot? If so, it counts as begun.
+
+        `now`: monotonic seconds; `no_room`: this node refuses jobs for lack of room.
+        """
         if self._store.busy or not (self._long() or self._helps()):
             self._long_since = None
             return False
@@ -46,7 +49,7 @@ class Compaction:
         return self._journal.last_index - self._store.newest_index > limits.COMPACTION_ENTRIES
 
     def _helps(self) -> bool:
-        """Is there no room for the next segment, and would it make some?"""
+        """Is there no room for the next segment, and would a snapshot free some?"""
         journal = self._journal
         return journal.segments.short and journal.segments.scarce and self._news and journal.can_shrink
 
@@ -55,6 +58,6 @@ class Compaction:
         return self._journal.durable_index > self._store.newest_index
 
     def _place(self) -> float:
-        """Among the members, from 0 to 1."""
+        """This node's place among the members, from 0 to 1."""
         names = self._members.names
         return names.index(self._name) / len(names) if self._name in names else 0.0

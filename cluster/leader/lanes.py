@@ -1,11 +1,11 @@
-"""Whose operation is next when more are queued than one entry holds: a lane for each client, and turns among them.
+"""Fair queueing among clients when more operations are queued than one entry holds: a lane for each client, in turns.
 
-Fair queueing, as routers do it for packets: each lane has a clock of its own, which advances by the cost of what the
-lane was given. Next is the lane whose first operation would finish earliest; a lane that arrives and has had no turn
-yet comes before all of them. The common clock advances by what each lane would have been given if all were served at
-once, and a new lane starts one turn before it. So a client that sends something small and waits for the answer is
-served by the next entry, however much the others pipeline and however expensive it is. The others share the rest, and
-each takes so much in a turn that its answers leave in one write.
+It works as routers do it for packets. Each lane has a virtual clock that advances by the cost of the operations taken
+from it. The next turn goes to the lane whose first operation would finish earliest, and a new lane comes before all
+that already had a turn. The common clock advances by what each lane would have received if all were served at once, and
+a new lane starts one turn before it. So a client that sends one small command and waits for the answer is served by the
+next entry, however much the others pipeline and however expensive that is. The others share the rest, and a turn is
+large enough that its answers leave in one write.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from cluster import limits
 from cluster.api import ClientPending, Pending
 from core import Operation
 
-# With its bytes and its work (core/ops/cost.py) and its bytes of memory; True: it stands behind the one before. At the
-# end what it is charged for: its bytes, or limits.LANE_WORK_BYTES for each unit of its work if that is more.
+# An operation, its pending, encoded bytes, work (core/ops/cost.py), bytes of memory, whether it must stay right behind
+# the one before, and its charge: its bytes, or LANE_WORK_BYTES for each unit of its work if that is more.
 Queued = tuple[Operation, Pending, int, int, int, bool, int]
 OfClient = tuple[Operation, ClientPending, int, int, int, bool, int]
 
@@ -31,24 +31,24 @@ class _Lane:
 
     def __init__(self, client: object, time: int) -> None:
         self.client = client
-        self.time = time                # in bytes that were given
+        self.time = time                # virtual time in charged bytes
         self.served = False             # it had a turn
-        self.place = 0                  # of its entry in the heap that counts
-        self.since = 0.0                # when it had its last turn, or stopped being empty; monotonic seconds
+        self.place = 0                  # that of its valid entry in the heap
+        self.since = 0.0                # when it had its last turn or stopped being empty, monotonic seconds
         self.held = 0                   # bytes of memory
         self.waiting: deque[OfClient] = deque()
 
 
 class Lanes:
-    """All lanes."""
+    """The lanes of all clients that have operations queued, or had until recently."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
         self._lanes: dict[object, _Lane] = {}
-        # Of each lane that is not empty: whether it had a turn (or asks too much for a first one), when its first
-        # operation would end, and its place among equals: when a round of turns has ended, all lanes are.
+        # For each lane with operations: whether it had a turn (or asks too much for a first one), when its first
+        # operation would finish, and its place among equals, which all lanes are after a round of turns.
         self._heap: list[tuple[bool, int, int, _Lane]] = []
-        self._empty: deque[_Lane] = deque()     # those that became so; they stay while their time is ahead
+        self._empty: deque[_Lane] = deque()     # lanes that became empty, kept while their time is ahead
         self._time = 0
         self._places = 0
         self.count = 0                  # operations in all of them
@@ -56,11 +56,11 @@ class Lanes:
 
     @property
     def share(self) -> int:
-        """Operations that each client may have queued, so that all of them together are not too many."""
+        """How many operations each client may have queued, so that all clients' together are not too many."""
         return max(1, limits.LANES_OPERATIONS_MAX // max(1, len(self._lanes)))
 
     def add(self, client: object, queued: OfClient) -> bool:
-        """Queue an operation of this client; has it as much memory in use as it should have at most?"""
+        """Queue an operation of this client; returns whether the client's share of memory is used up."""
         lane = self._lanes.get(client)
         if lane is None:
             lane = self._lanes[client] = _Lane(client, self._time - limits.LANE_QUANTUM_BYTES)
@@ -80,7 +80,7 @@ class Lanes:
         heapq.heappush(self._heap, (late, lane.time + first[6], lane.place, lane))
 
     def give(self, queue: deque[Queued], now: float) -> bool:
-        """Move the operations of the next turn to `queue`; False: there are none."""
+        """Move the operations of the next turn to `queue`; returns False when there are none."""
         if not self.count:
             return False
         while True:
@@ -110,7 +110,7 @@ class Lanes:
         return True
 
     def _forget_empty(self) -> None:
-        """Forget lanes that would come back as new ones would."""
+        """Forget empty lanes that no longer differ from new ones."""
         empty = self._empty
         while empty and (empty[0].waiting or empty[0].time <= self._time - limits.LANE_QUANTUM_BYTES):
             lane = empty.popleft()
@@ -118,12 +118,12 @@ class Lanes:
                 del self._lanes[lane.client]
 
     def withdraw(self, client: object) -> list[OfClient]:
-        """Take out what is in the lane of this client, and forget it."""
+        """Remove the lane of this client and return its operations."""
         lane = self._lanes.pop(client, None)
         return [] if lane is None else self._take_all(lane)
 
     def overdue(self, now: float) -> list[OfClient]:
-        """Take out what is in lanes that had no turn for too long. It is looked for now and then."""
+        """Remove and return the operations in lanes that had no turn for too long; checked every LANES_LOOK_S."""
         taken: list[OfClient] = []
         if now - self._looked_at >= limits.LANES_LOOK_S:
             self._looked_at = now
@@ -134,7 +134,7 @@ class Lanes:
         return taken
 
     def clear(self) -> list[OfClient]:
-        """Take out everything, the operations of each client in their order."""
+        """Remove and return all operations, those of each client in their order."""
         taken = [queued for lane in self._lanes.values() for queued in lane.waiting]
         self._forget()
         return taken

@@ -1,7 +1,7 @@
-"""Group commit: the operations of one loop turn become one log entry, and every one of them gets exactly one outcome.
+"""Group commit: the operations of one turn become one log entry, and each of them gets exactly one outcome.
 
-The library may call back late or never (hazards H11a, H11b), so each entry carries its own deadline: what is not
-answered by then has an unknown outcome. What was not handed to the library yet is surely not executed.
+The library may call back late or never (hazards H11a, H11b), so each entry has its own deadline, after which its
+outcome is unknown. Operations not yet handed to the library are certainly not executed.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ _PUTS = (Put, PutWith)
 
 
 def _held_bytes(size: int, work: int) -> int:
-    """The memory that an operation of this cost takes up while it is queued, about: names are more there than sent."""
+    """An estimate of the memory an operation of this cost takes while queued; names take more than when encoded."""
     return size + min(limits.WORK_HELD_BYTES * work, limits.HELD_PER_BYTE_MAX * size)
 
 
 class AnsweredEntry(NamedTuple):
-    """An entry that was applied, when its replies are given out."""
+    """An applied entry at the moment its replies are delivered."""
 
-    operations: int             # that it carried
-    queued: int                 # that wait for the next one
+    operations: int             # how many of its operations were executed
+    queued: int                 # operations that wait for the next entry
     at: float                   # monotonic seconds
     took_s: float               # since it was handed to Raft
 
 
 class _Batch:
-    """The operations of one entry on its way."""
+    """The operations of an entry in flight."""
 
     __slots__ = ("begun", "deadline", "held", "launched", "open", "operations", "pendings")
 
@@ -74,15 +74,15 @@ class _Batch:
         self.begun = begun          # when its first operation was proposed, monotonic seconds
         self.launched = launched    # when it was handed to Raft
         self.deadline = launched + limits.OUTCOME_S
-        self.open = True            # its operations have no outcome yet
+        self.open = True            # its operations still wait for their outcomes
 
 
 class Proposer:
-    """Collects operations, proposes entries, gives out outcomes.
+    """Collects operations, proposes entries and delivers outcomes.
 
-    `submit(entry, callback)` hands an entry to Raft, `stamp()` is the replicated time for it in milliseconds, `effects`
-    is told the effects of each applied entry after its replies were given out. `monotonic()`: seconds, for `latencies`:
-    how long entries took from the proposal of their first operation until they were applied.
+    `submit(entry, callback)` hands an entry to Raft; `stamp()` gives its replicated time in milliseconds; `effects`
+    receives the effects of each applied entry after its replies were delivered; `monotonic()` gives seconds.
+    `latencies`: the times from the proposal of an entry's first operation until it was applied.
     """
 
     def __init__(
@@ -96,19 +96,19 @@ class Proposer:
         self._stamp = stamp
         self._effects = effects
         self._monotonic = monotonic
-        self._queue: deque[Queued] = deque()            # all, as long as an entry holds it
-        self._lanes = Lanes(monotonic)                  # what waits for a turn behind that
-        self._bytes = self._work = 0                    # of what is in the queue; what lanes give is not counted
+        self._queue: deque[Queued] = deque()            # operations for the next entry, as many as it holds
+        self._lanes = Lanes(monotonic)                  # the rest, waiting for turns
+        self._bytes = self._work = 0                    # cost of the queue, not counting operations from lanes
         self._flying: deque[_Batch] = deque()
-        self._since = 0.0                               # when the next entry could have begun
-        self.answered: AnsweredEntry | None = None           # the last entry that was
+        self._since = 0.0                               # the earliest time the next entry could have begun
+        self.answered: AnsweredEntry | None = None      # the last entry whose replies were delivered
         self.accepting = False
-        self.backlog_bytes = 0                          # of memory, for all that has no outcome yet
+        self.backlog_bytes = 0                          # memory of all operations without an outcome
         self.latencies = Histogram()
-        self.failure: BaseException | None = None       # a Pending or listener raised: a bug
+        self.failure: BaseException | None = None       # raised by a Pending or listener, which is a bug
 
     def propose(self, operation: Operation, pending: Pending) -> None:
-        """Queue an operation of the node itself, before all that wait for a turn; refused while it does not serve."""
+        """Queue an operation of the node itself, ahead of all lanes; refused while the node does not serve."""
         if not self.accepting:
             pending.refused()
             return
@@ -124,11 +124,9 @@ class Proposer:
     def propose_for(
         self, client: object, operation: Operation, pending: ClientPending, behind: bool = False,
     ) -> bool:
-        """Queue an operation of this client; `behind`: right behind the one that was proposed before it.
+        """Queue an operation of this client (see Cluster.propose_for).
 
-        As long as the next entry takes all that is queued, it does not matter who is first. True: what this client has
-        queued takes up its share of memory, or all have together, and it should propose nothing before something of it
-        has an outcome.
+        While the next entry can take everything that is queued no turns are needed; the rest goes into lanes.
         """
         if not self.accepting:
             pending.refused()
@@ -154,24 +152,26 @@ class Proposer:
         return self.backlog_bytes > limits.BACKLOG_BYTES_MAX
 
     def withdraw(self, client: object) -> None:
-        """The client has gone: what it has waiting for a turn will not be executed. What others have behind it, the
-        hand-outs of blocked commands, is proposed anew by them."""
+        """Drop the operations in the lane of a disconnected client; their outcome is overdue().
+
+        Hand-outs for other clients' blocked commands among them are proposed again by those clients.
+        """
         for _, pending, _, _, held, _, _ in self._lanes.withdraw(client):
             self.backlog_bytes -= held
             pending.overdue()
 
     def propose_alone(self, operation: Operation, pending: Pending, now: float) -> None:
-        """Propose one operation as an entry of its own, also while this node does not serve (its Lead entry, say)."""
+        """Propose one operation as its own entry, even while this node does not serve (a Lead entry, for example)."""
         self._launch(_Batch([operation], [pending], 0, now, now))
 
     @property
     def idle(self) -> bool:
-        """Nothing queued, nothing in flight."""
+        """Is nothing queued and nothing in flight?"""
         return not self.queued and not self._flying
 
     @property
     def in_flight(self) -> int:
-        """Operations that have no outcome yet."""
+        """The number of operations without an outcome."""
         return self.queued + sum(len(batch.pendings) for batch in self._flying)
 
     @property
@@ -181,16 +181,16 @@ class Proposer:
 
     @property
     def queued(self) -> int:
-        """Operations that no entry carries yet."""
+        """The number of operations that are not in an entry yet."""
         return len(self._queue) + self._lanes.count
 
     @property
     def share(self) -> int:
-        """Operations that one client should have queued at most."""
+        """How many operations one client should have queued at most."""
         return self._lanes.share
 
     def flush(self, now: float) -> None:
-        """Propose what was collected, as far as few enough entries are in flight. `now`: monotonic seconds."""
+        """Propose queued operations while fewer than ENTRIES_IN_FLIGHT_MAX are in flight. `now`: monotonic seconds."""
         while (self._queue or self._lanes.count) and len(self._flying) < limits.ENTRIES_IN_FLIGHT_MAX:
             batch = self._collect(now)
             if batch.operations:
@@ -198,7 +198,7 @@ class Proposer:
             self._since = now
 
     def _collect(self, now: float) -> _Batch:
-        """The next entry: as many operations as it may carry, but one at least, whatever that costs."""
+        """Take the operations of the next entry: as many as fit, and at least one whatever it costs."""
         queue = self._queue
         operations: list[Operation] = []
         pendings: list[Pending] = []
@@ -212,7 +212,7 @@ class Proposer:
             ):
                 if operations and not _belongs_to_put(operation, operations[-1]):
                     break
-                if size > OPERATION_BYTES_MAX:          # whoever proposes must not: no node could send it
+                if size > OPERATION_BYTES_MAX:          # a bug of the caller: no node could send it
                     log.error("an operation of %d bytes is refused: report it, with this line", size)
                     queue.popleft()
                     self.backlog_bytes -= held
@@ -237,7 +237,7 @@ class Proposer:
         try:
             self._settle(batch, applied, reason)
         except Exception as error:
-            log.exception("a listener failed while replies were given out; this node stops: report it, with this line")
+            log.exception("a listener failed while replies were delivered; this node stops: report it, with this line")
             self.failure = error
 
     def _settle(self, batch: _Batch, applied: Applied | None, reason: int) -> None:
@@ -261,10 +261,10 @@ class Proposer:
                 pending.unknown()
 
     def _put_back(self, operations: Sequence[Operation], pendings: Sequence[Pending], begun: float) -> None:
-        """An entry had enough before these (Machine.apply): the next one begins with them.
+        """Put operations that an entry left out (Machine.apply) at the head of the queue.
 
-        So all operations are executed in the order in which they were proposed. There is nothing in flight behind them
-        (limits.ENTRIES_IN_FLIGHT_MAX) that could overtake them. What comes too late for that was surely not executed.
+        So operations are executed in the order of their proposal; no later entry is in flight that could overtake them
+        (ENTRIES_IN_FLIGHT_MAX). If this node no longer accepts operations they are refused.
         """
         if not self.accepting:
             for pending in pendings:
@@ -278,7 +278,7 @@ class Proposer:
         self._since = begun
 
     def _close(self, batch: _Batch) -> list[Pending]:
-        """Take the batch out of flight; returns those that still wait for an outcome."""
+        """Remove the batch from those in flight; returns the pendings that still wait for an outcome."""
         if not batch.open:
             return []
         batch.open = False
@@ -288,9 +288,9 @@ class Proposer:
         return pendings
 
     def stop_accepting(self, now: float, *, lost: bool) -> None:
-        """This node ceases to serve: refuse what Raft has not seen.
+        """Stop accepting operations, and refuse those that Raft has not seen.
 
-        `lost`: it was not our will, and what is in flight has little hope: its clients wait a last second only.
+        `lost`: leadership was lost involuntarily; entries in flight then get only OUTCOME_AFTER_LOSS_S more.
         """
         self.accepting = False
         for batch in self._flying:
@@ -303,7 +303,7 @@ class Proposer:
             pending.refused()
 
     def expire(self, now: float) -> None:
-        """Give up waiting for entries whose time is over, and refuse what had no turn for too long."""
+        """Declare entries past their deadline unknown, and operations without a turn for too long overdue."""
         while self._flying and self._flying[0].deadline <= now:
             for pending in self._close(self._flying[0]):
                 pending.unknown()

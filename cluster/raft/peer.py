@@ -1,4 +1,4 @@
-"""What the parts of the transport share: the library's object, the journal, the peers and the clock of the current turn."""
+"""The peers of a node, and the context shared by the parts of the Raft transport."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class Network(Protocol):
     """Carries messages to peers: sockets in a node, queues in a simulation."""
 
     def send(self, name: str, message: Message) -> None:
-        """Put a message into the peer's outbox; it leaves when the driver flushes. Lost without a connection."""
+        """Queue a message for a peer until the driver flushes; it is lost without a connection."""
 
     def buffered_bytes(self, name: str) -> int:
-        """Bytes accepted for this peer and not yet taken by the operating system."""
+        """Bytes queued for this peer that the operating system has not accepted yet."""
 
 
 class Peer:
-    """One other node: what this node knows of it on the present connection."""
+    """Another node, and what this node knows of it on the present connection."""
 
     __slots__ = (
         "acked_sent_at", "admit_after", "admit_target", "beat_at", "choked", "epoch", "info", "info_at", "leaves_at",
@@ -33,24 +33,24 @@ class Peer:
         self.node = node
         self.name: str = node.id
         self.up = False
-        self.leaving = False                    # it is no member any more; its connection is kept
+        self.leaving = False                    # no longer a member; its connection is kept
         self.leaves_at = 0.0                    # until then
-        self.info: Info | None = None           # the last it said of itself; kept when the connection is lost
-        self.info_at = 0.0                      # our clock then, seconds
-        self.term = -1                          # the leadership that the fields below speak of
+        self.info: Info | None = None           # its last Info, kept when the connection is lost
+        self.info_at = 0.0                      # when that arrived by our clock, seconds
+        self.term = -1                          # the leadership that the fields below belong to
         self.epoch = 0                          # rises with each connection, leadership and reset of the peer's log
-        self.sent_up_to: tuple[int, int] | None = None    # (index, term) of the last entry sent in this epoch
+        self.sent_up_to: tuple[int, int] | None = None      # (index, term) of the last entry sent in this epoch
         self.match = 0                          # our log and the peer's are equal up to this index, on this connection
-        self.acked_sent_at = float("-inf")              # when we sent the newest message of this term that it answered
-        self.beat_at = 0.0                      # when the transport itself last sent it a heartbeat
-        self.choked = False                     # the library is told that it is not connected: send no entries
-        self.sending: Any = None                # snapshot transfer to it (transfer.OutgoingTransfer)
-        self.receiving: Any = None              # snapshot transfer from it (transfer.IncomingTransfer)
+        self.acked_sent_at = float("-inf")      # when we sent the newest message of this term that it acknowledged
+        self.beat_at = 0.0                      # when we last sent it a heartbeat of our own
+        self.choked = False                     # the library believes it disconnected, so no entries are sent
+        self.sending: Any = None                # snapshot transfer to it (snapshot_transfer.OutgoingTransfer)
+        self.receiving: Any = None              # snapshot transfer from it (snapshot_transfer.IncomingTransfer)
         self.admit_target: int | None = None    # voter_admission.py
         self.admit_after = 0.0
 
     def lead(self, term: int) -> None:
-        """Begin a leadership of our own: nothing of an earlier one counts any more."""
+        """Reset what belongs to an earlier leadership of ours, if this term is a new one."""
         if self.term != term:
             self.term = term
             self.match = 0
@@ -59,13 +59,13 @@ class Peer:
             self.new_epoch()
 
     def new_epoch(self) -> None:
-        """What was sent so far may be lost: later answers to it are told by their epoch."""
+        """Start a new epoch: what was sent so far may be lost, and late answers to it show the old epoch."""
         self.epoch += 1
         self.sent_up_to = None
 
 
 class Context:
-    """Shared by the parts of the transport; `replica` is set by RaftTransport.bind before anything runs."""
+    """What the parts of the transport share; RaftTransport.bind sets `replica` before anything runs."""
 
     replica: Replica
 
@@ -81,16 +81,16 @@ class Context:
         self.deliver: Callable[[PeerNode | None, dict[str, Any]], None] = lambda node, message: None
 
     def send(self, peer: Peer, message: Message) -> None:
-        """Send if the connection is up."""
+        """Queue a message for a peer if it is connected."""
         if peer.up:
             self.network.send(peer.name, message)
 
     def leads(self) -> bool:
-        """Is this node the leader of the current term, by its own belief?"""
+        """Does this node believe to be the leader of the current term?"""
         return self.replica.is_leader
 
     def adopt_term(self, peer: Peer, term: int) -> None:
-        """Go to a higher term, by way of a vote that nobody can win (the library has no other door)."""
+        """Adopt a higher term through a vote request that cannot win, the only way the library offers."""
         if term > self.replica.term:
             self.deliver(peer.node, {
                 "type": "request_vote", "term": term, "last_log_index": 0, "last_log_term": -1,

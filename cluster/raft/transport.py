@@ -1,7 +1,7 @@
-"""The transport pysyncobj is given, with the rules that make it safe inside.
+"""The transport that pysyncobj gets, with the rules that make it safe.
 
-Everything the library sends comes through send(), everything peers send through receive(); the parts (appending,
-elections, transfer, admission) see to it that only what Raft allows passes. No private name of the library is used.
+Everything the library sends goes through send(), everything peers send through receive(); the parts (append_entries,
+elections, snapshot_transfer, voter_admission) let only pass what Raft allows. No private name of the library is used.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class RaftTransport(Transport):  # type: ignore[misc]
             self._onReadonlyNodeDisconnected,
         )
         self._receiver = Receiver(self.context)
-        self.members_leaving = False                  # some peer is leaving
-        self.leader_commit = 0                  # what the present leader last called committed
+        self.members_leaving = False            # some peer is leaving
+        self.leader_commit = 0                  # the commit index last reported by the present leader
         self._receive: dict[type, Callable[[Peer, Any], None]] = {
             Info: self._info,
             Append: self._append,
@@ -92,14 +92,14 @@ class RaftTransport(Transport):  # type: ignore[misc]
         }
 
     def bind(self, replica: Replica) -> None:
-        """Name the library's object that this transport serves."""
+        """Set the library's object that this transport serves."""
         self.context.replica = replica
 
     def change_members(self, voters: Iterable[str], peers: Iterable[str], now: float, *, learns: bool) -> None:
-        """Count `voters`, and replicate to `peers`: all members but this one, those included that only learn.
+        """Count `voters` and replicate to `peers`, which are all members but this one, learners included.
 
-        `learns`: this node is the learner.
-        Who is no member any more keeps its connection for a moment, so that it hears of it.
+        `learns`: this node is the learner. A removed member keeps its connection for a while, so that it learns of its
+        removal.
         """
         context = self.context
         for name in peers:
@@ -107,9 +107,9 @@ class RaftTransport(Transport):  # type: ignore[misc]
                 context.peers[name] = Peer(PeerNode(name))
         self.quorum.change(voters, learns=learns)
         if self.quorum.majority == 1:
-            self._onNodeConnected(QUORUM)       # without any connection the library would not start an election
+            self._onNodeConnected(QUORUM)       # without a connection the library would not start an election
         else:
-            self._onNodeDisconnected(QUORUM)    # nothing is sent to it
+            self._onNodeDisconnected(QUORUM)    # so the library sends it nothing
         for name, peer in context.peers.items():
             leaving = name not in peers
             if leaving and not peer.leaving:
@@ -118,11 +118,11 @@ class RaftTransport(Transport):  # type: ignore[misc]
             self.members_leaving = self.members_leaving or leaving
 
     def meet(self, name: str) -> None:
-        """Have a peer that is no member, as far as this node knows, and does not count."""
+        """Add a peer that is not a member as far as this node knows, and does not count."""
         self.context.peers[name] = Peer(PeerNode(name))
 
     def remove_departed(self) -> list[str]:
-        """Forget those whose time to leave has come; returns their names, so that their connections can be closed."""
+        """Remove peers whose time to leave has come; returns their names, so that their connections can be closed."""
         context, leader = self.context, self.context.replica.leader_node
         gone = [
             peer.name for peer in context.peers.values()
@@ -138,7 +138,7 @@ class RaftTransport(Transport):  # type: ignore[misc]
     # From the library
 
     def send(self, node: PeerNode, message: dict[str, Any]) -> bool:
-        """The library's way out. Kinds that it should never send here are dropped."""
+        """Handle a message that the library sends; kinds that it should never send are dropped."""
         if node is QUORUM:
             if message["type"] == "request_vote":
                 self.elections.library_requests_votes(
@@ -154,7 +154,7 @@ class RaftTransport(Transport):  # type: ignore[misc]
         self.context.send(peer, Vote(message["term"]))
 
     def _library_forwards(self, peer: Peer, message: dict[str, Any]) -> None:
-        # Proposals are never forwarded: clients talk to the leader. Answered at once: surely not executed.
+        # Proposals are never forwarded, because clients talk to the leader: answer at once that it was not executed.
         if "request_id" in message:
             self._onMessageReceived(peer.node, {
                 "type": "apply_command_response", "request_id": message["request_id"], "error": NOT_LEADER,
@@ -163,7 +163,7 @@ class RaftTransport(Transport):  # type: ignore[misc]
     # From the network
 
     def link_up(self, name: str, hello: Hello) -> None:
-        """A connection to this peer is ready in both directions."""
+        """Note that this peer is connected in both directions."""
         peer = self.context.peers[name]
         log.info("connected to %s", name)
         peer.up = True
@@ -177,13 +177,13 @@ class RaftTransport(Transport):  # type: ignore[misc]
         self._onReadonlyNodeConnected(peer.node)
 
     def link_down(self, name: str) -> None:
-        """The connection to this peer is lost."""
+        """Note that the connection to this peer is lost."""
         peer = self.context.peers[name]
         log.info("connection to %s lost", name)
         peer.up = False
         peer.choked = False
-        peer.acked_sent_at = float("-inf")              # it may have voted for another since
-        peer.match = 0                          # and may have lost its disk
+        peer.acked_sent_at = float("-inf")      # it may have voted for another node since
+        peer.match = 0                          # it may have lost its disk
         peer.admit_target = None
         peer.new_epoch()
         self._transfers.connection_lost(peer)
@@ -193,23 +193,23 @@ class RaftTransport(Transport):  # type: ignore[misc]
             self.elections.leader_lost()
 
     def receiving(self, name: str) -> None:
-        """A large message of this peer is arriving; what a former leader says in passing does not count."""
+        """Note that a large message is arriving from this peer, which shows that it is alive if it is the leader."""
         replica = self.context.replica
         if replica.leader_node is self.context.peers[name].node and not replica.is_leader:
             self.elections.leader_sends()
 
     def hand_over(self, peer: Peer) -> None:
-        """Leader: ask a peer that has the whole log to start an election at once."""
+        """Leader: ask a peer that has the complete log to start an election at once."""
         context = self.context
         context.handed_over, context.handed_over_at = context.replica.term, context.now
         context.send(peer, TimeoutNow(context.replica.term))
 
     def send_commit_index(self) -> None:
-        """Leader: do not let the others wait for the next entry to hear what is committed."""
+        """Leader: send the commit index now instead of with the next entry."""
         self._sender.send_commit_index()
 
     def receive(self, name: str, message: Message) -> None:
-        """A message from a connected peer. Raises FailStop when this node must not go on."""
+        """Handle a message from a connected peer. Raises FailStop if this node must stop."""
         self._receive[type(message)](self.context.peers[name], message)
 
     def _info(self, peer: Peer, message: Info) -> None:
@@ -254,7 +254,7 @@ class RaftTransport(Transport):  # type: ignore[misc]
     # Time
 
     def tick(self, now: float) -> None:
-        """Now and then, before the library's own tick. `now`: monotonic seconds."""
+        """Housekeeping before the library's own tick. `now`: monotonic seconds."""
         self.context.now = now
         self._transfers.send_chunks()
         self._sender.tick()
@@ -263,17 +263,16 @@ class RaftTransport(Transport):  # type: ignore[misc]
         self.elections.tick()
 
     def lease_until(self) -> float:
-        """Monotonic seconds up to which no other node can have been elected by followers that heard us.
+        """The monotonic time, in seconds, until which followers that heard us cannot have elected another node.
 
-        The age of a proof is counted from the moment we SENT the message that was answered. A closed connection voids
-        its proof. Safety does not rest on this (every answer is committed first); it makes a cut-off leader say so in
-        time.
+        The lease starts when we SENT a message that was acknowledged, and a closed connection voids it. Safety does not
+        depend on it, as every answer is committed first; it makes a leader that was cut off notice in time.
         """
         return self.quorum.acked_sent_at() + self._lease_s
 
 
 def _restarted(info: Info, hello: Hello) -> Info:
-    """What was known of a peer, with what its new greeting says."""
+    """What was known of a peer, updated by its new greeting."""
     return Info(
         role="FOLLOWER", term=info.term, applied=info.applied, lag=info.lag, online=info.online, voter=hello.voter,
         empty=hello.empty, full=info.full, wall_ms=hello.wall_ms, version=hello.version,

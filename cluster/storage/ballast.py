@@ -1,7 +1,7 @@
-"""Space that is kept for the moment in which the disk is full: a file that is really allocated, and given up then.
+"""Ballast: an allocated file that is removed when the disk is full.
 
-With it a snapshot can be written and the journal be cut, which gives back more than that took. So it is as large as the
-next snapshot may become, and a segment of the journal.
+Its space allows a snapshot to be written and the journal to be cut, which frees more than that takes. So it is as large
+as the next snapshot may become, plus a segment of the journal.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ log = logging.getLogger("sockpqd.cluster")
 
 
 class Ballast:
-    """The file. `bytes`: so much is allocated."""
+    """The ballast file; `bytes` are allocated."""
 
     def __init__(self, disk: Disk, path: Path) -> None:
-        """Takes over what an earlier process has left."""
+        """Adopt the file of an earlier process, if there is one."""
         self._disk = disk
         self._path = path
         self.bytes = 0
@@ -30,7 +30,7 @@ class Ballast:
             self._resize(0)
 
     def keep(self, wanted_bytes: int, free_bytes: int) -> None:
-        """Go a step towards so much, as long as the disk has that free; give back what is far more than that."""
+        """Grow by a step towards `wanted_bytes` if the disk has the space; release the file if it is far too large."""
         step_bytes = limits.BALLAST_STEP_BYTES
         wanted = -(-min(wanted_bytes, limits.BALLAST_BYTES_MAX) // step_bytes) * step_bytes
         if self.bytes > 2 * wanted:
@@ -39,7 +39,7 @@ class Ballast:
             self._resize(self.bytes + step_bytes)
 
     def _resize(self, size: int) -> None:
-        """Allocate so much; 0: what the file has."""
+        """Allocate `size` bytes; 0: as many as the file has."""
         try:
             file = self._disk.open(self._path, writable=True) if self.bytes or not size else self._create()
             try:
@@ -63,7 +63,7 @@ class Ballast:
         return self._disk.create(self._path)
 
     def give_up(self) -> bool:
-        """Give its space to whoever needs it; returns whether there was any."""
+        """Remove the file; returns whether there was any ballast."""
         there, self.bytes = self.bytes > 0, 0
         with contextlib.suppress(OSError):
             self._disk.unlink(self._path)

@@ -1,4 +1,4 @@
-"""The log by position, counted from its first entry: how pysyncobj looks at it, many times in each turn."""
+"""The log as a sequence, by position from its first entry: pysyncobj reads it so many times in each turn."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _LIST_ENTRIES_MAX = 256         # longer slices are not copied
 
 
 class LogView(Sequence[Entry]):
-    """Entries `first_index` to `last_index`; the newest are in memory."""
+    """The entries `first_index` to `last_index`, of which the newest are in memory."""
 
     def __init__(self, window_bytes: int) -> None:
         self.first_index = 1
         self.last_index = 0
         self._cache = LogCache(window_bytes)
-        self._oldest: Entry | None = None           # the entry at first_index, once somebody has asked for it
+        self._oldest: Entry | None = None           # the entry at first_index, once it was read
 
     @abstractmethod
     def entry(self, index: int) -> Entry:

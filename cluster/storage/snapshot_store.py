@@ -1,8 +1,8 @@
-"""The snapshots of a node: written beside its work, sent, received, and used at the start.
+"""The snapshots of a node: written in the background, sent, received, and loaded at the start.
 
 A snapshot is the machine's state after one log entry, in a file `snapshot-<index>`. It gets that name only when all its
-bytes are durable, so what has the name is whole, unless it was damaged later. The last two are kept, and the journal
-reaches back to the older one.
+bytes are durable, so a file with the name is complete unless it was damaged later. The last two are kept, and the
+journal reaches back to the older one.
 
 SnapshotStore takes the place of pysyncobj's Serializer (the camel-case methods). The library sees one empty marker
 where it would send pieces; snapshot_transfer.py moves the bytes.
@@ -41,26 +41,26 @@ NOT_SERIALIZING, SERIALIZING, SUCCESS, FAILED = range(4)
 
 
 class StateMachine(Protocol):
-    """What is in a snapshot: core's Machine."""
+    """The source of snapshots: core's Machine."""
 
     def snapshot(self) -> Iterator[bytes]:
         """The state as bytes."""
 
     def export(self) -> Iterator[bytes]:
-        """The state as bytes, without what clients must not learn."""
+        """The state as bytes, without what clients must not see."""
 
     def restore(self, chunks: Iterable[bytes]) -> None:
-        """Replace the state; leaves it as it was when anything is raised, by itself or by `chunks`.
+        """Replace the state; it stays unchanged if this or `chunks` raises anything.
 
-        SnapshotError: these bytes are as they were written, but this version does not understand them.
+        Raises SnapshotError if the bytes are intact but this version does not understand them.
         """
 
 
 class SnapshotStore:
-    """The directory of snapshots.
+    """The snapshots of a node, newest and older.
 
-    `load_error` is what deserialize() raised, because pysyncobj logs and forgets that: the driver must stop the node.
-    `newest_index` and `newest_bytes` tell of the newest snapshot, both 0 when there is none.
+    `load_error` is the exception of deserialize(), which pysyncobj logs and forgets: the driver must stop the node.
+    `newest_index` and `newest_bytes` describe the newest snapshot, both 0 if there is none.
     """
 
     @classmethod
@@ -68,10 +68,10 @@ class SnapshotStore:
         cls, directory: Path, disk: Disk, journal: Journal, machine: StateMachine, *, fork: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> SnapshotStore:
-        """Find the newest snapshot that can be trusted, check that the journal continues it, and load it.
+        """Find the newest intact snapshot, check that the journal continues it, and load it.
 
-        `fork`: write in a forked child (False: at once, for simulations). `clock`: seconds. Raises SnapshotDamaged (the
-        node must not take part), SnapshotTooNew and OSError.
+        `fork`: write in a forked child (False: synchronously, for simulations). `clock`: seconds. Raises
+        SnapshotDamaged (the node must not take part), SnapshotTooNew and OSError.
         """
         store = cls(SnapshotDirectory(directory, disk), disk, journal, machine, fork=fork, clock=clock)
         try:
@@ -90,48 +90,48 @@ class SnapshotStore:
         self.load_error: BaseException | None = None
         self.newest_index = 0
         self.newest_bytes = 0
-        self.written_s = 0.0                    # how long the writing of the last of our own took
+        self.written_s = 0.0                    # time it took to write our last snapshot
         self._files = files
         self.disk = disk
         self._journal = journal
         self._machine = machine
-        self.chain = Chain()                    # of the state: saved with it, restored with it
+        self.chain = Chain()                    # saved and restored with the state
         self._start_task: Callable[[Callable[[], None]], BackgroundTask] = ForkedTask if fork else InlineTask
         self._clock = clock
-        self._task: BackgroundTask | None = None            # writing a snapshot
-        self._task_id: int | None = None         # the name pysyncobj gave to it
+        self._task: BackgroundTask | None = None    # writing a snapshot
+        self._task_id: int | None = None        # pysyncobj's id of it
         self._task_index = 0
         self._task_path = Path()
         self._task_begun = 0.0
         self._retry_at = float("-inf")
-        self.lacked_space = False               # for a snapshot, of our own or a peer's, since somebody has looked,
-        self._lacks_until = float("-inf")       # or a moment ago
+        self.lacked_space = False               # a snapshot, ours or a peer's, found no space; cleared by capacity.py
+        self._lacks_until = float("-inf")       # until when that counts as recent
         self._expected: IncomingSnapshot | None = None
-        self._restored: Contents | None = None  # of the snapshot that is in the machine but not yet in the library
-        self._received = False                  # it was sent by a peer
+        self._restored: Contents | None = None  # of a snapshot that the machine has and the library has not
+        self._received = False                  # that snapshot was sent by a peer
 
     def _use(self, index: int) -> None:
-        """From now on this is the newest one."""
+        """Make this the newest snapshot."""
         self.newest_index, self.newest_bytes = index, self._files.size(index)
 
     def newest_path(self) -> str:
-        """For pysyncobj, which only asks whether this file exists: one that does as soon as there is a snapshot."""
+        """A path for pysyncobj, which only checks whether it exists: it does if there is a snapshot."""
         return __file__ if self.newest_index else ""
 
     # Writing our own
 
     @property
     def busy(self) -> bool:
-        """Should no snapshot be asked for now: is one being written, or did the last attempt fail a moment ago?"""
+        """Is a snapshot being written, or did the last attempt fail a moment ago?"""
         return self._task is not None or self.failing
 
     @property
     def failing(self) -> bool:
-        """Could a snapshot not be written a moment ago?"""
+        """Did the last attempt to write a snapshot fail a moment ago?"""
         return self._clock() < self._retry_at
 
     def serialize(self, data: tuple[Any, Entry, Entry, Iterable[Any]], id: int) -> None:  # noqa: A002
-        """pysyncobj: begin to write the state, which is that after `last`. `data`: (None, last, prev, nodes)."""
+        """pysyncobj: start to write the state, which is the one after `last`. `data`: (None, last, prev, nodes)."""
         if self._task is not None:
             return
         _, last, prev, nodes = data
@@ -147,10 +147,10 @@ class SnapshotStore:
     def _write(self, temporary: Path, contents: Contents) -> None:
         snapshot_file.write(self.disk, temporary, contents, self._machine.snapshot())
         self._files.put(temporary, contents.last[1])
-        self._files.prune(contents.last[1])     # here, because it takes the file system a while to remove a large file
+        self._files.prune(contents.last[1])     # here, because removing a large file takes the file system a while
 
     def checkSerializing(self) -> tuple[int, int | None]:
-        """pysyncobj, each tick: how the writing goes. SUCCESS and FAILED are told once."""
+        """pysyncobj, each tick: the progress of writing. SUCCESS and FAILED are reported once."""
         if self._task is None:
             return NOT_SERIALIZING, None
         status = self._task.poll()
@@ -166,29 +166,29 @@ class SnapshotStore:
         return SUCCESS, self._task_id
 
     def _write_failed(self, error: str) -> None:
-        log.warning("the snapshot up to entry %d could not be written: %s. It is tried again, and the journal "
-                    "grows until then: make room on the disk.", self._task_index, error)
+        log.warning("the snapshot up to entry %d could not be written: %s. This node will try again, and its journal "
+                    "grows until then: free disk space.", self._task_index, error)
         self._retry_at = self._clock() + limits.SNAPSHOT_RETRY_S
         if any(os.strerror(number) in error for number in NO_SPACE):
             self.lack_space()
         self._files.remove(self._task_path)
 
     def lack_space(self) -> None:
-        """There is no space for a snapshot."""
+        """Note that there is no space for a snapshot."""
         self.lacked_space = True
         self._lacks_until = self._clock() + limits.SNAPSHOT_RETRY_S
 
     @property
     def lacks_space(self) -> bool:
-        """Was there none a moment ago?"""
+        """Was there no space for a snapshot a moment ago?"""
         return self._clock() < self._lacks_until
 
     def retry(self) -> None:
-        """There is more space than a moment ago."""
+        """Allow another attempt at once, because there is more space now."""
         self._retry_at = self._lacks_until = float("-inf")
 
     def export(self, path: Path) -> BackgroundTask:
-        """Begin to write the machine's stream for clients alone to a new file; poll the job. Raises OSError."""
+        """Start to write the machine's export for clients to a new file; returns the task to poll. Raises OSError."""
         return self._start_task(lambda: self._write_stream(path))
 
     def _write_stream(self, path: Path) -> None:
@@ -210,10 +210,10 @@ class SnapshotStore:
     # Loading
 
     def _restore(self, path: Path) -> None:
-        """Load a snapshot into the machine. Raises SnapshotTooNew, SnapshotDamaged and OSError; nothing changes then.
+        """Load a snapshot into the machine. Raises SnapshotTooNew, SnapshotDamaged and OSError, changing nothing.
 
-        Done before the library asks for it, and before a received snapshot replaces our own: what cannot be loaded is
-        never used for anything.
+        This happens before the library asks for it, and before a received snapshot replaces our own, so a file that
+        cannot be loaded is never used.
         """
         file = SnapshotFile(self.disk, path)
         try:
@@ -226,7 +226,7 @@ class SnapshotStore:
         self.chain.start(contents.last[1], contents.chain)
 
     def deserialize(self) -> tuple[None, Entry, Entry, list[str]]:
-        """pysyncobj: load the newest snapshot; the machine has it already. Returns (None, last, prev, member names)."""
+        """pysyncobj: load the newest snapshot, which the machine has already. Returns (None, last, prev, members)."""
         try:
             return self._load()
         except BaseException as error:
@@ -242,15 +242,15 @@ class SnapshotStore:
         return None, contents.last, contents.prev, contents.members
 
     def _align(self, contents: Contents) -> None:
-        """Let the journal begin with the snapshot's two entries.
+        """Make the journal start with the snapshot's two entries.
 
-        pysyncobj compares them with the first two of the log and wipes the whole log when they differ, acknowledged
-        entries behind the snapshot included. They differ after a crash between snapshot and removal of old entries, and
-        because our journal reaches further back anyway.
+        pysyncobj compares them with the first two of the log and wipes the whole log if they differ, acknowledged
+        entries after the snapshot included. They differ after a crash between the snapshot and the removal of old
+        entries, and always because our journal reaches further back.
         """
         journal, (last, prev) = self._journal, contents[:2]
         if journal.term_at(last[1]) != last[2]:
-            return                  # all of the log is older, or contradicts what is committed: wiping it is right
+            return                  # the whole log is older or contradicts what is committed: wiping it is right
         if journal.term_at(prev[1]) is None or journal.entry(prev[1]) != prev or journal.entry(last[1]) != last:
             path = self._files.path(last[1])
             raise SnapshotDamaged(f"{path} and the journal disagree about entry {last[1]}. {START_EMPTY}")
@@ -259,14 +259,14 @@ class SnapshotStore:
     # Sending and receiving
 
     def getTransmissionData(self, node: Any) -> tuple[bytes, bool, bool]:
-        """pysyncobj: the marker that snapshot_transfer.py recognises."""
+        """pysyncobj: the marker by which append_entries.py recognises a snapshot to be sent."""
         return b"", True, True
 
     def cancelTransmisstion(self, node: Any) -> None:
-        """pysyncobj: nothing to do, transfers end with their connections."""
+        """pysyncobj: do nothing, because transfers end with their connections."""
 
     def setTransmissionData(self, data: Any) -> bool:
-        """pysyncobj: install the snapshot given to expect(); True means that it is to be loaded now."""
+        """pysyncobj: install the snapshot given to expect(); returns True if it is to be loaded now."""
         incoming, self._expected = self._expected, None
         if incoming is None:
             return False
@@ -274,21 +274,21 @@ class SnapshotStore:
         return True
 
     def expect(self, incoming: IncomingSnapshot) -> None:
-        """The next setTransmissionData() installs this snapshot, which must be finished."""
+        """Let the next setTransmissionData() install this snapshot, which must be complete."""
         self._expected = incoming
 
     def open_newest(self) -> OutgoingSnapshot:
-        """The newest snapshot for sending. Raises LookupError when there is none, OSError."""
+        """Open the newest snapshot for sending. Raises OSError, and LookupError if there is none."""
         if not self.newest_index:
             raise LookupError("there is no snapshot to send")
         return OutgoingSnapshot(self.disk, self._files.path(self.newest_index))
 
     def begin_incoming(self, peer: str) -> IncomingSnapshot:
-        """A new file for a snapshot that `peer` sends. Raises OSError."""
+        """Create a file for a snapshot that `peer` sends. Raises OSError."""
         return IncomingSnapshot(self, self.disk, self._files.temporary(f"incoming-{peer}"), peer)
 
     def take_over(self, temporary: Path, index: int) -> None:
-        """IncomingSnapshot: load a verified file and give it its name; it replaces what this node has."""
+        """IncomingSnapshot: load a verified file, which replaces this node's state, and give it its name."""
         self._drop_task()            # it would report an older state as the newest
         self._restore(temporary)
         self._files.put(temporary, index)
@@ -297,7 +297,7 @@ class SnapshotStore:
         self._files.prune(index)
 
     def close(self) -> None:
-        """Stop a child that is writing."""
+        """Stop writing a snapshot."""
         self._drop_task()
 
 
@@ -321,7 +321,7 @@ class OutgoingSnapshot:
 
 
 class IncomingSnapshot:
-    """A snapshot being received, in a temporary file. `offset`: how many bytes are here."""
+    """A snapshot being received into a temporary file. `offset`: how many bytes have arrived."""
 
     def __init__(self, store: SnapshotStore, disk: Disk, path: Path, peer: str) -> None:
         self.offset = 0
@@ -334,7 +334,7 @@ class IncomingSnapshot:
         self._file: int | None = disk.create(path)
 
     def write(self, data: bytes) -> None:
-        """Append. Raises OSError."""
+        """Append a chunk. Raises OSError."""
         assert self._file is not None
         self._disk.write(self._file, [data], self.offset)
         self.offset += len(data)
@@ -343,9 +343,9 @@ class IncomingSnapshot:
             self._synced = self.offset
 
     def finish(self) -> tuple[int, int]:
-        """Make it durable and check all of it. Returns index and term of the last entry it contains.
+        """Make the file durable and check all of it. Returns index and term of its last entry.
 
-        Nothing is replaced yet. Raises SnapshotDamaged (abort() it then), SnapshotTooNew (see install()) and OSError.
+        Nothing is replaced yet. Raises SnapshotDamaged (then call abort()), SnapshotTooNew (see install()) and OSError.
         """
         assert self._file is not None
         self._disk.sync(self._file)
@@ -355,11 +355,11 @@ class IncomingSnapshot:
         return self._index, term
 
     def install(self) -> None:
-        """Make it the newest snapshot of this node; finish() must have succeeded. Raises OSError, and SnapshotTooNew.
+        """Make this the newest snapshot of the node; finish() must have succeeded. Raises OSError and SnapshotTooNew.
 
-        SnapshotTooNew must stop this node: its leader has forgotten the entries that we lack, so nothing but this
-        snapshot could bring us up to date. Until then we would help no majority, and look well to an operator. Nothing
-        is replaced, so the newer version finds everything as it was.
+        SnapshotTooNew must stop this node: its leader no longer has the entries that it lacks, so only this snapshot
+        could bring it up to date. A running node would count for no majority, yet look healthy to operators. Nothing is
+        replaced, so the newer version finds everything as it was.
         """
         assert self._index > 0
         with self._understood():
@@ -368,7 +368,7 @@ class IncomingSnapshot:
 
     @contextlib.contextmanager
     def _understood(self) -> Iterator[None]:
-        """Say whose snapshot it is that is too new, and remove it."""
+        """Name the sender in SnapshotTooNew, and remove the file."""
         try:
             yield
         except SnapshotTooNew as error:
@@ -377,7 +377,7 @@ class IncomingSnapshot:
             raise SnapshotTooNew(f"{what}. {START_NEWER_HERE}") from None
 
     def abort(self) -> None:
-        """Remove what was received; harmless after install()."""
+        """Remove what was received; does nothing after install()."""
         self._close()
         with contextlib.suppress(FileNotFoundError):
             self._disk.unlink(self._path)

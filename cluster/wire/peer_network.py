@@ -1,12 +1,12 @@
 """Connections between nodes.
 
-Each node dials every other at the address in its own configuration and sends only on the connection it dialed; it
-receives on the one the peer dialed. A link is up while both stand, and when one ends the other is closed with it, so
-that nothing of an old connection is ever taken for news. Whatever is not a message of a known peer ends the connection
-with one line in the log.
+Each node dials every other node and sends only on the connection it dialled; it receives on the one that the peer
+dialled. A link is up while both are established, and when one ends the other is closed with it, so a message of an old
+connection is never mistaken for a new one. Anything but a message of a known peer ends the connection with one line in
+the log.
 
-With TLS both sides show certificates, and each must be for the name of the node that shows it. Who cannot do that is
-told nothing, not even why.
+With TLS both sides present certificates, each for the name of its node. A node that cannot do that is told nothing, not
+even the reason.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ log = logging.getLogger("sockpqd.peers")
 
 
 class PeerNetwork:
-    """All links of a node. Events go to `inbox` as (name, Hello: link up | Message | None: link down), in order."""
+    """All links of a node. Events go to `inbox` in order, as (name, Hello for up | Message | None for down)."""
 
     def __init__(
         self,
@@ -42,8 +42,11 @@ class PeerNetwork:
         receiving: Callable[[str], None],
         stranger: Callable[[Hello], None],
     ) -> None:
-        """`hello(receiver)`: our greeting; `receiving(name)`: a large message arrives; `stranger(hello)`: a node that
-        is no peer greets us, and may be made one."""
+        """Make a network that is not started.
+
+        `hello(receiver)`: our greeting; `receiving(name)`: part of a large message arrived; `stranger(hello)`: a node
+        that is not a peer greets us, and may be made one.
+        """
         self._settings = settings
         self._hello = hello
         self._inbox = inbox
@@ -52,13 +55,13 @@ class PeerNetwork:
         self._links: dict[str, PeerLink] = {}
         self._strangers: set[PeerConnection] = set()
         self._server: asyncio.Server | None = None
-        self._watching: asyncio.Task[None] | None = None    # set as long as this network is started
+        self._watching: asyncio.Task[None] | None = None    # set while this network is started
         self._loop = asyncio.get_running_loop()
         self._complaints = Complaints(log)
         self._handshakes = Handshakes(limits.STRANGERS_MAX, limits.HELLO_S, self._complaints.tell)
 
     async def start(self) -> None:
-        """Listen and begin to dial; raises OSError when the address cannot be used."""
+        """Listen and start dialling. Raises OSError if the address cannot be used."""
         host, port = _address(self._settings.peer_listen)
         self._server = await self._loop.create_server(lambda: self._protocol(PeerConnection(self, None)), host, port)
         self._watching = asyncio.create_task(self._watch())
@@ -66,7 +69,7 @@ class PeerNetwork:
             self._begin(link)
 
     def _protocol(self, connection: PeerConnection) -> asyncio.Protocol:
-        """What stands on a TCP connection: the connection itself, or TLS with it above."""
+        """The protocol for a TCP connection: the connection itself, or TLS with it on top."""
         tls = self._settings.tls
         if tls is None:
             return connection
@@ -78,7 +81,7 @@ class PeerNetwork:
             link.task = asyncio.create_task(self._dial(link))
 
     async def stop(self) -> None:
-        """Close everything."""
+        """Close all connections and stop listening."""
         tasks = [task for task in (self._watching, *(link.task for link in self._links.values())) if task is not None]
         self._watching = None
         for task in tasks:
@@ -98,7 +101,7 @@ class PeerNetwork:
     def add_peer(self, name: str, address: str) -> None:
         """See Outbox."""
         if not address:
-            log.error("nobody knows the address of %s: write it into the configuration of this node", name)
+            log.error("the address of %s is unknown: add it to the configuration of this node", name)
         link = self._links[name] = PeerLink(name, address)
         self._begin(link)
 
@@ -135,13 +138,13 @@ class PeerNetwork:
     # The connections' side
 
     def writable(self, connection: PeerConnection) -> None:
-        """What was written has left."""
+        """Write more of a large message."""
         link = connection.link
         if link is not None and connection is link.outgoing:
             link.write_large()
 
     def connected(self, connection: PeerConnection) -> None:
-        """A connection was made; who dialed speaks first."""
+        """Start with a new connection: greet the peer if we dialled, otherwise wait for its greeting."""
         connection.heard_at = self._loop.time()
         if connection.dialed and connection.link is not None:
             if unproven := self._unproven(connection, connection.link.name):
@@ -154,11 +157,11 @@ class PeerNetwork:
             self._strangers.add(connection)
 
     def greeted(self, connection: PeerConnection, hello: Hello) -> None:
-        """A Hello arrived; raises ValueError when we do not want to talk to its sender."""
+        """Check a Hello and complete the link. Raises ValueError if its sender is refused, or refuses us."""
         if unproven := self._unproven(connection, hello.sender):
             raise ValueError(unproven)
         if hello.refused:
-            raise ValueError(f"{hello.sender} does not want to talk to us: {hello.refused}")
+            raise ValueError(f"{hello.sender} refuses this node: {hello.refused}")
         mine = self._hello(hello.sender)
         objection = self._objection(connection, hello, mine)
         if objection:
@@ -171,7 +174,7 @@ class PeerNetwork:
             link.outgoing = connection
         else:
             self._strangers.discard(connection)
-            if link.incoming is not None:               # the peer has restarted and we have not noticed yet
+            if link.incoming is not None:               # the peer has restarted and we had not noticed
                 self._close(link)
             connection.link = link
             link.incoming = connection
@@ -184,7 +187,7 @@ class PeerNetwork:
             link.waiting = []
 
     def _unproven(self, connection: PeerConnection, name: str) -> str:
-        """Why it is not certain that this is the node `name`, "" if it is."""
+        """Why the certificate does not prove that this is the node `name`; "" if it does."""
         if self._settings.tls is None or connection.transport is None:
             return ""
         names = certificate_names(connection.transport)
@@ -193,7 +196,7 @@ class PeerNetwork:
         return f"its certificate is for {' '.join(names) or 'no name'}, not for {name}"
 
     def _objection(self, connection: PeerConnection, hello: Hello, mine: Hello) -> str:
-        """Why we do not want to talk to the sender of this greeting, "" if we do."""
+        """Why we refuse the sender of this greeting; "" if we accept it."""
         sender, name = hello.sender, self._settings.name
         if hello.format != WIRE_FORMAT:
             return f"{sender} speaks format {hello.format} of this protocol, {name} speaks {WIRE_FORMAT}"
@@ -214,13 +217,13 @@ class PeerNetwork:
         return self._loop.time()
 
     def receives_large(self, connection: PeerConnection) -> None:
-        """The message is far from complete: its sender is busy with it, not silent."""
+        """Report that part of a large message of a linked peer arrived."""
         link = connection.link
         if link is not None and link.up and connection is link.incoming:
             self._receiving(link.name)
 
     def received(self, connection: PeerConnection, message: Message) -> None:
-        """A message of a greeted peer."""
+        """Pass on a message, or keep it until the link is up."""
         link = connection.link
         if link is None or connection is not link.incoming:
             return
@@ -230,13 +233,13 @@ class PeerNetwork:
             link.waiting.append(message)
 
     def refuse(self, connection: PeerConnection, why: str) -> None:
-        """Close a connection that makes no sense; one line in the log now and then."""
+        """Close an invalid connection, with a rate-limited line in the log."""
         address = connection.transport.get_extra_info("peername") if connection.transport else None
         self._complaints.tell(address, why)
         connection.close()
 
     def disconnected(self, connection: PeerConnection) -> None:
-        """A connection ended: so does the link it belongs to."""
+        """Close the link that an ended connection belongs to."""
         self._strangers.discard(connection)
         link = connection.link
         if link is not None and connection in (link.incoming, link.outgoing):
@@ -271,7 +274,7 @@ class PeerNetwork:
             await asyncio.sleep(refused_s + random.uniform(*limits.REDIAL_S))
 
     async def _until_closed(self, link: PeerLink, connection: PeerConnection) -> bool:
-        """Wait for the end of a connection; returns whether the peer wanted to talk to us."""
+        """Wait until a connection ends; returns whether the peer accepted us."""
         deadline = self._loop.time() + limits.HELLO_S
         while connection.greeting is None and not connection.ended:
             if self._loop.time() > deadline:
@@ -282,7 +285,7 @@ class PeerNetwork:
         return connection.greeting is not None
 
     async def _watch(self) -> None:
-        """Close connections that have gone silent or never said who they are."""
+        """Close connections that have fallen silent or never sent a greeting."""
         while True:
             await asyncio.sleep(0.5)
             now = self._loop.time()

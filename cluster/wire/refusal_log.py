@@ -1,4 +1,4 @@
-"""Refused attempts in the log: whoever knocks a thousand times a second must neither fill a disk nor go unseen."""
+"""Rate-limits log lines about refused connections without dropping the last one."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ LENGTH_MAX = 500
 
 
 class Complaints:
-    """At most one line in AT_MOST_EVERY_S, the same again after SAME_AGAIN_S, with the number of those before it.
+    """Writes at most one line per AT_MOST_EVERY_S, and the same reason again only after SAME_AGAIN_S.
 
-    What had to wait is told when its time has come, also when nobody knocks any more: the last attempts of a burst are
-    not lost.
+    A line has the number of refusals since the one before. The last refusal of a burst is logged when its time has
+    come, even if no further one follows.
     """
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
-        self._said = ""                                 # the reason in the last line
-        self._when = float("-inf")                      # time of the loop
+        self._said = ""                                 # reason in the last line
+        self._when = float("-inf")                      # when that was written, by the loop's clock
         self._held: tuple[Any, str] | None = None       # address and reason of the next line
-        self._count = 0                                 # attempts since the last line
+        self._count = 0                                 # refusals since the last line
         self._timer: asyncio.TimerHandle | None = None
 
     def tell(self, address: Any, why: str) -> None:
-        """`address` was refused because of `why`, in which strangers' words may stand."""
+        """Log that `address` was refused; `why` may contain text from the other side."""
         why = "".join(letter if letter.isprintable() else "?" for letter in why[:LENGTH_MAX])
         self._count += 1
         if self._held is None or why != self._said:
@@ -56,7 +56,7 @@ class Complaints:
 
 
 def _written(address: Any) -> str:
-    """An address as asyncio gives it, or what stands for one."""
+    """The text for an address as asyncio gives it; None: the connection is closed already."""
     if not isinstance(address, tuple):
         return "somebody who has gone" if address is None else str(address)
     host, number = address[:2]

@@ -41,7 +41,7 @@ def test_a_disk_below_its_minimum_is_told_once_and_until_there_is_well_more(capl
     begun, ended = caplog.records
     assert (begun.levelname, ended.levelname) == ("WARNING", "INFO")
     assert "limits.disk_free_bytes_min" in begun.message
-    assert "Make room" in begun.message
+    assert "Free disk space" in begun.message
 
 
 def test_marks_of_zero_are_never_reached() -> None:

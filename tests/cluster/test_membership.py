@@ -148,7 +148,7 @@ def test_a_removed_follower_knows_it_and_disturbs_nobody(caplog: pytest.LogCaptu
     with caplog.at_level(logging.WARNING):
         assert remove(world, gone) == Accepted()
         world.run(6)
-    assert "is not a member of the cluster any more" in caplog.text
+    assert "is no longer a member of the cluster" in caplog.text
     assert gone not in voters(world.leader())
     assert gone not in world.leader().up.peers
     assert world.leader().up.replica.term == term

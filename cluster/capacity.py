@@ -13,11 +13,11 @@ from __future__ import annotations
 import logging
 
 from cluster import limits
+from cluster.journal.journal import Journal
 from cluster.raft.quorum import Quorum
+from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.storage.ballast import Ballast
 from cluster.storage.errors import NoRoom
-from cluster.storage.journal import Journal
-from cluster.storage.snapshot_store import SnapshotStore
 
 log = logging.getLogger("sockpqd.cluster")
 

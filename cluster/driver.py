@@ -25,6 +25,7 @@ from cluster.api import Listener
 from cluster.capacity import Capacity
 from cluster.errors import FailStop, OutOfMemory
 from cluster.execution import Execution
+from cluster.journal.journal import Journal
 from cluster.leader.clock import Clock, ReplicatedTime
 from cluster.leader.compaction import Compaction
 from cluster.leader.leadership import Leadership
@@ -35,10 +36,9 @@ from cluster.raft.pysyncobj_adapter import PeerNode, Replica, check_version
 from cluster.raft.replica_check import ReplicaCheck
 from cluster.raft.transport import RaftTransport
 from cluster.settings import Settings
+from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.storage.ballast import Ballast
 from cluster.storage.errors import START_EMPTY, JournalDamaged, NoRoom
-from cluster.storage.journal import Journal
-from cluster.storage.snapshot_store import SnapshotStore
 from cluster.wire.messages import WIRE_FORMAT, Ack, Append, Hello, Info, Message
 from core import Effects, Machine
 

@@ -13,16 +13,16 @@ from cluster import limits
 from cluster.administration import Administration
 from cluster.api import ClientPending, Figures, Listener, NodeStatus, NotPossible, Pending
 from cluster.driver import Driver
+from cluster.journal.journal import Journal
 from cluster.leader.clock import SystemClock
 from cluster.leader.commit_delay import CommitDelay
 from cluster.metrics.loop_turns import LoopTurns
 from cluster.metrics.watermarks import WatermarkMonitor, Watermarks
 from cluster.raft.peer import Peer
 from cluster.settings import Settings
+from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.stats import figures
 from cluster.storage.disk import Disk, TimedDisk
-from cluster.storage.journal import Journal
-from cluster.storage.snapshot_store import SnapshotStore
 from cluster.wire.messages import Hello, Info, Message
 from cluster.wire.peer_network import PeerNetwork
 from core import (

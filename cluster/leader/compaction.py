@@ -8,9 +8,9 @@ takes no longer than a node's share of COMPACTION_REST_S, a majority is undistur
 from __future__ import annotations
 
 from cluster import limits
+from cluster.journal.journal import Journal
 from cluster.leader.membership import Members
-from cluster.storage.journal import Journal
-from cluster.storage.snapshot_store import SnapshotStore
+from cluster.snapshots.snapshot_store import SnapshotStore
 
 
 class Compaction:

@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from cluster.journal.journal import Journal
 from cluster.raft.pysyncobj_adapter import PeerNode, Replica
-from cluster.storage.journal import Journal
 from cluster.wire.messages import Info, Message
 
 

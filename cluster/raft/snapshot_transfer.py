@@ -12,8 +12,8 @@ import logging
 
 from cluster import limits
 from cluster.raft.peer import Context, Peer
+from cluster.snapshots.snapshot_store import IncomingSnapshot, OutgoingSnapshot, SnapshotDamaged, SnapshotStore
 from cluster.storage.disk import passes
-from cluster.storage.snapshot_store import IncomingSnapshot, OutgoingSnapshot, SnapshotDamaged, SnapshotStore
 from cluster.wire.messages import SnapshotChunk
 
 log = logging.getLogger("sockpqd.cluster")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from cluster import limits
+from cluster.journal.journal import Journal
 from cluster.raft.append_entries import Receiver, Sender
 from cluster.raft.elections import Elections
 from cluster.raft.peer import Context, Network, Peer
@@ -20,8 +21,7 @@ from cluster.raft.quorum import Quorum
 from cluster.raft.snapshot_transfer import SnapshotTransfers
 from cluster.raft.voter_admission import Admission
 from cluster.settings import Settings
-from cluster.storage.journal import Journal
-from cluster.storage.snapshot_store import SnapshotStore
+from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.wire.messages import (
     Ack,
     Admit,

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from cluster.driver import Driver
+from cluster.journal.journal import Journal
 from cluster.settings import Member, Settings
-from cluster.storage.journal import Journal
-from cluster.storage.snapshot_store import SnapshotStore
+from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.wire.messages import Hello, Message
 from core import Effects, Machine, Operation, Put, Reply
 from tests.cluster.memory_disk import MemoryDisk

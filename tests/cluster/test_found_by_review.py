@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from cluster.journal.journal import Journal
 from cluster.limits import CHOKE_BYTES
 from cluster.raft import elections, pysyncobj_adapter
-from cluster.storage.journal import Journal
 from cluster.wire.messages import Ack, Append, Message, PreVote, RequestVote, TimeoutNow, encode
 from core import Accepted, Put, RemoveMember
 from tests.cluster.faulty_disk import FaultyDisk

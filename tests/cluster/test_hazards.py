@@ -17,10 +17,10 @@ import pytest
 
 from cluster import driver, limits
 from cluster.errors import ApplyFailed, FailStop, LibraryMismatch, OutOfMemory, RaftViolated
+from cluster.journal.journal import Journal
 from cluster.leader import leadership, proposer
 from cluster.raft import elections, pysyncobj_adapter
 from cluster.raft.append_entries import Receiver, Sender
-from cluster.storage.journal import Journal
 from cluster.wire.messages import Ack, Append, Heartbeat, Info, Message, RequestVote, SnapshotChunk
 from core import OPERATION_BYTES_MAX, Batch, Get, Put, PutWith, Results, Stored, When, cost, encode_entry
 from core.ops.cost import BASE_BYTES, COSTS, JOB

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from cluster import limits
-from cluster.storage import journal_format
+from cluster.journal import journal_format
+from cluster.journal.journal import Journal, JournalDamaged, StorageInUse
+from cluster.journal.log_index import LogSlice
 from cluster.storage.disk import Disk
 from cluster.storage.errors import NoRoom
-from cluster.storage.journal import Journal, JournalDamaged, StorageInUse
-from cluster.storage.log_index import LogSlice
 from tests.cluster.faulty_disk import Crash, FaultyDisk
 
 DIRECTORY = Path("/journal")

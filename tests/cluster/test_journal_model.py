@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from cluster import limits
-from cluster.storage.journal import Journal
+from cluster.journal.journal import Journal
 from tests.cluster.faulty_disk import Crash, FaultyDisk
 
 DIRECTORY = Path("/journal")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.storage import journal_format
-from cluster.storage.journal import Journal, JournalDamaged, JournalTooNew
+from cluster.journal import journal_format
+from cluster.journal.journal import Journal, JournalDamaged, JournalTooNew
 from tests.cluster.faulty_disk import FaultyDisk
 
 DIRECTORY = Path("/journal")

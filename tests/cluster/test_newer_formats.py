@@ -8,7 +8,8 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
-from cluster.storage import journal_format, snapshot_file
+from cluster.journal import journal_format
+from cluster.snapshots import snapshot_file
 from cluster.storage.errors import JournalTooNew, SnapshotTooNew
 from cluster.wire.messages import WIRE_FORMAT, Hello, encode
 from core import SnapshotError

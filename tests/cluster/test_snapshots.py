@@ -13,11 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from cluster.journal.journal import Journal
 from cluster.limits import SNAPSHOT_RETRY_S
-from cluster.storage.disk import Disk
-from cluster.storage.fork import NICE
-from cluster.storage.journal import Journal
-from cluster.storage.snapshot_store import (
+from cluster.snapshots.snapshot_store import (
     FAILED,
     NOT_SERIALIZING,
     SERIALIZING,
@@ -25,6 +23,8 @@ from cluster.storage.snapshot_store import (
     SnapshotDamaged,
     SnapshotStore,
 )
+from cluster.storage.disk import Disk
+from cluster.storage.fork import NICE
 from tests.cluster.faulty_disk import Crash, FaultyDisk
 
 Entry = tuple[bytes, int, int]

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from cluster import limits
+from cluster.journal.journal import Journal
 from cluster.storage.disk import Disk
-from cluster.storage.journal import Journal
 from cluster.wire.messages import Heartbeat
 from tests.cluster.faulty_disk import FaultyDisk
 from tests.cluster.small_cluster import SimNode, SmallCluster

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from cluster import limits
 from cluster.driver import Driver
+from cluster.journal.journal import Journal
 from cluster.leader.leadership import Leadership
 from cluster.leader.membership import Members, Promotion
 from cluster.leader.proposer import Proposer
@@ -20,8 +21,7 @@ from cluster.raft.peer import Peer
 from cluster.raft.quorum import Quorum
 from cluster.raft.transport import RaftTransport
 from cluster.raft.voter_admission import Admission
-from cluster.storage.journal import Journal
-from cluster.storage.snapshot_store import SnapshotStore
+from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.wire.messages import Ack, Admit, Append, PreVote, RequestVote
 from core import Membership, PromoteLearner, RemoveMember, Reply
 from core.handlers.table import HANDLERS

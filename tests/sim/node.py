@@ -12,8 +12,8 @@ from pysyncobj import syncobj
 from cluster.driver import Driver
 from cluster.raft.pysyncobj_adapter import Callback
 from cluster.settings import Member, Settings
+from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.storage.errors import StorageDamaged
-from cluster.storage.snapshot_store import SnapshotStore
 from cluster.wire.messages import Hello, Message
 from core import Applied, Effects, PromoteLearner, decode_entry
 from tests.cluster.faulty_disk import Crash

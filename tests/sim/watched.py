@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cluster.journal.journal import Journal
 from cluster.storage.fork import BackgroundTask
-from cluster.storage.journal import Journal
 from core import Applied, Machine, Operation
 from tests.sim.disk import SimDisk
 

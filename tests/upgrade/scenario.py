@@ -26,8 +26,8 @@ from typing import Any, NamedTuple, get_args
 from msgspec.structs import astuple
 
 from cluster import ClusterNode, Member, Settings
+from cluster.snapshots.snapshot_file import SnapshotFile
 from cluster.storage.disk import Disk
-from cluster.storage.snapshot_file import SnapshotFile
 from core import Applied, Effects, JobState, Machine, Operation, Request, encode_entry
 from devcluster.cluster import LocalCluster, say
 from tests.upgrade.directories import DATA, SETTLED_S, pack, unpack

@@ -14,10 +14,10 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from cluster import limits
+from cluster.journal.journal_format import SECTOR_BYTES
+from cluster.journal.segment_scan import Replay, Scan
 from cluster.storage.disk import NO_SPACE, Disk, passes
 from cluster.storage.errors import START_EMPTY, JournalDamaged, NoRoom
-from cluster.storage.journal_format import SECTOR_BYTES
-from cluster.storage.segment_scan import Replay, Scan
 
 log = logging.getLogger("sockpqd.cluster")
 

@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from cluster import limits
-from cluster.storage import snapshot_file
+from cluster.journal.journal import Journal
+from cluster.journal.log_index import Entry
+from cluster.snapshots import snapshot_file
+from cluster.snapshots.snapshot_directory import SnapshotDirectory
+from cluster.snapshots.snapshot_file import Contents, SnapshotFile
 from cluster.storage.disk import NO_SPACE, Disk
 from cluster.storage.errors import START_EMPTY, START_NEWER, START_NEWER_HERE, SnapshotDamaged, SnapshotTooNew
 from cluster.storage.fork import BackgroundTask, ForkedTask, InlineTask
-from cluster.storage.journal import Journal
-from cluster.storage.log_index import Entry
-from cluster.storage.snapshot_directory import SnapshotDirectory
-from cluster.storage.snapshot_file import Contents, SnapshotFile
 from cluster.storage.state_hash import Chain
 from core import SnapshotError
 

@@ -24,14 +24,14 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from cluster import limits
-from cluster.storage import journal_format
+from cluster.journal import journal_format
+from cluster.journal.journal_format import Header, JournalRecord, PlacedRecord
+from cluster.journal.journal_state import JournalState, Restated
+from cluster.journal.log_index import Entry
+from cluster.journal.log_view import LogView
+from cluster.journal.segments import Segments
 from cluster.storage.disk import Disk
 from cluster.storage.errors import JournalDamaged, JournalTooNew, StorageInUse
-from cluster.storage.journal_format import Header, JournalRecord, PlacedRecord
-from cluster.storage.journal_state import JournalState, Restated
-from cluster.storage.log_index import Entry
-from cluster.storage.log_view import LogView
-from cluster.storage.segments import Segments
 
 __all__ = ["Journal", "JournalDamaged", "JournalTooNew", "StorageInUse"]
 

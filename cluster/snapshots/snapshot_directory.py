@@ -8,11 +8,11 @@ import re
 from pathlib import Path
 
 from cluster import limits
-from cluster.storage import snapshot_file
+from cluster.journal.journal import Journal
+from cluster.snapshots import snapshot_file
+from cluster.snapshots.snapshot_file import Contents
 from cluster.storage.disk import Disk
 from cluster.storage.errors import START_EMPTY, SnapshotDamaged
-from cluster.storage.journal import Journal
-from cluster.storage.snapshot_file import Contents
 
 log = logging.getLogger("sockpqd.cluster")
 

@@ -22,9 +22,9 @@ from zlib import crc32
 import msgpack
 
 from cluster import limits
+from cluster.journal.log_index import Entry
 from cluster.storage.disk import Disk
 from cluster.storage.errors import SnapshotDamaged, SnapshotTooNew
-from cluster.storage.log_index import Entry
 from cluster.storage.state_hash import DIGEST_BYTES
 
 VERSION = 1

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import msgpack
 
-from cluster.storage import journal_format
-from cluster.storage.log_index import LogIndex
+from cluster.journal import journal_format
+from cluster.journal.log_index import LogIndex
 
 
 class Restated(NamedTuple):

@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 
 from bench.load_generator.console import make_console
-from bench.load_generator.figures import Curve, Figures, Row
+from bench.load_generator.figures import Curve, LoadFigures, Row
 from bench.load_generator.jobs import Jobs
 from bench.load_generator.runs import Run, run, warm_up
 from bench.load_generator.target import target, target_options
@@ -69,7 +69,7 @@ def phase_row(phase: str, steps: tuple[str, ...], done: list[Run], curve: Curve)
     rates = [rate for _, rate, _ in curve]
     jobs = sum(each.figures.cycles for each in done)
     cpu = [each.cpu_us for each in done if each.cpu_us is not None]
-    figures = Figures()
+    figures = LoadFigures()
     for each in done:
         for step in steps:
             figures.latencies_us[step].extend(each.figures.latencies_us[step])

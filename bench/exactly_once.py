@@ -29,7 +29,7 @@ IDLE_S = 0.02           # nothing to get at the moment
 TELL_S = 5.0
 
 
-class Record:
+class SharedCount:
     """What all clients together have done; shared by the threads."""
 
     def __init__(self, jobs: int) -> None:
@@ -54,7 +54,7 @@ class Record:
             self.done[int(data)] += 1
 
 
-def work(servers: list[str], numbers: Iterator[int], record: Record) -> None:
+def work(servers: list[str], numbers: Iterator[int], record: SharedCount) -> None:
     """A blocking client: puts one, processes one, until all is done."""
     try:
         with sockpq.Client(servers) as client:
@@ -78,7 +78,7 @@ def work(servers: list[str], numbers: Iterator[int], record: Record) -> None:
         record.errors.append(error)
 
 
-async def work_async(servers: list[str], numbers: Iterator[int], record: Record) -> None:
+async def work_async(servers: list[str], numbers: Iterator[int], record: SharedCount) -> None:
     """The same with an asyncio client."""
     try:
         async with sockpq.aio.Client(servers) as client:
@@ -102,12 +102,12 @@ async def work_async(servers: list[str], numbers: Iterator[int], record: Record)
         record.errors.append(error)
 
 
-async def all_async(servers: list[str], shares: list[Iterator[int]], record: Record) -> None:
+async def all_async(servers: list[str], shares: list[Iterator[int]], record: SharedCount) -> None:
     """All asyncio clients on one loop."""
     await asyncio.gather(*(work_async(servers, share, record) for share in shares))
 
 
-def start(servers: list[str], clients: int, record: Record) -> list[threading.Thread]:
+def start(servers: list[str], clients: int, record: SharedCount) -> list[threading.Thread]:
     """Start all clients; each has its share of the numbers."""
     shares = [iter(range(first, record.jobs, clients)) for first in range(clients)]
     blocking, looped = shares[: clients // 2], shares[clients // 2 :]
@@ -118,7 +118,7 @@ def start(servers: list[str], clients: int, record: Record) -> list[threading.Th
     return threads
 
 
-def kill_leaders(cluster: LocalCluster, every_s: float, record: Record, console: Console) -> int:
+def kill_leaders(cluster: LocalCluster, every_s: float, record: SharedCount, console: Console) -> int:
     """Kill the leader every so many seconds until all is done; returns how often."""
     kills, told = 0, time.monotonic()
     next_kill = told + every_s
@@ -146,7 +146,7 @@ def main(jobs: int, clients: int, every_s: float) -> None:
     """Kill leaders while clients work."""
     console = make_console()
     with LocalCluster(3) as cluster:
-        record = Record(jobs)
+        record = SharedCount(jobs)
         begun = time.monotonic()
         threads = start(cluster.servers, clients, record)
         kills = kill_leaders(cluster, every_s, record, console)

@@ -15,7 +15,7 @@ import click
 
 from bench.load_generator.closed_loop import Cycle, Shift
 from bench.load_generator.console import make_console
-from bench.load_generator.figures import Figures
+from bench.load_generator.figures import LoadFigures
 from bench.load_generator.jobs import Jobs
 from bench.load_generator.open_loop import LATE, Pacer
 from bench.load_generator.runs import measure_load
@@ -41,7 +41,7 @@ def main(
     with target(servers, nodes, console) as measured:
         made = Jobs([QUEUE], size, stamped=True)
         measured.purge(made.queues)
-        figures = Figures()
+        figures = LoadFigures()
         load = deliver(measured.leader(), made, figures, rate, seconds, workers)
         done = measure_load(measured, figures, load)[0]
         steps = ("PUT", "delivery", "DONE", LATE)
@@ -55,7 +55,7 @@ def main(
 
 
 async def deliver(
-    leader: str, jobs: Jobs, figures: Figures, rate: float, seconds: float, workers: int
+    leader: str, jobs: Jobs, figures: LoadFigures, rate: float, seconds: float, workers: int
 ) -> tuple[float, None]:
     """Put jobs at this rate while workers wait for them; returns the seconds it took."""
     producer = await open_wires(leader, 1)

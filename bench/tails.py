@@ -20,7 +20,7 @@ import uvloop
 from bench.load_generator.closed_loop import Cycle, Shift, work
 from bench.load_generator.console import make_console
 from bench.load_generator.disturbances import BEFORE_S, DISTURBANCES, Disturbance, Scene
-from bench.load_generator.figures import Curve, Figures, Row
+from bench.load_generator.figures import Curve, LoadFigures, Row
 from bench.load_generator.jobs import Jobs
 from bench.load_generator.open_loop import LATE, Pacer
 from bench.load_generator.prefill import fill
@@ -74,7 +74,7 @@ class Load:
 
     def __init__(self, jobs: Jobs, rate: float, connections: int) -> None:
         """`rate`: PUTs per second, 0: as fast as they are answered."""
-        self.figures = Figures()
+        self.figures = LoadFigures()
         self._jobs = jobs
         self._rate = rate
         self._connections = connections

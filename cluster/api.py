@@ -63,7 +63,7 @@ class ClientPending(Pending, Protocol):
         """Like refused(), but this node serves: it is overloaded, and the client had no turn for too long."""
 
 
-class Listener(Protocol):
+class ClusterListener(Protocol):
     """The cluster's callbacks into the gateway, always on the loop."""
 
     def effects(self, effects: Effects) -> None:

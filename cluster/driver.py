@@ -21,7 +21,7 @@ import random
 from typing import Protocol
 
 from cluster import limits
-from cluster.api import Listener
+from cluster.api import ClusterListener
 from cluster.capacity import Capacity
 from cluster.errors import FailStop, OutOfMemory
 from cluster.execution import Execution
@@ -35,7 +35,7 @@ from cluster.raft.peer import Network
 from cluster.raft.pysyncobj_adapter import PeerNode, Replica, check_version
 from cluster.raft.replica_check import ReplicaCheck
 from cluster.raft.transport import RaftTransport
-from cluster.settings import Settings
+from cluster.settings import NodeSettings
 from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.storage.ballast import Ballast
 from cluster.storage.errors import START_EMPTY, JournalDamaged, NoRoom
@@ -69,12 +69,12 @@ class Driver:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: NodeSettings,
         journal: Journal,
         store: SnapshotStore,
         machine: Machine,
         network: Outbox,
-        listener: Listener,
+        listener: ClusterListener,
         clock: Clock,
         rng: random.Random,
     ) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cluster import limits
 from cluster.administration import Administration
-from cluster.api import ClientPending, Figures, Listener, NodeStatus, NotPossible, Pending
+from cluster.api import ClientPending, ClusterListener, Figures, NodeStatus, NotPossible, Pending
 from cluster.driver import Driver
 from cluster.journal.journal import Journal
 from cluster.leader.clock import SystemClock
@@ -19,7 +19,7 @@ from cluster.leader.commit_delay import CommitDelay
 from cluster.metrics.loop_turns import LoopTurns
 from cluster.metrics.watermarks import WatermarkMonitor, Watermarks
 from cluster.raft.peer import Peer
-from cluster.settings import Settings
+from cluster.settings import NodeSettings
 from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.stats import figures
 from cluster.storage.disk import Disk, TimedDisk
@@ -44,7 +44,7 @@ UNSURE = 2147483647             # INTERCONNECT of a node that knows no leader: n
 class ClusterNode:
     """Implements cluster.api.Cluster. All methods must be called on the loop that start() runs on."""
 
-    def __init__(self, settings: Settings, listener: Listener) -> None:
+    def __init__(self, settings: NodeSettings, listener: ClusterListener) -> None:
         """Open the storage. Raises OSError and StorageError."""
         self.name = settings.name
         self.machine = Machine()

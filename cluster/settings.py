@@ -25,7 +25,7 @@ class PeerTls(Struct):
     dialing: ssl.SSLContext
 
 
-class Settings(Struct, frozen=True):
+class NodeSettings(Struct, frozen=True):
     """The settings of a ClusterNode. Times in milliseconds; `lease_ms` must be below `election_min_ms`."""
 
     name: str

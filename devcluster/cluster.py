@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Self
 from sockpq import ServerView, survey
 
 from devcluster.guardian import Guardian
-from devcluster.node import Node, NodeError, Settings, write_config
+from devcluster.node import LocalNode, NodeError, Settings, write_config
 from devcluster.ports import HOST, free_ports
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class LocalCluster:
         self._ready_s = ready_s
         self._authority = authority
         self._context = None if authority is None else ssl.create_default_context(cafile=authority.ca)
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, LocalNode] = {}
         self._listens: dict[str, dict[str, str]] = {}       # name -> what each port's kind listens on
         self._guardian: Guardian | None = None
         self.folder = Path()
@@ -281,7 +281,7 @@ class LocalCluster:
 
     def _prepare_node(self, name: str) -> None:
         assert self._guardian
-        node = self._nodes[name] = Node(name, self.folder, self._guardian)
+        node = self._nodes[name] = LocalNode(name, self.folder, self._guardian)
         shutil.rmtree(node.data_dir, ignore_errors=True)
         node.log_file.unlink(missing_ok=True)
         node.client = self._listens[name]["client"]

@@ -29,7 +29,7 @@ def program() -> Path:
     return path
 
 
-class Node:
+class LocalNode:
     """A node: nothing runs until `start`."""
 
     def __init__(self, name: str, folder: Path, guardian: Guardian) -> None:
@@ -92,7 +92,7 @@ class Node:
 
 
 def write_config(
-    node: Node, listen: Mapping[str, str], members: list[Mapping[str, str]], settings: Settings
+    node: LocalNode, listen: Mapping[str, str], members: list[Mapping[str, str]], settings: Settings
 ) -> None:
     """Write the node's TOML file. `settings`: further sections, or further keys of [listen]."""
     sections: dict[str, dict[str, Setting]] = {

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from time import perf_counter_ns
 
-from bench.load_generator.figures import Figures
+from bench.load_generator.figures import LoadFigures
 from bench.load_generator.jobs import Jobs, put_ns
 from bench.load_generator.wire import GOOD, JOB, LINE, LOST, Answer, Wire
 
@@ -51,7 +51,7 @@ class Shift:
 class Cycle:
     """Repeats steps, like PUT or GET and DONE, one command at a time."""
 
-    def __init__(self, wire: Wire, steps: Sequence[str], jobs: Jobs, figures: Figures, shift: Shift) -> None:
+    def __init__(self, wire: Wire, steps: Sequence[str], jobs: Jobs, figures: LoadFigures, shift: Shift) -> None:
         self._wire = wire
         self._steps = steps
         self._kinds = [KINDS[step] for step in steps]
@@ -116,7 +116,7 @@ class Cycle:
             self._shift.leave()
 
 
-async def work(cycles: Sequence[Cycle], shifts: Sequence[Shift], figures: Figures, seconds: float | None) -> float:
+async def work(cycles: Sequence[Cycle], shifts: Sequence[Shift], figures: LoadFigures, seconds: float | None) -> float:
     """Let them work until they are through, or for so many seconds; returns the seconds until the last answer."""
     begun = perf_counter_ns()
     figures.begin(begun)

@@ -16,7 +16,7 @@ PERCENTILES = (50.0, 90.0, 99.0, 99.9)
 CURVE_PERCENTILES = (0.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 98.0, 99.0, 99.5, 99.8, 99.9, 99.95, 99.99)
 
 
-class Figures:
+class LoadFigures:
     """What all connections of a run have measured. A step is a command, or another span of time: "PUT", "delivery"."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from time import perf_counter_ns
 
 from bench.load_generator.closed_loop import ANSWER_S
-from bench.load_generator.figures import Figures
+from bench.load_generator.figures import LoadFigures
 from bench.load_generator.jobs import Jobs
 from bench.load_generator.wire import LINE, LOST, Answer, Wire
 
@@ -19,7 +19,7 @@ SLEEP_S_MIN = 0.001     # the loop's clock knows no less: it would spin, and tak
 class Pacer:
     """PUTs over some connections in turn."""
 
-    def __init__(self, wires: Sequence[Wire], jobs: Jobs, per_second: float, figures: Figures) -> None:
+    def __init__(self, wires: Sequence[Wire], jobs: Jobs, per_second: float, figures: LoadFigures) -> None:
         self._wires = wires
         self._jobs = jobs
         self._interval_ns = 1e9 / per_second

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import uvloop
 
 from bench.load_generator.closed_loop import Cycle, Shift, work
-from bench.load_generator.figures import Figures, Row
+from bench.load_generator.figures import LoadFigures, Row
 from bench.load_generator.jobs import Jobs
 from bench.load_generator.target import Target
 from bench.load_generator.wire import open_wires
@@ -30,7 +30,7 @@ class Run:
     `generator_load`: the share of one processor that this process has used. Near 1 it is what was measured.
     """
 
-    figures: Figures
+    figures: LoadFigures
     seconds: float
     cpu_us: int | None
     generator_load: float
@@ -58,7 +58,7 @@ def run(
     `pipeline`: how many such loops a connection has in flight. Raises NodeError, OSError.
     """
     leader = target.leader()
-    figures = Figures()
+    figures = LoadFigures()
     return measure_load(target, figures, _run(leader, jobs, crews, figures, times, seconds, pipeline))[0]
 
 
@@ -67,7 +67,7 @@ def warm_up(target: Target, jobs: Jobs, count: int) -> None:
     run(target, jobs, [(WARM_UP_CONNECTIONS, ("PUT", "GET", "DONE"))], times=min(count, WARM_UP_JOBS))
 
 
-def measure_load(target: Target, figures: Figures, load: Coroutine[Any, Any, tuple[float, T]]) -> tuple[Run, T]:
+def measure_load(target: Target, figures: LoadFigures, load: Coroutine[Any, Any, tuple[float, T]]) -> tuple[Run, T]:
     """Run a load, which returns its seconds and something else; the figures together with the rest, and that."""
     nodes_before, own_before, begun = target.cpu_us(), process_time(), perf_counter()
     elapsed_s, other = uvloop.run(load)
@@ -76,7 +76,7 @@ def measure_load(target: Target, figures: Figures, load: Coroutine[Any, Any, tup
 
 
 async def _run(
-    leader: str, jobs: Jobs, crews: Sequence[Crew], figures: Figures,
+    leader: str, jobs: Jobs, crews: Sequence[Crew], figures: LoadFigures,
     times: int | None, seconds: float | None, pipeline: int,
 ) -> tuple[float, None]:
     wires, cycles, shifts = [], [], []

@@ -19,7 +19,7 @@ from cluster.leader.proposer import Proposer
 from cluster.raft.peer import Peer
 from cluster.raft.pysyncobj_adapter import Replica
 from cluster.raft.transport import RaftTransport
-from cluster.settings import Settings
+from cluster.settings import NodeSettings
 from cluster.wire.messages import Info
 from core import Address, Lead, Machine, Operation, Reply, Resume, Tick
 
@@ -85,7 +85,7 @@ class Leadership:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: NodeSettings,
         machine: Machine,
         members: Members,
         replica: Replica,

@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from cluster.api import Pending
 from cluster.raft.peer import Context
-from cluster.settings import Settings
+from cluster.settings import NodeSettings
 from core import Machine, Membership, Operation, PromoteLearner, Reply
 
 log = logging.getLogger("sockpqd.cluster")
@@ -26,7 +26,7 @@ log = logging.getLogger("sockpqd.cluster")
 class Members:
     """Names and addresses of the members. `names`: all; `voters`: all but the learner; both sorted."""
 
-    def __init__(self, settings: Settings, machine: Machine) -> None:
+    def __init__(self, settings: NodeSettings, machine: Machine) -> None:
         self._settings = settings
         self._machine = machine
         self._configured = {member.name: member for member in settings.members}

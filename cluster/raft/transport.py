@@ -20,7 +20,7 @@ from cluster.raft.pysyncobj_adapter import NOT_LEADER, QUORUM, PeerNode, Replica
 from cluster.raft.quorum import Quorum
 from cluster.raft.snapshot_transfer import SnapshotTransfers
 from cluster.raft.voter_admission import Admission
-from cluster.settings import Settings
+from cluster.settings import NodeSettings
 from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.wire.messages import (
     Ack,
@@ -48,7 +48,7 @@ class RaftTransport(Transport):  # type: ignore[misc]
 
     def __init__(
         self,
-        settings: Settings,
+        settings: NodeSettings,
         journal: Journal,
         store: SnapshotStore,
         network: Network,

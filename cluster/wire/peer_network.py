@@ -19,12 +19,12 @@ from collections.abc import Callable
 import msgspec
 
 from cluster import limits
-from cluster.settings import Settings
+from cluster.settings import NodeSettings
 from cluster.wire.messages import WIRE_FORMAT, Hello, Message, encode
 from cluster.wire.peer_connection import PeerConnection
 from cluster.wire.peer_link import PeerLink
-from cluster.wire.refusal_log import Complaints
-from cluster.wire.tls import Tls, certificate_names
+from cluster.wire.refusal_log import RefusalLog
+from cluster.wire.tls import TlsTransport, certificate_names
 from cluster.wire.tls_handshakes import Handshakes
 
 log = logging.getLogger("sockpqd.peers")
@@ -36,7 +36,7 @@ class PeerNetwork:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: NodeSettings,
         hello: Callable[[str], Hello],
         inbox: Callable[[str, Hello | Message | None], None],
         receiving: Callable[[str], None],
@@ -57,8 +57,8 @@ class PeerNetwork:
         self._server: asyncio.Server | None = None
         self._watching: asyncio.Task[None] | None = None    # set while this network is started
         self._loop = asyncio.get_running_loop()
-        self._complaints = Complaints(log)
-        self._handshakes = Handshakes(limits.STRANGERS_MAX, limits.HELLO_S, self._complaints.tell)
+        self._refusals = RefusalLog(log)
+        self._handshakes = Handshakes(limits.STRANGERS_MAX, limits.HELLO_S, self._refusals.refused)
 
     async def start(self) -> None:
         """Listen and start dialling. Raises OSError if the address cannot be used."""
@@ -74,7 +74,7 @@ class PeerNetwork:
         if tls is None:
             return connection
         context = tls.dialing if connection.dialed else tls.listening
-        return Tls(context, connection, self._handshakes, server_side=not connection.dialed)
+        return TlsTransport(context, connection, self._handshakes, server_side=not connection.dialed)
 
     def _begin(self, link: PeerLink) -> None:
         if self._watching is not None and link.address:
@@ -235,7 +235,7 @@ class PeerNetwork:
     def refuse(self, connection: PeerConnection, why: str) -> None:
         """Close an invalid connection, with a rate-limited line in the log."""
         address = connection.transport.get_extra_info("peername") if connection.transport else None
-        self._complaints.tell(address, why)
+        self._refusals.refused(address, why)
         connection.close()
 
     def disconnected(self, connection: PeerConnection) -> None:

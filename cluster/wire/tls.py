@@ -1,4 +1,4 @@
-"""TLS between a TCP connection and the protocol above it, to which a `Tls` is the transport.
+"""TLS between a TCP connection and the protocol above it, to which a `TlsTransport` is the transport.
 
 OpenSSL works in memory here (ssl.MemoryBIO): bytes in, bytes out. asyncio's and uvloop's own TLS lack what both ports
 need: the exact number of unsent bytes (large messages are sent as the line accepts them), closing one direction, the
@@ -19,7 +19,7 @@ HANDSHAKE_RECORD = 22           # the first byte of a TLS handshake
 FIRST_FLIGHT_BYTES_MAX = 16 << 10   # a ClientHello has some hundred bytes
 
 
-class Tls(asyncio.Protocol, asyncio.Transport):
+class TlsTransport(asyncio.Protocol, asyncio.Transport):
     """TLS for the protocol `app`, which learns of the connection after the handshake, and of its end in any case."""
 
     _below: asyncio.Transport

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cluster.driver import Driver
 from cluster.journal.journal import Journal
-from cluster.settings import Member, Settings
+from cluster.settings import Member, NodeSettings
 from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.wire.messages import Hello, Message
 from core import Effects, Machine, Operation, Put, Reply
@@ -170,7 +170,7 @@ class SmallCluster:
         store = SnapshotStore.open(
             Path("/snapshots"), node.disk, journal, node.machine, fork=False, clock=lambda: self.now,
         )
-        settings = Settings(
+        settings = NodeSettings(
             name=name, data_dir=Path("/"), peer_listen="", members=self.configured(name), version="test",
             bootstrap=bootstrap, **self.settings,
         )

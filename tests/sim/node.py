@@ -11,7 +11,7 @@ from pysyncobj import syncobj
 
 from cluster.driver import Driver
 from cluster.raft.pysyncobj_adapter import Callback
-from cluster.settings import Member, Settings
+from cluster.settings import Member, NodeSettings
 from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.storage.errors import StorageDamaged
 from cluster.wire.messages import Hello, Message
@@ -124,7 +124,7 @@ class SimNode:
         self.memory.found(journal)
         store = SnapshotStore.open(SNAPSHOTS, self.disk, journal, self.machine, fork=False, clock=self.clock.monotonic)
         store._start_task = self._fork
-        settings = Settings(
+        settings = NodeSettings(
             name=self.name, data_dir=Path("/"), peer_listen="", members=self.configured, version="sim",
             heartbeat_ms=plan.heartbeat_ms, failover_grace_ms=plan.grace_ms, expire_default=plan.expire_default,
         )

@@ -1,9 +1,9 @@
-"""Do users notice a failover? Clients of both kinds put and process numbered jobs while leaders are killed.
+"""Exactly-once processing across failovers: clients put and process numbered jobs while leaders are killed.
 
     python -m bench.exactly_once [--jobs 100000] [--clients 50] [--every 5]
 
-Half of the clients are blocking ones, each with a thread; the others are asyncio ones on one loop. Every number must be
-done exactly once, and no call may raise. Exit code 1 otherwise.
+Half of the clients are blocking, each in its own thread; the others are asyncio clients on one loop. Every number must
+be done exactly once, and no call may raise; otherwise the exit code is 1.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from devcluster.cluster import LocalCluster
 
 QUEUE = "numbers"
 EXPIRE_S = 60.0
-IDLE_S = 0.02           # nothing to get at the moment
+IDLE_S = 0.02           # pause when there is nothing to get
 TELL_S = 5.0
 
 
 class SharedCount:
-    """What all clients together have done; shared by the threads."""
+    """What all clients have done together; shared by the threads."""
 
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs
@@ -41,21 +41,21 @@ class SharedCount:
 
     @property
     def over(self) -> bool:
-        """All done, or something has gone wrong."""
+        """Are all jobs done, or has an error occurred?"""
         return len(self.done) >= self.jobs or bool(self.errors)
 
     def took(self, begun: float) -> None:
-        """A call that began at this moment has returned."""
+        """Note the duration of a call that began at this time and has returned."""
         self.longest_s = max(self.longest_s, time.monotonic() - begun)
 
     def finished(self, data: bytes) -> None:
-        """This job is done, the server says."""
+        """Count a job whose DONE was acknowledged."""
         with self._lock:
             self.done[int(data)] += 1
 
 
 def work(servers: list[str], numbers: Iterator[int], record: SharedCount) -> None:
-    """A blocking client: puts one, processes one, until all is done."""
+    """Run a blocking client, which puts one job and processes one in turn until all are done."""
     try:
         with sockpq.Client(servers) as client:
             while not record.over:
@@ -164,7 +164,7 @@ def main(jobs: int, clients: int, every_s: float) -> None:
 
 
 def _left(cluster: LocalCluster) -> int:
-    """Jobs that are still there, waiting or running."""
+    """The number of jobs still waiting or running."""
     cluster.wait_for_leader()
     with sockpq.Client(cluster.servers) as client:
         total = client.total(QUEUE)

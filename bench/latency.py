@@ -1,9 +1,9 @@
-"""How long a job takes from its PUT to a worker that waits for it, when there is little to do.
+"""Latency under light load: the time from a job's PUT until a waiting worker has it.
 
     python -m bench.latency [--rate 100] [--seconds 30] [--workers 10]
 
-PUTs are sent at the given rate, whether or not those before have been answered. A step's time begins when its command
-is sent; how late the generator itself was is told as a step of its own.
+PUTs are sent at the given rate, whether or not earlier ones have been answered. The time of a step starts when its
+command is sent; the delay of the generator itself is reported as a separate step.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SETTLE_S = 0.2      # until the workers wait
 def main(
     servers: str | None, nodes: int, record_to: Path | None, rate: float, seconds: float, workers: int, size: int
 ) -> None:
-    """Measure the time from PUT to delivery, and that of a PUT."""
+    """Measure the time from PUT to delivery, and the time of a PUT."""
     console = make_console()
     with target(servers, nodes, console) as measured:
         made = Jobs([QUEUE], size, stamped=True)
@@ -57,7 +57,7 @@ def main(
 async def deliver(
     leader: str, jobs: Jobs, figures: LoadFigures, rate: float, seconds: float, workers: int
 ) -> tuple[float, None]:
-    """Put jobs at this rate while workers wait for them; returns the seconds it took."""
+    """Put jobs at this rate while workers wait for them; returns the elapsed seconds."""
     producer = await open_wires(leader, 1)
     waiting = await open_wires(leader, workers)
     try:
@@ -66,7 +66,7 @@ async def deliver(
             Cycle(wire, ("GETB", "DONE"), jobs, figures, shift).start()
         await asyncio.sleep(SETTLE_S)
         elapsed_s = await Pacer(producer, jobs, rate, figures).run(seconds)
-        await asyncio.sleep(SETTLE_S)       # the last jobs are finished, too
+        await asyncio.sleep(SETTLE_S)       # until the last jobs are finished
         return elapsed_s, None
     finally:
         for wire in [*producer, *waiting]:

@@ -102,7 +102,7 @@ class Driver:
         self._term_seen = 0
         self.inbox: list[tuple[str, Hello | Message | None]] = []
         self.transport = RaftTransport(settings, journal, store, network, rng)
-        self.peers = self.transport.context.peers
+        self.peers = self.transport.peers
         self.replica = Replica(
             PeerNode(settings.name),
             transport=self.transport, journal=journal, snapshots=store, dump_path=store.newest_path(),
@@ -141,7 +141,7 @@ class Driver:
     def turn(self) -> None:
         """Run one turn. Raises any error that must stop this node."""
         now = self._clock.monotonic()
-        self.transport.context.now = now
+        self.transport.begin_turn(now)
         try:
             if self.capacity.stuck:
                 self.capacity.try_again(now)    # a turn of its own: what is durable counts from the next one on
@@ -368,6 +368,4 @@ class Driver:
         if now - self._info_at < limits.INFO_S and urgent == self._info_sent:
             return
         self._info_at, self._info_sent = now, urgent
-        info = self.info()
-        for peer in self.peers.values():
-            self.transport.context.send(peer, info)
+        self.transport.broadcast(self.info())

@@ -245,7 +245,7 @@ class Leadership:
 
     def _recently_heard(self) -> list[tuple[Peer, int]]:
         """The peers whose last Info is recent, and its age in milliseconds."""
-        now, peers = self._clock.monotonic(), self._transport.context.peers.values()
+        now, peers = self._clock.monotonic(), self._transport.peers.values()
         return [
             (peer, int((now - peer.info_at) * 1000)) for peer in peers
             if peer.up and now - peer.info_at < limits.CLOCK_AGE_S_MAX
@@ -284,7 +284,7 @@ class Leadership:
     def transferee(self) -> Peer | None:
         """A node that could take over now, preferably not the one that was offered leadership last."""
         last = self._transport.context.journal.last_index
-        peers = self._transport.context.peers.values()
+        peers = self._transport.peers.values()
         transferees = [peer for peer in peers if peer.match == last and self._unfit(peer) is None]
         if self._transfer_to is not None:
             transferees = [peer for peer in transferees if peer.name == self._transfer_to]
@@ -309,7 +309,7 @@ class Leadership:
 
         Leadership moves once every proposal has an outcome. Returns the reason, in one word, if it is not possible.
         """
-        peers = self._transport.context.peers
+        peers = self._transport.peers
         if self._transfer:
             return "busy"
         if name is not None:

@@ -11,6 +11,7 @@ its process has probably died, and runs to its end when the leader falls silent.
 from __future__ import annotations
 
 import logging
+import random
 
 from cluster import limits
 from cluster.raft.peer import Context, Peer
@@ -24,9 +25,12 @@ log = logging.getLogger("sockpqd.cluster")
 class Elections:
     """The election timer and the rules of voting. Times in seconds."""
 
-    def __init__(self, context: Context, quorum: Quorum, election_min_s: float, election_max_s: float) -> None:
+    def __init__(
+        self, context: Context, quorum: Quorum, rng: random.Random, election_min_s: float, election_max_s: float,
+    ) -> None:
         self._context = context
         self._quorum = quorum
+        self._rng = rng
         self._min_s = election_min_s
         self.max_s = election_max_s
         self._deadline: float | None = None
@@ -42,6 +46,8 @@ class Elections:
         self._led = False
         self.begun = 0                          # elections that this node started
         self.may_campaign = True                # False while this node is switched offline
+        self.offered_term = -1                  # the last term in which we asked another node to take over,
+        self.offered_at = 0.0                   # and when
         self.no_vote_up_to = -1                 # no vote in terms up to this one (voter_admission.py)
 
     def leader_heard(self) -> None:
@@ -67,7 +73,7 @@ class Elections:
     def leader_lost(self) -> None:
         """Shorten the timer, because the leader's connection was closed; PreVote makes a wrong guess harmless."""
         self._heard = float("-inf")
-        early = self._context.now + self._context.rng.random() * self._min_s * limits.EARLY_ELECTION_SHARE
+        early = self._context.now + self._rng.random() * self._min_s * limits.EARLY_ELECTION_SHARE
         self._deadline = early if self._deadline is None else min(self._deadline, early)
 
     def vote_given(self) -> None:
@@ -75,7 +81,7 @@ class Elections:
         self._restart_timer()
 
     def _restart_timer(self) -> None:
-        self._deadline = self._context.now + self._min_s + (self.max_s - self._min_s) * self._context.rng.random()
+        self._deadline = self._context.now + self._min_s + (self.max_s - self._min_s) * self._rng.random()
 
     def tick(self) -> None:
         """Start a PreVote round when the timer has run out, and an election when a round was won."""
@@ -197,6 +203,12 @@ class Elections:
     def _majority(self, names: set[str]) -> bool:
         quorum = self._quorum
         return len(names & quorum.voters) >= quorum.majority
+
+    def hand_over(self, peer: Peer) -> None:
+        """Leader: ask a peer that has the complete log to start an election at once."""
+        context = self._context
+        self.offered_term, self.offered_at = context.replica.term, context.now
+        context.send(peer, TimeoutNow(context.replica.term))
 
     def timeout_now(self, peer: Peer, message: TimeoutNow) -> None:
         """Campaign at once, because the leader asks this node to take over."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -69,16 +68,17 @@ class Context:
 
     replica: Replica
 
-    def __init__(self, name: str, journal: Journal, network: Network, rng: random.Random) -> None:
+    def __init__(
+        self, name: str, journal: Journal, network: Network,
+        deliver: Callable[[PeerNode | None, dict[str, Any]], None],
+    ) -> None:
+        """`deliver(node, message)`: gives the library a message as if it came from this node."""
         self.name = name
         self.peers: dict[str, Peer] = {}
         self.journal = journal
         self.network = network
-        self.rng = rng
         self.now = 0.0                          # monotonic seconds, set at the start of each turn
-        self.handed_over = -1                   # the last term in which we asked another node to take over,
-        self.handed_over_at = 0.0               # and when
-        self.deliver: Callable[[PeerNode | None, dict[str, Any]], None] = lambda node, message: None
+        self.deliver = deliver
 
     def send(self, peer: Peer, message: Message) -> None:
         """Queue a message for a peer if it is connected."""

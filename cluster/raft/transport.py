@@ -55,11 +55,11 @@ class RaftTransport(Transport):  # type: ignore[misc]
         rng: random.Random,
     ) -> None:
         super().__init__(None, None, [])
-        self.context = Context(settings.name, journal, network, rng)
-        self.context.deliver = self._onMessageReceived
+        self.context = Context(settings.name, journal, network, self._onMessageReceived)
+        self.peers = self.context.peers
         self.quorum = Quorum(self.context)
         self.elections = Elections(
-            self.context, self.quorum, settings.election_min_ms / 1000, settings.election_max_ms / 1000)
+            self.context, self.quorum, rng, settings.election_min_ms / 1000, settings.election_max_ms / 1000)
         self.admission = Admission(self.context, self.quorum, self.elections)
         self._lease_s = settings.lease_ms / 1000
         self._transfers = SnapshotTransfers(self.context, store)
@@ -200,9 +200,7 @@ class RaftTransport(Transport):  # type: ignore[misc]
 
     def hand_over(self, peer: Peer) -> None:
         """Leader: ask a peer that has the complete log to start an election at once."""
-        context = self.context
-        context.handed_over, context.handed_over_at = context.replica.term, context.now
-        context.send(peer, TimeoutNow(context.replica.term))
+        self.elections.hand_over(peer)
 
     def send_commit_index(self) -> None:
         """Leader: send the commit index now instead of with the next entry."""
@@ -251,7 +249,16 @@ class RaftTransport(Transport):  # type: ignore[misc]
     def _stale_term(self, peer: Peer, message: StaleTerm) -> None:
         self.context.adopt_term(peer, message.term)
 
+    def broadcast(self, message: Message) -> None:
+        """Queue a message for all connected peers."""
+        for peer in self.peers.values():
+            self.context.send(peer, message)
+
     # Time
+
+    def begin_turn(self, now: float) -> None:
+        """Set the time of a turn, in which everything happens at once. `now`: monotonic seconds."""
+        self.context.now = now
 
     def tick(self, now: float) -> None:
         """Housekeeping before the library's own tick. `now`: monotonic seconds."""

@@ -69,9 +69,9 @@ class Admission:
 
     def _admit(self, peer: Peer) -> None:
         context = self._context
-        if context.handed_over != context.replica.term:
+        if self._elections.offered_term != context.replica.term:
             context.send(peer, Admit(context.replica.term))
-        elif context.now - context.handed_over_at > self._elections.max_s:
+        elif context.now - self._elections.offered_at > self._elections.max_s:
             log.info("leadership was offered and not taken: a new term, so that %s can be admitted", peer.name)
             context.adopt_term(peer, context.replica.term + 1)
 

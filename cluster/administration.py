@@ -7,25 +7,12 @@ import logging
 from collections.abc import Callable
 
 from cluster import limits
-from cluster.api import NotLeader, NotPossible, OutcomeUnknown, Pending
+from cluster.api import AddNodeReply, NotLeader, NotPossible, OutcomeUnknown, Pending, RemoveNodeReply
 from cluster.driver import Driver
 from cluster.raft.peer import Peer
-from core import (
-    Accepted,
-    AddLearner,
-    ChangeInProgress,
-    Joined,
-    LastNode,
-    NodeExists,
-    Operation,
-    RemoveMember,
-    Reply,
-    SwitchService,
-    UnknownNode,
-)
+from core import Accepted, AddLearner, Operation, RemoveMember, Reply, SwitchService, UnknownNode
 
 log = logging.getLogger("sockpqd.cluster")
-
 
 
 class _OutcomeFuture(Pending):
@@ -69,13 +56,13 @@ class Administration:
         self._wake()
         return await awaited.future
 
-    async def add_node(self, name: str, peer: str, client: str) -> Joined | NodeExists | ChangeInProgress:
+    async def add_node(self, name: str, peer: str, client: str) -> AddNodeReply:
         """See Cluster."""
         reply, _ = await self._execute(AddLearner(name, peer, client))
-        assert isinstance(reply, Joined | NodeExists | ChangeInProgress)
+        assert isinstance(reply, AddNodeReply)
         return reply
 
-    async def remove_node(self, name: str) -> Accepted | UnknownNode | LastNode | ChangeInProgress | NotPossible:
+    async def remove_node(self, name: str) -> RemoveNodeReply | NotPossible:
         """See Cluster."""
         driver = self._driver
         if not driver.leadership.leading():
@@ -83,7 +70,7 @@ class Administration:
         if name in driver.members.voters and not self._rest_can_decide(name):
             return NotPossible("quorum")
         reply, index = await self._execute(RemoveMember(name, driver.machine.membership.configuration))
-        assert isinstance(reply, Accepted | UnknownNode | LastNode | ChangeInProgress)
+        assert isinstance(reply, RemoveNodeReply)
         if isinstance(reply, Accepted | UnknownNode):       # an unknown node may have been removed a moment ago
             await self._until(lambda: self._known(index), limits.REMOVAL_KNOWN_S)
             if not self._known(index):

@@ -25,6 +25,10 @@ from core import (
     UnknownNode,
 )
 
+# The replies to CLUSTER ADD and CLUSTER REMOVE.
+AddNodeReply = Joined | NodeExists | ChangeInProgress
+RemoveNodeReply = Accepted | UnknownNode | LastNode | ChangeInProgress
+
 
 class NotLeader(Exception):  # noqa: N818  (the field's word for it)
     """This node is not the leader; the command was certainly not executed."""
@@ -205,15 +209,13 @@ class Cluster(Protocol):
     async def export_snapshot(self, path: Path) -> None:
         """Write the applied state to a new file at `path` while the loop continues. Raises OSError."""
 
-    async def add_node(self, name: str, peer: str, client: str) -> Joined | NodeExists | ChangeInProgress:
+    async def add_node(self, name: str, peer: str, client: str) -> AddNodeReply:
         """CLUSTER ADD: replicate to `name` from now on, and make it a voter once it has caught up.
 
         `peer` and `client` are its addresses ("host:port"). Raises NotLeader and OutcomeUnknown.
         """
 
-    async def remove_node(
-        self, name: str,
-    ) -> Accepted | UnknownNode | LastNode | ChangeInProgress | NotPossible:
+    async def remove_node(self, name: str) -> RemoveNodeReply | NotPossible:
         """CLUSTER REMOVE: remove `name` from the members; returns once a majority of the others knows.
 
         NotPossible("quorum"): too few of the remaining nodes are running. Raises NotLeader and OutcomeUnknown.

@@ -22,7 +22,6 @@ from cluster.storage.errors import NoRoom
 log = logging.getLogger("sockpqd.cluster")
 
 
-
 class Capacity:
     """The room of one node. `marked`: beyond a watermark of memory or disk; `free_bytes`: last measured, of the disk.
 

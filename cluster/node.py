@@ -11,7 +11,16 @@ from pathlib import Path
 
 from cluster import limits
 from cluster.administration import Administration
-from cluster.api import ClientPending, ClusterListener, Figures, NodeStatus, NotPossible, Pending
+from cluster.api import (
+    AddNodeReply,
+    ClientPending,
+    ClusterListener,
+    Figures,
+    NodeStatus,
+    NotPossible,
+    Pending,
+    RemoveNodeReply,
+)
 from cluster.driver import Driver
 from cluster.journal.journal import Journal
 from cluster.leader.clock import SystemClock
@@ -25,16 +34,7 @@ from cluster.stats import figures
 from cluster.storage.disk import Disk, TimedDisk
 from cluster.wire.messages import Hello, Info, Message
 from cluster.wire.peer_network import PeerNetwork
-from core import (
-    Accepted,
-    ChangeInProgress,
-    Joined,
-    LastNode,
-    Machine,
-    NodeExists,
-    Operation,
-    UnknownNode,
-)
+from core import Machine, Operation
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -272,11 +272,11 @@ class ClusterNode:
         if status != 0:
             raise OSError(f"the snapshot could not be written to {path} (exit status {status})")
 
-    async def add_node(self, name: str, peer: str, client: str) -> Joined | NodeExists | ChangeInProgress:
+    async def add_node(self, name: str, peer: str, client: str) -> AddNodeReply:
         """See Cluster."""
         return await self._administration.add_node(name, peer, client)
 
-    async def remove_node(self, name: str) -> Accepted | UnknownNode | LastNode | ChangeInProgress | NotPossible:
+    async def remove_node(self, name: str) -> RemoveNodeReply | NotPossible:
         """See Cluster."""
         return await self._administration.remove_node(name)
 

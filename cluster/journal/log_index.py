@@ -11,8 +11,6 @@ from cluster import limits
 Entry = tuple[bytes, int, int]      # command, index, term: pysyncobj's form
 
 
-
-
 class EntryLocation(NamedTuple):
     """The place of an entry's command on disk."""
 

@@ -26,7 +26,6 @@ from core import Address, Lead, Machine, Operation, Reply, Resume, Tick
 log = logging.getLogger("sockpqd.cluster")
 
 
-
 class _Announced(Pending):
     """The Pending of a Lead entry. Leadership reads from the machine whether it is applied, so a late call is fine."""
 

@@ -17,18 +17,7 @@ from cluster.api import ClientPending, Pending
 from cluster.leader.lanes import Lanes, Queued
 from cluster.metrics.histogram import Histogram
 from cluster.raft.pysyncobj_adapter import NOT_EXECUTED, SUCCESS, Callback
-from core import (
-    OPERATION_BYTES_MAX,
-    Applied,
-    Effects,
-    Get,
-    Operation,
-    Put,
-    PutWith,
-    Request,
-    cost,
-    encode_entry,
-)
+from core import OPERATION_BYTES_MAX, Applied, Effects, Get, Operation, Put, PutWith, Request, cost, encode_entry
 
 log = logging.getLogger("sockpqd.cluster")
 

@@ -21,7 +21,6 @@ from cluster.wire.messages import PreVote, PreVoteAnswer, RequestVote, TimeoutNo
 log = logging.getLogger("sockpqd.cluster")
 
 
-
 class Elections:
     """The election timer and the rules of voting. Times in seconds."""
 

@@ -19,7 +19,6 @@ from cluster.wire.messages import SnapshotChunk
 log = logging.getLogger("sockpqd.cluster")
 
 
-
 class OutgoingTransfer:
     """A snapshot being sent to a peer; the open file stays readable when a newer one replaces it."""
 

@@ -22,25 +22,9 @@ from cluster.raft.snapshot_transfer import SnapshotTransfers
 from cluster.raft.voter_admission import Admission
 from cluster.settings import NodeSettings
 from cluster.snapshots.snapshot_store import SnapshotStore
-from cluster.wire.messages import (
-    Ack,
-    Admit,
-    Append,
-    Heartbeat,
-    Hello,
-    Info,
-    Message,
-    PreVote,
-    PreVoteAnswer,
-    RequestVote,
-    SnapshotChunk,
-    StaleTerm,
-    TimeoutNow,
-    Vote,
-)
+from cluster.wire import messages
 
 log = logging.getLogger("sockpqd.cluster")
-
 
 
 class RaftTransport(Transport):  # type: ignore[misc]
@@ -71,18 +55,18 @@ class RaftTransport(Transport):  # type: ignore[misc]
         self.members_leaving = False            # some peer is leaving
         self.leader_commit = 0                  # the commit index last reported by the present leader
         self._receive: dict[type, Callable[[Peer, Any], None]] = {
-            Info: self._info,
-            Append: self._append,
-            Heartbeat: self._heartbeat,
-            Ack: self._sender.acknowledged,
-            SnapshotChunk: self._snapshot_chunk,
-            PreVote: self.elections.pre_vote_requested,
-            PreVoteAnswer: self.elections.pre_vote_answered,
-            RequestVote: self.elections.vote_requested,
-            Vote: self.elections.vote_received,
-            StaleTerm: self._stale_term,
-            TimeoutNow: self.elections.timeout_now,
-            Admit: self.admission.admitted,
+            messages.Info: self._info,
+            messages.Append: self._append,
+            messages.Heartbeat: self._heartbeat,
+            messages.Ack: self._sender.acknowledged,
+            messages.SnapshotChunk: self._snapshot_chunk,
+            messages.PreVote: self.elections.pre_vote_requested,
+            messages.PreVoteAnswer: self.elections.pre_vote_answered,
+            messages.RequestVote: self.elections.vote_requested,
+            messages.Vote: self.elections.vote_received,
+            messages.StaleTerm: self._stale_term,
+            messages.TimeoutNow: self.elections.timeout_now,
+            messages.Admit: self.admission.admitted,
         }
         self._send: dict[str, Callable[[Peer, dict[str, Any]], None]] = {
             "append_entries": self._sender.append,
@@ -151,7 +135,7 @@ class RaftTransport(Transport):  # type: ignore[misc]
 
     def _library_votes(self, peer: Peer, message: dict[str, Any]) -> None:
         self.elections.vote_given()
-        self.context.send(peer, Vote(message["term"]))
+        self.context.send(peer, messages.Vote(message["term"]))
 
     def _library_forwards(self, peer: Peer, message: dict[str, Any]) -> None:
         # Proposals are never forwarded, because clients talk to the leader: answer at once that it was not executed.
@@ -162,12 +146,12 @@ class RaftTransport(Transport):  # type: ignore[misc]
 
     # From the network
 
-    def link_up(self, name: str, hello: Hello) -> None:
+    def link_up(self, name: str, hello: messages.Hello) -> None:
         """Note that this peer is connected in both directions."""
         peer = self.context.peers[name]
         log.info("connected to %s", name)
         peer.up = True
-        peer.info = Info(
+        peer.info = messages.Info(
             role="FOLLOWER", term=0, applied=0, lag=0, online=True, voter=hello.voter, empty=hello.empty, full=False,
             wall_ms=hello.wall_ms, version=hello.version, checkpoint=0, chain=b"", time_ms=hello.time_ms,
         ) if peer.info is None else _restarted(peer.info, hello)
@@ -206,28 +190,28 @@ class RaftTransport(Transport):  # type: ignore[misc]
         """Leader: send the commit index now instead of with the next entry."""
         self._sender.send_commit_index()
 
-    def receive(self, name: str, message: Message) -> None:
+    def receive(self, name: str, message: messages.Message) -> None:
         """Handle a message from a connected peer. Raises FailStop if this node must stop."""
         self._receive[type(message)](self.context.peers[name], message)
 
-    def _info(self, peer: Peer, message: Info) -> None:
+    def _info(self, peer: Peer, message: messages.Info) -> None:
         peer.info, peer.info_at = message, self.context.now
 
     def _leader_heard(self, commit: int) -> None:
         self.elections.leader_heard()
         self.leader_commit = commit
 
-    def _append(self, peer: Peer, message: Append) -> None:
+    def _append(self, peer: Peer, message: messages.Append) -> None:
         if message.term >= self.context.replica.term:
             self._leader_heard(message.commit)
         self._receiver.append(peer, message)
 
-    def _heartbeat(self, peer: Peer, message: Heartbeat) -> None:
+    def _heartbeat(self, peer: Peer, message: messages.Heartbeat) -> None:
         if message.term >= self.context.replica.term:
             self._leader_heard(message.commit)
         self._receiver.heartbeat(peer, message)
 
-    def _snapshot_chunk(self, peer: Peer, message: SnapshotChunk) -> None:
+    def _snapshot_chunk(self, peer: Peer, message: messages.SnapshotChunk) -> None:
         if message.term < self.context.replica.term:
             return
         self._leader_heard(message.commit)
@@ -246,10 +230,10 @@ class RaftTransport(Transport):  # type: ignore[misc]
         finally:
             receiver.end()
 
-    def _stale_term(self, peer: Peer, message: StaleTerm) -> None:
+    def _stale_term(self, peer: Peer, message: messages.StaleTerm) -> None:
         self.context.adopt_term(peer, message.term)
 
-    def broadcast(self, message: Message) -> None:
+    def broadcast(self, message: messages.Message) -> None:
         """Queue a message for all connected peers."""
         for peer in self.peers.values():
             self.context.send(peer, message)
@@ -278,9 +262,9 @@ class RaftTransport(Transport):  # type: ignore[misc]
         return self.quorum.acked_sent_at() + self._lease_s
 
 
-def _restarted(info: Info, hello: Hello) -> Info:
+def _restarted(info: messages.Info, hello: messages.Hello) -> messages.Info:
     """What was known of a peer, updated by its new greeting."""
-    return Info(
+    return messages.Info(
         role="FOLLOWER", term=info.term, applied=info.applied, lag=info.lag, online=info.online, voter=hello.voter,
         empty=hello.empty, full=info.full, wall_ms=hello.wall_ms, version=hello.version,
         checkpoint=0, chain=b"", time_ms=hello.time_ms, exhausted=info.exhausted,

@@ -37,7 +37,6 @@ _CHECKED_TRAILER = struct.Struct("<Q")
 _READ_BYTES = 1 << 20
 
 
-
 class Contents(NamedTuple):
     """The description of a snapshot, from its map."""
 

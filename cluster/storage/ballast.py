@@ -16,7 +16,6 @@ from cluster.storage.disk import Disk
 log = logging.getLogger("sockpqd.cluster")
 
 
-
 class Ballast:
     """The ballast file; `bytes` are allocated."""
 

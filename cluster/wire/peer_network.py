@@ -30,7 +30,6 @@ from cluster.wire.tls_handshakes import Handshakes
 log = logging.getLogger("sockpqd.peers")
 
 
-
 class PeerNetwork:
     """All links of a node. Events go to `inbox` in order, as (name, Hello for up | Message | None for down)."""
 

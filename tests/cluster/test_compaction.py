@@ -8,7 +8,7 @@ import pytest
 
 from cluster import limits
 from cluster.limits import COMPACTION_REST_S as REST_S
-from tests.cluster.small_cluster import SmallCluster
+from tests.cluster.helpers.small_cluster import SmallCluster
 
 ENTRIES = 50
 

@@ -12,9 +12,9 @@ from cluster.limits import CHOKE_BYTES
 from cluster.raft import elections, pysyncobj_adapter
 from cluster.wire.messages import Ack, Append, Message, PreVote, RequestVote, TimeoutNow, encode
 from core import Accepted, Put, RemoveMember
-from tests.cluster.faulty_disk import FaultyDisk
-from tests.cluster.memory_disk import MemoryDisk
-from tests.cluster.small_cluster import Outcome, SimNode, SmallCluster
+from tests.cluster.helpers.faulty_disk import FaultyDisk
+from tests.cluster.helpers.memory_disk import MemoryDisk
+from tests.cluster.helpers.small_cluster import Outcome, SimNode, SmallCluster
 from tests.cluster.test_hazards import lagging
 
 

@@ -14,8 +14,8 @@ from cluster.wire.messages import Ack
 from core import Done, Get, Handed, Put, Request, SwitchService
 from core.ops.cluster import OpenSession
 from core.ops.replies import SessionOpened
-from tests.cluster.memory_disk import PLENTY_BYTES, MemoryDisk
-from tests.cluster.small_cluster import Outcome, SimNode, SmallCluster
+from tests.cluster.helpers.memory_disk import PLENTY_BYTES, MemoryDisk
+from tests.cluster.helpers.small_cluster import Outcome, SimNode, SmallCluster
 from tests.cluster.test_hazards import lagging
 
 BODY = bytes(range(256)) * 80       # 20 KiB: fifty of them fill a segment

@@ -24,7 +24,7 @@ from cluster.raft.append_entries import Receiver, Sender
 from cluster.wire.messages import Ack, Append, Heartbeat, Info, Message, RequestVote, SnapshotChunk
 from core import OPERATION_BYTES_MAX, Batch, Get, Put, PutWith, Results, Stored, When, cost, encode_entry
 from core.ops.cost import BASE_BYTES, COSTS, JOB
-from tests.cluster.small_cluster import Outcome, SimNode, SmallCluster
+from tests.cluster.helpers.small_cluster import Outcome, SimNode, SmallCluster
 
 
 @pytest.fixture(params=[True, False], ids=["cured", "cure-removed"])

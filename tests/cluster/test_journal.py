@@ -16,7 +16,7 @@ from cluster.journal.journal import Journal, JournalDamaged, StorageInUse
 from cluster.journal.log_index import LogSlice
 from cluster.storage.disk import Disk
 from cluster.storage.errors import NoRoom
-from tests.cluster.faulty_disk import Crash, FaultyDisk
+from tests.cluster.helpers.faulty_disk import Crash, FaultyDisk
 
 DIRECTORY = Path("/journal")
 NO_OP = (b"\x01", 1, 0)         # what pysyncobj puts into an empty log

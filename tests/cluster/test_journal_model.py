@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from cluster import limits
 from cluster.journal.journal import Journal
-from tests.cluster.faulty_disk import Crash, FaultyDisk
+from tests.cluster.helpers.faulty_disk import Crash, FaultyDisk
 
 DIRECTORY = Path("/journal")
 SEGMENT_BYTES = 8192

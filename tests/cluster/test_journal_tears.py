@@ -12,7 +12,7 @@ import pytest
 
 from cluster.journal import journal_format
 from cluster.journal.journal import Journal, JournalDamaged, JournalTooNew
-from tests.cluster.faulty_disk import FaultyDisk
+from tests.cluster.helpers.faulty_disk import FaultyDisk
 
 DIRECTORY = Path("/journal")
 FIRST = DIRECTORY / "journal-00000001"

@@ -17,7 +17,7 @@ from cluster.limits import (
     LANES_OPERATIONS_MAX,
 )
 from core import Done, Get, Operation, Put, cost, decode_entry
-from tests.cluster.small_cluster import Outcome
+from tests.cluster.helpers.small_cluster import Outcome
 
 BYTES = 128                     # that each of these operations costs
 HELD = 512                      # of memory, for each of them

@@ -21,7 +21,7 @@ from core import (
     Reply,
     UnknownNode,
 )
-from tests.cluster.small_cluster import Outcome, SimNode, SmallCluster
+from tests.cluster.helpers.small_cluster import Outcome, SimNode, SmallCluster
 
 
 def ask(world: SmallCluster, operation: Operation) -> Outcome:

@@ -13,10 +13,10 @@ from cluster.snapshots import snapshot_file
 from cluster.storage.errors import JournalTooNew, SnapshotTooNew
 from cluster.wire.messages import WIRE_FORMAT, Hello, encode
 from core import SnapshotError
-from tests.cluster.faulty_disk import FaultyDisk
-from tests.cluster.small_cluster import SmallCluster
+from tests.cluster.helpers.faulty_disk import FaultyDisk
+from tests.cluster.helpers.small_cluster import SmallCluster
 from tests.cluster.test_hazards import lagging
-from tests.cluster.test_peers import End, frame, members, run, until
+from tests.cluster.test_peer_network import End, frame, members, run, until
 from tests.cluster.test_snapshots import JOURNAL, Counter, Node, commands, compacted, path
 
 AGAIN = "Start the newer version again, or empty this node's data directory."

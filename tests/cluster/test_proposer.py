@@ -42,7 +42,7 @@ from core import (
     cost,
     decode_entry,
 )
-from tests.cluster.small_cluster import Outcome
+from tests.cluster.helpers.small_cluster import Outcome
 
 CALL_BYTES = 64                 # around an entry: how the library calls it, and its place in a message
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core import Done, Finished, Get, Handed, Put, Stored
-from tests.cluster.small_cluster import SmallCluster
+from tests.cluster.helpers.small_cluster import SmallCluster
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])

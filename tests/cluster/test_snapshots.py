@@ -25,7 +25,7 @@ from cluster.snapshots.snapshot_store import (
 )
 from cluster.storage.disk import Disk
 from cluster.storage.fork import NICE
-from tests.cluster.faulty_disk import Crash, FaultyDisk
+from tests.cluster.helpers.faulty_disk import Crash, FaultyDisk
 
 Entry = tuple[bytes, int, int]
 

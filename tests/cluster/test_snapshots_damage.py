@@ -11,7 +11,7 @@ import pytest
 
 from cluster.snapshots import snapshot_file
 from cluster.snapshots.snapshot_file import Contents, SnapshotDamaged, SnapshotFile, SnapshotTooNew
-from tests.cluster.faulty_disk import FaultyDisk
+from tests.cluster.helpers.faulty_disk import FaultyDisk
 
 PATH = Path("/snapshots/snapshot")
 SEED = int(os.environ.get("SOCKPQ_SEED", "20240611"))

@@ -9,7 +9,7 @@ import pytest
 from cluster import limits
 from cluster.wire.messages import Ack, Message, SnapshotChunk
 from core import Put
-from tests.cluster.small_cluster import SimNode, SmallCluster
+from tests.cluster.helpers.small_cluster import SimNode, SmallCluster
 from tests.cluster.test_hazards import lagging, snapshot_everywhere
 
 PIECE_BYTES = 4000

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 
-from tests.cluster.faulty_disk import Crash, FaultyDisk
+from tests.cluster.helpers.faulty_disk import Crash, FaultyDisk
 
 JOURNAL = Path("/journal")
 SNAPSHOTS = Path("/snapshots")

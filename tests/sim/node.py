@@ -16,7 +16,7 @@ from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.storage.errors import StorageDamaged
 from cluster.wire.messages import Hello, Message
 from core import Applied, Effects, PromoteLearner, decode_entry
-from tests.cluster.faulty_disk import Crash
+from tests.cluster.helpers.faulty_disk import Crash
 from tests.sim.disk import JOURNAL, SNAPSHOTS, SimDisk
 from tests.sim.events import DriftingClock
 from tests.sim.idle import NEVER, idle_until

@@ -13,8 +13,8 @@ from cluster import limits
 from cluster.journal.journal import Journal
 from cluster.storage.disk import Disk
 from cluster.wire.messages import Heartbeat
-from tests.cluster.faulty_disk import FaultyDisk
-from tests.cluster.small_cluster import SimNode, SmallCluster
+from tests.cluster.helpers.faulty_disk import FaultyDisk
+from tests.cluster.helpers.small_cluster import SimNode, SmallCluster
 
 DIRECTORY = Path("/journal")
 LARGE = bytes(range(1, 201)) * 10

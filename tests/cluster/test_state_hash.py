@@ -15,7 +15,7 @@ from cluster.raft.replica_check import Diverged, ReplicaCheck
 from cluster.storage import state_hash
 from cluster.storage.state_hash import CHECKPOINT_ENTRIES, Chain, compared
 from core import Handed, HandedMany, Stored
-from tests.cluster.small_cluster import SmallCluster
+from tests.cluster.helpers.small_cluster import SmallCluster
 
 
 def chain_of(entries: int, spoil_at: int = 0) -> Chain:

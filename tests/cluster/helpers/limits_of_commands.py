@@ -2,7 +2,7 @@
 
 The test counts steps. How long the entries take on this machine:
 
-    .venv/bin/python -m tests.cluster.limits_of_commands
+    .venv/bin/python -m tests.cluster.helpers.limits_of_commands
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import pytest
 from cluster.metrics.loop_turns import MINUTE_S, Turns
 from cluster.wire.messages import Ack, Append, Info, Message
 from core import Put, SwitchService
-from tests.cluster.small_cluster import SimNode, SmallCluster
+from tests.cluster.helpers.small_cluster import SimNode, SmallCluster
 
 
 def noting(calls: list[str], what: str, real: Callable[..., Any]) -> Callable[..., Any]:

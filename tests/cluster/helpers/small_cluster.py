@@ -16,7 +16,7 @@ from cluster.settings import Member, NodeSettings
 from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.wire.messages import Hello, Message
 from core import Effects, Machine, Operation, Put, Reply
-from tests.cluster.memory_disk import MemoryDisk
+from tests.cluster.helpers.memory_disk import MemoryDisk
 
 DELAY_S = 0.001
 TURN_S = 0.01

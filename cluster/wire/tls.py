@@ -219,7 +219,7 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
 
 
 def certificate_names(transport: asyncio.BaseTransport) -> list[str]:
-    """The DNS names in the certificate of the other side of a Tls."""
+    """The DNS names in the certificate of the other side of a TlsTransport."""
     certificate = transport.get_extra_info("ssl_object").getpeercert() or {}
     return [value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"]
 

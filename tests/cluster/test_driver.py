@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cluster.metrics.loop_turns import MINUTE_S, Turns
+from cluster.metrics.loop_turns import MINUTE_S, LoopTurns
 from cluster.wire.messages import Ack, Append, Info, Message
 from core import Put, SwitchService
 from tests.cluster.helpers.small_cluster import SimNode, SmallCluster
@@ -123,7 +123,7 @@ def test_only_answers_that_commit_something_are_urgent() -> None:
 
 
 def test_the_longest_turn_is_forgotten_after_two_minutes() -> None:
-    turns = Turns()
+    turns = LoopTurns()
     now = 1000.0
     turns.observe(now, now + 0.5)
     turns.observe(now + 1, now + 1.1)

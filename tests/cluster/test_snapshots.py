@@ -235,7 +235,7 @@ class TestChild:
         real.machine.snapshot = lambda: endless(tmp_path)  # type: ignore[method-assign]
         id_ = real.begin_snapshot()
         wait_for(tmp_path / "begun")
-        os.kill(real.store._job.pid, signal.SIGKILL)  # type: ignore[union-attr]
+        os.kill(real.store._task.pid, signal.SIGKILL)  # type: ignore[union-attr]
         assert real.wait() == (FAILED, id_)
         assert "killed by signal 9" in caplog.text
         assert list((tmp_path / "snapshots").iterdir()) == []
@@ -257,7 +257,7 @@ class TestChild:
         real.machine.snapshot = lambda: endless(tmp_path)  # type: ignore[method-assign]
         real.begin_snapshot()
         wait_for(tmp_path / "begun")
-        pid = real.store._job.pid  # type: ignore[union-attr]
+        pid = real.store._task.pid  # type: ignore[union-attr]
         real.close()
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
@@ -268,7 +268,7 @@ class TestChild:
         real.machine.snapshot = lambda: endless(tmp_path)  # type: ignore[method-assign]
         real.begin_snapshot()
         wait_for(tmp_path / "begun")
-        pid = real.store._job.pid  # type: ignore[union-attr]
+        pid = real.store._task.pid  # type: ignore[union-attr]
         held = [os.readlink(f"/proc/{pid}/fd/{number}") for number in os.listdir(f"/proc/{pid}/fd") if int(number) > 2]
         assert sorted(name.split(":")[0] for name in held if "snapshot-" not in name) == ["pipe"]
         assert os.getpriority(os.PRIO_PROCESS, pid) == os.getpriority(os.PRIO_PROCESS, 0) + NICE
@@ -550,7 +550,7 @@ class TestReceiving:
         real.machine.snapshot = lambda: endless(tmp_path)  # type: ignore[method-assign]
         real.begin_snapshot()
         wait_for(tmp_path / "begun")
-        pid = real.store._job.pid  # type: ignore[union-attr]
+        pid = real.store._task.pid  # type: ignore[union-attr]
         receive(Node(leader), real, 1000)
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)

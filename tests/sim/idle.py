@@ -30,7 +30,7 @@ def _next_deed(node: SimNode, driver: Driver, children: list[SlowChild]) -> floa
     if node.world.plan.fine_turns or _sends(driver):
         return now + SOON_S
     until = NEVER
-    if driver.store._job is not None:
+    if driver.store._task is not None:
         ready_at = children[-1].ready_at
         until = ready_at if ready_at > now else now + SOON_S
     syncing = driver.journal.syncing

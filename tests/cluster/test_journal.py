@@ -516,7 +516,7 @@ class TestMemory:
             journal.sync()
             assert journal[-1] == entry
             assert journal[0] == entries[0]
-        assert len(journal._recent.entries) < 20
+        assert len(journal._cache.entries) < 20
         assert list(journal[:]) == entries
         assert [journal.entry(entry[1]) for entry in reversed(entries)] == entries[::-1]
         assert list(journal[50:60]) == entries[50:60]

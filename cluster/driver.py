@@ -165,7 +165,7 @@ class Driver:
         unusual = self._handle_inbox()
         self.journal.poll_sync()
         if not self.replica.is_leader:
-            # The leader waits for a follower's answer, nobody for what it applies.
+            # The leader waits for a follower's answer; what the follower applies is not urgent.
             self.journal.sync()
             self._network.flush()
         housekeeping = unusual or now >= self._housekeeping_at or self._changed()

@@ -51,7 +51,7 @@ HAND_OVER_S = 5.0               # OFFLINE and an orderly stop wait at most this 
 HAND_OVER_RETRY_S = 0.2
 TRANSFER_S = 3.0                # a transfer that takes longer is abandoned, because no node serves meanwhile
 REMOVAL_KNOWN_S = 5.0           # how long a removal waits until a majority of the other members has applied it
-FAREWELL_S = 3.0                # a removed node is told what is committed for this much longer
+FAREWELL_S = 3.0                # a removed node still hears the commit index for so long
 EARLY_ELECTION_SHARE = 0.4      # of the shortest election timeout: early elections are spread over this time
 
 # ---- Replication

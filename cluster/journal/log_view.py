@@ -1,4 +1,4 @@
-"""The log as a sequence, by position from its first entry: pysyncobj reads it so many times in each turn."""
+"""The log as a sequence by position from its first entry, which pysyncobj reads many times in each turn."""
 
 from __future__ import annotations
 

@@ -90,13 +90,13 @@ class ReplicatedTime:
         """Unix time in milliseconds for the next entry."""
         return int(self._now())
 
-    def follow(self, told_ms: int) -> None:
+    def follow(self, leader_ms: int) -> None:
         """Follower: adopt the time that the leader sent or stamped the last entry with.
 
         It is a little old, or more if messages are delayed, so it only ever sets ours forward. DECAY keeps ours from
         overtaking the leader's, which may run slower by SLEW.
         """
-        self._go_on(max(self._now(), told_ms), 1 - DECAY)
+        self._go_on(max(self._now(), leader_ms), 1 - DECAY)
         self.known = True
 
     def begin(self, known_ms: Iterable[int], clocks_ms: Sequence[int]) -> None:

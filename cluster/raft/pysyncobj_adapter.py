@@ -81,7 +81,7 @@ class _NoPoller:
 
 
 _REGULAR = b"\0"                # pysyncobj's mark of a command that calls a method
-_CALL_HEAD_BYTES = {0xC4: 5, 0xC5: 6, 0xC6: 8}      # by the mark that tells how many bytes the length of the data has
+_CALL_HEAD_BYTES = {0xC4: 5, 0xC5: 6, 0xC6: 8}      # by MessagePack's mark for the size of the length field
 
 
 def _call_head(method: int, length: int) -> bytes:

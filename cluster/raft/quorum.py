@@ -48,8 +48,7 @@ class Quorum:
     def acked_sent_at(self) -> float:
         """Leader: a majority has acknowledged messages sent at this time or later; monotonic seconds."""
         term = self._context.replica.term
-        proofs = [peer.acked_sent_at if peer.up and _counts(peer, term) else LOST for peer in self.peers]
-        return self._reached(proofs)
+        return self._reached([peer.acked_sent_at if peer.up and _counts(peer, term) else LOST for peer in self.peers])
 
     def match(self) -> int:
         """Leader: the index up to which the log is equal on a majority and durable on this node.
@@ -78,12 +77,14 @@ class Quorum:
         if not (self._heard or durable != self._durable or self.majority == 1) or not self._context.leads():
             return
         self._heard, self._durable = False, durable
-        term, proof, match = self._context.replica.term, self.acked_sent_at(), self.match()
-        told_term, told_proof, told_match = self._reported
+        term, acked_sent_at, match = self._context.replica.term, self.acked_sent_at(), self.match()
+        last_term, last_acked_sent_at, last_match = self._reported
         # Answers of a minority are not reported: the library must step down when it hears no majority for a while.
-        news = told_term != term or proof > told_proof or match > told_match or self.majority == 1
-        if proof > LOST and news:
-            self._reported = term, proof, match
+        news = (
+            last_term != term or acked_sent_at > last_acked_sent_at or match > last_match or self.majority == 1
+        )
+        if acked_sent_at > LOST and news:
+            self._reported = term, acked_sent_at, match
             self._context.deliver(QUORUM, {
                 "type": "next_node_idx", "next_node_idx": match + 1, "reset": False, "success": True,
             })

@@ -77,12 +77,12 @@ class Admission:
 
     def _leads_without(self, newcomer: Peer) -> bool:
         quorum = self._quorum
-        proofs = sum(
+        acknowledged = sum(
             1 for peer in quorum.peers
             if peer is not newcomer and peer.info is not None and peer.info.voter
             and peer.term == self._context.replica.term and peer.acked_sent_at > newcomer.admit_after
         )
-        return quorum.member + proofs >= quorum.majority
+        return quorum.member + acknowledged >= quorum.majority
 
     def admitted(self, peer: Peer, message: Admit) -> None:
         """Follower: the leader grants this node the right to vote."""

@@ -99,7 +99,7 @@ class SnapshotDirectory:
     def _verify(self, index: int) -> Contents:
         contents = snapshot_file.verify(self._disk, self.path(index))
         if contents.last[1] != index:
-            what = f"it holds the state after entry {contents.last[1]}, its name says {index}"
+            what = f"it holds the state after entry {contents.last[1]}, its name is that of entry {index}"
             raise SnapshotDamaged(f"snapshot {self.path(index)} is damaged: {what}")
         return contents
 

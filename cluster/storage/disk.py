@@ -22,7 +22,7 @@ from cluster.metrics.histogram import Histogram
 
 Result = TypeVar("Result")
 
-IOV_MAX = 1024      # pieces one pwritev takes (Linux; POSIX grants only 16, `getconf IOV_MAX` tells)
+IOV_MAX = 1024      # pieces one pwritev accepts on Linux (POSIX guarantees only 16; see `getconf IOV_MAX`)
 NO_SPACE = frozenset((errno.ENOSPC, errno.EDQUOT))
 NO_DESCRIPTOR = frozenset((errno.EMFILE, errno.ENFILE))
 # A directory that existed before may belong to another user, or to a file system that does not sync directories.

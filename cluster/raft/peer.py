@@ -1,4 +1,4 @@
-"""The peers of a node, and the context shared by the parts of the Raft transport."""
+"""The peers of a node with their snapshot transfers, and the context shared by the parts of the Raft transport."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from cluster.journal.journal import Journal
 from cluster.raft.pysyncobj_adapter import PeerNode, Replica
+from cluster.snapshots.snapshot_store import IncomingSnapshot, OutgoingSnapshot
 from cluster.wire.messages import Info, Message
 
 
@@ -18,6 +19,32 @@ class Network(Protocol):
 
     def buffered_bytes(self, name: str) -> int:
         """Bytes queued for this peer that the operating system has not accepted yet."""
+
+
+class OutgoingTransfer:
+    """A snapshot being sent to a peer; the open file stays readable when a newer one replaces it."""
+
+    def __init__(self, number: int, source: OutgoingSnapshot) -> None:
+        self.number = number
+        self.source = source
+        self.offset = 0
+        self.sent_at: float | None = None       # when the last chunk was sent
+
+    def close(self) -> None:
+        """Close the file, whether or not the transfer is complete."""
+        self.source.close()
+
+
+class IncomingTransfer:
+    """A snapshot being received into a file of its own."""
+
+    def __init__(self, number: int, sink: IncomingSnapshot) -> None:
+        self.number = number
+        self.sink = sink
+
+    def close(self) -> None:
+        """Abort the transfer and remove what was received."""
+        self.sink.abort()
 
 
 class Peer:
@@ -43,8 +70,8 @@ class Peer:
         self.acked_sent_at = float("-inf")      # when we sent the newest message of this term that it acknowledged
         self.beat_at = 0.0                      # when we last sent it a heartbeat of our own
         self.choked = False                     # the library believes it disconnected, so no entries are sent
-        self.sending: Any = None                # snapshot transfer to it (snapshot_transfer.OutgoingTransfer)
-        self.receiving: Any = None              # snapshot transfer from it (snapshot_transfer.IncomingTransfer)
+        self.sending: OutgoingTransfer | None = None
+        self.receiving: IncomingTransfer | None = None
         self.admit_target: int | None = None    # voter_admission.py
         self.admit_after = 0.0
 

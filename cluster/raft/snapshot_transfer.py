@@ -11,38 +11,12 @@ from __future__ import annotations
 import logging
 
 from cluster import limits
-from cluster.raft.peer import Context, Peer
-from cluster.snapshots.snapshot_store import IncomingSnapshot, OutgoingSnapshot, SnapshotDamaged, SnapshotStore
+from cluster.raft.peer import Context, IncomingTransfer, OutgoingTransfer, Peer
+from cluster.snapshots.snapshot_store import SnapshotDamaged, SnapshotStore
 from cluster.storage.disk import passes
 from cluster.wire.messages import SnapshotChunk
 
 log = logging.getLogger("sockpqd.cluster")
-
-
-class OutgoingTransfer:
-    """A snapshot being sent to a peer; the open file stays readable when a newer one replaces it."""
-
-    def __init__(self, number: int, source: OutgoingSnapshot) -> None:
-        self.number = number
-        self.source = source
-        self.offset = 0
-        self.sent_at: float | None = None       # when the last chunk was sent
-
-    def close(self) -> None:
-        """Close the file, whether or not the transfer is complete."""
-        self.source.close()
-
-
-class IncomingTransfer:
-    """A snapshot being received into a file of its own."""
-
-    def __init__(self, number: int, sink: IncomingSnapshot) -> None:
-        self.number = number
-        self.sink = sink
-
-    def close(self) -> None:
-        """Abort the transfer and remove what was received."""
-        self.sink.abort()
 
 
 class SnapshotTransfers:
@@ -160,7 +134,7 @@ class SnapshotTransfers:
         if chunk.offset == 0:
             self._give_up(peer)
             peer.receiving = IncomingTransfer(chunk.transfer, self._store.begin_incoming(peer.name))
-        incoming: IncomingTransfer | None = peer.receiving
+        incoming = peer.receiving
         if incoming is None or incoming.number != chunk.transfer or incoming.sink.offset != chunk.offset:
             return None                         # a chunk of a transfer whose start we have not seen
         incoming.sink.write(chunk.data)

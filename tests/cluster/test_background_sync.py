@@ -14,7 +14,7 @@ from cluster.journal.journal import Journal
 from cluster.storage.disk import Disk
 from cluster.wire.messages import Heartbeat
 from tests.cluster.helpers.faulty_disk import FaultyDisk
-from tests.cluster.helpers.small_cluster import SimNode, SmallCluster
+from tests.cluster.helpers.small_cluster import SmallCluster, SmallNode
 
 DIRECTORY = Path("/journal")
 LARGE = bytes(range(1, 201)) * 10
@@ -204,7 +204,7 @@ class Slow(Future[None]):
             raise StalledError
 
 
-def slow_leader(over_in_s: float, not_seen: int = 0) -> tuple[SmallCluster, SimNode, Slow]:
+def slow_leader(over_in_s: float, not_seen: int = 0) -> tuple[SmallCluster, SmallNode, Slow]:
     """Its syncs beside the loop are over then."""
     cluster = SmallCluster(3)
     cluster.put_now()

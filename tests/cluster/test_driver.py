@@ -10,7 +10,7 @@ import pytest
 from cluster.metrics.loop_turns import MINUTE_S, LoopTurns
 from cluster.wire.messages import Ack, Append, Info, Message
 from core import Put, SwitchService
-from tests.cluster.helpers.small_cluster import SimNode, SmallCluster
+from tests.cluster.helpers.small_cluster import SmallCluster, SmallNode
 
 
 def noting(calls: list[str], what: str, real: Callable[..., Any]) -> Callable[..., Any]:
@@ -20,7 +20,7 @@ def noting(calls: list[str], what: str, real: Callable[..., Any]) -> Callable[..
     return noted
 
 
-def watch(node: SimNode, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def watch(node: SmallNode, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The order of what a node does from now on."""
     calls: list[str] = []
     driver = node.up
@@ -41,7 +41,7 @@ def test_a_leader_sends_entries_then_replies_then_syncs(monkeypatch: pytest.Monk
     assert [call for call in calls if call != "tick"][:3] == ["flush_appends", "turn_ended", "sync"]
 
 
-def append_to(world: SmallCluster, follower: SimNode) -> None:
+def append_to(world: SmallCluster, follower: SmallNode) -> None:
     """One job is proposed, and its entry is in the follower's inbox."""
     world.put_now()
     world.run_until(world.settled)

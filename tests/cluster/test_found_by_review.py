@@ -14,7 +14,7 @@ from cluster.wire.messages import Ack, Append, Message, PreVote, RequestVote, Ti
 from core import Accepted, Put, RemoveMember
 from tests.cluster.helpers.faulty_disk import FaultyDisk
 from tests.cluster.helpers.memory_disk import MemoryDisk
-from tests.cluster.helpers.small_cluster import Outcome, SimNode, SmallCluster
+from tests.cluster.helpers.small_cluster import Outcome, SmallCluster, SmallNode
 from tests.cluster.test_hazards import lagging
 
 
@@ -22,16 +22,16 @@ def everything(source: str, target: str, message: Message) -> bool:
     return True
 
 
-def others(world: SmallCluster, *nodes: SimNode) -> list[SimNode]:
+def others(world: SmallCluster, *nodes: SmallNode) -> list[SmallNode]:
     return [node for node in world if node not in nodes]
 
 
-def join(world: SmallCluster, a: SimNode, b: SimNode) -> None:
+def join(world: SmallCluster, a: SmallNode, b: SmallNode) -> None:
     world.cuts.discard(frozenset((a.name, b.name)))
     world._connect(frozenset((a.name, b.name)))
 
 
-def names(nodes: list[SimNode]) -> str:
+def names(nodes: list[SmallNode]) -> str:
     return " ".join(node.name for node in nodes)
 
 

@@ -15,7 +15,7 @@ from core import Done, Get, Handed, Put, Request, SwitchService
 from core.ops.cluster import OpenSession
 from core.ops.replies import SessionOpened
 from tests.cluster.helpers.memory_disk import PLENTY_BYTES, MemoryDisk
-from tests.cluster.helpers.small_cluster import Outcome, SimNode, SmallCluster
+from tests.cluster.helpers.small_cluster import Outcome, SmallCluster, SmallNode
 from tests.cluster.test_hazards import lagging
 
 BODY = bytes(range(256)) * 80       # 20 KiB: fifty of them fill a segment
@@ -268,7 +268,7 @@ def bounded(monkeypatch: pytest.MonkeyPatch) -> SmallCluster:
     return world
 
 
-def work(world: SmallCluster, node: SimNode, rounds: int) -> int:
+def work(world: SmallCluster, node: SmallNode, rounds: int) -> int:
     """Jobs come and go; returns how many were done."""
     done = 0
     for _ in range(rounds):

@@ -24,7 +24,7 @@ from cluster.raft.append_entries import Receiver, Sender
 from cluster.wire.messages import Ack, Append, Heartbeat, Info, Message, RequestVote, SnapshotChunk
 from core import OPERATION_BYTES_MAX, Batch, Get, Put, PutWith, Results, Stored, When, cost, encode_entry
 from core.ops.cost import BASE_BYTES, COSTS, JOB
-from tests.cluster.helpers.small_cluster import Outcome, SimNode, SmallCluster
+from tests.cluster.helpers.small_cluster import Outcome, SmallCluster, SmallNode
 
 
 @pytest.fixture(params=[True, False], ids=["cured", "cure-removed"])
@@ -33,7 +33,7 @@ def cured(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
 
 
-def append_from(world: SmallCluster, leader: SimNode, to: SimNode, prev: int, count: int) -> None:
+def append_from(world: SmallCluster, leader: SmallNode, to: SmallNode, prev: int, count: int) -> None:
     """Let the follower receive a re-sent piece of the leader's log."""
     journal = leader.up.journal
     entries = [journal.entry(index) for index in range(prev + 1, prev + 1 + count)]
@@ -134,7 +134,7 @@ def test_h3_every_entry_is_sent_once_to_each_follower(cured: bool, monkeypatch: 
     assert (sent > 1.2 * 2 * 100) is not cured
 
 
-def diverged(world: SmallCluster) -> tuple[SimNode, SimNode]:
+def diverged(world: SmallCluster) -> tuple[SmallNode, SmallNode]:
     """A former leader with a tail nobody else has, and the new leader, whose log is several frames longer."""
     old = world.leader()
     world.filter = lambda source, target, message: source != old.name or not isinstance(message, Append)
@@ -149,7 +149,7 @@ def diverged(world: SmallCluster) -> tuple[SimNode, SimNode]:
     return old, new
 
 
-def put_on(world: SmallCluster, node: SimNode, data: bytes) -> None:
+def put_on(world: SmallCluster, node: SmallNode, data: bytes) -> None:
     outcome = node.propose(Put("q", 0, data))
     world.run_until(lambda: outcome.state == "applied")
 
@@ -308,10 +308,10 @@ def test_h8_a_fresh_leader_serves_only_after_its_own_lead_entry(cured: bool, mon
         world.kill(name)
     known: list[int] = []       # jobs that a node knew of when it began to serve
 
-    def note(self: SimNode, serving: bool) -> None:
+    def note(self: SmallNode, serving: bool) -> None:
         if serving:
             known.append(self.machine.total("q").jobs)
-    monkeypatch.setattr(SimNode, "serving_changed", note)
+    monkeypatch.setattr(SmallNode, "serving_changed", note)
     with monkeypatch.context() as forgetful:    # the commit index was not written: nothing of the log is applied
         forgetful.setattr(Journal, "getRaftCommitIndex", lambda self: 1)
         for name in world.nodes:
@@ -367,7 +367,7 @@ def test_h9a_a_snapshot_transfer_never_commits_an_unverified_tail(
         assert len(world.states()) == 1
 
 
-def lagging(world: SmallCluster) -> SimNode:
+def lagging(world: SmallCluster) -> SmallNode:
     """A follower that needs a snapshot, still down."""
     away = world.followers()[0]
     world.kill(away.name)

@@ -21,7 +21,7 @@ from core import (
     Reply,
     UnknownNode,
 )
-from tests.cluster.helpers.small_cluster import Outcome, SimNode, SmallCluster
+from tests.cluster.helpers.small_cluster import Outcome, SmallCluster, SmallNode
 
 
 def ask(world: SmallCluster, operation: Operation) -> Outcome:
@@ -49,7 +49,7 @@ def remove(world: SmallCluster, name: str) -> Reply:
     return done(world, RemoveMember(name, world.leader().machine.membership.configuration))
 
 
-def voters(node: SimNode) -> list[str]:
+def voters(node: SmallNode) -> list[str]:
     return sorted(node.up.transport.quorum.voters)
 
 

@@ -1,10 +1,11 @@
-"""The test of the original's author: does the rate depend on how many jobs there are?
+"""The benchmark of sockPQd's author: does throughput depend on the number of jobs?
 
     python -m bench.author [--rounds 20] [--jobs 20000] [--queues 10] [--connections 100] [--nodes 3]
 
-First rounds that put small jobs (20 to 40 bytes) with random priorities into random queues, then as many rounds that
-take jobs of random queues and finish them. Each round's rate is told: it must stay the same. He measured 6,115 PUTs and
-3,225 times GET and DONE per second, on one server of 2008 without replication; his measure of a client is not known.
+Some rounds put small jobs (20 to 40 bytes) with random priorities into random queues, then as many rounds take jobs
+from random queues and finish them. The rate of each round is printed; it should stay the same. The author measured
+6,115 PUTs and 3,225 pairs of GET and DONE per second, on one server of 2008 without replication; the number of his
+clients is not known.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from pathlib import Path
 import click
 
 from bench.load_generator.console import make_console
-from bench.load_generator.figures import Curve, Figures, Row
+from bench.load_generator.figures import Curve, LoadFigures, Row
 from bench.load_generator.jobs import Jobs
 from bench.load_generator.runs import Run, run, warm_up
 from bench.load_generator.target import target, target_options
 from bench.reports.recording import Result, finish, written
 
-SIZE, SIZE_MAX = 20, 40     # bytes, as in his test
+SIZE, SIZE_MAX = 20, 40     # bytes, as in the author's test
 PRIORITIES = 1000
 AUTHORS_RATES = {"PUT": 6115, "GET + DONE": 3225}      # per second
 PHASES = {"PUT": ("PUT",), "GET + DONE": ("GET", "DONE")}
@@ -35,7 +36,7 @@ PHASES = {"PUT": ("PUT",), "GET + DONE": ("GET", "DONE")}
 def main(
     servers: str | None, nodes: int, record_to: Path | None, rounds: int, jobs: int, queues: int, connections: int
 ) -> None:
-    """Put jobs in rounds, then take them out in rounds, and tell the rate of each."""
+    """Put jobs in rounds, then take and finish them in rounds, and print the rate of each round."""
     console = make_console()
     with target(servers, nodes, console) as measured:
         made = Jobs([f"author-{number}" for number in range(queues)], SIZE, SIZE_MAX, PRIORITIES)
@@ -57,19 +58,19 @@ def main(
 
 
 def cycles_per_second(done: Run) -> float:
-    """Jobs put, or taken and finished."""
+    """Jobs put, or taken and finished, per second."""
     return done.figures.cycles / done.seconds
 
 
 def phase_row(phase: str, steps: tuple[str, ...], done: list[Run], curve: Curve) -> Row:
-    """The rounds of a phase together. `curve`: for each the jobs waiting, the rate, and the nodes' processor time.
+    """The figures of all rounds of a phase. `curve`: for each round the waiting jobs, the rate and the nodes' CPU time.
 
-    `last_to_first`: of the rates of its rounds.
+    `last_to_first`: the ratio of the last round's rate to the first's.
     """
     rates = [rate for _, rate, _ in curve]
     jobs = sum(each.figures.cycles for each in done)
     cpu = [each.cpu_us for each in done if each.cpu_us is not None]
-    figures = Figures()
+    figures = LoadFigures()
     for each in done:
         for step in steps:
             figures.latencies_us[step].extend(each.figures.latencies_us[step])

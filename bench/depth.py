@@ -1,10 +1,10 @@
-"""Does it matter how many jobs are waiting?
+"""Does throughput depend on the number of waiting jobs?
 
     python -m bench.depth [--depths 10000,1000000,5000000] [--jobs 50000]
 
-With so many jobs waiting, in ten queues and with random priorities, further ones are put, then as many taken and
-finished. The rates at all depths should be the same within 20%. A million jobs of 100 bytes need about 0.4 GB of memory
-on each node.
+At each depth, with that many jobs waiting in ten queues with random priorities, jobs are put, and then as many are
+taken and finished. The rates at all depths should agree within 20%. A million jobs of 100 bytes need about 0.4 GB of
+memory on each node.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from bench.reports.recording import Result, finish
 
 QUEUES = [f"depth-{number}" for number in range(10)]
 PRIORITIES = 1000
-FILL_JOBS = 100_000     # then it is told how far it has got
+FILL_JOBS = 100_000     # jobs put between two lines about the progress
 
 
 def parse_depths(context: click.Context, option: click.Parameter, value: str) -> list[int]:
-    """Growing numbers with commas between them."""
+    """Parse increasing numbers, separated by commas."""
     try:
         depths = [int(depth) for depth in value.split(",")]
     except ValueError:
-        raise click.BadParameter("numbers with commas between them") from None
+        raise click.BadParameter("expected numbers separated by commas") from None
     if depths != sorted(set(depths)) or depths[0] < 0:
         raise click.BadParameter("each must be greater than the one before")
     return depths
@@ -68,14 +68,14 @@ def main(
 
 
 def deepen(measured: Target, jobs: Jobs, depth: int, console: Console) -> None:
-    """Put jobs until so many wait."""
+    """Put jobs until `depth` of them wait."""
     while (waiting := measured.waiting(QUEUES)) < depth:
         uvloop.run(fill(measured.leader(), jobs, min(FILL_JOBS, depth - waiting)))
         console.print(f"{measured.waiting(QUEUES):,} jobs wait")
 
 
 def measure(measured: Target, jobs: Jobs, count: int, connections: int, result: Result) -> Row:
-    """The figures at this depth; there are as many jobs afterwards as before."""
+    """Measure at the present depth, which is the same afterwards."""
     measured.settle()
     waiting, memory = measured.waiting(QUEUES), measured.leader_memory_bytes()
     put = run(measured, jobs, [(connections, ("PUT",))], times=count)

@@ -1,9 +1,9 @@
-"""Do users notice a failover? Clients of both kinds put and process numbered jobs while leaders are killed.
+"""Exactly-once processing across failovers: clients put and process numbered jobs while leaders are killed.
 
     python -m bench.exactly_once [--jobs 100000] [--clients 50] [--every 5]
 
-Half of the clients are blocking ones, each with a thread; the others are asyncio ones on one loop. Every number must be
-done exactly once, and no call may raise. Exit code 1 otherwise.
+Half of the clients are blocking, each in its own thread; the others are asyncio clients on one loop. Every number must
+be done exactly once, and no call may raise; otherwise the exit code is 1.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from devcluster.cluster import LocalCluster
 
 QUEUE = "numbers"
 EXPIRE_S = 60.0
-IDLE_S = 0.02           # nothing to get at the moment
+IDLE_S = 0.02           # pause when there is nothing to get
 TELL_S = 5.0
 
 
-class Record:
-    """What all clients together have done; shared by the threads."""
+class SharedCount:
+    """What all clients have done together; shared by the threads."""
 
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs
@@ -41,21 +41,21 @@ class Record:
 
     @property
     def over(self) -> bool:
-        """All done, or something has gone wrong."""
+        """Are all jobs done, or has an error occurred?"""
         return len(self.done) >= self.jobs or bool(self.errors)
 
     def took(self, begun: float) -> None:
-        """A call that began at this moment has returned."""
+        """Note the duration of a call that began at this time and has returned."""
         self.longest_s = max(self.longest_s, time.monotonic() - begun)
 
     def finished(self, data: bytes) -> None:
-        """This job is done, the server says."""
+        """Count a job whose DONE was acknowledged."""
         with self._lock:
             self.done[int(data)] += 1
 
 
-def work(servers: list[str], numbers: Iterator[int], record: Record) -> None:
-    """A blocking client: puts one, processes one, until all is done."""
+def work(servers: list[str], numbers: Iterator[int], record: SharedCount) -> None:
+    """Run a blocking client, which puts one job and processes one in turn until all are done."""
     try:
         with sockpq.Client(servers) as client:
             while not record.over:
@@ -78,7 +78,7 @@ def work(servers: list[str], numbers: Iterator[int], record: Record) -> None:
         record.errors.append(error)
 
 
-async def work_async(servers: list[str], numbers: Iterator[int], record: Record) -> None:
+async def work_async(servers: list[str], numbers: Iterator[int], record: SharedCount) -> None:
     """The same with an asyncio client."""
     try:
         async with sockpq.aio.Client(servers) as client:
@@ -102,12 +102,12 @@ async def work_async(servers: list[str], numbers: Iterator[int], record: Record)
         record.errors.append(error)
 
 
-async def all_async(servers: list[str], shares: list[Iterator[int]], record: Record) -> None:
+async def all_async(servers: list[str], shares: list[Iterator[int]], record: SharedCount) -> None:
     """All asyncio clients on one loop."""
     await asyncio.gather(*(work_async(servers, share, record) for share in shares))
 
 
-def start(servers: list[str], clients: int, record: Record) -> list[threading.Thread]:
+def start(servers: list[str], clients: int, record: SharedCount) -> list[threading.Thread]:
     """Start all clients; each has its share of the numbers."""
     shares = [iter(range(first, record.jobs, clients)) for first in range(clients)]
     blocking, looped = shares[: clients // 2], shares[clients // 2 :]
@@ -118,7 +118,7 @@ def start(servers: list[str], clients: int, record: Record) -> list[threading.Th
     return threads
 
 
-def kill_leaders(cluster: LocalCluster, every_s: float, record: Record, console: Console) -> int:
+def kill_leaders(cluster: LocalCluster, every_s: float, record: SharedCount, console: Console) -> int:
     """Kill the leader every so many seconds until all is done; returns how often."""
     kills, told = 0, time.monotonic()
     next_kill = told + every_s
@@ -146,7 +146,7 @@ def main(jobs: int, clients: int, every_s: float) -> None:
     """Kill leaders while clients work."""
     console = make_console()
     with LocalCluster(3) as cluster:
-        record = Record(jobs)
+        record = SharedCount(jobs)
         begun = time.monotonic()
         threads = start(cluster.servers, clients, record)
         kills = kill_leaders(cluster, every_s, record, console)
@@ -164,7 +164,7 @@ def main(jobs: int, clients: int, every_s: float) -> None:
 
 
 def _left(cluster: LocalCluster) -> int:
-    """Jobs that are still there, waiting or running."""
+    """The number of jobs still waiting or running."""
     cluster.wait_for_leader()
     with sockpq.Client(cluster.servers) as client:
         total = client.total(QUEUE)

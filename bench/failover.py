@@ -39,7 +39,7 @@ class Writer(threading.Thread):
         self.acknowledged = 0
 
     def run(self) -> None:
-        """Write."""
+        """Put jobs until stopped."""
         while not self.stopping.is_set():
             try:
                 self._client.put(QUEUE, b"x" * 100, retry_unknown=True)
@@ -49,9 +49,9 @@ class Writer(threading.Thread):
 
 
 def trial(cluster: LocalCluster, client: Client, freeze: bool) -> float:
-    """Kill or freeze the leader; seconds until the next PUT is acknowledged."""
+    """Kill or freeze the leader; returns the seconds until the next PUT is acknowledged."""
     leader = cluster.wait_for_leader()
-    client.put(QUEUE, b"before", retry_unknown=True)        # this client knows the leader, as a client at work does
+    client.put(QUEUE, b"before", retry_unknown=True)        # so the client knows the leader, as an active one does
     begun = time.monotonic()
     (cluster.pause if freeze else cluster.kill)(leader)
     client.put(QUEUE, b"after", retry_unknown=True)
@@ -98,7 +98,7 @@ def main(trials: int, writers: int, freeze: bool, record_to: Path | None) -> Non
 
 
 def result(figures: list[float], lost: int) -> Result:
-    """The seconds of all trials, and how many acknowledged jobs were lost, as they are kept."""
+    """The result of all trials (in seconds), and the number of acknowledged jobs that were lost."""
     in_order = sorted(round(figure * 1000) for figure in figures)
     row: Row = {
         "trials": len(figures), "median_ms": percentile(in_order, 50), "p95_ms": percentile(in_order, 95),
@@ -110,7 +110,7 @@ def result(figures: list[float], lost: int) -> Result:
 
 
 def show(console: Console, found: Row) -> None:
-    """Median, 95th percentile, maximum."""
+    """Print median, 95th percentile and maximum."""
     console.print(f"median {found['median_ms']} ms, p95 {found['p95_ms']} ms, max {found['max_ms']} ms, "
                   f"{found['within_500_ms']} of {found['trials']} within 500 ms, "
                   f"{found['within_1500_ms']} within 1500 ms")

@@ -1,9 +1,9 @@
-"""Do many clients slow each other down? A thousand producers and workers against ten of each.
+"""Do many clients slow each other down? Compares a thousand producers and workers with ten of each.
 
     python -m bench.fan [--many 1000] [--few 10] [--jobs 50000]
 
-Producers put jobs while workers take them with GETB and finish them, each one command at a time; measured is the time
-from the first PUT to the last DONE. The many should get at least 80% of the jobs per second that the few get.
+Producers put jobs while workers take them with GETB and finish them, each sending one command at a time. The time from
+the first PUT to the last DONE is measured. Many clients should reach at least 80% of the throughput of few.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main(
     servers: str | None, nodes: int, record_to: Path | None,
     many: int, few: int, jobs: int, size: int, pipeline: int, repeat: int,
 ) -> None:
-    """Measure many clients against few."""
+    """Compare the throughput of many clients with that of few."""
     console = make_console()
     with target(servers, nodes, console) as measured:
         made = Jobs([QUEUE], size, stamped=True)
@@ -57,12 +57,12 @@ def main(
 
 
 def hand_over(measured: Target, jobs: Jobs, producers: int, workers: int, count: int, pipeline: int = 1) -> Run:
-    """So many jobs go from producers to workers."""
+    """Pass `count` jobs from producers to workers."""
     return run(measured, jobs, [(producers, ("PUT",)), (workers, WORKER)], times=count, pipeline=pipeline)
 
 
 def hand_over_row(name: str, done: Run) -> Row:
-    """The figures of a hand-over. "delivery" is the time from PUT to the worker, with the wait in the queue."""
+    """The figures of a hand-over. "delivery" is the time from PUT to the worker, including the wait in the queue."""
     row: Row = {"clients": name, "jobs": done.figures.cycles - len(done.figures.latencies_us["PUT"]),
                 "jobs_per_second": done.per_second("DONE")}
     for step in ("PUT", "DONE", "delivery"):

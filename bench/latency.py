@@ -1,9 +1,9 @@
-"""How long a job takes from its PUT to a worker that waits for it, when there is little to do.
+"""Latency under light load: the time from a job's PUT until a waiting worker has it.
 
     python -m bench.latency [--rate 100] [--seconds 30] [--workers 10]
 
-PUTs are sent at the given rate, whether or not those before have been answered. A step's time begins when its command
-is sent; how late the generator itself was is told as a step of its own.
+PUTs are sent at the given rate, whether or not earlier ones have been answered. The time of a step starts when its
+command is sent; the delay of the generator itself is reported as a separate step.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import click
 
 from bench.load_generator.closed_loop import Cycle, Shift
 from bench.load_generator.console import make_console
-from bench.load_generator.figures import Figures
+from bench.load_generator.figures import LoadFigures
 from bench.load_generator.jobs import Jobs
 from bench.load_generator.open_loop import LATE, Pacer
 from bench.load_generator.runs import measure_load
@@ -36,12 +36,12 @@ SETTLE_S = 0.2      # until the workers wait
 def main(
     servers: str | None, nodes: int, record_to: Path | None, rate: float, seconds: float, workers: int, size: int
 ) -> None:
-    """Measure the time from PUT to delivery, and that of a PUT."""
+    """Measure the time from PUT to delivery, and the time of a PUT."""
     console = make_console()
     with target(servers, nodes, console) as measured:
         made = Jobs([QUEUE], size, stamped=True)
         measured.purge(made.queues)
-        figures = Figures()
+        figures = LoadFigures()
         load = deliver(measured.leader(), made, figures, rate, seconds, workers)
         done = measure_load(measured, figures, load)[0]
         steps = ("PUT", "delivery", "DONE", LATE)
@@ -55,9 +55,9 @@ def main(
 
 
 async def deliver(
-    leader: str, jobs: Jobs, figures: Figures, rate: float, seconds: float, workers: int
+    leader: str, jobs: Jobs, figures: LoadFigures, rate: float, seconds: float, workers: int
 ) -> tuple[float, None]:
-    """Put jobs at this rate while workers wait for them; returns the seconds it took."""
+    """Put jobs at this rate while workers wait for them; returns the elapsed seconds."""
     producer = await open_wires(leader, 1)
     waiting = await open_wires(leader, workers)
     try:
@@ -66,7 +66,7 @@ async def deliver(
             Cycle(wire, ("GETB", "DONE"), jobs, figures, shift).start()
         await asyncio.sleep(SETTLE_S)
         elapsed_s = await Pacer(producer, jobs, rate, figures).run(seconds)
-        await asyncio.sleep(SETTLE_S)       # the last jobs are finished, too
+        await asyncio.sleep(SETTLE_S)       # until the last jobs are finished
         return elapsed_s, None
     finally:
         for wire in [*producer, *waiting]:

@@ -1,10 +1,10 @@
-"""A small honest load generator: acknowledged commands only, the latency of every one of them.
+"""A small load generator that counts only acknowledged commands, and measures the latency of every one.
 
     python -m bench.load put|getdone|mixed [--servers HOST:PORT,...] [--connections N] [--pipeline W] [--size BYTES]
 
 `put` puts jobs; `getdone` takes and finishes jobs put before the clock starts; `mixed` puts, takes and finishes. Each
-connection keeps `--pipeline` such cycles going. Without `--servers` a cluster of three nodes is started for the run.
-One process generates the load and shares the machine with the nodes then: the figures are lower limits.
+connection keeps `--pipeline` such cycles in flight. Without `--servers` a cluster of three nodes is started, which
+shares the machine with the one process that generates the load: the figures are lower bounds then.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def main(
             "seconds": done.seconds, "cpu_us_per_command": done.cpu_us_per(figures.commands),
             "generator_load": done.generator_load,
         })
-        # that there is nothing to take at the moment is no mistake
+        # an empty queue is not an error
         result.note_problems({told: count for told, count in figures.problems.items()
                               if not told.startswith("GET: 404")})
         finish(console, result, measured, record_to)

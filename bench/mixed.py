@@ -1,8 +1,8 @@
-"""Producers and workers at the same time, each one command after the other.
+"""Producers and workers at the same time, each sending one command at a time.
 
     python -m bench.mixed [--producers 50] [--workers 50] [--jobs 100000]
 
-Measured is the time from the first PUT to the last DONE.
+The time from the first PUT to the last DONE is measured.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Compares what a load generator recorded of sockpqd and of RabbitMQ in one sitting, as a table in Markdown.
+"""Compares recorded runs of sockpqd and RabbitMQ, measured in one sitting, as tables in Markdown.
 
     python -m bench.others bench/results/others/*.jsonl [--into docs/BENCHMARKS.md]
 
 Each line of a file is one run, a JSON object: `tag` (the system: sockpq, rabbit), `work` (a key of WORKLOADS), `rate`
 (per second), `srv_us_op` (CPU of all server processes per operation, microseconds), `dlv_us` (p50, p99, .. from put to
-delivery), `gap` (failover: longest time without an answer, seconds), `rss_10s` (memory: of each server process, MB). Of
-several runs the median counts.
+delivery), `gap` (failover: longest time without an answer, seconds), `rss_10s` (memory: of each server process, MB).
+The median of several runs is used.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Run = dict[str, Any]
 
 
 class Aim(NamedTuple):
-    """What is compared, and what we want: the ratio to the other's rate, and CPU time in microseconds."""
+    """A workload and our aims: the ratio to RabbitMQ's rate, and CPU time in microseconds."""
 
     name: str
     ratio: float
@@ -61,7 +61,7 @@ def main(recorded: tuple[Path, ...], into: Path | None) -> None:
 
 
 def lines(runs: list[Run]) -> Iterator[str]:
-    """The tables."""
+    """The lines of the tables."""
     found: dict[tuple[str, str], list[Run]] = defaultdict(list)
     for run in runs:
         found[run["work"], run["tag"]].append(run)

@@ -1,9 +1,9 @@
-"""Draws what benchmarks have recorded. Needs matplotlib: pip install -e '.[bench]'.
+"""Draws plots of recorded benchmarks. Needs matplotlib: pip install -e '.[bench]'.
 
     python -m bench.plots bench/results/*.jsonl --to docs/benchmarks
 
-One picture for each program that has records: author, depth, failover, fan, latency, tails. Of several records of one
-program with the same options the last one counts; the same records give the same files.
+It draws one plot for each program that has records: author, depth, failover, fan, latency, tails. Of several records of
+one program with the same options the last one is used; the same records give the same files.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PICTURES: dict[str, Callable[[list[Record]], Figure]] = {
 @click.option("--to", "folder", required=True, type=click.Path(file_okay=False, path_type=Path), help="A folder.")
 @click.option("--format", "kind", default="svg", show_default=True, type=click.Choice(["svg", "png"]))
 def main(recorded: tuple[Path, ...], folder: Path, kind: str) -> None:
-    """Draw pictures."""
+    """Draw the plots."""
     try:
         records = read(recorded)
     except ValueError as error:

@@ -1,9 +1,9 @@
-"""Writes what benchmarks have recorded as tables in Markdown.
+"""Writes recorded benchmarks as tables in Markdown.
 
     python -m bench.tables bench/results/*.jsonl [--into docs/BENCHMARKS.md]
 
-Of several records of one program with the same options the last one counts. With `--into` what stands in the file
-between the lines <!-- author --> and <!-- /author --> is replaced, and so on for each program that has records.
+Of several records of one program with the same options the last one is used. `--into` replaces the text between the
+lines <!-- author --> and <!-- /author --> in the file, and the same for each other program that has records.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def main(recorded: tuple[Path, ...], into: Path | None) -> None:
 
 
 def tables(records: list[Record]) -> dict[str, str]:
-    """The text for each program: all its records, each with what it was measured with."""
+    """The text for each program: all its records with the conditions of their measurement."""
     sections: dict[str, str] = {}
     for record in sorted(records, key=lambda record: (record.program, record.at)):
         sections[record.program] = sections.get(record.program, "") + "\n".join(lines(record)) + "\n\n"
@@ -41,7 +41,7 @@ def tables(records: list[Record]) -> dict[str, str]:
 
 
 def lines(record: Record) -> Iterator[str]:
-    """One record."""
+    """The lines of one record."""
     machine = record.machine
     yield f"{record.cluster}, sockpqd {record.version}, {record.at[:10]}, {machine['cores']} cores {machine['cpu']}, " \
           f"Linux {machine['kernel']}, Python {machine['python']}."
@@ -61,7 +61,7 @@ def lines(record: Record) -> Iterator[str]:
 
 
 def replaced(document: str, sections: dict[str, str]) -> str:
-    """The document with these sections; raises ValueError when it has no place for one."""
+    """The document with these sections replaced. Raises ValueError if it has no place for one."""
     for program, text in sections.items():
         begin, end = f"<!-- {program} -->\n", f"<!-- /{program} -->"
         before, begun, rest = document.partition(begin)

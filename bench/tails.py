@@ -1,10 +1,11 @@
-"""How long do clients wait at worst while something else happens in the cluster?
+"""Tail latency: how long do clients wait at worst while something else happens in the cluster?
 
     python -m bench.tails [--rate 2000] [--connections 100] [--waiting 500000] [--seconds 10]
 
-PUTs from many connections go on at a steady rate (`--rate 0`: as fast as they are answered) while, one after the other,
-nothing happens; the leader writes a snapshot; a follower is away and catches up; a follower comes back empty; another
-client puts jobs of 8 MiB. The 99th percentile should stay below 100 ms in each phase. Always with a cluster of its own.
+Many connections send PUTs at a steady rate (`--rate 0`: as fast as they are answered) through these phases: nothing
+else happens; the leader writes a snapshot; a follower is away and catches up; a follower returns with an empty disk;
+another client puts jobs of 8 MiB. The 99th percentile should stay below 100 ms in each phase. It always starts a
+cluster of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import uvloop
 from bench.load_generator.closed_loop import Cycle, Shift, work
 from bench.load_generator.console import make_console
 from bench.load_generator.disturbances import BEFORE_S, DISTURBANCES, Disturbance, Scene
-from bench.load_generator.figures import Curve, Figures, Row
+from bench.load_generator.figures import Curve, LoadFigures, Row
 from bench.load_generator.jobs import Jobs
 from bench.load_generator.open_loop import LATE, Pacer
 from bench.load_generator.prefill import fill
@@ -70,17 +71,17 @@ def main(
 
 
 class Load:
-    """PUTs over many connections until told to stop."""
+    """PUTs over many connections until it is stopped."""
 
     def __init__(self, jobs: Jobs, rate: float, connections: int) -> None:
-        """`rate`: PUTs per second, 0: as fast as they are answered."""
-        self.figures = Figures()
+        """Make a load of `rate` PUTs per second, or as fast as they are answered (0)."""
+        self.figures = LoadFigures()
         self._jobs = jobs
         self._rate = rate
         self._connections = connections
 
     async def run_while(self, leader: str, other: Awaitable[float]) -> tuple[float, float]:
-        """Go on until the other thing is over; returns the seconds of the load, and what the other returns."""
+        """Run until `other` has completed; returns the seconds of the load, and the result of `other`."""
         wires = await open_wires(leader, self._connections)
         try:
             if self._rate:
@@ -104,7 +105,7 @@ class Load:
 def one_phase(
     measured: Target, load: Load, disturbance: Disturbance, seconds: float, away: float
 ) -> tuple[Row, Curve]:
-    """The figures of the PUTs while this happens, and their course."""
+    """Measure the PUTs during a disturbance; returns their figures, and their latencies over time."""
     assert measured.cluster
     leader = measured.leader()
     follower = next(name for name in measured.cluster.names if measured.cluster.direct(name) != leader)
@@ -121,7 +122,7 @@ def one_phase(
 
 
 async def disturbed(scene: Scene, disturbance: Disturbance, seconds: float) -> float:
-    """Let it happen a while after the beginning of the phase, which lasts so long at least; returns its seconds."""
+    """Cause the disturbance a while after the start of a phase of at least `seconds`; returns how long it took."""
     begun = perf_counter()
     await asyncio.sleep(min(BEFORE_S, seconds))
     started = perf_counter()

@@ -1,4 +1,4 @@
-"""What operators ask of a running node: add, remove, hand over, switch the service, compact (spec/cluster 7)."""
+"""Operators' commands on a running node: add, remove, transfer, switch the service, compact (spec/cluster 7)."""
 
 from __future__ import annotations
 
@@ -6,32 +6,17 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from cluster.api import NotLeader, NotPossible, OutcomeUnknown, Pending
+from cluster import limits
+from cluster.api import AddNodeReply, NotLeader, NotPossible, OutcomeUnknown, Pending, RemoveNodeReply
 from cluster.driver import Driver
 from cluster.raft.peer import Peer
-from core import (
-    Accepted,
-    AddLearner,
-    ChangeInProgress,
-    Joined,
-    LastNode,
-    NodeExists,
-    Operation,
-    RemoveMember,
-    Reply,
-    SwitchService,
-    UnknownNode,
-)
+from core import Accepted, AddLearner, Operation, RemoveMember, Reply, SwitchService, UnknownNode
 
 log = logging.getLogger("sockpqd.cluster")
 
-POLL_S = 0.02
-KNOWN_S = 5.0                   # so long a removal waits until a majority of the others has applied it
-TRANSFER_S = 3.0                # a transfer that takes longer is given up: nobody is served meanwhile
 
-
-class _Awaited(Pending):
-    """Turns the outcome of an operation into that of a future: (reply, index of its entry)."""
+class _OutcomeFuture(Pending):
+    """A Pending that completes a future with (reply, index of its entry), or an exception."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
@@ -54,7 +39,7 @@ class _Awaited(Pending):
 
 
 class Administration:
-    """The coroutines behind the administrative part of cluster.api.Cluster, where they are described."""
+    """The coroutines behind the administrative methods of cluster.api.Cluster, which documents them."""
 
     def __init__(self, driver: Driver, wake: Callable[[], None]) -> None:
         self._driver = driver
@@ -62,22 +47,22 @@ class Administration:
         self._loop = asyncio.get_running_loop()
 
     async def _execute(self, operation: Operation) -> tuple[Reply, int]:
-        """Propose, also while this node does not serve. Raises NotLeader and OutcomeUnknown."""
+        """Propose an operation, even while this node does not serve. Raises NotLeader and OutcomeUnknown."""
         leadership = self._driver.leadership
         if not leadership.leading():
             raise NotLeader
-        awaited = _Awaited(self._driver)
+        awaited = _OutcomeFuture(self._driver)
         leadership.propose_alone(operation, awaited)
         self._wake()
         return await awaited.future
 
-    async def add_node(self, name: str, peer: str, client: str) -> Joined | NodeExists | ChangeInProgress:
+    async def add_node(self, name: str, peer: str, client: str) -> AddNodeReply:
         """See Cluster."""
         reply, _ = await self._execute(AddLearner(name, peer, client))
-        assert isinstance(reply, Joined | NodeExists | ChangeInProgress)
+        assert isinstance(reply, AddNodeReply)
         return reply
 
-    async def remove_node(self, name: str) -> Accepted | UnknownNode | LastNode | ChangeInProgress | NotPossible:
+    async def remove_node(self, name: str) -> RemoveNodeReply | NotPossible:
         """See Cluster."""
         driver = self._driver
         if not driver.leadership.leading():
@@ -85,27 +70,27 @@ class Administration:
         if name in driver.members.voters and not self._rest_can_decide(name):
             return NotPossible("quorum")
         reply, index = await self._execute(RemoveMember(name, driver.machine.membership.configuration))
-        assert isinstance(reply, Accepted | UnknownNode | LastNode | ChangeInProgress)
-        if isinstance(reply, Accepted | UnknownNode):       # the latter may have been removed a moment ago
-            await self._until(lambda: self._known(index), KNOWN_S)
+        assert isinstance(reply, RemoveNodeReply)
+        if isinstance(reply, Accepted | UnknownNode):       # an unknown node may have been removed a moment ago
+            await self._until(lambda: self._known(index), limits.REMOVAL_KNOWN_S)
             if not self._known(index):
                 raise OutcomeUnknown
         return reply
 
     def _rest_can_decide(self, leaver: str) -> bool:
-        """Are enough of the others running, and entitled to vote, to be a majority without this one?"""
+        """Would enough of the other voters be running, with the right to vote, to form a majority without `leaver`?"""
         driver = self._driver
         rest = [name for name in driver.members.voters if name != leaver]
         if not rest:
-            return True                         # the machine says what is wrong with that
-        peers = driver.guard.context.peers
+            return True                         # the machine refuses to remove the last node
+        peers = driver.peers
         able = sum(name == driver.settings.name or _votes(peers.get(name)) for name in rest)
         return able > len(rest) // 2
 
     def _known(self, index: int) -> bool:
-        """Has a majority of the members applied this entry? If this node dies then, nobody counts the removed one."""
+        """Has a majority of the voters applied this entry, so that no later leader counts the removed node?"""
         driver = self._driver
-        peers, voters = driver.guard.context.peers, driver.members.voters
+        peers, voters = driver.peers, driver.members.voters
         applied = sum(
             name == driver.settings.name or (name in peers and _applied(peers[name]) >= index) for name in voters
         )
@@ -123,14 +108,14 @@ class Administration:
             return NotPossible(word)
         self._wake()
         try:
-            await self._until(lambda: self._new_leader() is not None, TRANSFER_S)
+            await self._until(lambda: self._new_leader() is not None, limits.TRANSFER_S)
         finally:
             leadership.end_transfer()
         leader = self._new_leader()
         return NotPossible("timeout") if leader is None else leader
 
     def _new_leader(self) -> str | None:
-        """The leader, if it is another one and serves already."""
+        """The new leader's name once it serves, None while this node leads or nobody serves."""
         leader = self._driver.leader()
         served = leader == self._driver.machine.leader and leader != self._driver.settings.name
         return leader if served else None
@@ -150,13 +135,13 @@ class Administration:
             if not store.busy:
                 driver.replica.compact()
                 self._wake()
-            await asyncio.sleep(POLL_S)
+            await asyncio.sleep(limits.POLL_S)
         return store.newest_index
 
     async def _until(self, condition: Callable[[], bool], seconds: float) -> None:
         deadline = self._loop.time() + seconds
         while not condition() and self._loop.time() < deadline:
-            await asyncio.sleep(POLL_S)
+            await asyncio.sleep(limits.POLL_S)
 
 
 def _votes(peer: Peer | None) -> bool:

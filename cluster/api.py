@@ -1,6 +1,6 @@
-"""The face of the cluster as its users see it: what the gateway may ask, and what it is told.
+"""The interface between gateway and cluster: what the gateway may call, and the callbacks it gets.
 
-The gateway is written against these protocols; its tests bring a small in-memory cluster of their own.
+The gateway is written against these protocols, and its tests implement them with a small in-memory cluster.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from cluster.limits import BACKLOG_BYTES_MAX as BACKLOG_BYTES_MAX
 from cluster.metrics.histogram import Histogram
 from core import (
     Accepted,
@@ -24,86 +25,86 @@ from core import (
     UnknownNode,
 )
 
-# Memory of what is proposed and not yet applied, over all clients: above it no client is read, at the half of it
-# reading goes on. Before that each is held to its share (Cluster.propose_for); this is for very many with a lot each.
-BACKLOG_BYTES_MAX = 64 << 20
+# The replies to CLUSTER ADD and CLUSTER REMOVE.
+AddNodeReply = Joined | NodeExists | ChangeInProgress
+RemoveNodeReply = Accepted | UnknownNode | LastNode | ChangeInProgress
 
 
 class NotLeader(Exception):  # noqa: N818  (the field's word for it)
-    """This node cannot execute what only a leader can: it was surely not executed."""
+    """This node is not the leader; the command was certainly not executed."""
 
 
 class OutcomeUnknown(Exception):  # noqa: N818
-    """Nobody knows whether it was or will be executed."""
+    """It is unknown whether the command was or will be executed."""
 
 
 class NotPossible(Struct, frozen=True):
-    """An administrative command that would do harm or cannot succeed now; `word` says why in one word."""
+    """An administrative command would do harm or cannot succeed now; `word` is the reason, in one word."""
 
     word: str
 
 
 class Pending(Protocol):
-    """Where the outcome of one proposed operation goes: exactly one of the three is called, once, on the loop.
+    """Receives the outcome of a proposed operation: exactly one of the methods is called, once, on the loop.
 
-    The methods must not raise: they run inside the apply loop.
+    The methods must not raise, because they run inside the apply loop.
     """
 
     def applied(self, reply: Reply) -> None:
         """The operation is committed on a majority and executed; `reply` is the machine's answer."""
 
     def refused(self) -> None:
-        """The operation was surely not executed and never will be."""
+        """The operation was certainly not executed and never will be."""
 
     def unknown(self) -> None:
-        """Nobody knows whether it was or will be executed (leader deposed, no answer in time)."""
+        """It is unknown whether the operation was or will be executed (leader deposed, no answer in time)."""
 
 
 class ClientPending(Pending, Protocol):
-    """The same for an operation that was proposed for a client; there is a fourth outcome."""
+    """A Pending for an operation of a client, which has a fourth outcome."""
 
     def overdue(self) -> None:
-        """As refused(), but this node serves: it has too much to do, and the client had no turn for too long."""
+        """Like refused(), but this node serves: it is overloaded, and the client had no turn for too long."""
 
 
-class Listener(Protocol):
-    """What a cluster tells the gateway, always on the loop."""
+class ClusterListener(Protocol):
+    """The cluster's callbacks into the gateway, always on the loop."""
 
     def effects(self, effects: Effects) -> None:
-        """An entry was applied while this node serves; the replies of its operations were given out before."""
+        """An entry was applied while this node serves, and the replies to its operations were delivered."""
 
     def serving_changed(self, serving: bool) -> None:
-        """This node begins or ceases to serve."""
+        """This node has begun or stopped serving."""
 
     def turn_ended(self) -> None:
-        """The entries of the turn are sent to the others: write out the answers to committed operations now."""
+        """The turn's entries have been sent to the other nodes: write the answers to committed operations now."""
 
 
 class NodeStatus(Struct, frozen=True):
-    """One node as this node knows it; None where nothing is known (CLUSTER STATUS)."""
+    """A member as this node knows it, None where nothing is known (CLUSTER STATUS)."""
 
     server_id: int | None
     name: str
-    client: str                 # "host:port" clients dial
+    client: str                 # "host:port" that clients dial
     role: str                   # LEADER, FOLLOWER, CANDIDATE, LEARNER (does not count yet, up or not) or DOWN
     online: bool | None
     term: int | None
     applied: int | None         # index of the last applied log entry
     lag: int | None             # entries behind the leader's commit index
     version: str | None
-    ahead_ms: int | None        # how far its clock is ahead of this node's, as far as messages tell
+    ahead_ms: int | None        # how far its clock is ahead of this node's, estimated from messages
 
 
 class PeerFigures(Struct, frozen=True):
-    """Another member, for those who watch."""
+    """Another member, for monitoring."""
 
     name: str
     up: bool
-    lag: int | None             # entries behind the leader's commit index, as it told last
+    lag: int | None             # entries behind the leader's commit index, as last reported
 
 
 class Figures(Struct, frozen=True):
-    """How a node is, for those who watch; sizes in bytes. Counters begin at 0 when the process does."""
+    """The state of a node for monitoring; sizes in bytes. Counters start at 0 with the process."""
 
     role: str                   # LEADER, FOLLOWER, CANDIDATE or LEARNER
     term: int
@@ -113,27 +114,27 @@ class Figures(Struct, frozen=True):
     leader_changes: int
     elections: int              # that this node started
     commit_latency: Histogram   # seconds from the proposal of an entry's first operation until it was applied
-    fsync: Histogram            # seconds a sync of the journal took
-    turns: Histogram            # seconds a turn of the loop took, from its first event to its end
-    turn_longest_s: float       # of the last one to two minutes
-    journal_bytes: int          # of the entries that the newest snapshot does not cover
-    journal_room: int           # bytes the journal can take without asking the disk for space
-    snapshot_index: int         # of the newest snapshot, 0: there is none
+    fsync: Histogram            # seconds per sync of the journal
+    turns: Histogram            # seconds per turn of the loop, from its first event to its end
+    turn_longest_s: float       # in the last one to two minutes
+    journal_bytes: int          # of entries that the newest snapshot does not cover
+    journal_room: int           # bytes the journal can write without allocating more space
+    snapshot_index: int         # of the newest snapshot, 0 if there is none
     snapshot_bytes: int
-    snapshot_s: float           # how long writing the last of our own took
-    proposals: int              # operations that have no outcome yet
+    snapshot_s: float           # time it took to write the last snapshot
+    proposals: int              # operations without an outcome
     backlog_bytes: int
     memory_bytes: int           # resident
-    memory_used_bytes: int      # and what counts of it against the mark
+    memory_used_bytes: int      # the part of it that counts against the mark
     memory_mark_bytes: int
     memory_reached: bool
     disk_free_bytes: int
     disk_free_bytes_min: int
     disk_reached: bool
-    journal_reached: bool       # its room is kept for Raft itself: nothing of clients is logged here
+    journal_reached: bool       # the journal's last room is reserved for Raft: nothing of clients is logged here
     full: bool                  # PUT is refused
-    clock_ahead_ms: int | None  # of this node's wall clock, beyond the median of the voters'; None: not known
-    time_ahead_ms: int | None   # the same of replicated time
+    clock_ahead_ms: int | None  # this node's wall clock ahead of the median of the voters', None if unknown
+    time_ahead_ms: int | None   # replicated time ahead of that median
     peers: tuple[PeerFigures, ...]
 
 
@@ -141,7 +142,7 @@ class Cluster(Protocol):
     """A replicated machine."""
 
     name: str                   # of this node
-    machine: Machine            # the applied state; read only, and only between two calls
+    machine: Machine            # the applied state; read-only, and valid only until the next call
 
     @property
     def serving(self) -> bool:
@@ -149,91 +150,89 @@ class Cluster(Protocol):
 
     @property
     def online(self) -> bool:
-        """The administrative switch of this node (OFFLINE, ONLINE)."""
+        """Is this node switched online (OFFLINE, ONLINE)?"""
 
     def propose(self, operation: Operation, pending: Pending) -> None:
-        """Put an operation of this node itself into the log."""
+        """Propose an operation on behalf of the node itself."""
 
     def propose_for(
         self, client: object, operation: Operation, pending: ClientPending, behind: bool = False,
     ) -> bool:
-        """Put an operation into the log for a client. Those of one client keep the order in which they are proposed.
+        """Propose an operation for a client. The operations of one client stay in the order of their proposal.
 
-        When there is more than the next entry can hold, clients take turns. `behind`: the operation stands right behind
-        the one proposed just before it, which was for the same client. True: what this client has queued takes up its
-        share of memory, or all have together (BACKLOG_BYTES_MAX), and it should propose nothing before something of it
-        has an outcome.
+        When more is queued than the next entry can hold, clients take turns. `behind`: the operation must stand right
+        behind the one proposed just before it, which was for the same client. Returns True when this client's queued
+        operations take up its share of memory, or all clients' together do (BACKLOG_BYTES_MAX): the client should then
+        propose nothing until one of its operations has an outcome.
         """
 
     def withdraw(self, client: object) -> None:
-        """The client has gone: what it has waiting for a turn is not executed, and told so by `overdue`."""
+        """Drop the operations of a disconnected client that wait for a turn; their outcome is overdue()."""
 
     @property
     def share(self) -> int:
-        """Operations that one client should have proposed at most, so that all clients together are served soon."""
+        """How many operations one client should have proposed at most, so that all clients are served soon."""
 
     @property
     def time_ms(self) -> int:
-        """Replicated time now, as far as this node knows it; that of `machine` stands still between two entries."""
+        """Replicated time now, as far as this node knows it; the machine's stands still between two entries."""
 
     @property
     def full(self) -> bool:
-        """Is there no room for further jobs, on disk or in memory, here or on too many? What removes jobs goes on."""
+        """Is there no room for more jobs, on disk or in memory, here or on too many nodes? Removing jobs works."""
 
     @property
     def backlog_bytes(self) -> int:
-        """Memory of what is proposed and not yet applied, see BACKLOG_BYTES_MAX."""
+        """Memory of operations that are proposed and not yet applied, see BACKLOG_BYTES_MAX."""
 
     def leader(self) -> str | None:
-        """Name of the leader this node knows of, None when it knows none."""
+        """The name of the leader, None when this node knows none."""
 
     def interconnect_id(self) -> int:
-        """The number INTERCONNECT answers (spec/cluster 5): minimal on the serving leader only."""
+        """The number that INTERCONNECT answers (spec/cluster 5): minimal only on the serving leader."""
 
     def status(self) -> list[NodeStatus]:
-        """All members in order of their server id."""
+        """All members, ordered by server id."""
 
     def figures(self) -> Figures:
-        """How this node is, for those who watch."""
+        """The state of this node for monitoring."""
 
     def state_hash(self) -> tuple[int, bytes]:
-        """CLUSTER HASH: index of the last executed entry, and a hash of all up to it, equal on nodes that are equal."""
+        """CLUSTER HASH: the index of the last executed entry and a hash of the log and its replies up to it."""
 
     async def go_offline(self) -> None:
-        """OFFLINE: stop serving, finish what was proposed, give leadership away; returns after 5 s at the latest."""
+        """OFFLINE: stop serving, finish what was proposed, hand leadership over. Returns within 5 s."""
 
     def go_online(self) -> None:
-        """ONLINE: clear the switch."""
+        """ONLINE: allow this node to lead and serve again."""
 
     async def export_snapshot(self, path: Path) -> None:
-        """Write the applied state to a new file at `path`, without stopping the loop; raises OSError."""
+        """Write the applied state to a new file at `path` while the loop continues. Raises OSError."""
 
-    async def add_node(self, name: str, peer: str, client: str) -> Joined | NodeExists | ChangeInProgress:
-        """CLUSTER ADD: `name` gets the log from now on, and counts as soon as it has caught up.
+    async def add_node(self, name: str, peer: str, client: str) -> AddNodeReply:
+        """CLUSTER ADD: replicate to `name` from now on, and make it a voter once it has caught up.
 
         `peer` and `client` are its addresses ("host:port"). Raises NotLeader and OutcomeUnknown.
         """
 
-    async def remove_node(
-        self, name: str,
-    ) -> Accepted | UnknownNode | LastNode | ChangeInProgress | NotPossible:
-        """CLUSTER REMOVE: `name` counts no more, and a majority of the others knows that.
+    async def remove_node(self, name: str) -> RemoveNodeReply | NotPossible:
+        """CLUSTER REMOVE: remove `name` from the members; returns once a majority of the others knows.
 
-        NotPossible("quorum"): too few of those that would remain are running. Raises NotLeader and OutcomeUnknown.
+        NotPossible("quorum"): too few of the remaining nodes are running. Raises NotLeader and OutcomeUnknown.
         """
 
     async def transfer(self, name: str | None) -> NodeStatus | NotPossible:
-        """CLUSTER TRANSFER: hand leadership to this node, or to the one that is best prepared. Returns the new leader.
+        """CLUSTER TRANSFER: hand leadership to `name`, or to any node that is fit (None). Returns the new leader.
 
         Words of NotPossible: unknown, learner, down, offline, full, behind, alone, busy (another transfer is under
         way), timeout. Raises NotLeader.
         """
 
     async def switch_service(self, online: bool) -> None:
-        """CLUSTER OFFLINE and ONLINE: the lasting switch of the whole service. Raises NotLeader and OutcomeUnknown."""
+        """CLUSTER OFFLINE and ONLINE: switch the whole service, lastingly. Raises NotLeader and OutcomeUnknown."""
 
     async def compact(self) -> int:
         """CLUSTER SNAPSHOT: write a snapshot on this node and cut its log; returns the snapshot's index.
 
-        Raises OSError when it cannot be written.
+        Raises OSError if the snapshot cannot be written.
         """

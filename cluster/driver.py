@@ -1,17 +1,17 @@
 """One turn of a node's loop, without sockets: messages in, operations in, Raft, replies and messages out, disk.
 
-The order inside a turn carries the promise of durability. What vouches for something (a vote, an answer to the leader)
-leaves only after the journal is synced. What a leader sends to be appended may leave before: the leader counts its own
-copy of an entry not earlier than in the turn after the one that synced it, because the library commits at the start of
-its tick and appends at the end. So the leader's disk works at the same time as its followers'. Replies to clients tell
-of committed entries, which are durable on a majority: they need not wait for the sync of the entries behind them.
+Durability depends on the order within a turn. A message that makes a promise (a vote, an acknowledgement to the leader)
+is sent only after the journal is synced. A leader may send entries before its own sync: it counts its own copy no
+earlier than in the turn after the one that synced it, because the library commits at the start of its tick and appends
+at the end. So the leader's disk works in parallel with its followers'. Replies to clients report committed entries,
+which are durable on a majority, so they need not wait for the sync of later entries.
 
-A turn does as little as it can, because with few clients there is one for every command or two. What is not needed for
-the entries under way is done every CHORES_S, or at once when something unusual has happened; and a follower executes
-what was committed when it has answered.
+A turn does as little as possible, because with few clients there is one for every command or two. Work that the entries
+under way do not need is housekeeping: it is done every HOUSEKEEPING_S, or at once after an unusual event. A follower
+answers its leader first and then executes what was committed.
 
-A turn whose changes find no room on the disk does not end: the node stands still, as one whose network is cut, and
-tries again every second. Nothing of it was written, and nothing that vouches for it has left.
+A turn that finds no room on the disk for its changes does not complete: the node pauses, as if its network were cut,
+and tries again every second. Nothing of the turn was written, and no message that depends on it was sent.
 """
 
 from __future__ import annotations
@@ -20,61 +20,61 @@ import logging
 import random
 from typing import Protocol
 
-from cluster.api import Listener
+from cluster import limits
+from cluster.api import ClusterListener
+from cluster.capacity import Capacity
 from cluster.errors import FailStop, OutOfMemory
 from cluster.execution import Execution
-from cluster.leader.clock import Clock
+from cluster.journal.journal import Journal
+from cluster.leader.clock import Clock, ReplicatedTime
 from cluster.leader.compaction import Compaction
 from cluster.leader.leadership import Leadership
 from cluster.leader.membership import Members
+from cluster.leader.proposer import Proposer
 from cluster.raft.peer import Network
 from cluster.raft.pysyncobj_adapter import PeerNode, Replica, check_version
-from cluster.raft.replica_check import Comparison
-from cluster.raft.transport import Guard
-from cluster.room import Room
-from cluster.settings import Settings
+from cluster.raft.replica_check import ReplicaCheck
+from cluster.raft.transport import RaftTransport
+from cluster.settings import NodeSettings
+from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.storage.ballast import Ballast
 from cluster.storage.errors import START_EMPTY, JournalDamaged, NoRoom
-from cluster.storage.journal import Journal
-from cluster.storage.snapshot_store import SnapshotStore
 from cluster.wire.messages import WIRE_FORMAT, Ack, Append, Hello, Info, Message
 from core import Effects, Machine
 
 log = logging.getLogger("sockpqd.cluster")
 
-CHORES_S = 0.005                # what need not be done in every turn is done at most so often
 AT_ONCE = float("-inf")
-EVERYDAY = (Append, Ack)        # messages that make no such work
-INFO_S = 0.25                   # how often a node tells of itself
+ROUTINE = (Append, Ack)         # messages that need no housekeeping
 
 
 class Outbox(Network, Protocol):
-    """A network whose messages leave when the driver says so, and which the driver tells whom to connect to."""
+    """A network that sends when the driver flushes it, and connects to the peers that the driver names."""
 
     def add_peer(self, name: str, address: str) -> None:
-        """Connect to this node from now on. `address`: "host:port", "" when nobody knows it."""
+        """Keep a connection to this node from now on. `address`: "host:port", "" when it is unknown."""
 
     def drop_peer(self, name: str) -> None:
-        """Have no connection to this node from now on."""
+        """Close the connection to this node and do not connect again."""
 
     def flush_appends(self) -> None:
-        """Let Append, Heartbeat and SnapshotChunk messages leave."""
+        """Send the queued Append, Heartbeat and SnapshotChunk messages."""
 
     def flush(self) -> None:
-        """Let everything leave."""
+        """Send all queued messages."""
 
 
 class Driver:
-    """All of a node but its sockets and timers: a simulation runs the same code."""
+    """A whole node except for its sockets and timers; the simulation runs the same code."""
 
     def __init__(
         self,
-        settings: Settings,
+        settings: NodeSettings,
         journal: Journal,
         store: SnapshotStore,
         machine: Machine,
         network: Outbox,
-        listener: Listener,
+        listener: ClusterListener,
         clock: Clock,
         rng: random.Random,
     ) -> None:
@@ -86,41 +86,46 @@ class Driver:
         self.chain = store.chain
         self.members = Members(settings, machine)
         self._compaction = Compaction(settings.name, self.members, journal, store)
-        self._stale = True                      # the guard does not know these members yet
-        self._linked: dict[str, str] = {}               # peers of the network, and their addresses
+        self._stale = True                      # the transport does not have these members yet
+        self._linked: dict[str, str] = {}       # peers of the network and their addresses
         self._network = network
         self._listener = listener
         self._clock = clock
-        self._chores_at = AT_ONCE
-        self._durable_at = AT_ONCE              # when nothing was left to sync
-        self._led = False                       # what was seen last of all that _changed() looks at
+        self._housekeeping_at = AT_ONCE
+        self._durable_at = AT_ONCE              # when everything was last durable
+        self._led = False                       # the last known values of what _changed() compares
         self._online = True
         self._info_at = float("-inf")
-        self._info_told = ("", False)
+        self._info_sent = ("", False)
         self.full = False
-        self.leader_changes = 0                 # other leaderships that began since the start
+        self.leader_changes = 0                 # leaderships that began since the start
         self._term_seen = 0
         self.inbox: list[tuple[str, Hello | Message | None]] = []
-        self.guard = Guard(settings, journal, store, network, rng)
+        self.transport = RaftTransport(settings, journal, store, network, rng)
+        self.peers = self.transport.peers
         self.replica = Replica(
             PeerNode(settings.name),
-            transport=self.guard, journal=journal, snapshots=store, dump_path=store.newest_path(),
+            transport=self.transport, journal=journal, snapshots=store, dump_path=store.newest_path(),
             monotonic=clock.monotonic,
             heartbeat_s=settings.heartbeat_ms / 1000,
-            step_down_s=settings.election_min_ms / 1000,    # its lease is over: do not keep others from leading
+            step_down_s=settings.election_min_ms / 1000,    # after its lease it must not keep others from leading
             apply=Execution(machine, store.chain).apply,
         )
-        self.guard.bind(self.replica)
-        self.room = Room(journal, store, self.guard.quorum, Ballast(store.disk, settings.data_dir / "ballast"))
-        self._comparison = Comparison(store.chain, self.guard.quorum)
+        self.transport.bind(self.replica)
+        ballast = Ballast(store.disk, settings.data_dir / "ballast")
+        self.capacity = Capacity(journal, store, self.transport.quorum, ballast)
+        self._comparison = ReplicaCheck(store.chain, self.transport.quorum)
+        time = ReplicatedTime(clock)
+        self.proposer = Proposer(self.replica.propose, time.now_ms, self._effects, clock.monotonic)
         self.leadership = Leadership(
-            settings, machine, self.members, self.replica, self.guard, clock, self._effects, listener.serving_changed,
+            settings, machine, self.members, self.replica, self.transport, clock, time, self.proposer,
+            listener.serving_changed,
         )
         if settings.bootstrap:
-            self.guard.admission.bootstrap()
+            self.transport.admission.bootstrap()
 
     def recover(self) -> None:
-        """Load the snapshot and apply the journal; before any connection. Raises what makes this node unfit to run."""
+        """Load the snapshot and apply the journal, before any connection. Raises if this node is not fit to run."""
         self.replica.tick()
         if self.store.load_error is not None:
             raise self.store.load_error
@@ -131,52 +136,52 @@ class Driver:
         try:
             self.journal.sync()
         except NoRoom as error:
-            self.room.stand_still(self._clock.monotonic(), error)
+            self.capacity.stand_still(self._clock.monotonic(), error)
 
     def turn(self) -> None:
-        """One turn. Raises whatever must stop this node."""
+        """Run one turn. Raises any error that must stop this node."""
         now = self._clock.monotonic()
-        self.guard.context.now = now
+        self.transport.begin_turn(now)
         try:
-            if self.room.stuck:
-                self.room.try_again(now)        # a turn of its own, as what is durable counts from the next one on
+            if self.capacity.stuck:
+                self.capacity.try_again(now)    # a turn of its own: what is durable counts from the next one on
             else:
                 self._turn(now)
         except NoRoom as error:
-            self.room.stand_still(now, error)
-            self._wait()
+            self.capacity.stand_still(now, error)
+            self._turn_without_room()
 
-    def _wait(self) -> None:
-        """What was changed is not on disk, so nothing may depend on it: messages are lost, connections come and go."""
+    def _turn_without_room(self) -> None:
+        """Drop messages and only track connections: changes are not on disk, so nothing may depend on them."""
         self.full = True
         self.leadership.halt()
         inbox, self.inbox = self.inbox, []
         for name, event in inbox:
-            if (event is None or isinstance(event, Hello)) and name in self.guard.context.peers:
-                self._take(name, event)
+            if (event is None or isinstance(event, Hello)) and name in self.peers:
+                self._handle(name, event)
         self._listener.turn_ended()
 
     def _turn(self, now: float) -> None:
-        unusual = self._take_all()
-        self.journal.look()
+        unusual = self._handle_inbox()
+        self.journal.poll_sync()
         if not self.replica.is_leader:
-            # Nobody waits for what a follower applies, but the leader waits for its answer.
+            # The leader waits for a follower's answer; what the follower applies is not urgent.
             self.journal.sync()
             self._network.flush()
-        chores = unusual or now >= self._chores_at or self._changed()
-        if chores:
-            self._chores_at = now + CHORES_S
-            self._judge(now)
-        self.leadership.proposer.flush(now)
-        self.guard.quorum.tick()
+        housekeeping = unusual or now >= self._housekeeping_at or self._changed()
+        if housekeeping:
+            self._housekeeping_at = now + limits.HOUSEKEEPING_S
+            self._housekeeping_before_tick(now)
+        self.proposer.flush(now)
+        self.transport.quorum.tick()
         self.replica.tick()
-        failure = self.leadership.proposer.failure
+        failure = self.proposer.failure
         if isinstance(failure, MemoryError):
             raise OutOfMemory("no memory to give out replies: start this node again") from failure
         if failure is not None:
             raise FailStop("a listener failed") from failure
-        if chores or self._changed():
-            self._tell(now)
+        if housekeeping or self._changed():
+            self._housekeeping_after_tick(now)
         if self.replica.is_leader:
             self._network.flush_appends()
         self._listener.turn_ended()
@@ -184,32 +189,32 @@ class Driver:
             self._network.flush()
 
     def _sync(self, now: float) -> bool:
-        """Make the turn durable; returns whether it is.
+        """Make the turn's changes durable; returns whether they are.
 
-        A leader goes on while its disk writes a large entry. What it sends vouches for nothing new, and its own copy
-        does not count until then. But nothing is committed meanwhile: with a disk that takes too long for that it must
-        fall silent, as with one that is too slow for small entries, so that another can lead.
+        A leader continues while its disk writes a large entry: what it sends promises nothing new, and its own copy
+        does not count yet. But nothing is committed in that time. With a disk that takes too long it must fall silent,
+        as with one that is too slow for small entries, so that another node can lead.
         """
         if self.replica.is_leader and now - self._durable_at < self.settings.election_min_ms / 1000:
-            if not self.journal.sync_beside():
+            if not self.journal.sync_in_background():
                 return False
         else:
             self.journal.sync()
         self._durable_at = now
         return True
 
-    def _take_all(self) -> bool:
-        """Handle what has arrived; returns whether it was more than the everyday traffic of a log."""
+    def _handle_inbox(self) -> bool:
+        """Handle received events; returns whether any of them calls for housekeeping."""
         inbox, self.inbox = self.inbox, []
         unusual = False
         for name, event in inbox:
-            unusual = unusual or type(event) not in EVERYDAY
-            if name in self.guard.context.peers:
-                self._take(name, event)
+            unusual = unusual or type(event) not in ROUTINE
+            if name in self.peers:
+                self._handle(name, event)
         return unusual
 
     def _changed(self) -> bool:
-        """Is anything new that must be followed at once: who leads, the members, or the service switched on or off?"""
+        """Has something changed that needs housekeeping at once: leadership, members, or the service's switch?"""
         return (
             self.replica.is_leader is not self._led
             or self.machine.term != self._term_seen
@@ -217,36 +222,36 @@ class Driver:
             or self.members.changed
         )
 
-    def _judge(self, now: float) -> None:
-        """What is looked at now and then, before the library's tick."""
-        if self.members.changed or self._stale or self.guard.farewells:
-            self._follow_membership(now)        # a snapshot may have brought another
-        self.room.judge(now)
-        self.leadership.see_room(halted=self.room.halted(), exhausted=self.room.exhausted)
-        self.leadership.judge(now)
-        self.guard.tick(now)
+    def _housekeeping_before_tick(self, now: float) -> None:
+        """Do the part of the housekeeping that comes before the library's tick."""
+        if self.members.changed or self._stale or self.transport.members_leaving:
+            self._follow_membership(now)        # a snapshot may have brought a new one
+        self.capacity.update(now)
+        self.leadership.update_capacity(halted=self.capacity.halted(), exhausted=self.capacity.exhausted)
+        self.leadership.update_serving(now)
+        self.transport.tick(now)
 
-    def _tell(self, now: float) -> None:
-        """The same, after it: what has changed is followed and told."""
+    def _housekeeping_after_tick(self, now: float) -> None:
+        """Do the part that comes after the tick: act on changes, expire proposals, inform the others, compact."""
         if self._changed():
-            self._chores_at = AT_ONCE           # in the next turn, without waiting for a message
+            self._housekeeping_at = AT_ONCE           # in the next turn, without waiting for a message
         if self.members.changed:
             self._follow_membership(now)
         self._led, self._online = self.replica.is_leader, self.machine.online
         if self.machine.term != self._term_seen:
             self._term_seen = self.machine.term
             self.leader_changes += 1
-        self.leadership.proposer.expire(now)
+        self.proposer.expire(now)
         if self.store.load_error is not None:
             raise self.store.load_error
-        self._tell_info(now)
-        self.full = self.room.full()
-        if self._compaction.begins(now, no_room=self.room.lacking):
-            self.room.make_way()
+        self._send_info(now)
+        self.full = self.capacity.full()
+        if self._compaction.begins(now, no_room=self.capacity.lacking):
+            self.capacity.make_way()
             self.replica.compact()
 
     def urgent(self, event: Hello | Message | None) -> bool:
-        """Should this be handled at once? An answer that commits nothing can wait for the next turn."""
+        """Does this event need a turn at once? An acknowledgement that commits nothing can wait for the next one."""
         return not (
             type(event) is Ack
             and event.next_index <= self.replica.commit_index + 1
@@ -256,29 +261,29 @@ class Driver:
 
     @property
     def busy(self) -> bool:
-        """Is there work that should not wait for the next message or timer?"""
-        if self.room.stuck:
+        """Is there work that must not wait for the next message or timer?"""
+        if self.capacity.stuck:
             return False
-        if self.inbox or self.leadership.proposer.ready or self._chores_at == AT_ONCE:
+        if self.inbox or self.proposer.ready or self._housekeeping_at == AT_ONCE:
             return True
-        # A lone node commits in the turn after the one that synced; no answer of a peer will come to remind it.
-        alone = self.replica.is_leader and self.guard.quorum.voters == {self.settings.name}
+        # A single node commits in the turn after the one that synced; no acknowledgement of a peer starts that turn.
+        alone = self.replica.is_leader and self.transport.quorum.voters == {self.settings.name}
         return alone and self.journal.syncing is None and self.replica.applied_index < self.journal.last_index
 
     def _follow_membership(self, now: float) -> None:
-        """Count whom the applied membership names, and have connections to all members."""
-        guard, members = self.guard, self.members
-        for name in guard.departed():
+        """Count the voters of the applied membership and keep connections to all its members."""
+        transport, members = self.transport, self.members
+        for name in transport.remove_departed():
             self._unlink(name)
         if members.changed:
             members.follow()
-            self.journal.keep_commit()          # whoever was told that a node is superfluous may rely on it
+            self.journal.keep_commit()          # an operator who was told that a node was removed may rely on it
             self._stale = True
         if not self._stale or (self.replica.is_leader and not members.belongs):
-            return                              # a removed leader counts as before (membership.py)
+            return                              # a removed leader keeps counting the old voters (membership.py)
         self._stale = False
         peers = [name for name in members.names if name != self.settings.name]
-        guard.change_members(members.voters, peers, now, learns=members.learner == self.settings.name)
+        transport.change_members(members.voters, peers, now, learns=members.learner == self.settings.name)
         for name in peers:
             address = members.peer_address(name)
             if self._linked.get(name) != address:
@@ -290,14 +295,14 @@ class Driver:
         if self._linked.pop(name, None) is not None:
             self._network.drop_peer(name)
 
-    def _take(self, name: str, event: Hello | Message | None) -> None:
+    def _handle(self, name: str, event: Hello | Message | None) -> None:
         if event is None:
-            self.guard.link_down(name)
+            self.transport.link_down(name)
         elif isinstance(event, Hello):
-            self.guard.link_up(name, event)
+            self.transport.link_up(name, event)
             self._info_at = float("-inf")       # introduce ourselves at once
         else:
-            self.guard.receive(name, event)
+            self.transport.receive(name, event)
             if isinstance(event, Info):
                 self.leadership.heard(event)
                 if event.checkpoint:
@@ -308,26 +313,26 @@ class Driver:
             self._listener.effects(effects)
 
     def role(self) -> str:
-        """LEADER, FOLLOWER or CANDIDATE, as this node sees itself."""
+        """The role of this node by its own view: LEADER, FOLLOWER or CANDIDATE."""
         if self.replica.is_leader:
             return "LEADER"
-        return "FOLLOWER" if self.guard.elections.leader_alive() else "CANDIDATE"
+        return "FOLLOWER" if self.transport.elections.leader_alive() else "CANDIDATE"
 
     def lag(self) -> int:
-        """Entries that the leader has committed and this node has not applied."""
-        committed = max(self.guard.leader_commit, self.replica.commit_index)
+        """The number of entries that the leader has committed and this node has not applied."""
+        committed = max(self.transport.leader_commit, self.replica.commit_index)
         return max(0, committed - self.replica.applied_index)
 
     def info(self) -> Info:
-        """What this node says of itself."""
+        """The message by which this node describes itself to the others."""
         return Info(
             self.role(), self.replica.term, self.replica.applied_index, self.lag(), self.leadership.online,
-            self.journal.voter, self.journal.empty, self.room.lacking, self._clock.wall_ms(), self.settings.version,
-            *self.chain.checkpoint(), time_ms=self.leadership.time_ms(), exhausted=self.room.exhausted,
+            self.journal.voter, self.journal.empty, self.capacity.lacking, self._clock.wall_ms(), self.settings.version,
+            *self.chain.checkpoint(), time_ms=self.leadership.time_ms(), exhausted=self.capacity.exhausted,
         )
 
     def hello(self, receiver: str) -> Hello:
-        """The first frame of a connection."""
+        """The greeting for a new connection to `receiver`."""
         journal = self.journal
         return Hello(
             WIRE_FORMAT, self.settings.name, receiver, self.machine.cluster_id or b"", self.settings.version,
@@ -337,31 +342,30 @@ class Driver:
         )
 
     def meet(self, hello: Hello) -> None:
-        """A node of this cluster that is no peer greets us: it becomes one if it knows a later membership.
+        """Make a node that greets us a peer, although it is no member here, if it knows a later membership.
 
-        This node was away, or is new, while others joined; one of them may lead. By the log that it sends it becomes a
-        member here too. It does not count before; it may have our vote, which it counts by what it knows.
+        Others joined while this node was away or not yet part of the cluster, and one of them may lead. It becomes a
+        member here through the log that it sends, and does not count before that. It may get our vote, which it counts
+        by its own knowledge of the members.
         """
         name = hello.sender
         known = name == self.settings.name or hello.configuration <= self.machine.membership.configuration
         if not known and hello.address:
-            log.info("%s knows of later members than this node", name)
-            self.guard.meet(name)
+            log.info("%s knows a later membership than this node", name)
+            self.transport.meet(name)
             self._linked[name] = hello.address
             self._network.add_peer(name, hello.address)
 
     def leader(self) -> str | None:
-        """Name of the leader this node knows of, None when it knows none."""
+        """The name of the leader, None when this node knows none."""
         if self.replica.is_leader:
             return self.settings.name
         node = self.replica.leader_node
-        return str(node.id) if node is not None and self.guard.elections.leader_alive() else None
+        return str(node.id) if node is not None and self.transport.elections.leader_alive() else None
 
-    def _tell_info(self, now: float) -> None:
+    def _send_info(self, now: float) -> None:
         urgent = self.role(), self.journal.voter
-        if now - self._info_at < INFO_S and urgent == self._info_told:
+        if now - self._info_at < limits.INFO_S and urgent == self._info_sent:
             return
-        self._info_at, self._info_told = now, urgent
-        info = self.info()
-        for peer in self.guard.context.peers.values():
-            self.guard.context.send(peer, info)
+        self._info_at, self._info_sent = now, urgent
+        self.transport.broadcast(self.info())

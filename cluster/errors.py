@@ -1,15 +1,15 @@
-"""What can go wrong in a cluster node.
+"""The errors of a cluster node.
 
     ClusterError
     ├── FailStop            this node must stop: going on could break a promise
-    │   ├── EntryTooNew     the log holds what only a newer version can read
+    │   ├── EntryTooNew     the log holds an entry that only a newer version can read
     │   ├── ApplyFailed     an exception inside the machine: a bug; skipping the entry would make replicas differ
-    │   ├── OutOfMemory     an entry could not be executed for want of memory: it is when the node is started again
+    │   ├── OutOfMemory     no memory to execute an entry; it is executed when the node is started again
     │   └── RaftViolated    a peer asks for something Raft forbids (such as cutting committed entries)
-    └── LibraryMismatch     the installed pysyncobj is not the version the guard is written against
+    └── LibraryMismatch     the installed pysyncobj is not the version the adapter is written against
 
-Damage of the disk has its own errors (errors.py); they stop the node as well. Which of all these ends a restart
-can cure is said in exit_codes.py.
+A damaged disk has its own errors (storage/errors.py), which stop the node as well. exit_codes.py says which of these
+a restart can cure.
 """
 
 
@@ -22,7 +22,7 @@ class FailStop(ClusterError):  # noqa: N818  (the field's word for it)
 
 
 class EntryTooNew(FailStop):
-    """The log holds an entry of a format or with an operation that this version does not know."""
+    """The log holds an entry whose format or operation this version does not know."""
 
 
 class ApplyFailed(FailStop):
@@ -30,7 +30,7 @@ class ApplyFailed(FailStop):
 
 
 class OutOfMemory(FailStop):
-    """The system gave no memory in the middle of an entry, which is committed and will be executed after a start."""
+    """Memory ran out while a committed entry was executed; it will be executed after a restart."""
 
 
 class RaftViolated(FailStop):

@@ -1,4 +1,4 @@
-"""Executes committed entries on the machine of this node, each exactly once, and tells why one could not be."""
+"""Executes committed entries on the machine of this node, each exactly once, and logs why one failed."""
 
 from __future__ import annotations
 

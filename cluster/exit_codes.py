@@ -1,8 +1,8 @@
-"""Which ends of a node a restart can cure.
+"""Which failures of a node a restart can cure.
 
-A process that starts again has new memory and descriptors, reads what is really on its disk, and may have been given
-room, or a program without the bug. What is wrong with the data themselves, or between this node and the others, is the
-same after every start: somebody must look first, and going on meanwhile could break a promise.
+A restarted process has fresh memory and descriptors, reads what is really on its disk, and may find more room or run a
+fixed program. Damaged data, or a disagreement with the other nodes, is the same after every start: an operator must
+look first, and running meanwhile could break a promise.
 """
 
 from __future__ import annotations
@@ -15,5 +15,5 @@ _LASTING = (StorageDamaged, StorageTooNew, EntryTooNew, RaftViolated, Diverged, 
 
 
 def restart_cures(error: BaseException) -> bool:
-    """Is it worth a try to start the node again, after it ended with this error?"""
+    """Is it worth restarting a node that ended with this error?"""
     return not isinstance(error, _LASTING)

@@ -9,46 +9,43 @@ import random
 from concurrent.futures import Future
 from pathlib import Path
 
+from cluster import limits
 from cluster.administration import Administration
-from cluster.api import ClientPending, Figures, Listener, NodeStatus, NotPossible, Pending
-from cluster.descriptors import HELD_FILES
+from cluster.api import (
+    AddNodeReply,
+    ClientPending,
+    ClusterListener,
+    Figures,
+    NodeStatus,
+    NotPossible,
+    Pending,
+    RemoveNodeReply,
+)
 from cluster.driver import Driver
+from cluster.journal.journal import Journal
 from cluster.leader.clock import SystemClock
-from cluster.leader.commit_delay import Gathering
-from cluster.metrics.loop_turns import Turns
-from cluster.metrics.watermarks import Marks, Watch
+from cluster.leader.commit_delay import CommitDelay
+from cluster.metrics.loop_turns import LoopTurns
+from cluster.metrics.watermarks import WatermarkMonitor, Watermarks
 from cluster.raft.peer import Peer
-from cluster.settings import Settings
+from cluster.settings import NodeSettings
+from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.stats import figures
 from cluster.storage.disk import Disk, TimedDisk
-from cluster.storage.journal import Journal
-from cluster.storage.snapshot_store import SnapshotStore
 from cluster.wire.messages import Hello, Info, Message
 from cluster.wire.peer_network import PeerNetwork
-from core import (
-    Accepted,
-    ChangeInProgress,
-    Joined,
-    LastNode,
-    Machine,
-    NodeExists,
-    Operation,
-    UnknownNode,
-)
+from core import Machine, Operation
 
 log = logging.getLogger("sockpqd.cluster")
 
-TICK_S = 0.01                   # a turn about so often, when nothing happens
-GIVE_AWAY_S = 5.0               # OFFLINE and an orderly stop wait so long for a successor
-POLL_S = 0.02
-UNSURE = 2147483647             # INTERCONNECT of a node that knows of no leader: never the minimum (spec/cluster 5)
+UNSURE = 2147483647             # INTERCONNECT of a node that knows no leader: never the minimum (spec/cluster 5)
 
 
 class ClusterNode:
     """Implements cluster.api.Cluster. All methods must be called on the loop that start() runs on."""
 
-    def __init__(self, settings: Settings, listener: Listener) -> None:
-        """Opens the storage; raises OSError or what the storage says of its damage."""
+    def __init__(self, settings: NodeSettings, listener: ClusterListener) -> None:
+        """Open the storage. Raises OSError and StorageError."""
         self.name = settings.name
         self.machine = Machine()
         self._settings = settings
@@ -58,38 +55,38 @@ class ClusterNode:
         self._clock = SystemClock()
         self._disk = TimedDisk()
         self._disk.make_directory(settings.data_dir)
-        self._disk.hold_descriptors(HELD_FILES)
+        self._disk.hold_descriptors(limits.HELD_FILES)
         journal = Journal.open(settings.data_dir / "journal", self._disk)
         snapshots = Disk()
-        snapshots.hold_descriptors(HELD_FILES)
+        snapshots.hold_descriptors(limits.HELD_FILES)
         store = SnapshotStore.open(settings.data_dir / "snapshots", snapshots, journal, self.machine)
         self._driver = Driver(
             settings, journal, store, self.machine, self._network, listener, self._clock, random.Random(),
         )
-        self._proposer = self._driver.leadership.proposer
-        self._gathering = Gathering(self._driver.leadership.proposer, self._clock.monotonic)
-        self._turns = Turns()
-        self._marks = Marks(
-            settings.memory_mark_bytes, settings.disk_free_bytes_min, lambda: self._driver.room.ballast.bytes,
+        self._proposer = self._driver.proposer
+        self._commit_delay = CommitDelay(self._proposer, self._clock.monotonic)
+        self._turns = LoopTurns()
+        self._marks = Watermarks(
+            settings.memory_mark_bytes, settings.disk_free_bytes_min, lambda: self._driver.capacity.ballast.bytes,
         )
-        self._watch = Watch(settings.data_dir, self._marks, self._loop)
+        self._watch = WatermarkMonitor(settings.data_dir, self._marks, self._loop)
         self._administration = Administration(self._driver, self._wake)
-        self._syncing: Future[None] | None = None       # that wakes this node when it ends
+        self._syncing: Future[None] | None = None       # wakes this node when it ends
         self._scheduled = False
         self._stopped = False
-        self._woken_at = 0.0            # when the first event of the next turn came,
-        self._turned_at = 0.0           # and when the last turn ended; monotonic seconds
+        self._woken_at = 0.0            # when the first event of the next turn arrived, monotonic seconds
+        self._turned_at = 0.0           # when the last turn ended
         self._timer: asyncio.TimerHandle | None = None
 
     async def start(self) -> None:
-        """Recover from disk, then join the others. Raises what makes this node unfit to run."""
+        """Recover from disk, then join the others. Raises if this node is not fit to run."""
         self._driver.recover()
         self._watch.start()
         await self._network.start()
         self._tick()
 
     async def stop(self) -> None:
-        """Give leadership away, then close. Returns after GIVE_AWAY_S at the latest."""
+        """Hand leadership over, then close. Returns within HAND_OVER_S."""
         if not self.failed.done():
             await self.go_offline()
         self._stopped = True
@@ -100,7 +97,7 @@ class ClusterNode:
         self._driver.store.close()
         self._driver.journal.close()
 
-    # Turns
+    # LoopTurns
 
     def _hello(self, receiver: str) -> Hello:
         return self._driver.hello(receiver)
@@ -111,7 +108,7 @@ class ClusterNode:
             self._wake()
 
     def _receiving(self, name: str) -> None:
-        self._driver.guard.receiving(name)
+        self._driver.transport.receiving(name)
 
     def _meet(self, hello: Hello) -> None:
         self._driver.meet(hello)
@@ -126,11 +123,11 @@ class ClusterNode:
         self._scheduled = False
         if self._stopped or self.failed.done():
             return
-        if not self._driver.inbox and self._gathering.waits():
+        if not self._driver.inbox and self._commit_delay.should_wait():
             self._wake()
             return
         try:
-            self._driver.room.marked, self._driver.room.free_bytes = self._marks.reached, self._marks.free_bytes
+            self._driver.capacity.marked, self._driver.capacity.free_bytes = self._marks.reached, self._marks.free_bytes
             self._driver.turn()
         except Exception as error:
             self.failed.set_exception(error)
@@ -145,15 +142,15 @@ class ClusterNode:
         self._syncing = syncing
 
     def _synced(self, _: Future[None]) -> None:
-        """In the thread that has synced."""
+        """Wake the loop; called in the thread that synced."""
         with contextlib.suppress(RuntimeError):         # the loop is closed
             self._loop.call_soon_threadsafe(self._wake)
 
     def _tick(self) -> None:
         if not self._stopped:
-            if self._clock.monotonic() - self._turned_at > TICK_S / 2:
+            if self._clock.monotonic() - self._turned_at > limits.TICK_S / 2:
                 self._wake()
-            self._timer = self._loop.call_later(TICK_S, self._tick)
+            self._timer = self._loop.call_later(limits.TICK_S, self._tick)
 
     # cluster.api.Cluster
 
@@ -214,10 +211,10 @@ class ClusterNode:
         if self.serving and mine is not None:
             return mine
         leader = self.leader()
-        in_contact = self._driver.guard.elections.silence_s() * 1000 < self._settings.lease_ms
+        in_contact = self._driver.transport.elections.silence_s() * 1000 < self._settings.lease_ms
         if leader in (None, self.name) or mine is None or not in_contact:
             return UNSURE
-        numbers_are_old = leader != self.machine.leader     # it leads already, but its Lead entry is not applied here
+        numbers_are_old = leader != self.machine.leader     # it already leads, but its Lead entry is not applied here
         return self.machine.max_id + 1 if numbers_are_old or mine == min(ids.values()) else mine
 
     def status(self) -> list[NodeStatus]:
@@ -227,7 +224,7 @@ class ClusterNode:
 
     def _status(self, name: str) -> NodeStatus:
         driver, server_id = self._driver, self.machine.server_ids.get(name)
-        client, peer = driver.members.client_address(name), driver.guard.context.peers.get(name)
+        client, peer = driver.members.client_address(name), driver.peers.get(name)
         up, info = (True, driver.info()) if name == self.name else _known(peer)
         if name == driver.members.learner:
             role, info = "LEARNER", info if up else None
@@ -252,34 +249,34 @@ class ClusterNode:
         """See Cluster."""
         driver = self._driver
         driver.leadership.online = False
-        driver.guard.elections.may_campaign = False
+        driver.transport.elections.may_campaign = False
         self._wake()
-        deadline = self._loop.time() + GIVE_AWAY_S
+        deadline = self._loop.time() + limits.HAND_OVER_S
         while self._loop.time() < deadline and not self.failed.done():
-            await asyncio.sleep(POLL_S)
-            idle = driver.leadership.proposer.idle
+            await asyncio.sleep(limits.POLL_S)
+            idle = driver.proposer.idle
             if idle and not (driver.replica.is_leader and driver.leadership.successors()):
                 return
 
     def go_online(self) -> None:
         """See Cluster."""
         self._driver.leadership.online = True
-        self._driver.guard.elections.may_campaign = True
+        self._driver.transport.elections.may_campaign = True
         self._wake()
 
     async def export_snapshot(self, path: Path) -> None:
         """See Cluster."""
         child = self._driver.store.export(path)
         while (status := child.poll()) is None:
-            await asyncio.sleep(POLL_S)
+            await asyncio.sleep(limits.POLL_S)
         if status != 0:
             raise OSError(f"the snapshot could not be written to {path} (exit status {status})")
 
-    async def add_node(self, name: str, peer: str, client: str) -> Joined | NodeExists | ChangeInProgress:
+    async def add_node(self, name: str, peer: str, client: str) -> AddNodeReply:
         """See Cluster."""
         return await self._administration.add_node(name, peer, client)
 
-    async def remove_node(self, name: str) -> Accepted | UnknownNode | LastNode | ChangeInProgress | NotPossible:
+    async def remove_node(self, name: str) -> RemoveNodeReply | NotPossible:
         """See Cluster."""
         return await self._administration.remove_node(name)
 

@@ -1,4 +1,4 @@
-"""What a cluster node is told by its configuration."""
+"""The configuration of a cluster node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from core import Then
 
 
 class Member(Struct, frozen=True):
-    """One configured node. `client` is what clients dial, `peer` what this node dials to reach it ("host:port")."""
+    """A configured node. Clients dial `client`; this node dials `peer` ("host:port" both)."""
 
     name: str
     client: str
@@ -19,14 +19,14 @@ class Member(Struct, frozen=True):
 
 
 class PeerTls(Struct):
-    """TLS between nodes. Both are replaced when certificates are read again; new connections use what is here then."""
+    """TLS contexts between nodes, replaced when certificates are reloaded; only new connections use the new ones."""
 
     listening: ssl.SSLContext
     dialing: ssl.SSLContext
 
 
-class Settings(Struct, frozen=True):
-    """All a ClusterNode needs to know. Times in milliseconds; `lease_ms` must be below `election_min_ms`."""
+class NodeSettings(Struct, frozen=True):
+    """The settings of a ClusterNode. Times in milliseconds; `lease_ms` must be below `election_min_ms`."""
 
     name: str
     data_dir: Path
@@ -40,8 +40,8 @@ class Settings(Struct, frozen=True):
     failover_grace_ms: int = 10_000
     expire_default: Then = Then.LATER
     bootstrap: bool = False
-    memory_mark_bytes: int = 0          # more memory in use, or less free on disk: no further jobs (0: no mark)
-    disk_free_bytes_min: int = 0
+    memory_mark_bytes: int = 0          # with more memory in use no more jobs are accepted; 0: no limit
+    disk_free_bytes_min: int = 0        # nor with less free space on the disk
     tls: PeerTls | None = None
 
     def member(self, name: str) -> Member:

@@ -1,4 +1,4 @@
-"""How a node is, gathered from its parts when somebody asks."""
+"""Collects the figures of a node from its parts."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ from collections.abc import Iterable
 from cluster.api import Figures, NodeStatus, PeerFigures
 from cluster.driver import Driver
 from cluster.metrics.histogram import Histogram
-from cluster.metrics.loop_turns import Turns
-from cluster.metrics.watermarks import Marks
+from cluster.metrics.loop_turns import LoopTurns
+from cluster.metrics.watermarks import Watermarks
 
 
-def figures(driver: Driver, nodes: Iterable[NodeStatus], marks: Marks, syncs: Histogram, turns: Turns) -> Figures:
-    """See Figures. `nodes`: what CLUSTER STATUS says; `syncs`: of the journal."""
-    replica, journal, store, proposer = driver.replica, driver.journal, driver.store, driver.leadership.proposer
+def figures(
+    driver: Driver, nodes: Iterable[NodeStatus], marks: Watermarks, syncs: Histogram, turns: LoopTurns,
+) -> Figures:
+    """The present figures of a node. `nodes`: the rows of CLUSTER STATUS; `syncs`: those of the journal."""
+    replica, journal, store, proposer = driver.replica, driver.journal, driver.store, driver.proposer
     mine = driver.settings.name
     clock_ahead_ms, time_ahead_ms = driver.leadership.errors_ms() or (None, None)
     return Figures(
         role="LEARNER" if driver.members.learner == mine else driver.role(),
         term=replica.term,
-        commit_index=max(driver.guard.leader_commit, replica.commit_index),
+        commit_index=max(driver.transport.leader_commit, replica.commit_index),
         applied_index=replica.applied_index,
         lag=driver.lag(),
         leader_changes=driver.leader_changes,
-        elections=driver.guard.elections.begun,
+        elections=driver.transport.elections.begun,
         commit_latency=proposer.latencies,
         fsync=syncs,
         turns=turns.seconds,
@@ -42,7 +44,7 @@ def figures(driver: Driver, nodes: Iterable[NodeStatus], marks: Marks, syncs: Hi
         disk_free_bytes=marks.disk_free_bytes,
         disk_free_bytes_min=marks.disk_free_bytes_min,
         disk_reached=marks.disk_reached,
-        journal_reached=driver.room.exhausted or driver.room.stuck,
+        journal_reached=driver.capacity.exhausted or driver.capacity.stuck,
         full=driver.full,
         clock_ahead_ms=clock_ahead_ms,
         time_ahead_ms=time_ahead_ms,

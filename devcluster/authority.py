@@ -1,6 +1,6 @@
-"""A certificate authority for clusters that live as long as a test or a measurement.
+"""A certificate authority for the clusters of tests and measurements.
 
-Needs the package cryptography, so only what is for developers imports this.
+It needs the package cryptography, so only code for developers imports it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SERVER, CLIENT = ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUT
 
 
 class Authority:
-    """Signs certificates; its own lies in `folder`."""
+    """Signs certificates; its own is in `folder`."""
 
     def __init__(self, folder: Path, name: str = "ca", days: float = 100) -> None:
         self.folder = folder
@@ -34,7 +34,7 @@ class Authority:
         self, file: str, names: Sequence[str], *, days: tuple[float, float] = (-1, 90),
         uses: Sequence[x509.ObjectIdentifier] = (SERVER, CLIENT),
     ) -> tuple[Path, Path]:
-        """Write `file`.crt and `file`.key; `days`: from when until when, counted from now. Returns both paths."""
+        """Write `file`.crt and `file`.key, valid for `days` (begin and end, from now); returns both paths."""
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _builder(_name(file), self._name, key, *days)
         builder = builder.add_extension(x509.SubjectAlternativeName([_alternative(name) for name in names]), False)
@@ -48,7 +48,7 @@ class Authority:
         return cert, private
 
     def node(self, name: str) -> dict[str, str]:
-        """The [tls] section of a node that is reached on loopback."""
+        """The [tls] section of the configuration of a node on loopback."""
         cert, key = self.issue(name, [name, "localhost", "127.0.0.1", "::1"])
         return {"cert": str(cert), "key": str(key), "ca": str(self.ca)}
 

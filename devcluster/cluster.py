@@ -4,7 +4,7 @@
         client = sockpq.Client(cluster.servers)
         cluster.kill(cluster.wait_for_leader())
 
-Every process is ended and every file removed when the block ends, also when this process is killed.
+When the block ends every process is stopped and every file removed, even if this process is killed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Self
 from sockpq import ServerView, survey
 
 from devcluster.guardian import Guardian
-from devcluster.node import Node, NodeError, Settings, write_config
+from devcluster.node import LocalNode, NodeError, Settings, write_config
 from devcluster.ports import HOST, free_ports
 
 if TYPE_CHECKING:
@@ -38,16 +38,17 @@ IN_USE = "address already in use"
 
 
 class LocalCluster:
-    """`nodes` real sockpqd processes named n1, n2, .. with data below a temporary directory."""
+    """`nodes` real sockpqd processes named n1, n2, .. with their data below a temporary directory."""
 
     def __init__(
         self, nodes: int = 3, config: Settings | None = None, directory: Path | None = None, ready_s: float = 20.0,
         authority: Authority | None = None,
     ) -> None:
-        """`config`: further configuration of every node, e.g. {"raft": {"failover_grace_ms": 0}}.
+        """Make a cluster that is not started.
 
-        `directory`: where the temporary directory is made (None: the system's place); `ready_s`: seconds a start may
-        take; `authority`: signs certificates for all nodes, which speak TLS then.
+        `config`: further configuration of every node, e.g. {"raft": {"failover_grace_ms": 0}}; `directory`: where the
+        temporary directory is created (None: the system's default); `ready_s`: seconds a start may take; `authority`:
+        signs certificates for all nodes, which then use TLS.
         """
         self.names = [f"n{number + 1}" for number in range(nodes)]
         self._config: Settings = config or {}
@@ -55,8 +56,8 @@ class LocalCluster:
         self._ready_s = ready_s
         self._authority = authority
         self._context = None if authority is None else ssl.create_default_context(cafile=authority.ca)
-        self._nodes: dict[str, Node] = {}
-        self._listens: dict[str, dict[str, str]] = {}       # name -> what each port's kind listens on
+        self._nodes: dict[str, LocalNode] = {}
+        self._listens: dict[str, dict[str, str]] = {}       # for each node, the address of each kind of port
         self._guardian: Guardian | None = None
         self.folder = Path()
 
@@ -93,7 +94,7 @@ class LocalCluster:
             raise
 
     def stop(self) -> dict[str, int | None]:
-        """End all nodes in an orderly way, or by force after a while; returns the exit codes. Removes all files."""
+        """Stop all nodes, by force after STOP_S, and remove all files; returns the exit codes."""
         if self._guardian is None:
             return {}
         for node in self._nodes.values():
@@ -108,19 +109,19 @@ class LocalCluster:
 
     @property
     def servers(self) -> list[str]:
-        """What clients dial: "host:port" of every node."""
+        """The addresses ("host:port") that clients dial, one for each node."""
         return [self.server(name) for name in self._nodes]
 
     def server(self, name: str) -> str:
-        """What clients dial to reach this node."""
+        """The address that clients dial to reach this node."""
         return self.client_address(name, self._nodes[name].client)
 
     def direct(self, name: str) -> str:
-        """What this node listens on for clients, whatever stands between."""
+        """The address this node listens on for clients, without any proxy."""
         return self._nodes[name].client
 
     def leader(self) -> str | None:
-        """The node that serves now; None when nobody does."""
+        """The node that serves now, or None."""
         asked = {node.client: node.name for node in self._nodes.values() if node.running and not node.paused}
         views = [view for view in survey(asked, ASK_S, tls=self._context) if view.error is None] if asked else []
         for view in sorted(views, key=lambda view: view.id or 0):
@@ -129,7 +130,7 @@ class LocalCluster:
         return None
 
     def wait_for_leader(self, timeout: float | None = None) -> str:
-        """The node that serves, as soon as one does; raises NodeError when none does in time or a node has ended."""
+        """Wait for a node that serves and return it. Raises NodeError after `timeout`, or if a node has exited."""
         until = time.monotonic() + (self._ready_s if timeout is None else timeout)
         while time.monotonic() < until:
             leader = self.leader()
@@ -143,7 +144,7 @@ class LocalCluster:
         raise NodeError("no node serves; " + "; ".join(f"{name}: {self.logs(name)[-500:]}" for name in self.names))
 
     def wait_until(self, condition: Callable[[list[ServerView]], bool], what: str, timeout: float = 20.0) -> None:
-        """Wait until `condition` holds for the views of all nodes; raises NodeError after `timeout` seconds."""
+        """Wait until `condition` holds for the views of all nodes. Raises NodeError after `timeout` seconds."""
         until = time.monotonic() + timeout
         while not condition(survey([node.client for node in self._nodes.values()], ASK_S, tls=self._context)):
             if time.monotonic() > until:
@@ -151,15 +152,14 @@ class LocalCluster:
             time.sleep(POLL_S)
 
     def wait_until_level(self, timeout: float = 20.0) -> None:
-        """Wait until every node has heard from every other and none lags; raises NodeError."""
+        """Wait until all nodes are connected to each other and none lags. Raises NodeError."""
         self.wait_until(
             lambda views: any(_level(view) for view in views) and all(_whole(view) for view in views),
-            "all nodes up and none lags", timeout,
+            "all nodes up, none lagging", timeout,
         )
 
     def wait_until_logged(self, name: str, text: str, start: int = 0, timeout: float = 20.0) -> None:
-        """Wait until the node's log has `text` behind the first `start` characters: it is written a little later than
-        things happen. Raises NodeError."""
+        """Wait until the node has logged `text` after the first `start` characters. Raises NodeError."""
         until = time.monotonic() + timeout
         while text not in self.logs(name)[start:]:
             if time.monotonic() > until:
@@ -169,27 +169,27 @@ class LocalCluster:
     # one node
 
     def kill(self, name: str) -> None:
-        """SIGKILL, and wait until the process is gone."""
+        """Send SIGKILL and wait until the process has ended."""
         self._nodes[name].signal(signal.SIGKILL)
         self._nodes[name].wait(STOP_S)
 
     def terminate(self, name: str) -> int | None:
-        """SIGTERM, and wait for the exit code; None when it does not end."""
+        """Send SIGTERM and wait for the exit code, None if the process does not end in STOP_S."""
         self._nodes[name].signal(signal.SIGTERM)
         return self._nodes[name].wait(STOP_S)
 
     def pause(self, name: str) -> None:
-        """SIGSTOP: the process does nothing, its connections stay open."""
+        """Send SIGSTOP: the process stands still and its connections stay open."""
         self._nodes[name].signal(signal.SIGSTOP)
         self._nodes[name].paused = True
 
     def resume(self, name: str) -> None:
-        """SIGCONT."""
+        """Send SIGCONT, after which a paused process continues."""
         self._nodes[name].signal(signal.SIGCONT)
         self._nodes[name].paused = False
 
     def restart(self, name: str, wait: bool = True) -> None:
-        """Start a node that has ended; with `wait` return when it answers. Raises NodeError."""
+        """Start a node that has ended; with `wait`, return once it answers. Raises NodeError."""
         node = self._nodes[name]
         until = time.monotonic() + self._ready_s
         node.start()
@@ -200,15 +200,15 @@ class LocalCluster:
             if code is not None:
                 if IN_USE not in node.log().lower():
                     raise node.complaint(f"ended with exit code {code}")
-                time.sleep(0.2)         # the port is still held by what the killed process left
+                time.sleep(0.2)         # connections of the killed process still hold the port
                 node.start()
 
     def say(self, name: str, line: str, timeout: float) -> str | None:
-        """Send one command to a node, past whatever stands between; the first line of the answer, or None."""
+        """Send one command to a node without any proxy; returns the first line of the answer, or None."""
         return say(self.direct(name), line, timeout, self._context)
 
     def hang_up(self, name: str) -> None:
-        """SIGHUP: the node reads its certificates again."""
+        """Send SIGHUP, upon which the node reloads its certificates."""
         self._nodes[name].signal(signal.SIGHUP)
 
     def wipe(self, name: str) -> None:
@@ -218,7 +218,7 @@ class LocalCluster:
         shutil.rmtree(self._nodes[name].data_dir, ignore_errors=True)
 
     def spare(self) -> str:
-        """Prepare one more node, which is no member and does not run yet; returns its name."""
+        """Prepare one more node, which is not a member and does not run yet; returns its name."""
         name = f"n{len(self.names) + 1}"
         self.names.append(name)
         (self._listens[name],) = _listens(1)
@@ -226,27 +226,27 @@ class LocalCluster:
         return name
 
     def peer(self, name: str) -> str:
-        """What the other nodes dial to reach this node."""
+        """The address that the other nodes dial to reach this node."""
         return self._listens[name]["peer"]
 
     def http(self, name: str) -> str:
-        """Where this node is watched."""
+        """The address of this node's HTTP port."""
         return self._listens[name]["http"]
 
     def running(self, name: str) -> bool:
-        """Is there a process (paused ones count)?"""
+        """Is the node's process running or paused?"""
         return self._nodes[name].running
 
     def pid(self, name: str) -> int | None:
-        """The process's number, None when none runs."""
+        """The process id, None if the node does not run."""
         return self._nodes[name].pid
 
     def logs(self, name: str) -> str:
-        """What the node has printed since the start of the cluster."""
+        """The output of the node since the start of the cluster."""
         return self._nodes[name].log()
 
     def config_file(self, name: str) -> Path:
-        """The node's configuration."""
+        """The path of the node's configuration file."""
         return self._nodes[name].config_file
 
     def data_dir(self, name: str) -> Path:
@@ -254,26 +254,25 @@ class LocalCluster:
         return self._nodes[name].data_dir
 
     def peer_address(self, dialing: str, dialed: str, address: str) -> str:
-        """What `dialing` dials to reach `dialed`, which listens on `address`. Overridden to put proxies between."""
+        """The address `dialing` dials to reach `dialed`, which listens on `address`; overridden to insert proxies."""
         return address
 
     def client_address(self, name: str, address: str) -> str:
-        """What clients dial to reach `name`, which listens on `address`. Overridden to put proxies between."""
+        """The address clients dial to reach `name`, which listens on `address`; overridden to insert proxies."""
         return address
 
     def environment(self, name: str) -> Mapping[str, str]:
-        """Further environment variables of this node's process. Overridden where there are any."""
+        """Further environment variables of this node's process; overridden where needed."""
         return {}
 
     def wrapper(self, name: str) -> Sequence[str]:
-        """A command that limits itself and then becomes this node's program, as `env` does; empty: none. Overridden
-        where there is one."""
+        """A command that executes this node's program, as `env` does; none if empty. Overridden where needed."""
         return ()
 
-    # inside
+    # internals
 
     def _prepare(self) -> None:
-        """New ports, empty data directories, configuration files."""
+        """Choose new ports, empty the data directories and write the configuration files."""
         self._listens = dict(zip(self.names, _listens(len(self.names)), strict=True))
         self._nodes = {}
         for name in self.names:
@@ -281,7 +280,7 @@ class LocalCluster:
 
     def _prepare_node(self, name: str) -> None:
         assert self._guardian
-        node = self._nodes[name] = Node(name, self.folder, self._guardian)
+        node = self._nodes[name] = LocalNode(name, self.folder, self._guardian)
         shutil.rmtree(node.data_dir, ignore_errors=True)
         node.log_file.unlink(missing_ok=True)
         node.client = self._listens[name]["client"]
@@ -303,13 +302,13 @@ class LocalCluster:
 
 
 def _listens(count: int) -> list[dict[str, str]]:
-    """Addresses that were free a moment ago, for so many nodes."""
+    """Free addresses for `count` nodes."""
     ports = free_ports(3 * count)
     return [{kind: f"{HOST}:{ports.pop()}" for kind in ("client", "peer", "http")} for _ in range(count)]
 
 
 def say(server: str, line: str, timeout: float, context: ssl.SSLContext | None = None) -> str | None:
-    """Send one command on a connection of its own; the first line of the answer, None when there is none."""
+    """Send one command on a new connection; returns the first line of the answer, or None."""
     host, _, port = server.rpartition(":")
     try:
         with ExitStack() as stack:
@@ -325,16 +324,16 @@ def say(server: str, line: str, timeout: float, context: ssl.SSLContext | None =
 
 
 def serves(server: str, context: ssl.SSLContext | None = None) -> bool:
-    """Does this server execute commands? Asked with a DONE of a job that cannot exist."""
+    """Does this server execute commands? Tested with a DONE of a job that cannot exist."""
     return say(server, "DONE 0", ASK_S, context) == "404 Job Not Found"
 
 
 def _level(view: ServerView) -> bool:
-    """Does this view come from the leader and show every node up to date?"""
+    """Is this the leader's view, and is every node up to date in it?"""
     leads = any(node.role == "LEADER" and node.id == view.id for node in view.nodes)
     return leads and all(node.lag == 0 for node in view.nodes)
 
 
 def _whole(view: ServerView) -> bool:
-    """Is this node connected to every other? Two followers may find each other long after both have the leader."""
+    """Is this node connected to every other? Two followers may connect long after both have found the leader."""
     return bool(view.nodes) and all(node.role in ("LEADER", "FOLLOWER") for node in view.nodes)

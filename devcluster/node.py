@@ -1,4 +1,4 @@
-"""One real `sockpqd` process of a local cluster: its configuration, its life, its output."""
+"""A `sockpqd` process of a local cluster: its configuration, start, end and output."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ LOG_TAIL_CHARACTERS = 2000
 
 
 class NodeError(Exception):
-    """A node did not do what it should; the message has the end of its output."""
+    """A node failed; the message has the end of its output."""
 
 
 def program() -> Path:
-    """The console script of this Python's environment; raises NodeError when it is not installed."""
+    """The console script in this Python's environment. Raises NodeError if it is not installed."""
     path = Path(sys.executable).parent / "sockpqd"
     if not path.exists():
         raise NodeError(f"there is no {path}: install the project first (make install)")
     return path
 
 
-class Node:
-    """A node: nothing runs until `start`."""
+class LocalNode:
+    """A node, whose process runs from `start` on."""
 
     def __init__(self, name: str, folder: Path, guardian: Guardian) -> None:
         self.name = name
@@ -38,20 +38,20 @@ class Node:
         self.config_file = folder / f"{name}.toml"
         self.log_file = folder / f"{name}.log"
         self.client = ""                        # "host:port" it listens on for clients
-        self.environment: Mapping[str, str] = {}    # further variables of the process
-        self.wrapper: Sequence[str] = ()        # a command that becomes the program, which stands behind it
+        self.environment: Mapping[str, str] = {}    # further environment variables
+        self.wrapper: Sequence[str] = ()        # a command that executes the program given as its arguments
         self.paused = False
         self._guardian = guardian
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def running(self) -> bool:
-        """Is there a process (paused ones count)?"""
+        """Is the process running or paused?"""
         return self._process is not None and self._process.poll() is None
 
     @property
     def pid(self) -> int | None:
-        """Of the process, if one runs."""
+        """The process id, None if the process does not run."""
         return self._process.pid if self._process and self.running else None
 
     def start(self) -> None:
@@ -67,12 +67,12 @@ class Node:
         self.paused = False
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the process, if one runs."""
+        """Send a signal to the process, if it runs."""
         if self._process and self.running:
             self._process.send_signal(number)
 
     def wait(self, timeout: float) -> int | None:
-        """Wait for the process's end; its exit code, None when it still runs after `timeout` seconds."""
+        """Wait for the process to end; returns its exit code, None if it still runs after `timeout` seconds."""
         if self._process is None:
             return None
         try:
@@ -83,16 +83,16 @@ class Node:
         return code
 
     def log(self) -> str:
-        """All output so far."""
+        """The whole output so far."""
         return self.log_file.read_text("utf-8", "replace") if self.log_file.exists() else ""
 
     def complaint(self, what: str) -> NodeError:
-        """An error about this node, with the end of its output."""
+        """An error about this node that includes the end of its output."""
         return NodeError(f"{self.name} {what}; the end of its output:\n{self.log()[-LOG_TAIL_CHARACTERS:]}")
 
 
 def write_config(
-    node: Node, listen: Mapping[str, str], members: list[Mapping[str, str]], settings: Settings
+    node: LocalNode, listen: Mapping[str, str], members: list[Mapping[str, str]], settings: Settings
 ) -> None:
     """Write the node's TOML file. `settings`: further sections, or further keys of [listen]."""
     sections: dict[str, dict[str, Setting]] = {

@@ -13,13 +13,13 @@ LOWEST = 12_000
 
 
 def free_ports(count: int) -> list[int]:
-    """`count` different ports nobody listens on now.
+    """Find `count` different ports that are free now.
 
-    They lie below the range the system takes outgoing connections' ports from: while a node is down, no connection of
-    a client can take its port, and none can connect to itself. Another program may still take one before it is used.
+    They are below the range of ephemeral ports: while a node is down, no outgoing connection can take its port, and
+    none can connect to itself. Another program may still take one before it is used.
     """
     ports: list[int] = []
-    with contextlib.ExitStack() as held:    # all at once, so that no port is given out twice
+    with contextlib.ExitStack() as held:    # all are held until the end, so that none is returned twice
         while len(ports) < count:
             port = random.SystemRandom().randrange(LOWEST, _highest())
             listener = held.enter_context(socket.socket())

@@ -16,7 +16,7 @@ from cluster import (
     ClusterError,
     ClusterNode,
     Member,
-    Settings,
+    NodeSettings,
     StorageError,
     StorageInUse,
     reserved_descriptors,
@@ -179,10 +179,10 @@ def _warn_daily(certificates: Certificates) -> None:
     asyncio.get_running_loop().call_later(DAY_S, _warn_daily, certificates)
 
 
-def settings(config: Config, *, bootstrap: bool, certificates: Certificates | None) -> Settings:
+def settings(config: Config, *, bootstrap: bool, certificates: Certificates | None) -> NodeSettings:
     """What the cluster node is told."""
     raft = config.raft
-    return Settings(
+    return NodeSettings(
         name=config.node.name,
         data_dir=Path(config.node.data_dir),
         peer_listen=config.listen.peer,

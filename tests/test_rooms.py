@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[1]
 ORDER = {
     "core": ("ops", "store", "state", "undo", "rules", "snapshot", "handlers", "queries", "machine"),
     "cluster": (
-        "metrics", "api", "settings", "errors", "descriptors", "storage", "wire", "raft", "room", "leader", "execution",
-        "driver", "stats", "administration", "exit_codes", "node",
+        "limits", "metrics", "api", "settings", "errors", "storage", "journal", "snapshots", "wire", "raft", "capacity",
+        "leader", "execution", "driver", "stats", "administration", "exit_codes", "node",
     ),
     "pqctl": (
         "output", "access", "health", "settings", "parameters", "report", "invocation", "connect", "doctor", "actions",

@@ -3,8 +3,8 @@
     python -m bench.demo [DIR]
 
 For every file below DIR a producer PUTs a job with its path; worker processes GET it, compute the SHA-256 and PUT the
-result; a collector compares every result with a direct computation. Everybody repeats what may have been lost, so a job
-can be delivered twice, which is counted; what must not happen is that an acknowledged one is lost.
+result; a collector compares every result with a direct computation. All of them repeat what may have been lost, so a
+job can be delivered twice, which is counted; but no acknowledged job may be lost.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ WORKERS = 3
 LEASE_MIN_S = 5.0
 HASH_BYTES_PER_S_MIN = 20_000_000       # a lease is long enough for the largest file at this speed
 GRACE_S = 2.0                           # leases are extended by it when the leader changes
-DOWN_S = 2.0                            # so long the killed node stays down
-STUCK_S = 20.0                          # beyond the lease without any result: what is missing now is lost
+DOWN_S = 2.0                            # how long the killed node stays down
+STUCK_S = 20.0                          # after this time and a lease without a result, missing results are lost
 
 
 class DemoError(Exception):
-    """The demo cannot go on; nothing is known about the jobs that are not done."""
+    """The demo cannot continue; the state of unfinished jobs is unknown."""
 
 
 class Demo:
-    """One run: made, then `run` once."""
+    """One run of the demo; call `run` once."""
 
     def __init__(self, folder: Path, files: dict[bytes, int], console: Console) -> None:
         self._folder = folder
@@ -62,7 +62,7 @@ class Demo:
         self._done_at = 0.0
 
     def run(self) -> Report:
-        """Start everything, work, kill the leader, end everything; raises DemoError, NodeError."""
+        """Start everything, work, kill the leader, stop everything. Raises DemoError and NodeError."""
         with ExitStack() as stack:
             grace = {"raft": {"failover_grace_ms": int(GRACE_S * 1000)}}
             self._cluster = stack.enter_context(LocalCluster(nodes=3, config=grace))
@@ -82,7 +82,7 @@ class Demo:
             return self._report(seconds)
 
     def _work(self) -> str | None:
-        """Until all results are there, or no more come; in the middle the leader dies. Returns it while it is dead."""
+        """Work until all results are there or no more come, killing the leader halfway; returns it if still down."""
         for actor in self._actors:
             actor.start()
         while not self._producer.halfway.wait(0.1):
@@ -109,7 +109,7 @@ class Demo:
         self._say(f"{victim} runs again; {self._cluster.leader()} leads")
 
     def _over(self) -> bool:
-        """Has every job its result? Or has none come for so long that none will?"""
+        """Does every job have a result, or has none come for so long that none will?"""
         done = len(self._collector.done)
         if done > self._done_before:
             self._done_before, self._done_at = done, time.monotonic()
@@ -117,7 +117,7 @@ class Demo:
         return done >= len(self._paths) or (stuck and not self._producer.is_alive())
 
     def _settle(self, client: Client) -> None:
-        """Wait for the rest: jobs handed out twice, and the killed node that catches up."""
+        """Wait until duplicate jobs are done and the killed node has caught up."""
         until = time.monotonic() + self._lease_s + GRACE_S + STUCK_S
         while any(client.total(queue).jobs + client.total(queue).running for queue in ("files", "results")):
             self._check()
@@ -128,7 +128,7 @@ class Demo:
         self._say("all queues are empty, all three nodes are up to date")
 
     def _check(self) -> None:
-        """Raise when somebody gave up."""
+        """Raise DemoError if an actor or a worker has failed."""
         for actor in self._actors:
             if actor.error:
                 raise DemoError(f"{actor.name}: {actor.error}") from actor.error
@@ -138,7 +138,7 @@ class Demo:
 
     @contextmanager
     def _running_workers(self) -> Iterator[None]:
-        """The worker processes; they end when their input ends."""
+        """Run the worker processes, which end when their input ends."""
         command = [sys.executable, "-m", "bench.demo.worker", ",".join(self._cluster.servers), str(self._lease_s)]
         try:
             for _ in range(WORKERS):

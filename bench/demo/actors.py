@@ -1,4 +1,4 @@
-"""The threads of the demo: one puts the jobs, one collects and compares the results, one feels the cluster's pulse."""
+"""The threads of the demo: one puts the jobs, one collects and checks the results, one probes the cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.demo.worker import JOBS, RESULTS
 from bench.load_generator.ack_gaps import Acks
 
 CHUNK_JOBS = 100
-AHEAD_JOBS_MAX = 2000       # the producer keeps only so far ahead that the leader dies amid puts, gets and dones
+AHEAD_JOBS_MAX = 2000       # how far the producer may be ahead, so that the leader dies amid puts, gets and dones
 PULSE_S = 0.01
 BATCH = 64
 
@@ -29,7 +29,7 @@ class Actor(threading.Thread):
         self.error: SockpqError | None = None
 
     def run(self) -> None:
-        """Work until done or told to stop."""
+        """Work until done or stopped."""
         try:
             self.work()
         except SockpqError as error:
@@ -37,7 +37,7 @@ class Actor(threading.Thread):
                 self.error = error
 
     def work(self) -> None:
-        """What the actor does."""
+        """Do the actor's work."""
         raise NotImplementedError
 
 
@@ -56,7 +56,7 @@ class Collector(Actor):
         self.unreadable = 0
 
     def work(self) -> None:
-        """Collect."""
+        """Take results and check them until stopped."""
         while not self.stopping.is_set():
             first = self.client.get(RESULTS, block=True, expire=self._lease_s, wait=0.5)
             if first is None:
@@ -84,18 +84,18 @@ class Collector(Actor):
 
 
 class Producer(Actor):
-    """Puts a job for each file, pipelined in small chunks, each until it is acknowledged."""
+    """Puts a job for each file, in small pipelined chunks, repeating each until it is acknowledged."""
 
     def __init__(self, client: Client, acks: Acks, paths: Sequence[bytes], collector: Collector) -> None:
         super().__init__(client, acks)
         self._paths = paths
         self._collector = collector
-        self.acknowledged = 0       # the first so many paths
+        self.acknowledged = 0       # how many of the paths, from the first on
         self.halfway = threading.Event()
-        self.go_on = threading.Event()      # the last chunk waits for it: the leader dies before the work is over
+        self.go_on = threading.Event()      # the last chunk waits for it, so that the leader dies before the end
 
     def work(self) -> None:
-        """Produce."""
+        """Put the jobs of all paths."""
         for start in range(0, len(self._paths), CHUNK_JOBS):
             chunk = self._paths[start : start + CHUNK_JOBS]
             if start + len(chunk) > len(self._paths) // 2:
@@ -110,10 +110,10 @@ class Producer(Actor):
 
 
 class Pulse(Actor):
-    """Puts and takes a job of its own all the time: a time without acknowledgements is then the cluster's, not ours."""
+    """Puts and takes jobs of its own all the time, so that a gap in acknowledgements is due to the cluster."""
 
     def work(self) -> None:
-        """Beat."""
+        """Put, take and finish a job every PULSE_S until stopped."""
         while not self.stopping.wait(PULSE_S):
             self.client.put("pulse", b"")
             self.acks.note()

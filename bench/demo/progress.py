@@ -17,7 +17,7 @@ LINES_S = 1.0
 
 
 class Progress:
-    """Shows how far the jobs are while the block runs."""
+    """Shows the progress of the jobs while the block runs."""
 
     def __init__(self, console: Console, jobs: int, producer: Producer, collector: Collector) -> None:
         self._console = console

@@ -1,4 +1,4 @@
-"""What the demo found out."""
+"""The report of the demo."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Report:
         return not self.lost and not self.wrong and self.acknowledged == self.jobs == self.done
 
     def print(self, console: Console) -> None:
-        """Print it, the verdict last."""
+        """Print the report, with the verdict last."""
         table = Table(box=None, show_header=False, pad_edge=False)
         table.add_column(justify="left", no_wrap=True)
         table.add_column(justify="right")

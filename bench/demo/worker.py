@@ -1,8 +1,8 @@
-"""A worker process of the demo: takes jobs, computes, puts results. Ends when its standard input ends.
+"""A worker process of the demo: takes jobs, computes and puts results until its standard input ends.
 
     python -m bench.demo.worker SERVERS LEASE_S
 
-Each line it prints is a JSON list: the milliseconds in which a command of its was acknowledged.
+Each line it prints is a JSON list of the milliseconds in which its commands were acknowledged.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from bench.load_generator.ack_gaps import Acks
 JOBS, RESULTS = "files", "results"
 
 BATCH_MAX = 64
-BATCH_S = 0.2           # so much work is taken at once; it must be done long before the lease ends
+BATCH_S = 0.2           # work taken at once, which must be done long before the lease ends
 WAIT_S = 1.0
 REPORT_S = 0.2
 STOP_S = 3.0
 
 
 class Worker:
-    """Takes as many jobs at once as it can do in a moment."""
+    """Takes as many jobs at once as it can process in BATCH_S."""
 
     def __init__(self, servers: str, lease_s: float) -> None:
-        # at least once everywhere: a job or a result that may be lost is sent again, and the collector counts doubles
+        # at least once: a job or result that may be lost is sent again, and the collector counts duplicates
         self._client = Client(servers, retry_unknown=True)
         self._lease_s = lease_s
         self._batch = 1
@@ -39,7 +39,7 @@ class Worker:
         self.acks = Acks()
 
     def run(self) -> None:
-        """Work until told to stop."""
+        """Process jobs until stopped."""
         while not self.stopping.is_set():
             first = self._client.get(JOBS, block=True, expire=self._lease_s, wait=WAIT_S)
             if first is None:
@@ -57,13 +57,13 @@ class Worker:
         spent = time.monotonic() - begun
         self._client.put_many(RESULTS, results)
         self.acks.note()
-        self._client.done_many(jobs)    # one whose lease has ended is done again by another; the collector counts it
+        self._client.done_many(jobs)    # a job whose lease has ended is done again; the collector counts duplicates
         self.acks.note()
         fitting = int(len(jobs) * BATCH_S / max(spent, 1e-6))
         self._batch = max(1, min(fitting, 2 * self._batch, BATCH_MAX))
 
     def report(self) -> None:
-        """Tell the parent what happened since the last report."""
+        """Print the acknowledgements since the last report, for the parent."""
         print(json.dumps(self.acks.take_new()), flush=True)
 
 
@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def _stop_at_end_of_input(worker: Worker) -> None:
-    """The parent has no more work, or is dead: then its cluster is gone too, and nothing must wait for it."""
+    """Stop when the parent closes the input or dies, and exit by force if the cluster no longer answers."""
     sys.stdin.read()
     worker.stopping.set()
     time.sleep(STOP_S)

@@ -1,1 +1,1 @@
-"""Load at a cluster: connections, loops, what is measured, and against what."""
+"""The load generator: connections, open and closed loops, measurements, and the cluster under test."""

@@ -1,4 +1,4 @@
-"""When commands were acknowledged, in milliseconds, and the longest time without any."""
+"""Records when commands were acknowledged, to find the longest gap."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from itertools import pairwise
 
 
 class Acks:
-    """A set of milliseconds in which at least one command was acknowledged. Thread-safe.
+    """The milliseconds in which at least one command was acknowledged. Thread-safe.
 
-    The clock is the system's monotonic one, the same in all processes of a machine, so that the sets of several
-    processes can be put together.
+    The clock is the system's monotonic one, which all processes of a machine share, so sets can be combined.
     """
 
     def __init__(self) -> None:
@@ -21,11 +20,11 @@ class Acks:
         self._new: list[int] = []
 
     def note(self) -> None:
-        """A command was acknowledged just now."""
+        """Record a command that was acknowledged just now."""
         self.add((time.monotonic_ns() // 1_000_000,))
 
     def add(self, milliseconds: Iterable[int]) -> None:
-        """Commands were acknowledged then."""
+        """Record the times of acknowledgements."""
         with self._lock:
             for millisecond in milliseconds:
                 if millisecond not in self._seen:
@@ -33,13 +32,13 @@ class Acks:
                     self._new.append(millisecond)
 
     def take_new(self) -> list[int]:
-        """What was added since the last call."""
+        """The milliseconds added since the last call."""
         with self._lock:
             new, self._new = self._new, []
             return new
 
     def longest_gap_s(self) -> float:
-        """Seconds between two neighbours at most; 0 when there are fewer than two."""
+        """The longest time between two acknowledgements in seconds, 0 if there are fewer than two."""
         with self._lock:
             moments = sorted(self._seen)
         return max((later - earlier for earlier, later in pairwise(moments)), default=0) / 1000

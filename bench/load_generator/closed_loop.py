@@ -1,4 +1,4 @@
-"""Load in closed loops: each of many clients sends its next command when its last one is answered."""
+"""Closed-loop load: each client sends its next command when its last one is answered."""
 
 from __future__ import annotations
 
@@ -6,37 +6,37 @@ import asyncio
 from collections.abc import Callable, Sequence
 from time import perf_counter_ns
 
-from bench.load_generator.figures import Figures
+from bench.load_generator.figures import LoadFigures
 from bench.load_generator.jobs import Jobs, put_ns
 from bench.load_generator.wire import GOOD, JOB, LINE, LOST, Answer, Wire
 
 KINDS = {"PUT": LINE, "GET": JOB, "GETB": JOB, "DONE": LINE}
-ANSWER_S = 10.0         # when nothing is answered for so long, something is wrong
+ANSWER_S = 10.0         # without any answer for so long, the run is aborted
 LOOK_S = 0.25
 
 
 class Shift:
-    """What a number of cycles do together: how many times they may still begin, and who is still at work."""
+    """Shared by several cycles: how many times they may still begin, and how many are still at work."""
 
     def __init__(self, times: int | None = None) -> None:
-        """`times`: all together (None: until the end)."""
+        """Allow `times` cycles in all, or any number until stopped (None)."""
         self._left = times
         self._working = 0
         self._stopped = False
         self.over = asyncio.Event()
 
     def join(self) -> None:
-        """One more is at work."""
+        """Count a cycle that starts work."""
         self._working += 1
 
     def leave(self) -> None:
-        """One is through."""
+        """Count a cycle that has finished work."""
         self._working -= 1
         if not self._working:
             self.over.set()
 
     def take(self) -> bool:
-        """May a cycle begin again?"""
+        """Take permission for one more round; returns False if there is none left."""
         if self._stopped or self._left == 0:
             return False
         if self._left is not None:
@@ -44,14 +44,14 @@ class Shift:
         return True
 
     def stop(self) -> None:
-        """No cycle begins again; those that have begun are completed."""
+        """Allow no further rounds; those under way are completed."""
         self._stopped = True
 
 
 class Cycle:
     """Repeats steps, like PUT or GET and DONE, one command at a time."""
 
-    def __init__(self, wire: Wire, steps: Sequence[str], jobs: Jobs, figures: Figures, shift: Shift) -> None:
+    def __init__(self, wire: Wire, steps: Sequence[str], jobs: Jobs, figures: LoadFigures, shift: Shift) -> None:
         self._wire = wire
         self._steps = steps
         self._kinds = [KINDS[step] for step in steps]
@@ -65,12 +65,12 @@ class Cycle:
         shift.join()
 
     def start(self) -> None:
-        """Begin."""
+        """Send the first command."""
         self._begin()
         self._wire.flush()
 
     def _maker(self, step: str, jobs: Jobs) -> Callable[[], bytes]:
-        """What makes the command of this step."""
+        """The function that makes the command of this step."""
         if step == "PUT":
             return jobs.put
         if step == "DONE":
@@ -107,7 +107,7 @@ class Cycle:
             self._begin()
 
     def _failed(self, step: str, line: bytes) -> None:
-        """Nobody goes on against a server that does not serve, or for jobs that nobody puts."""
+        """Count a failed step, and stop this cycle unless it only found an empty queue that will fill again."""
         told = "connection lost" if line == LOST else f"{step}: {line.decode('ascii', 'replace')}"
         self._figures.problems[told] += 1
         if line.startswith(b"404") and self._steps[0] == "PUT":
@@ -116,8 +116,8 @@ class Cycle:
             self._shift.leave()
 
 
-async def work(cycles: Sequence[Cycle], shifts: Sequence[Shift], figures: Figures, seconds: float | None) -> float:
-    """Let them work until they are through, or for so many seconds; returns the seconds until the last answer."""
+async def work(cycles: Sequence[Cycle], shifts: Sequence[Shift], figures: LoadFigures, seconds: float | None) -> float:
+    """Run the cycles to their end, or for `seconds`; returns the seconds until the last answer."""
     begun = perf_counter_ns()
     figures.begin(begun)
     for cycle in cycles:

@@ -1,4 +1,4 @@
-"""Where the programs of this folder print."""
+"""The console on which benchmarks print."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import sys
 
 from rich.console import Console
 
-WIDTH_WITHOUT_TERMINAL = 140        # what goes into a file or a pipe is not folded
+WIDTH_WITHOUT_TERMINAL = 140        # so that lines in files and pipes are not wrapped
 
 
 def make_console() -> Console:
-    """The standard output, without colours for numbers and without the program's line numbers in the log."""
+    """A console on standard output, without colours for numbers and line numbers in the log."""
     return Console(highlight=False, log_path=False, width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL)

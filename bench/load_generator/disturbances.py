@@ -1,4 +1,4 @@
-"""What may happen to a cluster at work, and what the latencies of its clients are measured against."""
+"""Disturbances of a cluster under load, during which the latencies of its clients are measured."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from bench.load_generator.wire import LINE, LIST, ask, open_wires
 from devcluster.cluster import LocalCluster
 from devcluster.node import NodeError
 
-BEFORE_S = 1.0          # of the load alone, in each phase
-LEVEL_ENTRIES = 20      # a follower that is so little behind while there is load has caught up
+BEFORE_S = 1.0          # load alone at the start of each phase
+LEVEL_ENTRIES = 20      # under load, a follower at most this far behind has caught up
 LEVEL_S = 120.0
 LOOK_S = 0.1
 LARGE_BYTES = 8 << 20
-LARGE_TTL_S = 1         # nobody takes them: they must not fill the memory
+LARGE_TTL_S = 1         # they are never taken and must not fill the memory
 
 
 @dataclass(frozen=True)
 class Scene:
-    """Where it happens. `leader`: "host:port"; `away_s`: how long a follower is away; `large_s`: how long large jobs
-    are put."""
+    """The parameters of a disturbance. `leader`: "host:port"; `away_s`: how long the follower is away; `large_s`: how
+    long large jobs are put."""
 
     cluster: LocalCluster
     leader: str
@@ -36,16 +36,16 @@ Disturbance = Callable[[Scene], Awaitable[None]]
 
 
 async def nothing(scene: Scene) -> None:
-    """For comparison."""
+    """Do nothing, for comparison."""
 
 
 async def leader_snapshot(scene: Scene) -> None:
-    """The leader writes a snapshot of all jobs, and shortens its log."""
+    """Make the leader write a snapshot of all jobs and cut its log."""
     await _ask(scene, b"CLUSTER SNAPSHOT\r\n")
 
 
 async def follower_away(scene: Scene) -> None:
-    """A follower's process dies, is started again some seconds later, and catches up."""
+    """Kill a follower, restart it some seconds later, and wait until it has caught up."""
     await asyncio.to_thread(scene.cluster.kill, scene.follower)
     await asyncio.sleep(scene.away_s)
     await asyncio.to_thread(scene.cluster.restart, scene.follower, False)
@@ -53,7 +53,7 @@ async def follower_away(scene: Scene) -> None:
 
 
 async def follower_emptied(scene: Scene) -> None:
-    """A follower comes back with an empty data directory, and is sent a snapshot."""
+    """Restart a follower with an empty data directory, so that the leader sends it a snapshot."""
     await asyncio.to_thread(scene.cluster.kill, scene.follower)
     await asyncio.to_thread(scene.cluster.wipe, scene.follower)
     await _ask(scene, b"CLUSTER SNAPSHOT\r\n")      # or the leader's log may be there from its beginning
@@ -62,7 +62,7 @@ async def follower_emptied(scene: Scene) -> None:
 
 
 async def large_jobs(scene: Scene) -> None:
-    """One other client puts jobs of 8 MiB, one after another."""
+    """Put jobs of 8 MiB from one other client, one after another."""
     until = perf_counter() + scene.large_s
     command = f"PUT large 0 {LARGE_BYTES} TTL {LARGE_TTL_S}\r\n".encode() + os.urandom(LARGE_BYTES)
     while perf_counter() < until:
@@ -79,7 +79,7 @@ DISTURBANCES: dict[str, Disturbance] = {
 
 
 async def wait_until_level(scene: Scene) -> None:
-    """Wait until the follower has caught up; raises NodeError."""
+    """Wait until the follower has caught up. Raises NodeError."""
     until = perf_counter() + LEVEL_S
     (wire,) = await open_wires(scene.leader, 1)
     try:
@@ -94,13 +94,13 @@ async def wait_until_level(scene: Scene) -> None:
 
 
 def _level(words: list[str], name: str) -> bool:
-    """Does this line of CLUSTER STATUS say that the node follows and has caught up?"""
+    """Does this line of CLUSTER STATUS show the node as a follower that has caught up?"""
     return len(words) > 8 and words[1] == name and words[4] == "FOLLOWER" and words[8].isdecimal() \
         and int(words[8]) <= LEVEL_ENTRIES
 
 
 async def _ask(scene: Scene, command: bytes) -> None:
-    """On a connection of its own; raises NodeError when it is not answered with 200."""
+    """Send a command on a new connection. Raises NodeError unless the answer is 200."""
     (wire,) = await open_wires(scene.leader, 1)
     try:
         answer = await ask(wire, command, LINE)

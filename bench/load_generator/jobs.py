@@ -1,4 +1,4 @@
-"""Which jobs a load puts, and where it takes them from."""
+"""The jobs that a load puts, and the commands that take them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,23 @@ from struct import Struct
 from time import perf_counter_ns
 
 LEASE_S = 600
-KINDS = 10_000      # so many different jobs are made in advance and put in turn: making one costs nothing then ...
+KINDS = 10_000      # different jobs made in advance and put in turn, so that making one costs nothing ...
 KINDS_MIN = 16
-POOL_BYTES = 64 << 20   # ... but fewer of large ones
+POOL_BYTES = 64 << 20   # ... but fewer large ones
 STAMP = Struct("!Q")
 
 
 class Jobs:
-    """Makes the commands. A queue and a priority are chosen by chance for each job, its length in bytes as well."""
+    """Makes commands. Queue, priority and length of each job are random."""
 
     def __init__(
         self, queues: Sequence[str], size: int, size_max: int = 0, priorities: int = 1, stamped: bool = False
     ) -> None:
-        """`size_max`: of a greater length than `size`; `priorities`: how many; `stamped`: a job's data tell when it was
-        put (perf_counter_ns), and are 8 bytes at least."""
+        """Make jobs of `size` to `size_max` bytes.
+
+        `priorities`: how many there are; `stamped`: a job's data, at least 8 bytes, contain the time of its PUT
+        (perf_counter_ns).
+        """
         chance = random.Random(1)      # the same jobs in each run
         kinds = min(KINDS, max(KINDS_MIN, POOL_BYTES // max(size, size_max, 1)))
         self.queues = list(queues)
@@ -47,12 +50,12 @@ class Jobs:
         return b"PUT " + self.lines[number] + STAMP.pack(perf_counter_ns()) + self.bodies[number][STAMP.size :]
 
     def puts(self, count: int) -> bytes:
-        """A PUTS of the next so many jobs, which are not stamped."""
+        """A PUTS of the next `count` jobs, which are not stamped."""
         numbers = [next(self._next) for _ in range(count)]
         parts = itertools.chain.from_iterable((self.lines[number], self.bodies[number]) for number in numbers)
         return b"PUTS %d\r\n" % count + b"".join(parts)
 
 
 def put_ns(body: bytes) -> int:
-    """When a stamped job was put."""
+    """The time at which a stamped job was put."""
     return int(STAMP.unpack_from(body)[0])

@@ -1,4 +1,4 @@
-"""Load at a given rate: commands are sent when it is time, whether or not those before have been answered."""
+"""Open-loop load: commands are sent at a given rate, whether or not earlier ones have been answered."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from time import perf_counter_ns
 
 from bench.load_generator.closed_loop import ANSWER_S
-from bench.load_generator.figures import Figures
+from bench.load_generator.figures import LoadFigures
 from bench.load_generator.jobs import Jobs
 from bench.load_generator.wire import LINE, LOST, Answer, Wire
 
-LATE = "sent late by"       # the generator's own fault: it is told, and does not count as the server's
+LATE = "sent late by"       # the generator's own delay, reported separately from the server's
 LOOK_S = 0.05
-SLEEP_S_MIN = 0.001     # the loop's clock knows no less: it would spin, and take the processor from the nodes
+SLEEP_S_MIN = 0.001     # the resolution of the loop's clock: shorter sleeps would spin and take CPU from the nodes
 
 
 class Pacer:
-    """PUTs over some connections in turn."""
+    """Sends PUTs over some connections in turn."""
 
-    def __init__(self, wires: Sequence[Wire], jobs: Jobs, per_second: float, figures: Figures) -> None:
+    def __init__(self, wires: Sequence[Wire], jobs: Jobs, per_second: float, figures: LoadFigures) -> None:
         self._wires = wires
         self._jobs = jobs
         self._interval_ns = 1e9 / per_second
@@ -30,11 +30,11 @@ class Pacer:
         self._stopped = False
 
     def stop(self) -> None:
-        """Send no more."""
+        """Stop sending."""
         self._stopped = True
 
     async def run(self, seconds: float | None = None) -> float:
-        """Send for so long, or until stopped; returns the seconds from the first command to the last answer."""
+        """Send for `seconds`, or until stopped; returns the seconds from the first command to the last answer."""
         begun = perf_counter_ns()
         self._figures.begin(begun)
         until = None if seconds is None else begun + int(seconds * 1e9)
@@ -49,7 +49,7 @@ class Pacer:
         return max(self._figures.last_ns - begun, 1) / 1e9
 
     def _send(self, begun: int, now: int) -> int:
-        """Send all that is due; returns when the next one will be."""
+        """Send all commands that are due; returns the time of the next one."""
         used = []
         while (due := begun + int(self._sent * self._interval_ns)) <= now:
             wire = self._wires[self._sent % len(self._wires)]

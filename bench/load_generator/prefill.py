@@ -1,4 +1,4 @@
-"""Many jobs at once, by PUTS: what a benchmark finds waiting when it begins."""
+"""Prefill: puts the jobs that are to wait when a benchmark begins, many at once with PUTS."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from bench.load_generator.wire import LIST, Wire, ask, open_wires
 from devcluster.node import NodeError
 
 CHUNK_JOBS = 1000
-CHUNK_BYTES = 4 << 20       # of data; the server takes 16 MiB in one PUTS
-WIRES = 4       # each has one PUTS in flight, so that the leader need not wait for us
+CHUNK_BYTES = 4 << 20       # data in one PUTS, of which the server accepts 16 MiB
+WIRES = 4       # each has one PUTS in flight, so that the leader never waits for us
 
 
 async def fill(leader: str, jobs: Jobs, count: int) -> None:
-    """Put so many jobs; raises NodeError when one is not taken, OSError when the connection is lost."""
+    """Put `count` jobs. Raises NodeError if one is refused, and OSError if the connection is lost."""
     chunk = max(min(CHUNK_JOBS, CHUNK_BYTES // max(max(map(len, jobs.bodies)), 1)), 1)
     chunks = [chunk] * (count // chunk) + ([count % chunk] if count % chunk else [])
     todo = iter(chunks)

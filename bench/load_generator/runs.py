@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import uvloop
 
 from bench.load_generator.closed_loop import Cycle, Shift, work
-from bench.load_generator.figures import Figures, Row
+from bench.load_generator.figures import LoadFigures, Row
 from bench.load_generator.jobs import Jobs
 from bench.load_generator.target import Target
 from bench.load_generator.wire import open_wires
@@ -20,27 +20,27 @@ T = TypeVar("T")
 WARM_UP_CONNECTIONS = 50
 WARM_UP_JOBS = 10_000
 
-Crew = tuple[int, Sequence[str]]        # so many connections, each repeating these steps
+Crew = tuple[int, Sequence[str]]        # the number of connections, and the steps that each repeats
 
 
 @dataclass
 class Run:
-    """What was measured. `cpu_us`: processor time of all local nodes together, None when it is not known.
+    """The measurements of a run. `cpu_us`: CPU time of all local nodes together, None if unknown.
 
-    `generator_load`: the share of one processor that this process has used. Near 1 it is what was measured.
+    `generator_load`: the share of one CPU that this process has used; near 1, the generator was the bottleneck.
     """
 
-    figures: Figures
+    figures: LoadFigures
     seconds: float
     cpu_us: int | None
     generator_load: float
 
     def per_second(self, step: str) -> float:
-        """Answers to this step."""
+        """Answers to this step per second."""
         return len(self.figures.latencies_us[step]) / self.seconds
 
     def cpu_us_per(self, count: int) -> float | None:
-        """Processor time of the nodes for each of so many operations."""
+        """CPU time of the nodes for each of `count` operations."""
         return None if self.cpu_us is None or not count else self.cpu_us / count
 
     def row(self, step: str) -> Row:
@@ -53,22 +53,22 @@ def run(
     target: Target, jobs: Jobs, crews: Sequence[Crew],
     times: int | None = None, seconds: float | None = None, pipeline: int = 1,
 ) -> Run:
-    """Let crews work on the leader side by side, until each has done its steps so many times, or for so long.
+    """Run crews against the leader side by side, until each has done its steps `times` times, or for `seconds`.
 
-    `pipeline`: how many such loops a connection has in flight. Raises NodeError, OSError.
+    `pipeline`: how many such loops each connection has in flight. Raises NodeError and OSError.
     """
     leader = target.leader()
-    figures = Figures()
+    figures = LoadFigures()
     return measure_load(target, figures, _run(leader, jobs, crews, figures, times, seconds, pipeline))[0]
 
 
 def warm_up(target: Target, jobs: Jobs, count: int) -> None:
-    """Put, take and finish some jobs first, but no more than so many: a new process is slower for a moment."""
+    """Put, take and finish some jobs, at most `count`, because new processes are slower at first."""
     run(target, jobs, [(WARM_UP_CONNECTIONS, ("PUT", "GET", "DONE"))], times=min(count, WARM_UP_JOBS))
 
 
-def measure_load(target: Target, figures: Figures, load: Coroutine[Any, Any, tuple[float, T]]) -> tuple[Run, T]:
-    """Run a load, which returns its seconds and something else; the figures together with the rest, and that."""
+def measure_load(target: Target, figures: LoadFigures, load: Coroutine[Any, Any, tuple[float, T]]) -> tuple[Run, T]:
+    """Run a load that returns its seconds and another result; returns the measurements and that result."""
     nodes_before, own_before, begun = target.cpu_us(), process_time(), perf_counter()
     elapsed_s, other = uvloop.run(load)
     share = (process_time() - own_before) / (perf_counter() - begun)
@@ -76,7 +76,7 @@ def measure_load(target: Target, figures: Figures, load: Coroutine[Any, Any, tup
 
 
 async def _run(
-    leader: str, jobs: Jobs, crews: Sequence[Crew], figures: Figures,
+    leader: str, jobs: Jobs, crews: Sequence[Crew], figures: LoadFigures,
     times: int | None, seconds: float | None, pipeline: int,
 ) -> tuple[float, None]:
     wires, cycles, shifts = [], [], []

@@ -1,4 +1,4 @@
-"""What a benchmark runs against: a running cluster, or one that is started for it, of which more can be told."""
+"""The cluster that a benchmark measures: a running one, or one started for it, whose processes can be examined."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from devcluster.cluster import LocalCluster, say, serves
 from devcluster.node import NodeError
 
 ASK_S = 2.0
-PURGE_S = 600.0         # of millions of jobs
+PURGE_S = 600.0         # enough for millions of jobs
 SETTLE_S = 120.0
 QUIET_S = 0.5
-QUIET_SHARE = 0.5       # of one processor, for all nodes together: idle ones use less
+QUIET_SHARE = 0.5       # of one CPU, for all nodes together: idle ones use less
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 TICK_US = 1_000_000 // os.sysconf("SC_CLK_TCK")
 
@@ -38,14 +38,14 @@ SIZE = click.option("--size", default=100, show_default=True, type=click.IntRang
 
 
 def target_options(function: Function) -> Function:
-    """The options that all benchmarks have."""
+    """Add the options that all benchmarks have."""
     for option in (RECORD, NODES, SERVERS):
         function = option(function)
     return function
 
 
 class Target:
-    """The cluster that is measured; `cluster` is None when it was running before."""
+    """The cluster under test; `cluster` is None if it was already running."""
 
     def __init__(self, servers: str, cluster: LocalCluster | None) -> None:
         self.servers = servers
@@ -53,14 +53,14 @@ class Target:
 
     @property
     def kind(self) -> str:
-        """What it is, for the record."""
+        """A description of the cluster for the record."""
         if self.cluster is None:
             return "running before"
         nodes = len(self.cluster.names)
         return "1 local node" if nodes == 1 else f"{nodes} local nodes"
 
     def leader(self) -> str:
-        """The server that serves, "host:port"; raises NodeError."""
+        """The address ("host:port") of the server that serves. Raises NodeError."""
         views = [view for view in survey(self.servers, ASK_S) if view.error is None]
         for view in sorted(views, key=lambda view: view.id or 0):
             if serves(view.server):
@@ -68,7 +68,7 @@ class Target:
         raise NodeError(f"none of {self.servers} serves")
 
     def version(self) -> str | None:
-        """Of sockpqd; None when no server tells."""
+        """The version of sockpqd, None if no server reports it."""
         versions = (node.version for view in survey(self.servers, ASK_S) for node in view.nodes)
         return next((version for version in versions if version), None)
 
@@ -81,28 +81,28 @@ class Target:
                 raise NodeError(f"{leader} does not purge {queue}: {answer}")
 
     def leave(self, queues: Sequence[str]) -> None:
-        """The benchmark is over: its jobs are removed from a cluster that lives on."""
+        """Remove the benchmark's jobs from a cluster that continues to run."""
         if self.cluster is None:
             self.purge(queues)
 
     def waiting(self, queues: Sequence[str]) -> int:
-        """How many jobs wait in these queues."""
+        """The number of jobs waiting in these queues."""
         with Client(self.servers) as client:
             return sum(client.total(queue).jobs for queue in queues)
 
     def cpu_us(self) -> dict[int, int]:
-        """Processor time of each local node's process so far, in microseconds, by its number."""
+        """The CPU time of each local node's process so far, in microseconds, by process id."""
         names = self.cluster.names if self.cluster else []
         pids = [pid for name in names if self.cluster and (pid := self.cluster.pid(name))]
         return {pid: cpu_us(pid) for pid in pids}
 
     def cpu_us_since(self, before: dict[int, int]) -> int | None:
-        """Processor time that all nodes together have used since; None when that is not known."""
+        """The CPU time that all nodes together have used since `before`, None if unknown."""
         now = self.cpu_us()
         return sum(now.values()) - sum(before.values()) if now and now.keys() == before.keys() else None
 
     def settle(self) -> None:
-        """Wait until local followers have caught up and no node is busy any more, with a snapshot for example."""
+        """Wait until local followers have caught up and no node is busy, for example with a snapshot."""
         if not self.cluster:
             return
         self.cluster.wait_until_level(SETTLE_S)
@@ -115,26 +115,25 @@ class Target:
             busy = used_us is None or used_us > QUIET_SHARE * QUIET_S * 1e6
 
     def leader_memory_bytes(self) -> int | None:
-        """Resident memory of the leader's process; None when it does not run here."""
+        """The resident memory of the leader's process, None if it does not run on this machine."""
         leader = self.cluster.leader() if self.cluster else None
         pid = self.cluster.pid(leader) if self.cluster and leader else None
         return None if pid is None else int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_BYTES
 
 
 def cpu_us(pid: int) -> int:
-    """Processor time of a process so far, its own, the kernel's on its behalf, and its children's: a node writes
-    snapshots in one."""
+    """The CPU time of a process so far, including the kernel's and that of its children, which write snapshots."""
     stat, children = Path(f"/proc/{pid}/stat"), Path(f"/proc/{pid}/task/{pid}/children")
     used_us = sum(int(field) for field in stat.read_text().rpartition(")")[2].split()[11:15]) * TICK_US
     for child in children.read_text().split():
-        with suppress(FileNotFoundError, ProcessLookupError):     # it has ended meanwhile
+        with suppress(FileNotFoundError, ProcessLookupError):     # the child has ended
             used_us += cpu_us(int(child))
     return used_us
 
 
 @contextmanager
 def target(servers: str | None, nodes: int, console: Console) -> Iterator[Target]:
-    """The cluster to measure. What goes wrong with it is told in a sentence, and ends the program."""
+    """The cluster to measure; an error in it is printed as one sentence and ends the program."""
     _, files_max = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (files_max, files_max))      # each connection is a file
     with errors_told(console), ExitStack() as stack:
@@ -147,7 +146,7 @@ def target(servers: str | None, nodes: int, console: Console) -> Iterator[Target
 
 @contextmanager
 def errors_told(console: Console) -> Iterator[None]:
-    """Tell what goes wrong with nodes in a sentence, and end the program."""
+    """Print an error of nodes or the client as one sentence, and end the program."""
     try:
         yield
     except BadArguments as error:

@@ -1,4 +1,4 @@
-"""One connection of the load generators: raw protocol bytes, so that the client library costs nothing here."""
+"""A connection of the load generator: raw protocol bytes, without the cost of the client library."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import NamedTuple, cast
 
-# What an answer has behind its first line: nothing; the data of the job, if there is one; so many lines as it says.
+# What follows the first line of an answer: nothing; the data of a job, if there is one; a list of lines.
 LINE, JOB, LIST = range(3)
 
 GOOD = b"200 OK"
-LOST = b""      # the "line" of an answer that will not come, because the connection is closed
+LOST = b""      # the line of an answer that never comes, because the connection is closed
 
 
 class Answer(NamedTuple):
-    """The first line without its end (LOST: none), what follows, and the times of perf_counter_ns."""
+    """The first line without its end (or LOST), what follows it, and the times by perf_counter_ns."""
 
     line: bytes
     data: bytes
@@ -25,7 +25,7 @@ class Answer(NamedTuple):
 
     @property
     def good(self) -> bool:
-        """Was it 200?"""
+        """Is the status 200?"""
         return self.line.startswith(GOOD)
 
 
@@ -33,44 +33,44 @@ OnAnswer = Callable[[Answer], None]
 
 
 class Wire(asyncio.Protocol):
-    """Sends commands, and gives each answer to who asked."""
+    """Sends commands, and passes each answer to its callback."""
 
     def __init__(self) -> None:
-        self._asked: deque[tuple[int, int, OnAnswer]] = deque()     # kind of answer, when, who; oldest first
+        self._asked: deque[tuple[int, int, OnAnswer]] = deque()     # kind of answer, time, callback; oldest first
         self._received = b""
         self._to_send: list[bytes] = []
         self._transport: asyncio.Transport | None = None
 
     def ask(self, command: bytes, kind: int, on_answer: OnAnswer) -> None:
-        """Send a command with the next `flush`, which comes by itself where this is called for an answer."""
+        """Queue a command for the next `flush`, which follows by itself if this is called from a callback."""
         self._to_send.append(command)
         self._asked.append((kind, perf_counter_ns(), on_answer))
 
     def flush(self) -> None:
-        """Send what was asked."""
+        """Send the queued commands."""
         if self._to_send and self._transport:
             self._transport.write(b"".join(self._to_send))
         self._to_send.clear()
 
     def close(self) -> None:
-        """Close; nobody hears any more of what is not answered yet."""
+        """Close the connection without calling the callbacks of unanswered commands."""
         self._asked.clear()
         if self._transport:
             self._transport.close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """asyncio: connected."""
+        """asyncio: note the transport."""
         self._transport = cast(asyncio.Transport, transport)       # uvloop's are no subclass
 
     def connection_lost(self, error: Exception | None) -> None:
-        """asyncio: closed by either side."""
+        """asyncio: answer all outstanding commands with LOST."""
         self._transport = None
         while self._asked:
             _, asked_ns, on_answer = self._asked.popleft()
             on_answer(Answer(LOST, b"", asked_ns, perf_counter_ns()))
 
     def data_received(self, data: bytes) -> None:
-        """asyncio: bytes have come."""
+        """asyncio: parse answers and call their callbacks."""
         self._received = self._received + data if self._received else data
         now = perf_counter_ns()
         at = 0
@@ -83,7 +83,7 @@ class Wire(asyncio.Protocol):
         self.flush()
 
     def _take(self, at: int, now: int) -> int | None:
-        """Take the answer that begins at `at`; returns where the next one begins, None when it is incomplete."""
+        """Parse the answer at `at`; returns the start of the next one, None if this one is incomplete."""
         end = self._received.find(b"\r\n", at)
         if end < 0:
             return None
@@ -106,14 +106,14 @@ class Wire(asyncio.Protocol):
 
 
 async def open_wires(server: str, count: int) -> list[Wire]:
-    """So many connections to a server, "host:port"; raises OSError."""
+    """Open `count` connections to a server ("host:port"). Raises OSError."""
     loop = asyncio.get_running_loop()
     host, _, port = server.rpartition(":")
     return [(await loop.create_connection(Wire, host.strip("[]"), int(port)))[1] for _ in range(count)]
 
 
 async def ask(wire: Wire, command: bytes, kind: int = LINE) -> Answer:
-    """Send a command and wait for the answer; raises ConnectionError when the connection is closed before."""
+    """Send a command and wait for the answer. Raises ConnectionError if the connection is closed before that."""
     answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
     def on_answer(answer: Answer) -> None:

@@ -1,1 +1,1 @@
-"""What a benchmark has found: records, tables and pictures."""
+"""The results of benchmarks: records, tables and plots."""

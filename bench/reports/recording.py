@@ -1,4 +1,4 @@
-"""What a benchmark has found: shown as a table, and kept as a line of JSON with all that is needed to judge it."""
+"""Results of benchmarks: shown as a table, and recorded as a line of JSON with the conditions of the measurement."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from rich.table import Table
 from bench.load_generator.figures import Curve, Row, Value
 from bench.load_generator.target import Target
 
-NOT_OPTIONS = ("servers", "record_to")      # where something ran or was written says nothing about the figures
+NOT_OPTIONS = ("servers", "record_to")      # options that do not influence the figures
 
 
 @dataclass
 class Result:
-    """What one run has found. `summary`: what is told of the whole; `curves`: points by name."""
+    """The result of one run. `summary`: figures of the whole run; `curves`: points by name."""
 
     program: str
     rows: list[Row] = field(default_factory=list)
     summary: Row = field(default_factory=dict)
     curves: dict[str, Curve] = field(default_factory=dict)
-    problems: dict[str, int] = field(default_factory=dict)      # answers that nobody hoped for
+    problems: dict[str, int] = field(default_factory=dict)      # unexpected answers
 
     def note_problems(self, problems: Mapping[str, int]) -> None:
-        """Count further ones."""
+        """Add further problems."""
         for problem, count in problems.items():
             self.problems[problem] = self.problems.get(problem, 0) + count
 
 
 @dataclass(frozen=True)
 class Record:
-    """A result as it is kept. `at`: UTC, ISO 8601; `cluster`: what it ran against; `machine`: see there."""
+    """A recorded result. `at`: UTC, ISO 8601; `cluster`: the cluster under test; `machine`: see machine()."""
 
     program: str
     at: str
@@ -55,7 +55,7 @@ class Record:
 
 
 def machine() -> dict[str, Value]:
-    """What the load generator runs on, and the nodes too if they are local. No names."""
+    """The machine of the load generator, and of local nodes, without its name."""
     return {
         "cores": os.cpu_count(), "cpu": _cpu_model(), "kernel": platform.release(),
         "python": platform.python_version(),
@@ -72,7 +72,7 @@ def _cpu_model() -> str:
 
 
 def finish(console: Console, result: Result, target: Target, record_to: Path | None) -> None:
-    """Show the result, keep it, and end the program: 1 when there were problems."""
+    """Show the result, record it, and end the program, with exit code 1 if there were problems."""
     show(console, result)
     if record_to is not None:
         record(result, target, record_to)
@@ -80,7 +80,7 @@ def finish(console: Console, result: Result, target: Target, record_to: Path | N
 
 
 def record(result: Result, target: Target, path: Path) -> None:
-    """Append the result to this file, with the options of the program that runs."""
+    """Append the result to this file, with the options of the running program."""
     context = click.get_current_context()
     names = [option.name for option in context.command.params if option.name]     # always in the same order
     options = {name: list(value) if isinstance(value := context.params[name], tuple) else value
@@ -96,7 +96,7 @@ def record(result: Result, target: Target, path: Path) -> None:
 
 
 def _short(value: Any) -> Any:
-    """The same with four digits behind the point: more say nothing."""
+    """The same value with floats rounded to four digits."""
     if isinstance(value, dict):
         return {name: _short(part) for name, part in value.items()}
     if isinstance(value, list):
@@ -105,9 +105,9 @@ def _short(value: Any) -> Any:
 
 
 def read(paths: Iterable[Path]) -> list[Record]:
-    """The records of these files, oldest first; of several of one program with the same options the last one.
+    """The records of these files, oldest first; of several of one program with the same options only the last.
 
-    Raises ValueError, with the place, when a line is no record.
+    Raises ValueError, with file and line, if a line is not a record.
     """
     latest: dict[str, Record] = {}
     for path in paths:
@@ -125,7 +125,7 @@ def read(paths: Iterable[Path]) -> list[Record]:
 
 
 def show(console: Console, result: Result) -> None:
-    """The rows as a table, the summary and the problems below."""
+    """Print the rows as a table, with the summary and the problems below."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for number, column in enumerate(columns(result.rows)):
         table.add_column(heading(column), justify="right" if number else "left")
@@ -139,23 +139,23 @@ def show(console: Console, result: Result) -> None:
 
 
 def columns(rows: Sequence[Row]) -> list[str]:
-    """The names of all figures, in the order of their appearance; those that no row has a value for are left out."""
+    """The names of all figures with a value in any row, in the order of their appearance."""
     return list(dict.fromkeys(name for row in rows for name, value in row.items() if value is not None))
 
 
 def heading(name: str) -> str:
-    """The name of a figure as people read it: "p99_9_ms" is "p99.9 ms"."""
+    """The readable name of a figure: "p99.9 ms" for "p99_9_ms"."""
     words = name.replace("p99_9", "p99.9").split("_")
     return " ".join({"us": "µs", "cpu": "CPU"}.get(word, word) for word in words)
 
 
 def told(summary: Row) -> str:
-    """The summary in a line."""
+    """The summary as one line."""
     return ", ".join(f"{heading(name)}: {written(value)}" for name, value in summary.items() if value is not None)
 
 
 def written(value: Value) -> str:
-    """A figure with as many digits as say something."""
+    """A figure with the significant digits only."""
     if value is None:
         return "-"
     if isinstance(value, float):

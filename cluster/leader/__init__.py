@@ -1,4 +1,4 @@
-"""What a leader does beyond replicating: serving, proposing, fairness among clients, time, membership, compaction.
+"""What a leader does besides replication: serving, proposing, fairness among clients, time, membership, compaction.
 
 May use cluster.raft and what lies below it.
 """

@@ -1,58 +1,56 @@
-"""When the next entry is proposed: a moment later, if clients are about to come back whose commands belong into it.
+"""Commit delay: the next entry waits a moment for the clients that were just answered.
 
-A client that waits for each answer sends its next command right after one. If the next entry left in the very moment in
-which the last was answered, it would carry the commands of the others only, and these would miss the one after it: two
-halves that wait for each other, entries half as large, twice as many of them. So the leader, with everybody answered,
-reads on until as many commands are there as were answered and queued, or a short time is over. Where that brings
-nothing (clients that do not wait for answers, a slow network) it is tried more and more seldom.
+A client that waits for each answer sends its next command right after it. If the next entry were proposed at the moment
+the last one was answered, it would carry only the commands of the other clients, which would then miss the entry after
+it: two groups taking turns, with twice as many entries of half the size. So after answering, the leader keeps reading
+until as many commands have arrived as were answered, or a short time is over. Where this brings nothing (clients that
+do not wait for answers, a slow network) it is tried less and less often.
 
-The same is known of databases as a commit delay; here it is bounded by what the last entry took.
+Databases have the same setting; here it is bounded by a share of the time that the last entry took.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from cluster.leader.proposer import OPERATIONS_MAX, Answered, Proposer
-
-SHARE = 0.25                    # of the time that the last entry took from its proposal until it was applied
-LONGEST_S = 0.0005
-RESTS_MAX = 63                  # entries without a try after one that brought nothing, at most
+from cluster import limits
+from cluster.leader.proposer import AnsweredEntry, Proposer
 
 
-class Gathering:
-    """Looks at a proposer between its entries. `monotonic()`: seconds."""
+class CommitDelay:
+    """Decides how long a proposer waits between two entries. `monotonic()`: seconds."""
 
     def __init__(self, proposer: Proposer, monotonic: Callable[[], float]) -> None:
         self._proposer = proposer
         self._monotonic = monotonic
-        self._answered: Answered | None = None  # the entry that was answered last
-        self._until: float | None = None        # None: nobody is waited for
-        self._rests = 0                         # entries to let pass without a try,
-        self._next_rests = 1                    # and after the next try that brings nothing
+        self._answered: AnsweredEntry | None = None     # the last entry that was answered
+        self._until: float | None = None        # end of the present delay, None without one
+        self._rests = 0                         # entries left to propose without a delay
+        self._next_rests = 1                    # entries without a delay after the next one that brings nothing
 
-    def waits(self) -> bool:
-        """Should what is queued not be proposed yet?"""
+    def should_wait(self) -> bool:
+        """Should the queued operations wait a little longer before they are proposed?"""
         proposer, answered = self._proposer, self._proposer.answered
         if answered is not self._answered:
             self._begin(answered)
         if answered is None or self._until is None or not proposer.ready:
             return False
         came = proposer.queued - answered.queued
-        if came < answered.operations and proposer.queued < OPERATIONS_MAX and self._monotonic() < self._until:
+        more_fit = proposer.queued < limits.ENTRY_OPERATIONS_MAX
+        if came < answered.operations and more_fit and self._monotonic() < self._until:
             return True
         self._until = None
         if 2 * came >= answered.operations:
             self._next_rests = 1
         else:
             self._rests = self._next_rests
-            self._next_rests = min(2 * self._next_rests + 1, RESTS_MAX)
+            self._next_rests = min(2 * self._next_rests + 1, limits.COMMIT_DELAY_RESTS_MAX)
         return False
 
-    def _begin(self, answered: Answered | None) -> None:
+    def _begin(self, answered: AnsweredEntry | None) -> None:
         self._answered = answered
         self._until = None
         if self._rests:
             self._rests -= 1
         elif answered is not None:
-            self._until = answered.at + min(SHARE * answered.took_s, LONGEST_S)
+            self._until = answered.at + min(limits.COMMIT_DELAY_SHARE * answered.took_s, limits.COMMIT_DELAY_S_MAX)

@@ -1,25 +1,20 @@
-"""When a node writes a snapshot and cuts its journal by itself.
+"""Decides when a node writes a snapshot and cuts its journal.
 
-The journals of all nodes become long with the same entry. Writing a snapshot costs the clients of a node time: the work
-of the child, and the copies of memory pages that change meanwhile. So one node begins after the other, and as long as a
-snapshot takes no longer than a node's share of REST_S, a majority is undisturbed.
+The journals of all nodes get too long at the same entry. Writing a snapshot slows a node down: the child takes CPU
+time, and memory pages that change meanwhile are copied. So the nodes begin one after another, and as long as a snapshot
+takes no longer than a node's share of COMPACTION_REST_S, a majority is undisturbed.
 """
 
 from __future__ import annotations
 
+from cluster import limits
+from cluster.journal.journal import Journal
 from cluster.leader.membership import Members
-from cluster.storage.journal import Journal
-from cluster.storage.snapshot_store import SnapshotStore
-
-BYTES_MIN = 64 << 20            # the journal is cut when it is larger than this ...
-FACTOR = 2                      # ... and than this times the last snapshot,
-ENTRIES = 200_000               # or when it has so many entries, however small: a start takes about 20 µs for each;
-REST_S = 10.0                   # not more often than this, and each node has its place in this time,
-BYTES_MAX = 1 << 30             # unless it is larger than this, or there is no room
+from cluster.snapshots.snapshot_store import SnapshotStore
 
 
 class Compaction:
-    """Looks at the journal of the node `name`."""
+    """Watches the journal of the node `name`."""
 
     def __init__(self, name: str, members: Members, journal: Journal, store: SnapshotStore) -> None:
         self._name = name
@@ -27,38 +22,42 @@ class Compaction:
         self._journal = journal
         self._store = store
         self._last = float("-inf")              # when the last one began, monotonic seconds
-        # Since when the journal is to be cut, None: it is not. One that is so at the start does not wait: a node that
-        # is started again and again would never come to its place.
+        # When the journal became too long, None while it is not. A journal that is too long at the start is cut at
+        # once: a node that is restarted again and again would never reach its place.
         self._long_since: float | None = float("-inf")
 
     def begins(self, now: float, *, no_room: bool) -> bool:
-        """Is it time, and begins one now? `now`: monotonic seconds; `no_room`: this node refuses jobs for that."""
+        """Is it time for a snapshot? If so, it counts as begun.
+
+        `now`: monotonic seconds; `no_room`: this node refuses jobs for lack of room.
+        """
         if self._store.busy or not (self._long() or self._helps()):
             self._long_since = None
             return False
         if self._long_since is None:
             self._long_since = now
-        due = max(self._last + REST_S, self._long_since + self._place() * REST_S)
-        if now < due and self._journal.bytes_total <= BYTES_MAX and not no_room:
+        due = max(self._last + limits.COMPACTION_REST_S, self._long_since + self._place() * limits.COMPACTION_REST_S)
+        if now < due and self._journal.bytes_total <= limits.COMPACTION_BYTES_MAX and not no_room:
             return False
         self._last = now
         return True
 
     def _long(self) -> bool:
-        if self._journal.bytes_total > max(BYTES_MIN, FACTOR * self._store.newest_bytes):
+        long_bytes = max(limits.COMPACTION_BYTES_MIN, limits.COMPACTION_FACTOR * self._store.newest_bytes)
+        if self._journal.bytes_total > long_bytes:
             return True
-        return self._journal.last_index - self._store.newest_index > ENTRIES
+        return self._journal.last_index - self._store.newest_index > limits.COMPACTION_ENTRIES
 
     def _helps(self) -> bool:
-        """Is there no room for the next segment, and would it make some?"""
+        """Is there no room for the next segment, and would a snapshot free some?"""
         journal = self._journal
-        return journal.segments.short and journal.segments.scarce and self._news and journal.shortens
+        return journal.segments.short and journal.segments.scarce and self._news and journal.can_shrink
 
     @property
     def _news(self) -> bool:
         return self._journal.durable_index > self._store.newest_index
 
     def _place(self) -> float:
-        """Among the members, from 0 to 1."""
+        """This node's place among the members, from 0 to 1."""
         names = self._members.names
         return names.index(self._name) / len(names) if self._name in names else 0.0

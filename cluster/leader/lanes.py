@@ -1,11 +1,11 @@
-"""Whose operation is next when more are queued than one entry holds: a lane for each client, and turns among them.
+"""Fair queueing among clients when more operations are queued than one entry holds: a lane for each client, in turns.
 
-Fair queueing, as routers do it for packets: each lane has a clock of its own, which advances by the cost of what the
-lane was given. Next is the lane whose first operation would finish earliest; a lane that arrives and has had no turn
-yet comes before all of them. The common clock advances by what each lane would have been given if all were served at
-once, and a new lane starts one turn before it. So a client that sends something small and waits for the answer is
-served by the next entry, however much the others pipeline and however expensive it is. The others share the rest, and
-each takes so much in a turn that its answers leave in one write.
+It works as routers do it for packets. Each lane has a virtual clock that advances by the cost of the operations taken
+from it. The next turn goes to the lane whose first operation would finish earliest, and a new lane comes before all
+that already had a turn. The common clock advances by what each lane would have received if all were served at once, and
+a new lane starts one turn before it. So a client that sends one small command and waits for the answer is served by the
+next entry, however much the others pipeline and however expensive that is. The others share the rest, and a turn is
+large enough that its answers leave in one write.
 """
 
 from __future__ import annotations
@@ -14,19 +14,12 @@ import heapq
 from collections import deque
 from collections.abc import Callable
 
+from cluster import limits
 from cluster.api import ClientPending, Pending
 from core import Operation
 
-QUANTUM_BYTES = 8192            # of a turn: 128 plain operations
-WORK_BYTES = 8                  # what a unit of work counts for: a plain operation costs as much by either measure
-QUEUED_MAX = 16_384             # operations in all lanes together, about: a quarter of a second of small ones
-HELD_MAX = 16 << 20             # bytes of memory in all lanes together, about: above it each is held to its share
-HELD_PER_CHARGE_MAX = 9         # bytes of memory for each that is charged, at most
-TURN_S = 1.0                    # who had no turn for so long is told that there is too much to do
-LOOK_S = 0.1                    # between two looks for those
-
-# With its bytes and its work (core/ops/cost.py) and its bytes of memory; True: it stands behind the one before. At the
-# end what it is charged for: its bytes, or WORK_BYTES for each unit of its work if that is more.
+# An operation, its pending, encoded bytes, work (core/ops/cost.py), bytes of memory, whether it must stay right behind
+# the one before, and its charge: its bytes, or LANE_WORK_BYTES for each unit of its work if that is more.
 Queued = tuple[Operation, Pending, int, int, int, bool, int]
 OfClient = tuple[Operation, ClientPending, int, int, int, bool, int]
 
@@ -38,24 +31,24 @@ class _Lane:
 
     def __init__(self, client: object, time: int) -> None:
         self.client = client
-        self.time = time                # in bytes that were given
+        self.time = time                # virtual time in charged bytes
         self.served = False             # it had a turn
-        self.place = 0                  # of its entry in the heap that counts
-        self.since = 0.0                # when it had its last turn, or stopped being empty; monotonic seconds
+        self.place = 0                  # that of its valid entry in the heap
+        self.since = 0.0                # when it had its last turn or stopped being empty, monotonic seconds
         self.charge = 0                 # of all that waits
         self.waiting: deque[OfClient] = deque()
 
 
 class Lanes:
-    """All lanes."""
+    """The lanes of all clients that have operations queued, or had until recently."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
         self._lanes: dict[object, _Lane] = {}
-        # Of each lane that is not empty: whether it had a turn (or asks too much for a first one), when its first
-        # operation would end, and its place among equals: when a round of turns has ended, all lanes are.
+        # For each lane with operations: whether it had a turn (or asks too much for a first one), when its first
+        # operation would finish, and its place among equals, which all lanes are after a round of turns.
         self._heap: list[tuple[bool, int, int, _Lane]] = []
-        self._empty: deque[_Lane] = deque()     # those that became so; they stay while their time is ahead
+        self._empty: deque[_Lane] = deque()     # lanes that became empty, kept while their time is ahead
         self._time = 0
         self._places = 0
         self.count = 0                  # operations in all of them
@@ -63,16 +56,16 @@ class Lanes:
 
     @property
     def share(self) -> int:
-        """Operations that each client may have queued, so that all of them together are not too many."""
-        return max(1, QUEUED_MAX // max(1, len(self._lanes)))
+        """How many operations each client may have queued, so that all clients' together are not too many."""
+        return max(1, limits.LANES_OPERATIONS_MAX // max(1, len(self._lanes)))
 
     def add(self, client: object, queued: OfClient) -> None:
         """Queue an operation of this client."""
         lane = self._lanes.get(client)
         if lane is None:
-            lane = self._lanes[client] = _Lane(client, self._time - QUANTUM_BYTES)
+            lane = self._lanes[client] = _Lane(client, self._time - limits.LANE_QUANTUM_BYTES)
         if not lane.waiting:
-            lane.time = max(lane.time, self._time - QUANTUM_BYTES)
+            lane.time = max(lane.time, self._time - limits.LANE_QUANTUM_BYTES)
             lane.since = self._monotonic()
             self._line_up(lane, queued)
         lane.waiting.append(queued)
@@ -80,14 +73,16 @@ class Lanes:
         self.count += 1
 
     def sated(self, client: object) -> bool:
-        """Can this client have more in its lane than each could if all together had HELD_MAX?"""
+        """Can this client have more in its lane than its share of what all lanes may hold?"""
         lane = self._lanes.get(client)
-        return lane is not None and lane.charge * HELD_PER_CHARGE_MAX * len(self._lanes) > HELD_MAX
+        held = 0 if lane is None else lane.charge * limits.LANE_HELD_PER_CHARGE_MAX     # bytes, at most
+        return held * len(self._lanes) > limits.LANES_BYTES_MAX
 
     def _line_up(self, lane: _Lane, first: OfClient) -> None:
         self._places += 1
         lane.place = self._places
-        heapq.heappush(self._heap, (lane.served or first[6] > QUANTUM_BYTES, lane.time + first[6], lane.place, lane))
+        late = lane.served or first[6] > limits.LANE_QUANTUM_BYTES
+        heapq.heappush(self._heap, (late, lane.time + first[6], lane.place, lane))
 
     def give(self, queue: deque[Queued], now: float) -> int:
         """Move the operations of the next turn to `queue`; returns what they are charged for, 0 if there are none."""
@@ -98,13 +93,13 @@ class Lanes:
             if lane.place == place and lane.waiting:        # else it was emptied since
                 break
         waiting = lane.waiting
-        if lane.charge <= QUANTUM_BYTES:
+        if lane.charge <= limits.LANE_QUANTUM_BYTES:
             count, given = len(waiting), lane.charge
             queue += waiting
             waiting.clear()
         else:
             count = given = 0
-            while waiting and not (given and given + waiting[0][6] > QUANTUM_BYTES and not waiting[0][5]):
+            while waiting and not (given and given + waiting[0][6] > limits.LANE_QUANTUM_BYTES and not waiting[0][5]):
                 queue.append(waiting.popleft())
                 count += 1
                 given += queue[-1][6]
@@ -122,31 +117,31 @@ class Lanes:
         return given
 
     def _forget_empty(self) -> None:
-        """Forget lanes that would come back as new ones would."""
+        """Forget empty lanes that no longer differ from new ones."""
         empty = self._empty
-        while empty and (empty[0].waiting or empty[0].time <= self._time - QUANTUM_BYTES):
+        while empty and (empty[0].waiting or empty[0].time <= self._time - limits.LANE_QUANTUM_BYTES):
             lane = empty.popleft()
             if not lane.waiting and self._lanes.get(lane.client) is lane:
                 del self._lanes[lane.client]
 
     def withdraw(self, client: object) -> list[OfClient]:
-        """Take out what is in the lane of this client, and forget it."""
+        """Remove the lane of this client and return its operations."""
         lane = self._lanes.pop(client, None)
         return [] if lane is None else self._take_all(lane)
 
     def overdue(self, now: float) -> list[OfClient]:
-        """Take out what is in lanes that had no turn for too long. It is looked for now and then."""
+        """Remove and return the operations in lanes that had no turn for too long; checked every LANES_LOOK_S."""
         taken: list[OfClient] = []
-        if now - self._looked_at >= LOOK_S:
+        if now - self._looked_at >= limits.LANES_LOOK_S:
             self._looked_at = now
             for lane in list(self._lanes.values()):
-                if lane.waiting and now - lane.since > TURN_S:
+                if lane.waiting and now - lane.since > limits.LANE_WAIT_S_MAX:
                     taken += self._take_all(lane)
                     self._empty.append(lane)
         return taken
 
     def clear(self) -> list[OfClient]:
-        """Take out everything, the operations of each client in their order."""
+        """Remove and return all operations, those of each client in their order."""
         taken = [queued for lane in self._lanes.values() for queued in lane.waiting]
         self._forget()
         return taken

@@ -1,8 +1,8 @@
-"""What a leader does beyond replicating: announce itself, judge whether it serves, keep time, hand over.
+"""Leadership as clients see it: announce it, decide whether this node serves, steer replicated time, hand over.
 
 A node leads iff its own Lead entry of this term has been applied here (so every earlier committed change is in) and a
-majority answered it within the lease; it serves iff it leads, is a member, and nobody has switched it or the service
-offline (spec/cluster 1.2). The library's own word "leader" is never enough (H8).
+majority has answered it within the lease. It serves iff it leads, is a member, and neither it nor the service has been
+switched offline (spec/cluster 1.2). The library's own idea of "leader" is never enough (H8).
 """
 
 from __future__ import annotations
@@ -11,129 +11,127 @@ import logging
 import os
 from collections.abc import Callable
 
+from cluster import limits
 from cluster.api import Pending
 from cluster.leader.clock import Clock, ReplicatedTime, median
 from cluster.leader.membership import Members, Promotion
 from cluster.leader.proposer import Proposer
 from cluster.raft.peer import Peer
 from cluster.raft.pysyncobj_adapter import Replica
-from cluster.raft.transport import Guard
-from cluster.settings import Settings
+from cluster.raft.transport import RaftTransport
+from cluster.settings import NodeSettings
 from cluster.wire.messages import Info
-from core import Address, Effects, Lead, Machine, Operation, Reply, Resume, Tick
+from core import Address, Lead, Machine, Operation, Reply, Resume, Tick
 
 log = logging.getLogger("sockpqd.cluster")
 
-CLOCKS_S = 2.0                  # what a node said of its clock longer ago does not count: somebody may have set it
-STEER_S = 0.25                  # how often replicated time is compared with the wall clocks
-HAND_OVER_RETRY_S = 0.2
-
 
 class _Announced(Pending):
-    """For the Lead entry. Whether it is applied is read from the machine, so that a late callback is no loss."""
+    """The Pending of a Lead entry. Leadership reads from the machine whether it is applied, so a late call is fine."""
 
-    def __init__(self, guard: Guard) -> None:
-        self._guard = guard
+    def __init__(self, transport: RaftTransport) -> None:
+        self._transport = transport
 
     def applied(self, reply: Reply) -> None:
-        """Let the others know at once: it changes the numbers by which clients find the leader."""
-        self._guard.tell_commit()
+        """Send the commit index at once: the entry changes the numbers by which clients find the leader."""
+        self._transport.send_commit_index()
 
     def refused(self) -> None:
-        """Another leader came first."""
+        """Do nothing: another leader was elected first."""
 
     def unknown(self) -> None:
-        """It may still be applied later."""
+        """Do nothing: the entry may still be applied."""
 
 
 class _Ticked(Pending):
-    """Waits for a Tick, so that one is in flight at a time."""
+    """The Pending of a Tick, so that only one is in flight at a time."""
 
     def __init__(self, leadership: Leadership) -> None:
         self._leadership = leadership
 
     def applied(self, reply: Reply) -> None:
-        """The clock went on."""
+        """Allow the next Tick."""
         self._leadership.tick_in_flight = False
 
     def refused(self) -> None:
-        """The next leader proposes its own."""
+        """Allow the next Tick; a new leader proposes its own."""
         self._leadership.tick_in_flight = False
 
     def unknown(self) -> None:
-        """Harmless when doubled."""
+        """Allow the next Tick; executing two is harmless."""
         self._leadership.tick_in_flight = False
 
 
 class _Resumed(Pending):
-    """Waits for a Resume: when it is applied, nobody lost what he could not prolong."""
+    """The Pending of a Resume, which extends the leases and sessions that clients could not renew."""
 
     def __init__(self, leadership: Leadership) -> None:
         self._leadership = leadership
 
     def applied(self, reply: Reply) -> None:
-        """Leases and sessions have their grace."""
+        """Note that leases and sessions have their grace, unless logging is halted again."""
         self._leadership.grace_due = self._leadership.halted
 
     def refused(self) -> None:
-        """Whoever leads next knows by itself."""
+        """Do nothing: the next leader grants a grace of its own."""
 
     def unknown(self) -> None:
-        """Harmless when doubled."""
+        """Do nothing: granting it twice is harmless."""
 
 
 class Leadership:
-    """Judged with the chores of a turn (driver.py). `serving_changed` is called on each change."""
+    """Updated by the housekeeping of a turn (driver.py); calls `serving_changed` on each change."""
 
     def __init__(
         self,
-        settings: Settings,
+        settings: NodeSettings,
         machine: Machine,
         members: Members,
         replica: Replica,
-        guard: Guard,
+        transport: RaftTransport,
         clock: Clock,
-        effects: Callable[[Effects], None],
+        time: ReplicatedTime,
+        proposer: Proposer,
         serving_changed: Callable[[bool], None],
     ) -> None:
         self._settings = settings
         self._machine = machine
         self._members = members
         self._replica = replica
-        self._guard = guard
+        self._transport = transport
         self._clock = clock
         self._serving_changed = serving_changed
-        self._time = ReplicatedTime(clock)
-        self.proposer = Proposer(replica.propose, self._time.now_ms, effects, clock.monotonic)
-        self._promotion = Promotion(guard.context, machine, self.propose_alone, settings.election_min_ms / 1000)
+        self._time = time
+        self._proposer = proposer
+        self._promotion = Promotion(transport.context, machine, self.propose_alone, settings.election_min_ms / 1000)
         self._lead_term = -1                    # the term in which we proposed our Lead entry
         self.tick_in_flight = False
         self._hand_over_at = 0.0
         self._steer_at = 0.0
-        self._followed_ms = 0                   # replicated time of the last entry that was looked at as a follower
-        self._offered = ""                      # to whom leadership was offered last
+        self._followed_ms = 0                   # replicated time of the last entry seen as a follower
+        self._offered = ""                      # the node that leadership was offered to last
         self.serving = False
         self.online = True
-        self.halted = False                     # disks are full: nothing of clients can be logged,
-        self._exhausted = False                 # on this node,
-        self.grace_due = False                  # or could not since leases and sessions had their grace last
-        self._transfer = False                  # leadership is being given away at an operator's wish,
-        self._transfer_to: str | None = None    # to this node, or to any
+        self.halted = False                     # full disks: clients' commands cannot be logged, here or on too many
+        self._exhausted = False                 # they cannot be logged here
+        self.grace_due = False                  # logging was halted since leases and sessions had their last grace
+        self._transfer = False                  # an operator wants leadership handed over,
+        self._transfer_to: str | None = None    # to this node, or to any (None)
 
     def halt(self) -> None:
-        """Nothing can be logged here: do not serve."""
+        """Stop serving, because nothing can be logged here."""
         now = self._clock.monotonic()
         self.halted = self.grace_due = True
         if self.serving:
             self._change(False, now)
-        self.proposer.expire(now)
+        self._proposer.expire(now)
 
-    def see_room(self, *, halted: bool, exhausted: bool) -> None:
-        """`halted`: nothing of clients can be logged, here or on too many others; `exhausted`: here."""
+    def update_capacity(self, *, halted: bool, exhausted: bool) -> None:
+        """Note where clients' commands cannot be logged: here or on too many others (`halted`), or here."""
         self.halted, self._exhausted, self.grace_due = halted, exhausted, halted or self.grace_due
 
-    def judge(self, now: float) -> None:
-        """Before the library's tick: announce a new leadership, propose what time demands, change what has changed."""
+    def update_serving(self, now: float) -> None:
+        """Before the library's tick: announce a new leadership, decide whether this node serves, propose due Ticks."""
         if self._replica.is_leader:
             if self._lead_term != self._replica.term:
                 self._announce()
@@ -141,7 +139,7 @@ class Leadership:
                 self._hand_over(now)
             self._promotion.tick(self.announced and self._members.belongs)
             if now >= self._steer_at and self._lead_term == self._replica.term:
-                self._steer_at = now + STEER_S
+                self._steer_at = now + limits.STEER_S
                 self._time.steer(self.clocks_ms())
         elif self._machine.clock_ms > self._followed_ms:
             self._followed_ms = self._machine.clock_ms
@@ -153,17 +151,17 @@ class Leadership:
             due_ms = self._machine.next_due_ms()
             if due_ms is not None and due_ms <= self._time.now_ms():
                 self.tick_in_flight = True
-                self.proposer.propose(Tick(), _Ticked(self))
+                self._proposer.propose(Tick(), _Ticked(self))
 
     def leading(self) -> bool:
-        """Can this node execute what only a leader can? Whether it serves clients is another question.
+        """Can this node execute operators' commands? Whether it serves clients is another question.
 
-        A removed leader cannot: it still counts by the configuration before, where no further change may be decided.
+        A removed leader cannot: it still counts the old voters, among whom no further change may be decided.
         """
         return self._members.belongs and self._leads(self._clock.monotonic())
 
     def _leads(self, now: float) -> bool:
-        return self._replica.is_leader and self.announced and now < self._guard.lease_until()
+        return self._replica.is_leader and self.announced and now < self._transport.lease_until()
 
     def _may_serve(self, now: float) -> bool:
         return (
@@ -176,14 +174,14 @@ class Leadership:
         )
 
     def propose_alone(self, operation: Operation, pending: Pending) -> None:
-        """Propose what is not a client's job: an entry of its own, also while this node does not serve."""
+        """Propose an operation of the cluster itself as an entry of its own, even while this node does not serve."""
         if self.grace_due and type(operation) not in (Lead, Resume):
             self._resume()
-        self.proposer.propose_alone(operation, pending, self._clock.monotonic())
+        self._proposer.propose_alone(operation, pending, self._clock.monotonic())
 
     @property
     def announced(self) -> bool:
-        """Is our Lead entry of this term applied here?"""
+        """Has our Lead entry of this term been applied here?"""
         return self._machine.term == self._replica.term and self._machine.leader == self._settings.name
 
     def _change(self, serving: bool, now: float) -> None:
@@ -193,25 +191,25 @@ class Leadership:
             self._time.reach(self._machine.clock_ms)
             if self.grace_due:
                 self._resume()
-            self.proposer.accepting = True
+            self._proposer.accepting = True
         else:
-            self.proposer.stop_accepting(now, lost=not self._leads(now))
+            self._proposer.stop_accepting(now, lost=not self._leads(now))
         self._serving_changed(serving)
 
     def _resume(self) -> None:
-        """Before anything can end: leases and sessions that nobody could use get the grace of a failover."""
-        log.info("for a while nothing could be logged: leases and sessions are extended")
+        """Extend leases and sessions by the grace of a failover before any can expire: clients could not renew them."""
+        log.info("nothing could be logged for a while: leases and sessions are extended")
         self.propose_alone(Resume(self._settings.failover_grace_ms), _Resumed(self))
 
     def _announce(self) -> None:
-        """Propose our Lead entry, the first of this leadership."""
+        """Propose our Lead entry, the first entry of this leadership."""
         term = self._replica.term
         clocks_ms = self.clocks_ms()
         if not clocks_ms:
-            return                  # and without a majority the entry could not be committed either
+            return                  # without a majority the entry could not be committed either
         self._lead_term = term
         self.tick_in_flight = False
-        known_ms = [peer.info.time_ms + age_ms for peer, age_ms in self._told() if peer.info is not None]
+        known_ms = [peer.info.time_ms + age_ms for peer, age_ms in self._recently_heard() if peer.info is not None]
         self._time.begin([self._machine.clock_ms, *known_ms], clocks_ms)
         settings = self._settings
         configured = sorted(settings.members, key=lambda member: member.name)
@@ -220,76 +218,79 @@ class Leadership:
             settings.failover_grace_ms, settings.expire_default,
             tuple(Address(member.name, member.peer, member.client) for member in configured),
         )
-        self.propose_alone(lead, _Announced(self._guard))
+        self.propose_alone(lead, _Announced(self._transport))
 
     # Time
 
     def heard(self, info: Info) -> None:
-        """Another node has told of itself: if it leads, its time is the cluster's."""
+        """Follow the replicated time in another node's Info, if that node leads."""
         if info.role == "LEADER" and info.time_ms and info.term >= self._replica.term and not self._replica.is_leader:
             self._time.follow(info.time_ms)
 
     def time_ms(self) -> int:
-        """Replicated time as this node knows it, 0 when it does not."""
+        """Replicated time as this node knows it, 0 if unknown."""
         return self._time.now_ms() if self._time.known else 0
 
     def clocks_ms(self) -> list[int]:
-        """What the wall clocks of the voters show now that this node is in contact with; nothing without a majority."""
-        quorum = self._guard.quorum
+        """The present wall clocks of the voters this node is in contact with; empty without a majority."""
+        quorum = self._transport.quorum
         clocks_ms = [
-            peer.info.wall_ms + age_ms for peer, age_ms in self._told()
+            peer.info.wall_ms + age_ms for peer, age_ms in self._recently_heard()
             if peer.info is not None and peer.info.wall_ms and peer.name in quorum.voters
         ]
         if quorum.member:
             clocks_ms.append(self._clock.wall_ms())
         return clocks_ms if len(clocks_ms) >= quorum.majority else []
 
-    def _told(self) -> list[tuple[Peer, int]]:
-        """The peers that told of themselves lately, and how many milliseconds ago."""
-        now, peers = self._clock.monotonic(), self._guard.context.peers.values()
-        return [(peer, int((now - peer.info_at) * 1000)) for peer in peers if peer.up and now - peer.info_at < CLOCKS_S]
+    def _recently_heard(self) -> list[tuple[Peer, int]]:
+        """The peers whose last Info is recent, and its age in milliseconds."""
+        now, peers = self._clock.monotonic(), self._transport.peers.values()
+        return [
+            (peer, int((now - peer.info_at) * 1000)) for peer in peers
+            if peer.up and now - peer.info_at < limits.CLOCK_AGE_S_MAX
+        ]
 
     def ahead_ms(self, peer: Peer) -> int | None:
-        """How far the peer's clock is ahead of ours; None when it has not told yet. Messages that wait blur it."""
+        """How far the peer's wall clock is ahead of ours, None if unknown. Delayed messages blur it."""
         if peer.info is None or not peer.info.wall_ms:
             return None
         age_ms = int((self._clock.monotonic() - peer.info_at) * 1000)
         return peer.info.wall_ms + age_ms - self._clock.wall_ms()
 
     def errors_ms(self) -> tuple[int, int] | None:
-        """How far this node's wall clock, and replicated time, are ahead of the median of the voters' wall clocks.
+        """How far this node's wall clock and replicated time are ahead of the median of the voters' wall clocks.
 
-        None while that or replicated time is not known here.
+        None while the median or replicated time is unknown.
         """
         clocks_ms = self.clocks_ms()
         if not clocks_ms or not self._time.known:
             return None
         return self._clock.wall_ms() - median(clocks_ms)[0], self._time.ahead_ms(clocks_ms)
 
-    # Who is next
+    # Handing over
 
     def _hand_over(self, now: float) -> None:
-        """Give leadership to a node that has the whole log, once everything proposed has its outcome."""
-        if not self.proposer.idle or now < self._hand_over_at:
+        """Offer leadership to a node with the complete log, once every proposal has an outcome."""
+        if not self._proposer.idle or now < self._hand_over_at:
             return
-        heir = self.heir()
-        if heir is not None:
-            self._hand_over_at = now + HAND_OVER_RETRY_S
-            self._offered = heir.name
-            log.info("handing leadership over to %s", heir.name)
-            self._guard.hand_over(heir)
+        transferee = self.transferee()
+        if transferee is not None:
+            self._hand_over_at = now + limits.HAND_OVER_RETRY_S
+            self._offered = transferee.name
+            log.info("handing leadership over to %s", transferee.name)
+            self._transport.hand_over(transferee)
 
-    def heir(self) -> Peer | None:
-        """A node that could take over now; if there are several, not the one it was offered to last."""
-        last = self._guard.context.journal.last_index
-        peers = self._guard.context.peers.values()
-        heirs = [peer for peer in peers if peer.match == last and self._unfit(peer) is None]
+    def transferee(self) -> Peer | None:
+        """A node that could take over now, preferably not the one that was offered leadership last."""
+        last = self._transport.context.journal.last_index
+        peers = self._transport.peers.values()
+        transferees = [peer for peer in peers if peer.match == last and self._unfit(peer) is None]
         if self._transfer_to is not None:
-            heirs = [peer for peer in heirs if peer.name == self._transfer_to]
-        return min(heirs, key=lambda peer: peer.name == self._offered, default=None)
+            transferees = [peer for peer in transferees if peer.name == self._transfer_to]
+        return min(transferees, key=lambda peer: peer.name == self._offered, default=None)
 
     def _unfit(self, peer: Peer) -> str | None:
-        """Why this peer cannot lead now, in one word, however long we wait for it."""
+        """The reason, in one word, why waiting would not make this peer fit to lead; None if it would."""
         if peer.name not in self._members.voters:
             return "learner"
         if not peer.up or peer.info is None:
@@ -303,11 +304,11 @@ class Leadership:
         return None
 
     def begin_transfer(self, name: str | None) -> str | None:
-        """Give leadership to this node, or to any that is fit, as soon as what was proposed is done.
+        """Start handing leadership to `name`, or to any fit node (None), until end_transfer().
 
-        Returns in one word why that is not possible, None when it is under way until end_transfer().
+        Leadership moves once every proposal has an outcome. Returns the reason, in one word, if it is not possible.
         """
-        peers = self._guard.context.peers
+        peers = self._transport.peers
         if self._transfer:
             return "busy"
         if name is not None:
@@ -322,9 +323,9 @@ class Leadership:
         return word
 
     def end_transfer(self) -> None:
-        """Leadership was given away, or nobody took it: serve again, if we still lead."""
+        """Stop handing over: leadership has moved, or this node serves again."""
         self._transfer, self._transfer_to = False, None
 
     def successors(self) -> bool:
-        """Is there any node that could take over, now or soon?"""
-        return any(peer.up and peer.info is not None and peer.info.online for peer in self._guard.quorum.peers)
+        """Is there a node that could take over, now or soon?"""
+        return any(peer.up and peer.info is not None and peer.info.online for peer in self._transport.quorum.peers)

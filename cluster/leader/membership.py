@@ -1,13 +1,13 @@
 """The members as this node knows them, and how a learner becomes a voter.
 
-The replicated membership decides who belongs to the cluster. It is changed by one voter at a time, takes effect where
-it is applied, and the next change is proposed by a leader that has applied the one before: a compare-and-swap on the
-number of the configuration sees to that. So whoever has an entry of the next change in its log also knows that the
-change before is committed, and applies it before it campaigns; and majorities of neighbouring configurations have a
-node in common. A leader that is removed counts as before until another leads.
+The replicated membership decides which nodes belong to the cluster. It changes by one voter at a time, takes effect
+when it is applied, and a leader proposes a change only after applying the one before, which a compare-and-swap on the
+number of the configuration ensures. So a node with the next change in its log knows that the change before it is
+committed, and applies that before it campaigns; and majorities of neighbouring configurations have a node in common. A
+removed leader keeps counting the old voters until another node leads.
 
-Before there is a replicated membership, that of the configuration file holds. Addresses in the file come before
-replicated ones: a node may reach another in its own way.
+Until there is a replicated membership, that of the configuration file applies. Addresses in the file take precedence
+over replicated ones, because a node may need another route.
 """
 
 from __future__ import annotations
@@ -17,38 +17,38 @@ from collections.abc import Callable
 
 from cluster.api import Pending
 from cluster.raft.peer import Context
-from cluster.settings import Settings
+from cluster.settings import NodeSettings
 from core import Machine, Membership, Operation, PromoteLearner, Reply
 
 log = logging.getLogger("sockpqd.cluster")
 
 
 class Members:
-    """Names and addresses. `names`: all members; `voters`: without the learner; both sorted."""
+    """Names and addresses of the members. `names`: all; `voters`: all but the learner; both sorted."""
 
-    def __init__(self, settings: Settings, machine: Machine) -> None:
+    def __init__(self, settings: NodeSettings, machine: Machine) -> None:
         self._settings = settings
         self._machine = machine
         self._configured = {member.name: member for member in settings.members}
         self._followed = Membership()
         self.names: tuple[str, ...] = ()
         self.voters: tuple[str, ...] = ()
-        self.belongs = False        # this node is a voter: not before it has joined, nor after it was removed
+        self.belongs = False        # this node is a voter: it has joined and was not removed
         self._take(self._followed)
 
     @property
     def changed(self) -> bool:
-        """Is the replicated membership another than the one that was followed last?"""
+        """Has the replicated membership changed since follow() was last called?"""
         return self._machine.membership is not self._followed
 
     def follow(self) -> None:
-        """Take over the replicated membership."""
+        """Adopt the replicated membership."""
         before, membership = self._followed, self._machine.membership
         self._followed = membership
         self._take(membership)
-        log.info("members: %s%s", " ".join(self.voters), f", and {self.learner} learns" if self.learner else "")
+        log.info("members: %s%s", " ".join(self.voters), f", learner: {self.learner}" if self.learner else "")
         if self._settings.name in before.addresses and self._settings.name not in membership.addresses:
-            log.warning("this node is not a member of the cluster any more: it can be stopped")
+            log.warning("this node is no longer a member of the cluster: it can be stopped")
 
     def _take(self, membership: Membership) -> None:
         self.names = tuple(sorted(membership.addresses or self._configured))
@@ -57,17 +57,17 @@ class Members:
 
     @property
     def learner(self) -> str | None:
-        """The node that is joining."""
+        """The node that is joining, None if there is none."""
         return self._machine.membership.learner
 
     def peer_address(self, name: str) -> str:
-        """What this node dials to reach `name`: "host:port", "" when unknown."""
+        """The address this node dials to reach `name`: "host:port", "" if unknown."""
         if name in self._configured:
             return self._configured[name].peer
         return self._replicated(name)[0]
 
     def client_address(self, name: str) -> str:
-        """What clients dial to reach `name`: "host:port", ":0" when unknown."""
+        """The address clients dial to reach `name`: "host:port", ":0" if unknown."""
         if name in self._configured:
             return self._configured[name].client
         return self._replicated(name)[1] or ":0"
@@ -78,10 +78,10 @@ class Members:
 
 
 class Promotion(Pending):
-    """Leader: makes the learner a voter when it has caught up.
+    """Leader: makes the learner a voter once it has caught up.
 
-    That is measured in rounds (Ongaro's thesis, 4.2.1): a round ends when the learner has everything that the leader
-    had at its beginning. Whoever needs less than an election timeout for one does not hold up the others as a voter.
+    Progress is measured in rounds (Ongaro's thesis, 4.2.1): a round ends when the learner has everything the leader had
+    at its start. A learner that needs less than an election timeout for a round will not delay the others as a voter.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Promotion(Pending):
         self._proposed = False
 
     def tick(self, leading: bool) -> None:
-        """Now and then. `leading`: this node leads, and its Lead entry is applied."""
+        """Check the learner's progress. `leading`: this node leads and its Lead entry is applied."""
         context, membership = self._context, self._machine.membership
         peer = None if membership.learner is None else context.peers.get(membership.learner)
         if not leading or peer is None or not peer.up or peer.choked or peer.term != context.replica.term:
@@ -122,5 +122,5 @@ class Promotion(Pending):
         self._proposed = False
 
     def unknown(self) -> None:
-        """Harmless when doubled: the configuration's number decides."""
+        """Allow another proposal; the number of the configuration makes a second one harmless."""
         self._proposed = False

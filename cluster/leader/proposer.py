@@ -1,7 +1,7 @@
-"""Group commit: the operations of one loop turn become one log entry, and every one of them gets exactly one outcome.
+"""Group commit: the operations of one turn become one log entry, and each of them gets exactly one outcome.
 
-The library may call back late or never (hazards H11a, H11b), so each entry carries its own deadline: what is not
-answered by then has an unknown outcome. What was not handed to the library yet is surely not executed.
+The library may call back late or never (hazards H11a, H11b), so each entry has its own deadline, after which its
+outcome is unknown. Operations not yet handed to the library are certainly not executed.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from operator import itemgetter
 from random import Random
 from typing import NamedTuple
 
-from cluster.api import BACKLOG_BYTES_MAX, ClientPending, Pending
-from cluster.leader.lanes import HELD_MAX, HELD_PER_CHARGE_MAX, WORK_BYTES, Lanes, Queued
+from cluster import limits
+from cluster.api import ClientPending, Pending
+from cluster.leader.lanes import Lanes, Queued
 from cluster.metrics.histogram import Histogram
 from cluster.raft.pysyncobj_adapter import NOT_EXECUTED, SUCCESS, Callback
 from core import (
@@ -33,14 +34,6 @@ from core import (
 
 log = logging.getLogger("sockpqd.cluster")
 
-OPERATIONS_MAX = 576            # of one entry: with more, others wait longer; with fewer, less is done in a second
-ENTRY_BYTES = 1 << 20           # an entry is closed at this size; a larger operation travels alone
-IN_FLIGHT_MAX = 1               # entries proposed and not applied; 2 made entries smaller and a PUT a quarter dearer
-WORK_MAX = 16_000               # the same for commands that have much to do, in names: core/ops/cost.py; some 10 ms
-WORK_HELD_BYTES = 48            # of memory for a unit of work: a name, or a share of an operation and its outcome,
-HELD_PER_BYTE_MAX = HELD_PER_CHARGE_MAX - 1    # but only so much for each byte: what is just asked for takes up none
-OUTCOME_S = 3.0                 # no answer for so long: unknown (spec/cluster 3.1)
-OUTCOME_AFTER_LOSS_S = 1.0      # the same once this node has lost leadership or the lease
 
 _random = Random()              # seeded by the operating system
 _BYTES, _WORK = itemgetter(2), itemgetter(3)    # of what is queued
@@ -57,25 +50,21 @@ _PUTS = (Put, PutWith)
 
 
 def _held_bytes(size: int, work: int) -> int:
-    """The memory that an operation of this cost takes up while it is queued, about: names are more there than sent."""
-    return size + min(WORK_HELD_BYTES * work, HELD_PER_BYTE_MAX * size)
+    """An estimate of the memory an operation of this cost takes while queued; names take more than when encoded."""
+    return size + min(limits.WORK_HELD_BYTES * work, limits.HELD_PER_BYTE_MAX * size)
 
 
-PLAIN_WORK = 8                  # of a plain PUT, DONE or LATER; all have at least BASE_BYTES
-PLAIN_HELD_BYTES = WORK_HELD_BYTES * PLAIN_WORK
+class AnsweredEntry(NamedTuple):
+    """An applied entry at the moment its replies are delivered."""
 
-
-class Answered(NamedTuple):
-    """An entry that was applied, when its replies are given out."""
-
-    operations: int             # that it carried
-    queued: int                 # that wait for the next one
+    operations: int             # how many of its operations were executed
+    queued: int                 # operations that wait for the next entry
     at: float                   # monotonic seconds
     took_s: float               # since it was handed to Raft
 
 
 class _Batch:
-    """The operations of one entry on its way."""
+    """The operations of an entry in flight."""
 
     __slots__ = ("begun", "deadline", "held", "launched", "open", "operations", "pendings")
 
@@ -87,16 +76,16 @@ class _Batch:
         self.held = held            # bytes of memory
         self.begun = begun          # when its first operation was proposed, monotonic seconds
         self.launched = launched    # when it was handed to Raft
-        self.deadline = launched + OUTCOME_S
-        self.open = True            # its operations have no outcome yet
+        self.deadline = launched + limits.OUTCOME_S
+        self.open = True            # its operations still wait for their outcomes
 
 
 class Proposer:
-    """Collects operations, proposes entries, gives out outcomes.
+    """Collects operations, proposes entries and delivers outcomes.
 
-    `submit(entry, callback)` hands an entry to Raft, `stamp()` is the replicated time for it in milliseconds, `effects`
-    is told the effects of each applied entry after its replies were given out. `monotonic()`: seconds, for `latencies`:
-    how long entries took from the proposal of their first operation until they were applied.
+    `submit(entry, callback)` hands an entry to Raft; `stamp()` gives its replicated time in milliseconds; `effects`
+    receives the effects of each applied entry after its replies were delivered; `monotonic()` gives seconds.
+    `latencies`: the times from the proposal of an entry's first operation until it was applied.
     """
 
     def __init__(
@@ -110,19 +99,19 @@ class Proposer:
         self._stamp = stamp
         self._effects = effects
         self._monotonic = monotonic
-        self._queue: deque[Queued] = deque()            # all, as long as an entry holds it
-        self._lanes = Lanes(monotonic)                  # what waits for a turn behind that
-        self._bytes = self._work = 0                    # of what is in the queue
+        self._queue: deque[Queued] = deque()            # operations for the next entry, as many as it holds
+        self._lanes = Lanes(monotonic)                  # the rest, waiting for turns
+        self._bytes = self._work = 0                    # cost of the queue
         self._flying: deque[_Batch] = deque()
-        self._since = 0.0                               # when the next entry could have begun
-        self.answered: Answered | None = None           # the last entry that was
+        self._since = 0.0                               # the earliest time the next entry could have begun
+        self.answered: AnsweredEntry | None = None      # the last entry whose replies were delivered
         self.accepting = False
-        self.backlog_bytes = 0                          # of memory, for all that has no outcome yet
+        self.backlog_bytes = 0                          # memory of all operations without an outcome
         self.latencies = Histogram()
-        self.failure: BaseException | None = None       # a Pending or listener raised: a bug
+        self.failure: BaseException | None = None       # raised by a Pending or listener, which is a bug
 
     def propose(self, operation: Operation, pending: Pending) -> None:
-        """Queue an operation of the node itself, before all that wait for a turn; refused while it does not serve."""
+        """Queue an operation of the node itself, ahead of all lanes; refused while the node does not serve."""
         if not self.accepting:
             pending.refused()
             return
@@ -138,83 +127,89 @@ class Proposer:
     def propose_for(
         self, client: object, operation: Operation, pending: ClientPending, behind: bool = False,
     ) -> bool:
-        """Queue an operation of this client; `behind`: right behind the one that was proposed before it.
+        """Queue an operation of this client (see Cluster.propose_for).
 
-        As long as the next entry takes all that is queued, it does not matter who is first. True: what this client has
-        queued takes up its share of memory, or all have together, and it should propose nothing before something of it
-        has an outcome.
+        While the next entry can take everything that is queued no turns are needed; the rest goes into lanes.
         """
         if not self.accepting:
             pending.refused()
             return False
         size, work = COSTS[type(operation)](operation)
-        held = size + PLAIN_HELD_BYTES if work == PLAIN_WORK else _held_bytes(size, work)
+        held = size + limits.PLAIN_HELD_BYTES if work == limits.PLAIN_WORK else _held_bytes(size, work)
         self.backlog_bytes = backlog = self.backlog_bytes + held
         queue, lanes = self._queue, self._lanes
         if lanes.count or (
-            not behind and (len(queue) >= OPERATIONS_MAX or self._bytes > ENTRY_BYTES or self._work > WORK_MAX)
+            not behind and (
+                len(queue) >= limits.ENTRY_OPERATIONS_MAX
+                or self._bytes > limits.ENTRY_BYTES_MAX or self._work > limits.ENTRY_WORK_MAX
+            )
         ):
-            charge = WORK_BYTES * work
+            charge = limits.LANE_WORK_BYTES * work
             lanes.add(client, (operation, pending, size, work, held, behind, charge if charge > size else size))
-            return backlog > HELD_MAX and (backlog > BACKLOG_BYTES_MAX or lanes.sated(client))
+            return backlog > limits.LANES_BYTES_MAX and (backlog > limits.BACKLOG_BYTES_MAX or lanes.sated(client))
         self._bytes += size
         self._work += work
         if not queue:
             self._since = self._monotonic()
         queue.append((operation, pending, size, work, held, False, 0))
-        return backlog > BACKLOG_BYTES_MAX
+        return backlog > limits.BACKLOG_BYTES_MAX
 
     def withdraw(self, client: object) -> None:
-        """The client has gone: what it has waiting for a turn will not be executed. What others have behind it, the
-        hand-outs of blocked commands, is proposed anew by them."""
+        """Drop the operations in the lane of a disconnected client; their outcome is overdue().
+
+        Hand-outs for other clients' blocked commands among them are proposed again by those clients.
+        """
         for _, pending, _, _, held, _, _ in self._lanes.withdraw(client):
             self.backlog_bytes -= held
             pending.overdue()
 
     def propose_alone(self, operation: Operation, pending: Pending, now: float) -> None:
-        """Propose one operation as an entry of its own, also while this node does not serve (its Lead entry, say)."""
+        """Propose one operation as its own entry, even while this node does not serve (a Lead entry, for example)."""
         self._launch(_Batch([operation], [pending], 0, now, now))
 
     @property
     def idle(self) -> bool:
-        """Nothing queued, nothing in flight."""
+        """Is nothing queued and nothing in flight?"""
         return not self.queued and not self._flying
 
     @property
     def in_flight(self) -> int:
-        """Operations that have no outcome yet."""
+        """The number of operations without an outcome."""
         return self.queued + sum(len(batch.pendings) for batch in self._flying)
 
     @property
     def ready(self) -> bool:
         """Would flush() propose something?"""
-        return bool(self._queue or self._lanes.count) and len(self._flying) < IN_FLIGHT_MAX
+        return bool(self._queue or self._lanes.count) and len(self._flying) < limits.ENTRIES_IN_FLIGHT_MAX
 
     @property
     def queued(self) -> int:
-        """Operations that no entry carries yet."""
+        """The number of operations that are not in an entry yet."""
         return len(self._queue) + self._lanes.count
 
     @property
     def share(self) -> int:
-        """Operations that one client should have queued at most."""
+        """How many operations one client should have queued at most."""
         return self._lanes.share
 
     def flush(self, now: float) -> None:
-        """Propose what was collected, as far as few enough entries are in flight. `now`: monotonic seconds."""
-        while (self._queue or self._lanes.count) and len(self._flying) < IN_FLIGHT_MAX:
+        """Propose queued operations while fewer than ENTRIES_IN_FLIGHT_MAX are in flight. `now`: monotonic seconds."""
+        while (self._queue or self._lanes.count) and len(self._flying) < limits.ENTRIES_IN_FLIGHT_MAX:
             batch = self._collect(now)
             if batch.operations:
                 self._launch(batch)
             self._since = now
 
     def _collect(self, now: float) -> _Batch:
-        """The next entry: as many operations as it may carry, but one at least, whatever that costs."""
+        """Take the operations of the next entry: as many as fit, and at least one whatever it costs."""
         queue = self._queue
         taken: list[Queued] = []
         total, total_work = self._bytes, self._work     # of what is taken and of what is in the queue, at most
         while True:
-            if len(taken) + len(queue) > OPERATIONS_MAX or total > ENTRY_BYTES or total_work > WORK_MAX:
+            if (
+                len(taken) + len(queue) > limits.ENTRY_OPERATIONS_MAX
+                or total > limits.ENTRY_BYTES_MAX or total_work > limits.ENTRY_WORK_MAX
+            ):
                 self._fill(taken, now)
                 break
             taken += queue
@@ -222,8 +217,8 @@ class Proposer:
             charge = self._lanes.give(queue, now)
             if not charge:
                 break
-            total += charge                             # neither its bytes nor, in WORK_BYTES, its work are more
-            total_work += charge // WORK_BYTES
+            total += charge                             # neither its bytes nor its work, in LANE_WORK_BYTES, are more
+            total_work += charge // limits.LANE_WORK_BYTES
         self._bytes = sum(map(_BYTES, queue))
         self._work = sum(map(_WORK, queue))
         if not taken:
@@ -238,7 +233,10 @@ class Proposer:
         while queue or self._lanes.give(queue, now):
             operation, pending, size, work, held, _, _ = queue[0]
             total_work += work
-            if len(taken) >= OPERATIONS_MAX or total_work > WORK_MAX or total + size > ENTRY_BYTES:
+            if (
+                len(taken) >= limits.ENTRY_OPERATIONS_MAX
+                or total_work > limits.ENTRY_WORK_MAX or total + size > limits.ENTRY_BYTES_MAX
+            ):
                 if taken and not _belongs_to_put(operation, taken[-1][0]):
                     break
                 if size > OPERATION_BYTES_MAX:          # must not be proposed: no node could send it
@@ -260,7 +258,7 @@ class Proposer:
         try:
             self._settle(batch, applied, reason)
         except Exception as error:
-            log.exception("a listener failed while replies were given out; this node stops: report it, with this line")
+            log.exception("a listener failed while replies were delivered; this node stops: report it, with this line")
             self.failure = error
 
     def _settle(self, batch: _Batch, applied: Applied | None, reason: int) -> None:
@@ -272,7 +270,7 @@ class Proposer:
                 self.latencies.observe(now - batch.begun)
                 if executed < len(pendings):
                     self._put_back(batch.operations[executed:], pendings[executed:], batch.begun)
-                self.answered = Answered(executed, self.queued, now, now - batch.launched)
+                self.answered = AnsweredEntry(executed, self.queued, now, now - batch.launched)
             for pending, reply in zip(pendings, applied.replies, strict=False):
                 pending.applied(reply)
             self._effects(applied.effects)
@@ -284,10 +282,10 @@ class Proposer:
                 pending.unknown()
 
     def _put_back(self, operations: Sequence[Operation], pendings: Sequence[Pending], begun: float) -> None:
-        """An entry had enough before these (Machine.apply): the next one begins with them.
+        """Put operations that an entry left out (Machine.apply) at the head of the queue.
 
-        So all operations are executed in the order in which they were proposed. There is nothing in flight behind them
-        (IN_FLIGHT_MAX) that could overtake them. What comes too late for that was surely not executed.
+        So operations are executed in the order of their proposal; no later entry is in flight that could overtake them
+        (ENTRIES_IN_FLIGHT_MAX). If this node no longer accepts operations they are refused.
         """
         if not self.accepting:
             for pending in pendings:
@@ -303,7 +301,7 @@ class Proposer:
         self._since = begun
 
     def _close(self, batch: _Batch) -> list[Pending]:
-        """Take the batch out of flight; returns those that still wait for an outcome."""
+        """Remove the batch from those in flight; returns the pendings that still wait for an outcome."""
         if not batch.open:
             return []
         batch.open = False
@@ -313,13 +311,13 @@ class Proposer:
         return pendings
 
     def stop_accepting(self, now: float, *, lost: bool) -> None:
-        """This node ceases to serve: refuse what Raft has not seen.
+        """Stop accepting operations, and refuse those that Raft has not seen.
 
-        `lost`: it was not our will, and what is in flight has little hope: its clients wait a last second only.
+        `lost`: leadership was lost involuntarily; entries in flight then get only OUTCOME_AFTER_LOSS_S more.
         """
         self.accepting = False
         for batch in self._flying:
-            batch.deadline = min(batch.deadline, now + OUTCOME_AFTER_LOSS_S) if lost else batch.deadline
+            batch.deadline = min(batch.deadline, now + limits.OUTCOME_AFTER_LOSS_S) if lost else batch.deadline
         queued = [*self._queue, *self._lanes.clear()]
         self._queue.clear()
         self._bytes = self._work = 0
@@ -328,7 +326,7 @@ class Proposer:
             pending.refused()
 
     def expire(self, now: float) -> None:
-        """Give up waiting for entries whose time is over, and refuse what had no turn for too long."""
+        """Declare entries past their deadline unknown, and operations without a turn for too long overdue."""
         while self._flying and self._flying[0].deadline <= now:
             for pending in self._close(self._flying[0]):
                 pending.unknown()

@@ -1,4 +1,4 @@
-"""What a node measures of itself: latencies, turns of the loop, memory and disk.
+"""Measurements of a node: latencies, turns of the loop, memory and disk.
 
 Uses nothing else of the cluster.
 """

@@ -1,4 +1,4 @@
-"""How often something took how long: counts in buckets, cheap enough for every entry of the log."""
+"""A histogram of durations, cheap enough to update for every log entry."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SECONDS = (
 
 
 class Histogram:
-    """`counts[k]` observations were at most `bounds[k]` and above the bound before; the last count is of all others."""
+    """`counts[k]` observations were at most `bounds[k]` and above the bound before; the last count has the rest."""
 
     __slots__ = ("bounds", "counts", "total")
 
@@ -21,6 +21,6 @@ class Histogram:
         self.total = 0.0                # sum of all values
 
     def observe(self, value: float) -> None:
-        """Count one."""
+        """Count an observation."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value

@@ -1,4 +1,4 @@
-"""How long the turns of the loop take: nobody is answered meanwhile."""
+"""Durations of the event loop's turns, during which no client is answered."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from cluster.metrics.histogram import Histogram
 MINUTE_S = 60.0
 
 
-class Turns:
-    """Each turn from its first event to its end."""
+class LoopTurns:
+    """The durations of turns, each from its first event to its end."""
 
     def __init__(self) -> None:
         self.seconds = Histogram()
-        self._minute = 0.0              # when the present one began, monotonic seconds
-        self._longest = self._longest_before = 0.0      # of the present minute, and of the one before
+        self._minute = 0.0              # start of the present minute, monotonic seconds
+        self._longest = self._longest_before = 0.0      # in the present minute, and in the one before
 
     def observe(self, begun: float, ended: float) -> None:
-        """A turn took from `begun` to `ended`, monotonic seconds."""
+        """Record a turn from `begun` to `ended`, monotonic seconds."""
         seconds = ended - begun
         self.seconds.observe(seconds)
         if ended - self._minute > MINUTE_S:
@@ -27,5 +27,5 @@ class Turns:
 
     @property
     def longest_s(self) -> float:
-        """The longest of the last one to two minutes in which there were any, seconds."""
+        """The longest turn of the last one to two minutes that had any, in seconds."""
         return max(self._longest, self._longest_before)

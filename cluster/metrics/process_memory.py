@@ -1,13 +1,13 @@
-"""How much of this process's memory is in use: what counts against the mark.
+"""How much memory of this process is in use, which counts against the mark.
 
-Resident memory does not tell. Python takes memory for small objects in arenas of a megabyte, and returns an arena only
-when nothing at all is left in it. The few objects that the journal keeps of each entry lie between those of the jobs
-that came with it, so after 400,000 small jobs were put and done not one of 104 arenas was returned, though 99% of what
-was in them was free (measured). Such a node would refuse PUT for ever, with nearly all its memory ready for new jobs.
+Resident memory does not show it. Python allocates small objects in arenas of a megabyte and returns an arena only when
+it is completely empty. The few objects that the journal keeps of each entry lie between those of its jobs: after
+400,000 small jobs were put and done, not one of 104 arenas was returned although 99% of their contents was free
+(measured). Such a node would refuse PUT for ever with nearly all of its memory ready for new jobs.
 
-So the objects are counted. What is missing from the greatest count is room in those arenas, as far as resident memory
-has not shrunk since by itself. The estimate is low (a small job's objects have 97 bytes on average), and it ends where
-resident memory grows beyond what the greatest count had needed.
+So the objects are counted. The difference to the greatest count is free room in the arenas, minus what resident memory
+has shrunk since. The estimate is low (the objects of a small job have 97 bytes on average), and it ends when resident
+memory exceeds what the greatest count needed.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from __future__ import annotations
 import os
 import sys
 
-OBJECT_BYTES = 64               # what a freed object is counted for
-BEYOND_PERCENT = 5              # more resident memory than at the greatest count: what is free there is not made use of
+OBJECT_BYTES = 64               # estimated size of a freed object
+BEYOND_PERCENT = 5              # with this much more than at the greatest count, the free room is evidently not used
 _STATM = "/proc/self/statm"
 
 
 class UsedMemory:
-    """Remembers the greatest count of objects, and the resident memory then."""
+    """Remembers the greatest count of objects and the resident memory at that time."""
 
     def __init__(self) -> None:
         self._objects = 0
         self._resident_bytes = 0
 
     def bytes(self, resident_bytes: int, objects: int) -> int:
-        """What is in use, of so much resident memory with so many small objects in it."""
+        """The bytes in use, given the resident memory and the number of small objects."""
         if objects >= self._objects:
             self._objects, self._resident_bytes = objects, resident_bytes
             return resident_bytes
@@ -40,11 +40,11 @@ class UsedMemory:
 
 
 def small_objects() -> int:
-    """How many there are; takes three milliseconds for each gigabyte they have."""
+    """The number of small objects; counting takes 3 ms per gigabyte of them."""
     return sys.getallocatedblocks()
 
 
 def resident_bytes() -> int:
-    """Resident memory of this process; raises OSError."""
+    """The resident memory of this process. Raises OSError."""
     with open(_STATM, encoding="ascii") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")

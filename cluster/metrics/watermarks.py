@@ -1,12 +1,12 @@
-"""The marks of memory and disk: beyond one of them this node has no room for further jobs, until there is enough again.
+"""Watermarks of memory and disk: beyond one of them this node accepts no more jobs until there is enough room again.
 
-Both are looked at once a second, in a thread of their own: statvfs waits for as long as a hanging disk does not answer.
-What is then known is what was seen last; the journal, on the same disk, stands still as well.
+Both are measured once a second in a thread, because statvfs blocks while a disk hangs. The last measurement counts
+then; the journal, on the same disk, blocks as well.
 
-A node that was full of jobs would look full long after they are done. What is in use is told by process_memory.py.
-Beside that, at the mark, memory is given back to the system: by a full collection, which lets go of what Python keeps
-for later use (30 ms with a million jobs), and by asking the C library for what it keeps, in the thread, without the
-interpreter's lock. Large jobs are returned by that.
+A node that was full of jobs would look full long after they are done; process_memory.py estimates what is really in
+use. In addition, beyond the mark, memory is returned to the system: by a full garbage collection, which frees what
+Python keeps for reuse (30 ms with a million jobs), and by malloc_trim of the C library, in the thread and without the
+interpreter's lock, which returns the memory of large jobs.
 """
 
 from __future__ import annotations
@@ -26,41 +26,41 @@ from cluster.metrics.process_memory import UsedMemory, resident_bytes, small_obj
 log = logging.getLogger("sockpqd.cluster")
 
 LOOK_S = 1.0
-RETURN_LOOKS = 20               # at the mark, memory is given back once in so many looks
-COUNT_BYTES = 2 << 30           # objects are counted once in so many looks as this much memory is resident, and one
-RELIEF_PERCENT = 5              # a mark must be left behind by so much, or it would be reached again at once
+RETURN_LOOKS = 20               # beyond the mark, memory is returned once in this many measurements
+COUNT_BYTES = 2 << 30           # objects are counted once in 1 + (resident memory / this) measurements
+RELIEF_PERCENT = 5              # hysteresis: how far below a mark accepting jobs resumes
 
 
-class Marks:
-    """What was seen last, and whether it is beyond its mark. A mark of 0 is never reached."""
+class Watermarks:
+    """The last measurements, and whether they are beyond their marks. A mark of 0 is never reached."""
 
     def __init__(
         self, memory_mark_bytes: int, disk_free_bytes_min: int, ballast_bytes: Callable[[], int] = lambda: 0,
     ) -> None:
-        """`ballast_bytes()`: of the disk, that the node has for itself: they count as free."""
+        """`ballast_bytes()`: size of the node's ballast on the disk, which counts as free space."""
         self.memory_mark_bytes = memory_mark_bytes
         self.disk_free_bytes_min = disk_free_bytes_min
-        self.memory_bytes = 0           # resident,
-        self.memory_used_bytes = 0      # and what counts of it
-        self.disk_free_bytes = 0
-        self.free_bytes = 0             # the same without the ballast
+        self.memory_bytes = 0           # resident
+        self.memory_used_bytes = 0      # what counts of it
+        self.disk_free_bytes = 0        # with the ballast
+        self.free_bytes = 0             # without it
         self._ballast_bytes = ballast_bytes
         self.memory_reached = False
         self.disk_reached = False
 
     @property
     def reached(self) -> bool:
-        """Is there no room for further jobs, in memory or on disk?"""
+        """Is there no room for more jobs, in memory or on disk?"""
         return self.memory_reached or self.disk_reached
 
-    def see(self, memory_bytes: int, memory_used_bytes: int, disk_free_bytes: int) -> None:
-        """This is how it is now; what changes by that is logged."""
+    def update(self, memory_bytes: int, memory_used_bytes: int, disk_free_bytes: int) -> None:
+        """Store new measurements, and log when a mark is reached or left."""
         self.memory_bytes, self.memory_used_bytes = memory_bytes, memory_used_bytes
         self.free_bytes, self.disk_free_bytes = disk_free_bytes, disk_free_bytes + self._ballast_bytes()
-        self._see_memory()
-        self._see_disk()
+        self._check_memory()
+        self._check_disk()
 
-    def _see_memory(self) -> None:
+    def _check_memory(self) -> None:
         mark = self.memory_mark_bytes
         relieved = mark * (100 - RELIEF_PERCENT) // 100
         reached = bool(mark) and self.memory_used_bytes > (relieved if self.memory_reached else mark)
@@ -69,14 +69,14 @@ class Marks:
         self.memory_reached = reached
         fields = {"memory_used_bytes": self.memory_used_bytes, "memory_mark_bytes": mark}
         if reached:
-            log.warning("this process uses %d bytes of memory, more than limits.memory_mark_bytes (%d): no further "
-                        "jobs are taken. Let workers catch up, or give the machine more memory.",
+            log.warning("this process uses %d bytes of memory, more than limits.memory_mark_bytes (%d): no more "
+                        "jobs are accepted. Let workers catch up, or give the machine more memory.",
                         self.memory_used_bytes, mark, extra={"fields": fields})
         else:
-            log.info("memory is below its mark again (%d bytes): jobs are taken", self.memory_used_bytes,
+            log.info("memory is below its mark again (%d bytes): jobs are accepted", self.memory_used_bytes,
                      extra={"fields": fields})
 
-    def _see_disk(self) -> None:
+    def _check_disk(self) -> None:
         mark = self.disk_free_bytes_min
         enough = mark * (100 + RELIEF_PERCENT) // 100
         reached = self.disk_free_bytes < (enough if self.disk_reached else mark)
@@ -86,17 +86,17 @@ class Marks:
         fields = {"disk_free_bytes": self.disk_free_bytes, "disk_free_bytes_min": mark}
         if reached:
             log.warning("the disk of node.data_dir has %d bytes free, less than limits.disk_free_bytes_min (%d): no "
-                        "further jobs are taken. Make room on it, or let workers catch up.", self.disk_free_bytes,
+                        "more jobs are accepted. Free disk space, or let workers catch up.", self.disk_free_bytes,
                         mark, extra={"fields": fields})
         else:
-            log.info("the disk has enough room again (%d bytes free): jobs are taken", self.disk_free_bytes,
+            log.info("the disk has enough room again (%d bytes free): jobs are accepted", self.disk_free_bytes,
                      extra={"fields": fields})
 
 
-class Watch:
-    """Looks at memory and disk once a second, and tells the marks on the loop."""
+class WatermarkMonitor:
+    """Measures memory and disk once a second in a thread, and updates the watermarks on the loop."""
 
-    def __init__(self, directory: Path, marks: Marks, loop: AbstractEventLoop) -> None:
+    def __init__(self, directory: Path, marks: Watermarks, loop: AbstractEventLoop) -> None:
         self._directory = directory
         self._marks = marks
         self._loop = loop
@@ -106,13 +106,13 @@ class Watch:
         self._stopping = threading.Event()
 
     def start(self) -> None:
-        """Look once at once, then in the thread. Raises OSError when the directory cannot be asked."""
-        self._marks.see(*self._look())
-        # A daemon: whoever hangs in a system call must not keep the process from ending.
+        """Measure once now, then in the thread. Raises OSError if the directory cannot be examined."""
+        self._marks.update(*self._look())
+        # A daemon thread: hanging in a system call, it must not keep the process from ending.
         threading.Thread(target=self._run, name="marks", daemon=True).start()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop measuring."""
         self._stopping.set()
 
     def _run(self) -> None:
@@ -129,11 +129,11 @@ class Watch:
             else:
                 looks = 0
             try:
-                self._loop.call_soon_threadsafe(self._marks.see, *self._look())
+                self._loop.call_soon_threadsafe(self._marks.update, *self._look())
                 complained = False
             except OSError as error:
                 if not complained:
-                    log.error("nobody can look at the memory of this process or the room of its disk: %s", error)
+                    log.error("the memory of this process or the room on its disk cannot be measured: %s", error)
                 complained = True
             except RuntimeError:
                 return                  # the loop is closed
@@ -153,12 +153,12 @@ class Watch:
 
 
 def free_bytes(directory: Path) -> int:
-    """What this process may still write to the disk of the directory; raises OSError."""
+    """The free space for this process on the disk of the directory. Raises OSError."""
     status = os.statvfs(directory)
     return status.f_bavail * status.f_frsize
 
 
 def _memory_returner() -> Callable[[], object]:
-    """Gives free memory of the C library back to the system; does nothing where the library cannot."""
+    """A function that returns free memory of the C library to the system, if the library can do that."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     return (lambda: None) if trim is None else (lambda: trim(0))

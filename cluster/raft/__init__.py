@@ -1,4 +1,4 @@
-"""Raft around pysyncobj: the adapter, the transport it is given, elections, quorum, appending, snapshot transfer.
+"""Raft around pysyncobj: adapter, transport, elections, quorum, AppendEntries, snapshot transfer.
 
-May use cluster.storage and cluster.wire.
+May use cluster.snapshots, cluster.wire and what lies below them.
 """

@@ -1,28 +1,25 @@
-"""AppendEntries as Raft's paper has it, around a library that sends too much and truncates too early.
+"""AppendEntries as in Raft's paper, around a library that sends too much and truncates too early.
 
-Leader (Sender): each entry leaves once per connection instead of dozens of times (hazard H3); answers of an older term
+Leader (Sender): each entry is sent once per connection instead of dozens of times (hazard H3); answers of an older term
 or epoch are dropped (H2); a peer that does not keep up is choked instead of filling this node's memory.
 
 Follower (Receiver): equal entries are skipped, and the log is cut only where it differs (H1); a mismatch steps back
-over a whole term (H3b); the commit index never passes what has been compared (H9a); only kinds of entries that are
-known to be safe are taken in (H5c, H10d). Entries for which its journal has no room it does not take: it says that it
-is alive, so the leader keeps its lease, and asks for them again when there is room.
+over a whole term (H3b); the commit index never passes the compared entries (H9a); only kinds of entries that are known
+to be safe are accepted (H5c, H10d). Entries that its journal has no room for are not accepted: the follower answers
+that it is alive, so the leader keeps its lease, and asks for them again when there is room.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from cluster import limits
 from cluster.errors import FailStop, RaftViolated
 from cluster.raft.peer import Context, Peer
 from cluster.raft.quorum import Quorum
-from cluster.raft.snapshot_transfer import Transfers
+from cluster.raft.snapshot_transfer import SnapshotTransfers
 from cluster.wire.messages import Ack, Append, Heartbeat, LogEntry, StaleTerm
 
-FRAME_BYTES = 1 << 20           # entries of one message; more go into further messages, so that no turn gets long
-CHOKE_BYTES = 8 << 20           # this much unsent: stop sending entries to the peer
-UNCHOKE_BYTES = 1 << 20         # sent down to this: go on
-CROWDED_BYTES = 64 << 10        # this much unsent: heartbeats of the library would wait behind it
 ENTRY_KINDS = (b"\0", b"\1")    # REGULAR and NO_OP; the library mishandles MEMBERSHIP and VERSION (H5c, H10d)
 
 
@@ -30,18 +27,18 @@ class Sender:
     """The leader's half."""
 
     def __init__(
-        self, context: Context, quorum: Quorum, transfers: Transfers, heartbeat_s: float, connected: Any,
+        self, context: Context, quorum: Quorum, transfers: SnapshotTransfers, heartbeat_s: float, connected: Any,
         disconnected: Any,
     ) -> None:
         self._context = context
         self._quorum = quorum
         self._heartbeat_s = heartbeat_s
         self._transfers = transfers
-        self._connected = connected             # tells the library that a node is connected
+        self._connected = connected             # tell the library that a node is connected or not
         self._disconnected = disconnected
 
     def append(self, peer: Peer, message: dict[str, Any]) -> None:
-        """Send what the library wants to append at `peer`, less what is already on its way."""
+        """Send the entries that the library wants to append at `peer`, except those already sent."""
         peer.lead(message["term"])
         if "transmission" in message:
             raise FailStop("an entry is larger than the library can send; data_bytes_max is too high")
@@ -57,22 +54,22 @@ class Sender:
         index, term, entries = message["prevLogIdx"], message["prevLogTerm"], message["entries"]
         if index is None:                       # the library looks beyond our log: probe at its end
             index, term, entries = journal.last_index, journal.last_term, []
-        if peer.high is not None and index < peer.high[0]:
-            entries = entries[peer.high[0] - index:]
-            index, term = peer.high
+        if peer.sent_up_to is not None and index < peer.sent_up_to[0]:
+            entries = entries[peer.sent_up_to[0] - index:]
+            index, term = peer.sent_up_to
         frame: list[LogEntry] = []
         size = 0
         buffered = self._context.network.buffered_bytes(peer.name) if entries else 0
-        if buffered > CHOKE_BYTES:
+        if buffered > limits.CHOKE_BYTES:
             self._choke(peer)
             return
         for entry in entries:
-            if size >= FRAME_BYTES:
+            if size >= limits.APPEND_BYTES:
                 self._send(peer, message, index, term, frame)
                 index, term = frame[-1][1], frame[-1][2]
                 buffered += size
                 frame, size = [], 0
-                if buffered > CHOKE_BYTES:
+                if buffered > limits.CHOKE_BYTES:
                     self._choke(peer)
                     return
             frame.append(entry)
@@ -81,31 +78,31 @@ class Sender:
 
     def _send(self, peer: Peer, message: dict[str, Any], index: int, term: int, frame: list[LogEntry]) -> None:
         if frame:
-            peer.high = frame[-1][1], frame[-1][2]
+            peer.sent_up_to = frame[-1][1], frame[-1][2]
         self._context.send(peer, Append(
             message["term"], peer.epoch, self._context.now, message["commit_index"], index, term, frame,
         ))
 
-    def tell_commit(self) -> None:
-        """Let the peers know at once what is committed; it travels with entries and heartbeats otherwise."""
+    def send_commit_index(self) -> None:
+        """Send the commit index to all peers now; otherwise it travels with entries and heartbeats."""
         replica = self._context.replica
         for peer in self._context.peers.values():
-            if peer.high is not None and not peer.choked:
-                self._send(peer, {"term": replica.term, "commit_index": replica.commit_index}, *peer.high, [])
+            if peer.sent_up_to is not None and not peer.choked:
+                self._send(peer, {"term": replica.term, "commit_index": replica.commit_index}, *peer.sent_up_to, [])
 
     def acknowledged(self, peer: Peer, ack: Ack) -> None:
-        """Hand an answer of our own term to the library; anything else is stale."""
+        """Note an acknowledgement of our own term and serve its request for other entries; drop a stale one."""
         context = self._context
         if not context.leads() or ack.term != context.replica.term:
             return
         peer.lead(ack.term)
-        peer.proof = max(peer.proof, ack.sent)
+        peer.acked_sent_at = max(peer.acked_sent_at, ack.sent)
         self._quorum.heard()
         reset = ack.reset and ack.epoch == peer.epoch
         if reset:
-            peer.new_epoch()                    # further rejections of the same run are stale
+            peer.new_epoch()                    # other rejections of the same epoch are stale
         if ack.success and not ack.reset:
-            peer.match = max(peer.match, ack.next_index - 1)        # counted by quorum.py
+            peer.match = max(peer.match, ack.next_index - 1)        # quorum.py counts it
         if ack.snapshot is not None:
             self._transfers.finished(peer, ack.snapshot, accepted=ack.success)
         if reset and not peer.choked:
@@ -114,17 +111,17 @@ class Sender:
         self._unchoke(peer)
 
     def _send_again(self, peer: Peer, next_index: int) -> None:
-        """Do not let a peer that asks for other entries wait for the library's next heartbeat."""
+        """Send a peer the entries it asks for without waiting for the library's next heartbeat."""
         journal, replica = self._context.journal, self._context.replica
         term = journal.term_at(next_index - 1)
-        if term is not None:                    # otherwise it needs a snapshot: the library's business
+        if term is not None:                    # otherwise it needs a snapshot, which the library will ask for
             self._send_new(peer, {
                 "term": replica.term, "commit_index": replica.commit_index, "prevLogIdx": next_index - 1,
                 "prevLogTerm": term, "entries": journal[next_index - journal.first_index:],
             })
 
     def _rewind(self, peer: Peer, next_index: int) -> None:
-        """Let the library go on from another entry than it thought."""
+        """Tell the library which entry to send next."""
         self._context.deliver(peer.node, {
             "type": "next_node_idx", "next_node_idx": next_index, "reset": True, "success": False,
         })
@@ -137,24 +134,24 @@ class Sender:
     def _unchoke(self, peer: Peer) -> None:
         if not peer.choked or peer.sending is not None:
             return
-        if self._context.network.buffered_bytes(peer.name) > UNCHOKE_BYTES:
+        if self._context.network.buffered_bytes(peer.name) > limits.UNCHOKE_BYTES:
             return
         peer.choked = False
         self._connected(peer.node)
-        known = peer.match if peer.high is None else peer.high[0]
+        known = peer.match if peer.sent_up_to is None else peer.sent_up_to[0]
         if self._context.leads() and known:
             self._rewind(peer, known + 1)
 
     def beat(self, peer: Peer) -> None:
-        """A heartbeat of the guard's own, for a peer to which the library sends nothing now."""
+        """Send a heartbeat of our own to a peer that gets nothing from the library now."""
         context = self._context
         peer.beat_at = context.now
         context.send(peer, Heartbeat(context.replica.term, peer.epoch, context.now, context.replica.commit_index))
 
     def tick(self) -> None:
-        """Keep peers informed that we lead to whom the library's messages do not get through, or only slowly.
+        """Leader: send heartbeats to peers that the library's messages reach late or not at all.
 
-        Release all of them when we do not lead any more.
+        When this node no longer leads, release the choked ones.
         """
         context = self._context
         leads = context.leads()
@@ -166,7 +163,7 @@ class Sender:
                     self._unchoke(peer)
             elif context.now - peer.beat_at >= self._heartbeat_s:
                 peer.beat_at = context.now
-                if peer.choked or context.network.buffered_bytes(peer.name) > CROWDED_BYTES:
+                if peer.choked or context.network.buffered_bytes(peer.name) > limits.CROWDED_BYTES:
                     self.beat(peer)
 
 
@@ -175,16 +172,16 @@ class Receiver:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._answering: tuple[int, int, float] | None = None   # term, epoch, sent of what is being handled
+        self._answering: tuple[int, int, float] | None = None   # term, epoch, sent of the message being handled
         self._mute = False
-        self._refuses = False           # there was no room for the entries that came last
+        self._refuses = False           # there was no room for the last entries received
 
     def append(self, peer: Peer, message: Append) -> bool:
-        """Handle AppendEntries; returns False when it is of an older term and was refused."""
+        """Handle AppendEntries; returns False if it was refused because its term is old."""
         return self._handle(peer, message, lambda: self._append(peer, message))
 
     def heartbeat(self, peer: Peer, message: Heartbeat) -> bool:
-        """Handle a heartbeat; returns False when it is of an older term and was refused."""
+        """Handle a heartbeat; returns False if it was refused because its term is old."""
         def alive() -> None:
             self.contact(peer, message.term, message.commit)
             self.answer_alive(peer)
@@ -202,11 +199,11 @@ class Receiver:
         return True
 
     def begin(self, term: int, epoch: int, sent: float) -> None:
-        """Answers sent from here to end() belong to this message."""
+        """Begin to handle a message: answers sent until end() refer to it."""
         self._answering = (term, epoch, sent)
 
     def end(self) -> None:
-        """See begin()."""
+        """End what begin() started."""
         self._answering = None
         self._mute = False
 
@@ -215,7 +212,7 @@ class Receiver:
         self._mute = True
 
     def library_answers(self, peer: Peer, message: dict[str, Any]) -> None:
-        """The library's answer to what it was just given."""
+        """Send the library's answer to the message it was given, unless mute() was called."""
         if not self._mute:
             self.answer(peer, message["next_node_idx"], reset=message["reset"], success=message["success"])
 
@@ -228,14 +225,14 @@ class Receiver:
             self._context.send(peer, Ack(term, epoch, sent, next_index, reset, success, snapshot))
 
     def answer_alive(self, peer: Peer) -> None:
-        """Only say that we heard."""
+        """Acknowledge the message being handled without promising anything about the log."""
         self.answer(peer, 0)
 
     def contact(self, peer: Peer, term: int, commit: int, known: int | None = None) -> None:
-        """Tell the library that this leader is alive, nothing about logs.
+        """Tell the library that this leader is alive, but nothing about the log.
 
-        The library would take any commit index it is given up to its own log's end, compared or not (H9a): it is capped
-        to `known`, by default what is committed here already.
+        The library would accept any commit index up to the end of its own log, compared or not (H9a), so it is capped
+        to `known`, by default the index already committed here.
         """
         known = self._context.replica.commit_index if known is None else known
         self._context.deliver(peer.node, {
@@ -246,14 +243,14 @@ class Receiver:
         journal = self._context.journal
         index, term, entries = message.prev_index, message.prev_term, message.entries
         if index < journal.first_index:
-            # everything up to our first entry is compacted, hence committed, hence equal
+            # everything before our first entry is compacted, therefore committed, therefore equal
             entries = entries[journal.first_index - index:]
             index = journal.first_index
             term = journal.term_at(index) or 0
         if index > journal.last_index:
             self.contact(peer, message.term, message.commit)
             if self._refuses and journal.segments.short:
-                self.answer_alive(peer)         # it would be sent again and again
+                self.answer_alive(peer)         # otherwise it would be sent again and again
             else:
                 self.answer(peer, journal.last_index + 1, reset=True)
         elif journal.term_at(index) != term:
@@ -262,7 +259,7 @@ class Receiver:
             self._compare(peer, message, index, entries)
 
     def _step_back(self, peer: Peer, message: Append, index: int) -> None:
-        """Ask for the log from the start of the conflicting term: one round for each term, not for each entry (H3b)."""
+        """Ask for the log from the start of the conflicting term: a round for each term, not for each entry (H3b)."""
         journal, commit = self._context.journal, self._context.replica.commit_index
         if index <= commit:
             raise RaftViolated(f"leader {peer.name} disagrees about entry {index}, which is committed here ({commit})")
@@ -284,10 +281,10 @@ class Receiver:
                 raise RaftViolated(f"leader {peer.name} sends entry {entry_index} of kind {command[:1]!r}")
         if rest and matched < journal.last_index and matched < commit:
             raise RaftViolated(f"leader {peer.name} wants to cut entry {matched + 1}, committed up to {commit} here")
-        full = self._refuses = bool(rest) and not journal.takes(rest)
+        full = self._refuses = bool(rest) and not journal.has_room_for(rest)
         if full or (not rest and matched < journal.last_index):
             if full or journal.last_term != message.term:
-                # Keep the tail, which nobody has compared, and vouch only for what was. A full disk takes no more.
+                # Keep the uncompared tail and acknowledge only what was compared; a full disk accepts nothing more.
                 self.contact(peer, message.term, message.commit, max(matched, commit))
                 self.answer(peer, matched + 1, success=True)
                 return

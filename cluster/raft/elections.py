@@ -1,54 +1,59 @@
-"""Who leads: PreVote, leader stickiness, and an early election when the leader's process dies.
+"""Elections: PreVote, leader stickiness, and an early election when the leader's process dies.
 
-The library's own election timer is switched off. This one asks first whether an election could be won (PreVote), so
-that a node which was cut off and comes back disturbs nobody (H6). A node votes only for whom it has granted a PreVote
-since it last heard a leader: so whoever answers a leader is deaf to every candidacy that is older than this answer
-(voter_admission.py rests on it). A node that has heard its leader within the shortest election timeout grants nobody
-anything; on this the leader's lease rests. A closed connection of the leader (its process
-died) makes the timer short; a silent leader runs it out.
+The library's own election timer is switched off. This one first asks whether an election could be won (PreVote), so a
+node that was cut off and returns does not disturb the others (H6). A node votes only for a candidate to which it has
+granted a PreVote since it last heard a leader. So after answering a leader it ignores every candidacy older than that
+answer, which voter_admission.py relies on. A node that has heard its leader within the shortest election timeout grants
+no PreVotes; the leader's lease relies on that. The timer is shortened when the leader's connection is closed, because
+its process has probably died, and runs to its end when the leader falls silent.
 """
 
 from __future__ import annotations
 
 import logging
+import random
 
+from cluster import limits
 from cluster.raft.peer import Context, Peer
 from cluster.raft.quorum import Quorum
 from cluster.wire.messages import PreVote, PreVoteAnswer, RequestVote, TimeoutNow, Vote
 
 log = logging.getLogger("sockpqd.cluster")
 
-EARLY = 0.4                     # part of the shortest timeout over which early elections are spread
-
 
 class Elections:
     """The election timer and the rules of voting. Times in seconds."""
 
-    def __init__(self, context: Context, quorum: Quorum, election_min_s: float, election_max_s: float) -> None:
+    def __init__(
+        self, context: Context, quorum: Quorum, rng: random.Random, election_min_s: float, election_max_s: float,
+    ) -> None:
         self._context = context
         self._quorum = quorum
+        self._rng = rng
         self._min_s = election_min_s
         self.max_s = election_max_s
         self._deadline: float | None = None
         self._heard = float("-inf")             # when the present leader was last heard
         self._round = 0
-        self._granted: set[str] | None = None   # who answered yes in this round; None: no round is open
+        self._pre_votes: set[str] | None = None     # nodes that granted one in this round; None: no round is open
         self._round_term = 0
-        self._supported: set[str] = set()       # whom we granted a PreVote since we last heard a leader
-        self._handover_term = 0                 # elections of this term were asked for by the old leader
-        self._votes: set[str] = set()           # who voted for us
+        self._pre_votes_granted: set[str] = set()   # candidates we granted one since we last heard a leader
+        self._handover_term = 0                 # the old leader asked for an election in this term
+        self._votes: set[str] = set()           # nodes that voted for us
         self._votes_term = -1                   # in this term
-        self._wish = -1                         # an election is to begin behind this term
+        self._campaign_after = -1               # start an election if this is still the term
         self._led = False
         self.begun = 0                          # elections that this node started
-        self.may_campaign = True                # false while this node is switched offline
-        self.refused_up_to = -1                 # no vote in terms up to this one (voter_admission.py)
+        self.may_campaign = True                # False while this node is switched offline
+        self.offered_term = -1                  # the last term in which we asked another node to take over,
+        self.offered_at = 0.0                   # and when
+        self.no_vote_up_to = -1                 # no vote in terms up to this one (voter_admission.py)
 
     def leader_heard(self) -> None:
-        """A message of the present term's leader arrived."""
+        """Note a message from the leader of the present term."""
         self._heard = self._context.now
-        self._granted = None
-        self._supported.clear()
+        self._pre_votes = None
+        self._pre_votes_granted.clear()
         self._restart_timer()
 
     def leader_alive(self) -> bool:
@@ -60,121 +65,123 @@ class Elections:
         return self._context.now - self._heard
 
     def leader_sends(self) -> None:
-        """Bytes of the leader are arriving, though no message is complete: it is alive and busy with a large one."""
+        """Note that bytes of an incomplete message arrive from the leader, so it is alive."""
         self._heard = max(self._heard, self._context.now)
         self._restart_timer()
 
     def leader_lost(self) -> None:
-        """The connection to the leader was closed: its process is probably dead. PreVote makes an error harmless."""
+        """Shorten the timer, because the leader's connection was closed; PreVote makes a wrong guess harmless."""
         self._heard = float("-inf")
-        early = self._context.now + self._context.rng.random() * self._min_s * EARLY
+        early = self._context.now + self._rng.random() * self._min_s * limits.EARLY_ELECTION_SHARE
         self._deadline = early if self._deadline is None else min(self._deadline, early)
 
-    def voted(self) -> None:
-        """The library gave its vote: leave the candidate its time."""
+    def vote_given(self) -> None:
+        """Restart the timer after the library has voted, so that the candidate has its time."""
         self._restart_timer()
 
     def _restart_timer(self) -> None:
-        self._deadline = self._context.now + self._min_s + (self.max_s - self._min_s) * self._context.rng.random()
+        self._deadline = self._context.now + self._min_s + (self.max_s - self._min_s) * self._rng.random()
 
     def tick(self) -> None:
-        """Open a PreVote round when the time is up, and an election when one was won."""
+        """Start a PreVote round when the timer has run out, and an election when a round was won."""
         if self._context.leads():
             self._led = True
             return
         self._count_votes()
-        self._look_at_timer()
-        self._fulfil()
+        self._check_timer()
+        self._start_election()
 
-    def _look_at_timer(self) -> None:
+    def _check_timer(self) -> None:
         context = self._context
         if self._led or self._deadline is None:
             self._led = False
             self._restart_timer()
             if self._alone():
-                self._deadline = context.now    # nobody to wait for
+                self._deadline = context.now    # there is no one to wait for
         if self._deadline is None or context.now < self._deadline:
             return
         self._restart_timer()
-        # A node that was removed asks for votes too, though its own does not count: while the others have not heard of
-        # it, they may be unable to elect one of them without what only this one has. Who has heard does not answer.
+        # A removed node asks for votes too, though its own does not count: as long as the others have not heard of its
+        # removal, they may be unable to elect one of themselves without entries that only it has. Nodes that know of
+        # the removal do not answer.
         if not context.journal.voter or not self.may_campaign or self._quorum.learns:
             return
         if self._alone():
             self._campaign()
             return
         self._round += 1
-        self._granted = {context.name}
+        self._pre_votes = {context.name}
         self._round_term = context.replica.term
         question = PreVote(self._round, self._round_term, context.journal.last_index, context.journal.last_term)
         for peer in self._quorum.peers:
             context.send(peer, question)
 
     def _alone(self) -> bool:
-        """Is this node a majority by itself?"""
+        """Is this node the only voter?"""
         return self._quorum.voters == {self._context.name}
 
-    def asked_before(self, peer: Peer, message: PreVote) -> None:
-        """Answer a PreVote."""
+    def pre_vote_requested(self, peer: Peer, message: PreVote) -> None:
+        """Answer a PreVote request."""
         context, journal = self._context, self._context.journal
         granted = (
             journal.voter
             and not context.leads()
             and not self.leader_alive()
             and not peer.leaving
-            and message.term >= max(context.replica.term, self.refused_up_to)
+            and message.term >= max(context.replica.term, self.no_vote_up_to)
             and (message.last_term, message.last_index) >= (journal.last_term, journal.last_index)
         )
         if granted:
-            self._supported.add(peer.name)
+            self._pre_votes_granted.add(peer.name)
         context.send(peer, PreVoteAnswer(message.round, context.replica.term, granted))
 
-    def answered_before(self, peer: Peer, message: PreVoteAnswer) -> None:
-        """Count an answer; a majority starts the real election."""
+    def pre_vote_answered(self, peer: Peer, message: PreVoteAnswer) -> None:
+        """Count a PreVote; a majority starts the real election."""
         context = self._context
         if message.term > context.replica.term:
-            self._granted = None
+            self._pre_votes = None
             context.adopt_term(peer, message.term)
         elif (
             message.granted
-            and self._granted is not None
+            and self._pre_votes is not None
             and message.round == self._round
             and self._round_term == context.replica.term
             and not context.leads()
         ):
-            self._granted.add(peer.name)
-            if self._majority(self._granted):
-                self._granted = None
+            self._pre_votes.add(peer.name)
+            if self._majority(self._pre_votes):
+                self._pre_votes = None
                 self._campaign()
 
     def _campaign(self) -> None:
-        self._wish = self._context.replica.term
+        self._campaign_after = self._context.replica.term
 
-    def _fulfil(self) -> None:
-        """Let the library begin an election in its tick, which follows at once.
+    def _start_election(self) -> None:
+        """Make the library start an election in its tick, which follows at once.
 
-        Not before: it would keep the wish as long as nobody is connected, and depose a healthy leader afterwards.
+        Doing it earlier is wrong: without connections the library would keep the request, and depose a healthy leader
+        later.
         """
-        context, replica, wish = self._context, self._context.replica, self._wish
-        self._wish = -1
-        if wish == replica.term and (self._alone() or any(peer.up for peer in context.peers.values())):
+        context, replica, term = self._context, self._context.replica, self._campaign_after
+        self._campaign_after = -1
+        if term == replica.term and (self._alone() or any(peer.up for peer in context.peers.values())):
             self.begun += 1
-            log.info("starting an election after term %d", wish)
-            # To the library this looks like the leader it knows (or None) handing over.
-            context.deliver(replica.leader_node, {"type": "timeout_now", "term": wish})
+            log.info("starting an election after term %d", term)
+            # To the library this looks as if the leader it knows (or None) handed over.
+            context.deliver(replica.leader_node, {"type": "timeout_now", "term": term})
 
-    def library_asks(self, term: int, last_index: int, last_term: int) -> None:
-        """The library, as a candidate, asks for votes."""
+    def library_requests_votes(self, term: int, last_index: int, last_term: int) -> None:
+        """Ask the voters for the votes that the library, as a candidate, wants."""
         self._votes, self._votes_term = {self._context.name}, term
         for peer in self._quorum.peers:
             self._context.send(peer, RequestVote(term, last_index, last_term, term == self._handover_term))
 
-    def asked(self, peer: Peer, message: RequestVote) -> None:
-        """Pass a request for a vote to the library, unless this node must not vote or has not been asked before."""
+    def vote_requested(self, peer: Peer, message: RequestVote) -> None:
+        """Pass a vote request to the library, unless this node must not vote or granted the candidate no PreVote."""
         context = self._context
-        if not context.journal.voter or message.term <= self.refused_up_to or peer.leaving:
+        if not context.journal.voter or message.term <= self.no_vote_up_to or peer.leaving:
             return
-        if peer.name not in self._supported and not message.handover:
+        if peer.name not in self._pre_votes_granted and not message.handover:
             return
         context.deliver(peer.node, {
             "type": "request_vote", "term": message.term,
@@ -182,7 +189,7 @@ class Elections:
         })
 
     def vote_received(self, peer: Peer, message: Vote) -> None:
-        """A vote arrived; those of an earlier candidacy do not count."""
+        """Count a vote, unless it is for an earlier candidacy."""
         if message.term == self._votes_term:
             self._votes.add(peer.name)
             self._count_votes()
@@ -196,8 +203,14 @@ class Elections:
         quorum = self._quorum
         return len(names & quorum.voters) >= quorum.majority
 
-    def handed_over(self, peer: Peer, message: TimeoutNow) -> None:
-        """The leader asks this node to take over."""
+    def hand_over(self, peer: Peer) -> None:
+        """Leader: ask a peer that has the complete log to start an election at once."""
+        context = self._context
+        self.offered_term, self.offered_at = context.replica.term, context.now
+        context.send(peer, TimeoutNow(context.replica.term))
+
+    def timeout_now(self, peer: Peer, message: TimeoutNow) -> None:
+        """Campaign at once, because the leader asks this node to take over."""
         replica = self._context.replica
         from_leader = message.term == replica.term and replica.leader_node is peer.node
         may = self._context.journal.voter and self.may_campaign and self._quorum.member

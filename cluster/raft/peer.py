@@ -1,13 +1,13 @@
-"""What the parts of the guard share: the library's object, the journal, the peers and the clock of the current turn."""
+"""The peers of a node with their snapshot transfers, and the context shared by the parts of the Raft transport."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from cluster.journal.journal import Journal
 from cluster.raft.pysyncobj_adapter import PeerNode, Replica
-from cluster.storage.journal import Journal
+from cluster.snapshots.snapshot_store import IncomingSnapshot, OutgoingSnapshot
 from cluster.wire.messages import Info, Message
 
 
@@ -15,82 +15,109 @@ class Network(Protocol):
     """Carries messages to peers: sockets in a node, queues in a simulation."""
 
     def send(self, name: str, message: Message) -> None:
-        """Put a message into the peer's outbox; it leaves when the driver flushes. Lost without a connection."""
+        """Queue a message for a peer until the driver flushes; it is lost without a connection."""
 
     def buffered_bytes(self, name: str) -> int:
-        """Bytes accepted for this peer and not yet taken by the operating system."""
+        """Bytes queued for this peer that the operating system has not accepted yet."""
+
+
+class OutgoingTransfer:
+    """A snapshot being sent to a peer; the open file stays readable when a newer one replaces it."""
+
+    def __init__(self, number: int, source: OutgoingSnapshot) -> None:
+        self.number = number
+        self.source = source
+        self.offset = 0
+        self.sent_at: float | None = None       # when the last chunk was sent
+
+    def close(self) -> None:
+        """Close the file, whether or not the transfer is complete."""
+        self.source.close()
+
+
+class IncomingTransfer:
+    """A snapshot being received into a file of its own."""
+
+    def __init__(self, number: int, sink: IncomingSnapshot) -> None:
+        self.number = number
+        self.sink = sink
+
+    def close(self) -> None:
+        """Abort the transfer and remove what was received."""
+        self.sink.abort()
 
 
 class Peer:
-    """One other node: what this node knows of it on the present connection."""
+    """Another node, and what this node knows of it on the present connection."""
 
     __slots__ = (
-        "admit_after", "admit_target", "beat_at", "choked", "epoch", "high", "info", "info_at", "leaves_at",
-        "leaving", "match", "name", "node", "proof", "receiving", "sending", "term", "up",
+        "acked_sent_at", "admit_after", "admit_target", "beat_at", "choked", "epoch", "info", "info_at", "leaves_at",
+        "leaving", "match", "name", "node", "receiving", "sending", "sent_up_to", "term", "up",
     )
 
     def __init__(self, node: PeerNode) -> None:
         self.node = node
         self.name: str = node.id
         self.up = False
-        self.leaving = False                    # it is no member any more; its connection is kept
+        self.leaving = False                    # no longer a member; its connection is kept
         self.leaves_at = 0.0                    # until then
-        self.info: Info | None = None           # the last it said of itself; kept when the connection is lost
-        self.info_at = 0.0                      # our clock then, seconds
-        self.term = -1                          # the leadership that the fields below speak of
+        self.info: Info | None = None           # its last Info, kept when the connection is lost
+        self.info_at = 0.0                      # when that arrived by our clock, seconds
+        self.term = -1                          # the leadership that the fields below belong to
         self.epoch = 0                          # rises with each connection, leadership and reset of the peer's log
-        self.high: tuple[int, int] | None = None    # (index, term) of the last entry sent in this epoch
+        self.sent_up_to: tuple[int, int] | None = None      # (index, term) of the last entry sent in this epoch
         self.match = 0                          # our log and the peer's are equal up to this index, on this connection
-        self.proof = float("-inf")              # when we sent the newest message of this term that it answered
-        self.beat_at = 0.0                      # when the guard itself last sent it a heartbeat
-        self.choked = False                     # the library is told that it is not connected: send no entries
-        self.sending: Any = None                # snapshot transfer to it (transfer.Outgoing)
-        self.receiving: Any = None              # snapshot transfer from it (transfer.Incoming)
+        self.acked_sent_at = float("-inf")      # when we sent the newest message of this term that it acknowledged
+        self.beat_at = 0.0                      # when we last sent it a heartbeat of our own
+        self.choked = False                     # the library believes it disconnected, so no entries are sent
+        self.sending: OutgoingTransfer | None = None
+        self.receiving: IncomingTransfer | None = None
         self.admit_target: int | None = None    # voter_admission.py
         self.admit_after = 0.0
 
     def lead(self, term: int) -> None:
-        """Begin a leadership of our own: nothing of an earlier one counts any more."""
+        """Reset what belongs to an earlier leadership of ours, if this term is a new one."""
         if self.term != term:
             self.term = term
             self.match = 0
-            self.proof = float("-inf")
+            self.acked_sent_at = float("-inf")
             self.admit_target = None
             self.new_epoch()
 
     def new_epoch(self) -> None:
-        """What was sent so far may be lost: later answers to it are told by their epoch."""
+        """Start a new epoch: what was sent so far may be lost, and late answers to it show the old epoch."""
         self.epoch += 1
-        self.high = None
+        self.sent_up_to = None
 
 
 class Context:
-    """Shared by the parts of the guard; `replica` is set by Guard.bind before anything runs."""
+    """What the parts of the transport share; RaftTransport.bind sets `replica` before anything runs."""
 
     replica: Replica
 
-    def __init__(self, name: str, journal: Journal, network: Network, rng: random.Random) -> None:
+    def __init__(
+        self, name: str, journal: Journal, network: Network,
+        deliver: Callable[[PeerNode | None, dict[str, Any]], None],
+    ) -> None:
+        """`deliver(node, message)`: gives the library a message as if it came from this node."""
         self.name = name
         self.peers: dict[str, Peer] = {}
         self.journal = journal
         self.network = network
-        self.rng = rng
         self.now = 0.0                          # monotonic seconds, set at the start of each turn
-        self.handed_over = -1                   # the last term in which we asked another node to take over,
-        self.handed_over_at = 0.0               # and when
-        self.deliver: Callable[[PeerNode | None, dict[str, Any]], None] = lambda node, message: None
+        self.deliver = deliver
 
     def send(self, peer: Peer, message: Message) -> None:
-        """Send if the connection is up."""
+        """Queue a message for a peer if it is connected."""
         if peer.up:
             self.network.send(peer.name, message)
 
     def leads(self) -> bool:
-        """Is this node the leader of the current term, by its own belief?"""
+        """Does this node believe to be the leader of the current term?"""
         return self.replica.is_leader
 
     def adopt_term(self, peer: Peer, term: int) -> None:
-        """Go to a higher term, by way of a vote that nobody can win (the library has no other door)."""
+        """Adopt a higher term through a vote request that cannot win, the only way the library offers."""
         if term > self.replica.term:
             self.deliver(peer.node, {
                 "type": "request_vote", "term": term, "last_log_index": 0, "last_log_term": -1,

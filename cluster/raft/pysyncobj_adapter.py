@@ -1,9 +1,9 @@
-"""The only place that knows pysyncobj: which version, which of its parts are replaced, and how it is asked.
+"""The only module that knows pysyncobj: the pinned version, the parts that are replaced, and how it is called.
 
 pysyncobj 0.3.17 as shipped loses acknowledged data and unpickles what a peer sends (docs/ARCHITECTURE.md lists each
 hazard). All of it is cured through seams the library offers, without a fork: the transport object, two factories that
-are module globals (`createJournal`, `Serializer`), and its `pickle` module. What is used of it beyond that is listed in
-Replica; a test fails when the installed version is another one.
+are module globals (`createJournal`, `Serializer`), and its `pickle` module. Everything else that is used of it is in
+Replica; a test fails if another version is installed.
 """
 
 from __future__ import annotations
@@ -19,15 +19,12 @@ from pysyncobj import FAIL_REASON, SyncObj, SyncObjConf, replicated, syncobj
 from pysyncobj.node import Node
 from pysyncobj.transport import Transport
 
+from cluster import limits
 from cluster.errors import LibraryMismatch
 
 VERSION = "0.3.17"
 
-# pysyncobj's own batch limit lies above the largest entry, because its path for larger ones is broken (hazard H11d).
-# That is an operation of OPERATION_BYTES_MAX, with the hand-out that must stand behind it.
-BATCH_BYTES_MAX = 17 << 20
-
-# Larger than any time that passes: the guard owns elections, the library's own timer must never fire.
+# Longer than any process runs: elections.py has the election timer, the library's own must never fire.
 NEVER_S = 1e9
 
 SUCCESS = FAIL_REASON.SUCCESS
@@ -43,7 +40,6 @@ NOT_EXECUTED = frozenset((
 Callback = Callable[[Any, int], None]
 
 __all__ = [
-    "BATCH_BYTES_MAX",
     "FAIL_REASON",
     "NOT_EXECUTED",
     "NOT_LEADER",
@@ -66,30 +62,30 @@ def check_version() -> None:
 
 
 class PeerNode(Node):  # type: ignore[misc]
-    """A node by its name. There is one object for each name, so identity is equality (pysyncobj compares a lot)."""
+    """A node by its name. There is one object per name, so identity is equality (pysyncobj compares a lot)."""
 
     __eq__ = object.__eq__
     __ne__ = object.__ne__
     __hash__ = object.__hash__
 
 
-# The other member of the cluster, as far as the library knows: quorum.py counts the real ones.
+# The only other member of the cluster to the library; quorum.py counts the real ones.
 QUORUM = PeerNode("quorum")
 
 
 class _NoPoller:
-    """pysyncobj polls its own sockets once a tick; it has none here."""
+    """Replaces pysyncobj's poller, which polls its own sockets once a tick; here it has none."""
 
     def poll(self, timeout: float) -> None:
-        """Do nothing: the loop waits, not the library."""
+        """Do nothing: the event loop waits, not the library."""
 
 
 _REGULAR = b"\0"                # pysyncobj's mark of a command that calls a method
-_CALL_HEAD_BYTES = {0xC4: 5, 0xC5: 6, 0xC6: 8}      # by the mark that tells how many bytes the length of the data has
+_CALL_HEAD_BYTES = {0xC4: 5, 0xC5: 6, 0xC6: 8}      # by MessagePack's mark for the size of the length field
 
 
 def _call_head(method: int, length: int) -> bytes:
-    """How msgpack begins a call of this method with one argument, of so many bytes: [method, [bytes]]."""
+    """The head of a call in MessagePack, [method, [bytes]], with one argument of `length` bytes."""
     if length < 1 << 8:
         return struct.pack(">BBBBB", 0x92, method, 0x91, 0xC4, length)
     if length < 1 << 16:
@@ -102,11 +98,11 @@ def _dumps(value: Any, protocol: int | None = None) -> bytes:
 
 
 def _loads(data: bytes) -> Any:
-    # The entries, which may be of megabytes, are not copied here.
+    # Entries can have megabytes, so they are not copied here.
     head = _CALL_HEAD_BYTES.get(data[3], 0) if len(data) > 3 else 0
     if head and data[:head] == _call_head(data[1], len(data) - head):
         return data[1], (memoryview(data)[head:],)
-    # tuples, because pysyncobj tells a call with arguments from one without by isinstance(.., tuple)
+    # pysyncobj recognises a call with arguments by isinstance(.., tuple)
     return msgpack.unpackb(data, use_list=False)
 
 
@@ -128,9 +124,9 @@ syncobj.PIPE_NOTIFIER_ENABLED = False       # it leaks two descriptors per objec
 class Replica(SyncObj):  # type: ignore[misc]
     """One SyncObj whose single replicated method hands each committed entry to `apply(index, entry)`.
 
-    Its cluster is this node and QUORUM; the peers are nodes without a vote to it, which get the log all the same.
-    `apply` and the callbacks of propose() must not raise for anything a client can cause: pysyncobj retries a raising
-    entry for ever and applies it twice after a raising callback (hazards H5a, H5b).
+    To the library the cluster consists of this node and QUORUM; the peers are nodes without a vote that get the log.
+    `apply` and the callbacks of propose() must not raise for anything a client can cause: pysyncobj retries an entry
+    that raises for ever, and applies it twice after a callback that raises (hazards H5a, H5b).
     """
 
     def __init__(
@@ -147,12 +143,12 @@ class Replica(SyncObj):  # type: ignore[misc]
         apply: Callable[[int, bytes], Any],
     ) -> None:
         self._apply = apply
-        self.is_leader = False      # by its own belief; never enough for an answer (leadership.py decides who serves)
+        self.is_leader = False      # by its own belief; leadership.py decides whether this node serves
         conf = SyncObjConf(
             autoTick=False,
-            appendEntriesUseBatch=True,         # but what was proposed is sent at once: _checkCommandsToApply()
+            appendEntriesUseBatch=True,         # proposals are sent at once all the same: _checkCommandsToApply()
             appendEntriesPeriod=heartbeat_s,
-            appendEntriesBatchSizeBytes=BATCH_BYTES_MAX,
+            appendEntriesBatchSizeBytes=limits.BATCH_BYTES_MAX,
             raftMinTimeout=NEVER_S,
             raftMaxTimeout=2 * NEVER_S,
             connectionTimeout=3 * NEVER_S,
@@ -161,9 +157,9 @@ class Replica(SyncObj):  # type: ignore[misc]
             dynamicMembershipChange=False,
             journalFile="journal",
             fullDumpFile=dump_path,
-            serializer=_refuse,                 # given so that the library never builds dumps of its own
+            serializer=_refuse,                 # set so that the library never builds dumps of its own
             deserializer=_refuse,
-            logCompactionMinEntries=1 << 60,    # by journal bytes instead: compact()
+            logCompactionMinEntries=1 << 60,    # compact() decides by journal bytes instead
             logCompactionMinTime=NEVER_S,
             onStateChanged=self._state_changed,
         )
@@ -176,35 +172,35 @@ class Replica(SyncObj):  # type: ignore[misc]
 
     @replicated  # type: ignore[untyped-decorator]
     def entry(self, data: bytes) -> Any:
-        """Called by the library for each committed entry, in order."""
+        """Apply a committed entry; the library calls this for each of them, in order."""
         return self._apply(self.raftLastApplied + 1, data)
 
     def propose(self, data: bytes, callback: Callback) -> None:
-        """Append an entry; `callback(result of apply, reason)` comes from within a later tick(), or never.
+        """Append an entry; `callback(result of apply, reason)` is called within a later tick(), or never.
 
-        As entry(data, callback=callback), with one copy of the data instead of four.
+        The same as entry(data, callback=callback), with one copy of the data instead of four.
         """
         self._applyCommand(b"".join((_REGULAR, _call_head(self._entry_id, len(data)), data)), callback)
 
     def tick(self) -> None:
-        """Elections, commit, apply, send, append: one round of the library."""
+        """Run one round of the library: elections, commit, apply, send, append."""
         self.doTick(0.0)
 
     def _state_changed(self, _before: int, _after: int) -> None:
         self.is_leader = bool(self._isLeader())
 
     def _checkCommandsToApply(self) -> None:
-        """Part of the library's tick: append what was proposed, and send it at once.
+        """Part of the library's tick: append what was proposed and send it at once.
 
-        With its setting for that the library would also send after each commit, to tell the commit index. That travels
-        with the next entries, or with the next heartbeat.
+        The library's own setting for that would also send the commit index after each commit. Here it travels with the
+        next entries or the next heartbeat.
         """
         self.conf.appendEntriesUseBatch = False
         super()._checkCommandsToApply()
         self.conf.appendEntriesUseBatch = True
 
     def compact(self) -> None:
-        """Write a snapshot at the next tick and cut the log behind it."""
+        """Write a snapshot at the next tick, then cut the log up to it."""
         self.forceLogCompaction()
 
     @property

@@ -1,8 +1,8 @@
-"""The members that count, and what a majority of them has reached.
+"""Counts voters: what a majority of them has acknowledged.
 
-To the library a cluster has two members: this node, and QUORUM, which stands for as many of the others as a majority
-needs. What a majority has acknowledged is told to it as QUORUM's acknowledgement, votes of a majority as QUORUM's vote.
-So the library's part in Raft stays as it is, while who counts is decided here and can change (membership.py).
+To the library a cluster has two members: this node and QUORUM, which stands for as many of the others as a majority
+needs. An acknowledgement by a majority is delivered to it as one of QUORUM, the votes of a majority as QUORUM's vote.
+So the library's part in Raft stays unchanged, while the set of voters is decided here and can change (membership.py).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ EVER = float("inf")
 
 
 class Quorum:
-    """Counts. `voters`: all members with a vote; `peers`: those of them that are not this node; `majority`: so many."""
+    """Counts voters. `voters`: all members with a vote; `peers`: the other ones; `majority`: the number needed."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._heard = False             # something was acknowledged since the library was told last;
-        self._durable = 0               # this node had so much then,
-        self._told = -1, LOST, 0        # in this term, with this proof and match
+        self._heard = False             # a peer acknowledged something since the last report to the library
+        self._durable = 0               # this node's durable index at that report
+        self._reported = -1, LOST, 0    # its term, the time in acked_sent_at(), and match
         self.voters: frozenset[str] = frozenset()
         self.peers: list[Peer] = []
         self.majority = 1
@@ -31,7 +31,7 @@ class Quorum:
         self.learns = False             # it is not one yet
 
     def change(self, voters: Iterable[str], *, learns: bool = False) -> None:
-        """Count these from now on; all others of them must be among the peers. `learns`: this node is the learner."""
+        """Count these voters from now on; the others must be known as peers. `learns`: this node is the learner."""
         context = self._context
         self.voters = frozenset(voters)
         self.peers = [peer for name, peer in context.peers.items() if name in self.voters]
@@ -39,29 +39,29 @@ class Quorum:
         self.member = context.name in self.voters
         self.learns = learns
         self._heard = True
-        self._told = -1, LOST, 0
+        self._reported = -1, LOST, 0
 
     def heard(self) -> None:
-        """Leader: a peer has acknowledged something."""
+        """Leader: note that a peer has acknowledged something."""
         self._heard = True
 
-    def proof(self) -> float:
-        """Leader: a majority has answered something that was sent at this moment or later; monotonic seconds."""
+    def acked_sent_at(self) -> float:
+        """Leader: a majority has acknowledged messages sent at this time or later; monotonic seconds."""
         term = self._context.replica.term
-        proofs = [peer.proof if peer.up and _counts(peer, term) else LOST for peer in self.peers]
-        return self._reached(proofs)
+        return self._reached([peer.acked_sent_at if peer.up and _counts(peer, term) else LOST for peer in self.peers])
 
     def match(self) -> int:
-        """Leader: the log is equal up to here on a majority, and durable on this node.
+        """Leader: the index up to which the log is equal on a majority and durable on this node.
 
-        A majority without this node would do. But what is committed is applied, and may be in a snapshot at once.
+        A majority without this node would suffice, but committed entries are applied and may go into a snapshot at
+        once.
         """
         term = self._context.replica.term
         matches = [peer.match if _counts(peer, term) else 0 for peer in self.peers]
         return int(min(self._context.journal.durable_index, self._reached(matches)))
 
     def _reached(self, theirs: list[float] | list[int]) -> float:
-        """What as many peers have at least as make a majority, with this node if it is a voter."""
+        """The value reached by a majority, counting this node if it is a voter."""
         needed = self.majority - self.member
         if not needed:
             return EVER
@@ -69,33 +69,34 @@ class Quorum:
         return theirs[needed - 1]
 
     def tick(self) -> None:
-        """Leader: tell the library what a majority has reached since the last time.
+        """Leader: report to the library what a majority has reached since the last report.
 
-        This node counts its own copy of an entry as well, as soon as that is durable: at the end of the turn in which
-        it was appended, or later.
+        This node's own copy of an entry counts once it is durable: at the end of the turn that appended it, or later.
         """
         durable = self._context.journal.durable_index
         if not (self._heard or durable != self._durable or self.majority == 1) or not self._context.leads():
             return
         self._heard, self._durable = False, durable
-        term, proof, match = self._context.replica.term, self.proof(), self.match()
-        told_term, told_proof, told_match = self._told
-        # Answers of a minority are no news: the library steps down when it hears nothing of a majority for a while.
-        news = told_term != term or proof > told_proof or match > told_match or self.majority == 1
-        if proof > LOST and news:
-            self._told = term, proof, match
+        term, acked_sent_at, match = self._context.replica.term, self.acked_sent_at(), self.match()
+        last_term, last_acked_sent_at, last_match = self._reported
+        # Answers of a minority are not reported: the library must step down when it hears no majority for a while.
+        news = (
+            last_term != term or acked_sent_at > last_acked_sent_at or match > last_match or self.majority == 1
+        )
+        if acked_sent_at > LOST and news:
+            self._reported = term, acked_sent_at, match
             self._context.deliver(QUORUM, {
                 "type": "next_node_idx", "next_node_idx": match + 1, "reset": False, "success": True,
             })
 
     def elected(self, term: int) -> None:
-        """Candidate: a majority has voted for us."""
+        """Candidate: report to the library that a majority has voted for this node."""
         self._context.deliver(QUORUM, {"type": "response_vote", "term": term})
 
 
 def _counts(peer: Peer, term: int) -> bool:
-    """Did this voter answer in this term, and may it vote?
+    """Did this voter answer in this term, and does it have the right to vote?
 
-    Who has lost its disk may have promised a newer leader not to answer us. It counts again when it is admitted.
+    A node that lost its disk may have promised a newer leader not to answer us. It counts again once it is admitted.
     """
     return peer.term == term and peer.info is not None and peer.info.voter

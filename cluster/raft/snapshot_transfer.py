@@ -1,122 +1,92 @@
-"""Snapshots travel beside the library: in pieces, with flow control, checked before they replace anything.
+"""Snapshot transfer without the library: in chunks, with flow control, checked before it replaces anything.
 
-The library would move the commit index with every piece (H9a), put a broken file in place of the good one (H9c),
-acknowledge an install that failed (H9d), flood the network while a snapshot is being written (H9e) and starve the
-leader of answers during a transfer (H9f). Here it sees one empty marker; the bytes go in SnapshotChunk messages, each
-answered, and the install is acknowledged only when the machine really holds the new state.
+The library would move the commit index with every chunk (H9a), replace a good file with a broken one (H9c), acknowledge
+an install that failed (H9d), flood the network while a snapshot is being written (H9e) and leave the leader without
+answers during a transfer (H9f). Here it sees one empty marker; the bytes travel in SnapshotChunk messages, each is
+answered, and the install is acknowledged only when the machine has the new state.
 """
 
 from __future__ import annotations
 
 import logging
 
-from cluster.raft.peer import Context, Peer
+from cluster import limits
+from cluster.raft.peer import Context, IncomingTransfer, OutgoingTransfer, Peer
+from cluster.snapshots.snapshot_store import SnapshotDamaged, SnapshotStore
 from cluster.storage.disk import passes
-from cluster.storage.snapshot_store import IncomingSnapshot, OutgoingSnapshot, SnapshotDamaged, SnapshotStore
 from cluster.wire.messages import SnapshotChunk
 
 log = logging.getLogger("sockpqd.cluster")
 
-CHUNK_BYTES = 256 << 10
-WINDOW_BYTES = 2 << 20          # unsent bytes kept in the connection's buffer
-RETRY_S = 10.0                  # a whole snapshot sent and no answer for so long: start over
-REFUSED_S = 2.0                 # a peer could not use our snapshot: write a new one, and try again after this time
 
-
-class Outgoing:
-    """A snapshot on its way to a peer; the open file stays readable when a newer one replaces it."""
-
-    def __init__(self, number: int, source: OutgoingSnapshot) -> None:
-        self.number = number
-        self.source = source
-        self.offset = 0
-        self.sent_at: float | None = None       # when the last piece went out
-
-    def close(self) -> None:
-        """Give up or finish."""
-        self.source.close()
-
-
-class Incoming:
-    """A snapshot being received, in a file of its own."""
-
-    def __init__(self, number: int, sink: IncomingSnapshot) -> None:
-        self.number = number
-        self.sink = sink
-
-    def close(self) -> None:
-        """Give up: remove what was received."""
-        self.sink.abort()
-
-
-class Transfers:
-    """Both halves of moving snapshots."""
+class SnapshotTransfers:
+    """Sends and receives snapshots."""
 
     def __init__(self, context: Context, store: SnapshotStore) -> None:
         self._context = context
         self._store = store
         self._numbers = 0
-        self._not_before: dict[str, float] = {}     # peers whom a snapshot did not help
+        self._not_before: dict[str, float] = {}     # when a peer that could not use a snapshot may get another
 
     def begin(self, peer: Peer) -> None:
-        """Leader: start sending the newest snapshot, unless one is on its way or was refused a moment ago."""
+        """Leader: start sending the newest snapshot, unless one is under way or was refused a moment ago."""
         if peer.sending is None and self._context.now >= self._not_before.get(peer.name, 0.0):
             try:
                 source = self._store.open_newest()
             except OSError as error:
                 if not passes(error):
                     raise
-                log.warning("the snapshot for %s could not be opened: %s. It is tried again.", peer.name, error)
-                self._not_before[peer.name] = self._context.now + REFUSED_S
+                log.warning("the snapshot for %s could not be opened: %s. This node will try again.", peer.name, error)
+                self._not_before[peer.name] = self._context.now + limits.SNAPSHOT_REFUSED_S
                 return
             self._numbers += 1
-            peer.sending = Outgoing(self._numbers, source)
-            peer.high = None
+            peer.sending = OutgoingTransfer(self._numbers, source)
+            peer.sent_up_to = None
             log.info("sending a snapshot of %d bytes to %s", peer.sending.source.size, peer.name)
 
     def finished(self, peer: Peer, number: int, *, accepted: bool) -> None:
-        """Leader: the peer answered the last piece of this transfer."""
+        """Leader: end a transfer whose last chunk the peer has answered."""
         if peer.sending is not None and peer.sending.number == number:
             self.stop_sending(peer)
             if not accepted:
-                self._not_before[peer.name] = self._context.now + REFUSED_S
+                self._not_before[peer.name] = self._context.now + limits.SNAPSHOT_REFUSED_S
                 if peer.info is not None and peer.info.full:
-                    log.warning("%s has no room for our snapshot; it is sent again", peer.name)
+                    log.warning("%s has no room for our snapshot; it will be sent again", peer.name)
                     return
                 log.warning("%s could not use our snapshot; writing a new one. If this repeats, its log says why.",
                             peer.name)
                 self._context.replica.compact()
 
     def stop_sending(self, peer: Peer) -> None:
-        """Leader: close an outgoing transfer, if there is one."""
+        """Leader: close the outgoing transfer to this peer, if there is one."""
         if peer.sending is not None:
             peer.sending.close()
             peer.sending = None
 
     def connection_lost(self, peer: Peer) -> None:
-        """Neither half survives its connection."""
+        """Abort the transfers in both directions: they do not survive their connection."""
         self.stop_sending(peer)
         if peer.receiving is not None:
             peer.receiving.close()
             peer.receiving = None
 
-    def pump(self) -> None:
-        """Leader: send pieces as far as the connections take them."""
+    def send_chunks(self) -> None:
+        """Leader: send as many chunks as the connections accept."""
         for peer in self._context.peers.values():
             if peer.sending is None:
                 continue
             if not self._context.leads() or peer.term != self._context.replica.term:
                 self.stop_sending(peer)
             elif peer.sending.sent_at is None:
-                self._send_pieces(peer, peer.sending)
-            elif self._context.now - peer.sending.sent_at > RETRY_S:
+                self._send_to(peer, peer.sending)
+            elif self._context.now - peer.sending.sent_at > limits.SNAPSHOT_ANSWER_S:
                 self.stop_sending(peer)         # the library asks again
 
-    def _send_pieces(self, peer: Peer, outgoing: Outgoing) -> None:
+    def _send_to(self, peer: Peer, outgoing: OutgoingTransfer) -> None:
         context = self._context
-        room = WINDOW_BYTES - context.network.buffered_bytes(peer.name)
+        room = limits.SNAPSHOT_WINDOW_BYTES - context.network.buffered_bytes(peer.name)
         while room > 0 and outgoing.sent_at is None:
-            data = outgoing.source.read(CHUNK_BYTES)
+            data = outgoing.source.read(limits.SNAPSHOT_CHUNK_BYTES)
             last = outgoing.offset + len(data) >= outgoing.source.size
             context.send(peer, SnapshotChunk(
                 peer.term, peer.epoch, context.now, context.replica.commit_index, outgoing.number, outgoing.offset,
@@ -127,22 +97,22 @@ class Transfers:
             if last:
                 outgoing.sent_at = context.now
 
-    def take(self, peer: Peer, chunk: SnapshotChunk) -> int | None:
-        """Follower: store a piece.
+    def receive_chunk(self, peer: Peer, chunk: SnapshotChunk) -> int | None:
+        """Follower: store a chunk, and install the snapshot with the last one.
 
-        Returns None while the snapshot is incomplete, else the index up to which this log is now known to equal the
-        leader's (0: the snapshot could not be used, or there is no room for it).
+        Returns None while the snapshot is incomplete, otherwise the index up to which this log is now known to equal
+        the leader's (0: the snapshot could not be used, or there is no room for it).
         """
         try:
-            complete = self._received(peer, chunk)
+            complete = self._store_chunk(peer, chunk)
         except SnapshotDamaged as error:
-            log.error("snapshot from %s refused: %s. It will send another; if this repeats, look at the disks of both.",
+            log.error("snapshot from %s refused: %s. It will send another; if this repeats, check the disks of both.",
                       peer.name, error)
             return self._give_up(peer)
         except OSError as error:
             if not passes(error):
                 raise
-            log.warning("no room for the snapshot from %s: %s. Make room on the disk; it is sent again.", peer.name,
+            log.warning("no room for the snapshot from %s: %s. Free disk space; it will be sent again.", peer.name,
                         error)
             self._store.lack_space()
             return self._give_up(peer)
@@ -155,25 +125,26 @@ class Transfers:
             peer.receiving = None
         return 0
 
-    def _received(self, peer: Peer, chunk: SnapshotChunk) -> tuple[Incoming, int, int] | None:
-        """Store a piece; with the last one the whole is checked. Returns it with the index and term of its last entry.
+    def _store_chunk(self, peer: Peer, chunk: SnapshotChunk) -> tuple[IncomingTransfer, int, int] | None:
+        """Store a chunk, and check the whole snapshot with the last one.
 
-        Raises SnapshotDamaged, SnapshotTooNew and OSError.
+        Returns None, or the complete transfer with index and term of its last entry. Raises SnapshotDamaged,
+        SnapshotTooNew and OSError.
         """
         if chunk.offset == 0:
             self._give_up(peer)
-            peer.receiving = Incoming(chunk.transfer, self._store.begin_incoming(peer.name))
-        incoming: Incoming | None = peer.receiving
+            peer.receiving = IncomingTransfer(chunk.transfer, self._store.begin_incoming(peer.name))
+        incoming = peer.receiving
         if incoming is None or incoming.number != chunk.transfer or incoming.sink.offset != chunk.offset:
-            return None                         # pieces of a transfer whose start we have not seen
+            return None                         # a chunk of a transfer whose start we have not seen
         incoming.sink.write(chunk.data)
         return (incoming, *incoming.sink.finish()) if chunk.last else None
 
-    def _install(self, peer: Peer, chunk: SnapshotChunk, incoming: Incoming, index: int, term: int) -> int:
+    def _install(self, peer: Peer, chunk: SnapshotChunk, incoming: IncomingTransfer, index: int, term: int) -> int:
         context, journal = self._context, self._context.journal
         peer.receiving = None
         if index <= context.replica.commit_index or journal.term_at(index) == term:
-            incoming.close()                    # all of it is here already: keep our own, longer log
+            incoming.close()                    # all of it is here already: keep our own log, which is longer
             return max(index, journal.first_index)
         self._store.expect(incoming.sink)
         context.deliver(peer.node, {

@@ -1,7 +1,7 @@
-"""The transport pysyncobj is given, with the rules that make it safe inside.
+"""The transport that pysyncobj gets, with the rules that make it safe.
 
-Everything the library sends comes through send(), everything peers send through receive(); the parts (appending,
-elections, transfer, admission) see to it that only what Raft allows passes. No private name of the library is used.
+Everything the library sends goes through send(), everything peers send through receive(); the parts (append_entries,
+elections, snapshot_transfer, voter_admission) let only pass what Raft allows. No private name of the library is used.
 """
 
 from __future__ import annotations
@@ -11,78 +11,62 @@ import random
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from cluster import limits
+from cluster.journal.journal import Journal
 from cluster.raft.append_entries import Receiver, Sender
 from cluster.raft.elections import Elections
 from cluster.raft.peer import Context, Network, Peer
 from cluster.raft.pysyncobj_adapter import NOT_LEADER, QUORUM, PeerNode, Replica, Transport
 from cluster.raft.quorum import Quorum
-from cluster.raft.snapshot_transfer import Transfers
+from cluster.raft.snapshot_transfer import SnapshotTransfers
 from cluster.raft.voter_admission import Admission
-from cluster.settings import Settings
-from cluster.storage.journal import Journal
-from cluster.storage.snapshot_store import SnapshotStore
-from cluster.wire.messages import (
-    Ack,
-    Admit,
-    Append,
-    Heartbeat,
-    Hello,
-    Info,
-    Message,
-    PreVote,
-    PreVoteAnswer,
-    RequestVote,
-    SnapshotChunk,
-    StaleTerm,
-    TimeoutNow,
-    Vote,
-)
+from cluster.settings import NodeSettings
+from cluster.snapshots.snapshot_store import SnapshotStore
+from cluster.wire import messages
 
 log = logging.getLogger("sockpqd.cluster")
 
-FAREWELL_S = 3.0                # so long a removed node is still told what was committed
 
-
-class Guard(Transport):  # type: ignore[misc]
+class RaftTransport(Transport):  # type: ignore[misc]
     """Stands between one Replica and the network. bind() must be called before the first tick."""
 
     def __init__(
         self,
-        settings: Settings,
+        settings: NodeSettings,
         journal: Journal,
         store: SnapshotStore,
         network: Network,
         rng: random.Random,
     ) -> None:
         super().__init__(None, None, [])
-        self.context = Context(settings.name, journal, network, rng)
-        self.context.deliver = self._onMessageReceived
+        self.context = Context(settings.name, journal, network, self._onMessageReceived)
+        self.peers = self.context.peers
         self.quorum = Quorum(self.context)
         self.elections = Elections(
-            self.context, self.quorum, settings.election_min_ms / 1000, settings.election_max_ms / 1000)
+            self.context, self.quorum, rng, settings.election_min_ms / 1000, settings.election_max_ms / 1000)
         self.admission = Admission(self.context, self.quorum, self.elections)
         self._lease_s = settings.lease_ms / 1000
-        self._transfers = Transfers(self.context, store)
+        self._transfers = SnapshotTransfers(self.context, store)
         self._sender = Sender(
             self.context, self.quorum, self._transfers, settings.heartbeat_ms / 1000, self._onReadonlyNodeConnected,
             self._onReadonlyNodeDisconnected,
         )
         self._receiver = Receiver(self.context)
-        self.farewells = False                  # some peer is leaving
-        self.leader_commit = 0                  # what the present leader last called committed
+        self.members_leaving = False            # some peer is leaving
+        self.leader_commit = 0                  # the commit index last reported by the present leader
         self._receive: dict[type, Callable[[Peer, Any], None]] = {
-            Info: self._info,
-            Append: self._append,
-            Heartbeat: self._heartbeat,
-            Ack: self._sender.acknowledged,
-            SnapshotChunk: self._snapshot_chunk,
-            PreVote: self.elections.asked_before,
-            PreVoteAnswer: self.elections.answered_before,
-            RequestVote: self.elections.asked,
-            Vote: self.elections.vote_received,
-            StaleTerm: self._stale_term,
-            TimeoutNow: self.elections.handed_over,
-            Admit: self.admission.admitted,
+            messages.Info: self._info,
+            messages.Append: self._append,
+            messages.Heartbeat: self._heartbeat,
+            messages.Ack: self._sender.acknowledged,
+            messages.SnapshotChunk: self._snapshot_chunk,
+            messages.PreVote: self.elections.pre_vote_requested,
+            messages.PreVoteAnswer: self.elections.pre_vote_answered,
+            messages.RequestVote: self.elections.vote_requested,
+            messages.Vote: self.elections.vote_received,
+            messages.StaleTerm: self._stale_term,
+            messages.TimeoutNow: self.elections.timeout_now,
+            messages.Admit: self.admission.admitted,
         }
         self._send: dict[str, Callable[[Peer, dict[str, Any]], None]] = {
             "append_entries": self._sender.append,
@@ -92,14 +76,14 @@ class Guard(Transport):  # type: ignore[misc]
         }
 
     def bind(self, replica: Replica) -> None:
-        """Name the library's object that this transport serves."""
+        """Set the library's object that this transport serves."""
         self.context.replica = replica
 
     def change_members(self, voters: Iterable[str], peers: Iterable[str], now: float, *, learns: bool) -> None:
-        """Count `voters`, and replicate to `peers`: all members but this one, those included that only learn.
+        """Count `voters` and replicate to `peers`, which are all members but this one, learners included.
 
-        `learns`: this node is the learner.
-        Who is no member any more keeps its connection for a moment, so that it hears of it.
+        `learns`: this node is the learner. A removed member keeps its connection for a while, so that it learns of its
+        removal.
         """
         context = self.context
         for name in peers:
@@ -107,22 +91,22 @@ class Guard(Transport):  # type: ignore[misc]
                 context.peers[name] = Peer(PeerNode(name))
         self.quorum.change(voters, learns=learns)
         if self.quorum.majority == 1:
-            self._onNodeConnected(QUORUM)       # without any connection the library would not start an election
+            self._onNodeConnected(QUORUM)       # without a connection the library would not start an election
         else:
-            self._onNodeDisconnected(QUORUM)    # nothing is sent to it
+            self._onNodeDisconnected(QUORUM)    # so the library sends it nothing
         for name, peer in context.peers.items():
             leaving = name not in peers
             if leaving and not peer.leaving:
-                peer.leaves_at = now + FAREWELL_S
+                peer.leaves_at = now + limits.FAREWELL_S
             peer.leaving = leaving
-            self.farewells = self.farewells or leaving
+            self.members_leaving = self.members_leaving or leaving
 
     def meet(self, name: str) -> None:
-        """Have a peer that is no member, as far as this node knows, and does not count."""
+        """Add a peer that is not a member as far as this node knows, and does not count."""
         self.context.peers[name] = Peer(PeerNode(name))
 
-    def departed(self) -> list[str]:
-        """Forget those whose time to leave has come; returns their names, so that their connections can be closed."""
+    def remove_departed(self) -> list[str]:
+        """Remove peers whose time to leave has come; returns their names, so that their connections can be closed."""
         context, leader = self.context, self.context.replica.leader_node
         gone = [
             peer.name for peer in context.peers.values()
@@ -132,16 +116,17 @@ class Guard(Transport):  # type: ignore[misc]
             if context.peers[name].up:
                 self.link_down(name)
             del context.peers[name]
-        self.farewells = any(peer.leaving for peer in context.peers.values())
+        self.members_leaving = any(peer.leaving for peer in context.peers.values())
         return gone
 
     # From the library
 
     def send(self, node: PeerNode, message: dict[str, Any]) -> bool:
-        """The library's way out. Kinds that it should never send here are dropped."""
+        """Handle a message that the library sends; kinds that it should never send are dropped."""
         if node is QUORUM:
             if message["type"] == "request_vote":
-                self.elections.library_asks(message["term"], message["last_log_index"], message["last_log_term"])
+                self.elections.library_requests_votes(
+                    message["term"], message["last_log_index"], message["last_log_term"])
             return True
         handler = self._send.get(message["type"])
         if handler is not None:
@@ -149,11 +134,11 @@ class Guard(Transport):  # type: ignore[misc]
         return handler is not None
 
     def _library_votes(self, peer: Peer, message: dict[str, Any]) -> None:
-        self.elections.voted()
-        self.context.send(peer, Vote(message["term"]))
+        self.elections.vote_given()
+        self.context.send(peer, messages.Vote(message["term"]))
 
     def _library_forwards(self, peer: Peer, message: dict[str, Any]) -> None:
-        # Proposals are never forwarded: clients talk to the leader. Answered at once: surely not executed.
+        # Proposals are never forwarded, because clients talk to the leader: answer at once that it was not executed.
         if "request_id" in message:
             self._onMessageReceived(peer.node, {
                 "type": "apply_command_response", "request_id": message["request_id"], "error": NOT_LEADER,
@@ -161,12 +146,12 @@ class Guard(Transport):  # type: ignore[misc]
 
     # From the network
 
-    def link_up(self, name: str, hello: Hello) -> None:
-        """A connection to this peer is ready in both directions."""
+    def link_up(self, name: str, hello: messages.Hello) -> None:
+        """Note that this peer is connected in both directions."""
         peer = self.context.peers[name]
         log.info("connected to %s", name)
         peer.up = True
-        peer.info = Info(
+        peer.info = messages.Info(
             role="FOLLOWER", term=0, applied=0, lag=0, online=True, voter=hello.voter, empty=hello.empty, full=False,
             wall_ms=hello.wall_ms, version=hello.version, checkpoint=0, chain=b"", time_ms=hello.time_ms,
         ) if peer.info is None else _restarted(peer.info, hello)
@@ -176,13 +161,13 @@ class Guard(Transport):  # type: ignore[misc]
         self._onReadonlyNodeConnected(peer.node)
 
     def link_down(self, name: str) -> None:
-        """The connection to this peer is lost."""
+        """Note that the connection to this peer is lost."""
         peer = self.context.peers[name]
         log.info("connection to %s lost", name)
         peer.up = False
         peer.choked = False
-        peer.proof = float("-inf")              # it may have voted for another since
-        peer.match = 0                          # and may have lost its disk
+        peer.acked_sent_at = float("-inf")      # it may have voted for another node since
+        peer.match = 0                          # it may have lost its disk
         peer.admit_target = None
         peer.new_epoch()
         self._transfers.connection_lost(peer)
@@ -192,43 +177,41 @@ class Guard(Transport):  # type: ignore[misc]
             self.elections.leader_lost()
 
     def receiving(self, name: str) -> None:
-        """A large message of this peer is arriving; what a former leader says in passing does not count."""
+        """Note that a large message is arriving from this peer, which shows that it is alive if it is the leader."""
         replica = self.context.replica
         if replica.leader_node is self.context.peers[name].node and not replica.is_leader:
             self.elections.leader_sends()
 
     def hand_over(self, peer: Peer) -> None:
-        """Leader: ask a peer that has the whole log to start an election at once."""
-        context = self.context
-        context.handed_over, context.handed_over_at = context.replica.term, context.now
-        context.send(peer, TimeoutNow(context.replica.term))
+        """Leader: ask a peer that has the complete log to start an election at once."""
+        self.elections.hand_over(peer)
 
-    def tell_commit(self) -> None:
-        """Leader: do not let the others wait for the next entry to hear what is committed."""
-        self._sender.tell_commit()
+    def send_commit_index(self) -> None:
+        """Leader: send the commit index now instead of with the next entry."""
+        self._sender.send_commit_index()
 
-    def receive(self, name: str, message: Message) -> None:
-        """A message from a connected peer. Raises FailStop when this node must not go on."""
+    def receive(self, name: str, message: messages.Message) -> None:
+        """Handle a message from a connected peer. Raises FailStop if this node must stop."""
         self._receive[type(message)](self.context.peers[name], message)
 
-    def _info(self, peer: Peer, message: Info) -> None:
+    def _info(self, peer: Peer, message: messages.Info) -> None:
         peer.info, peer.info_at = message, self.context.now
 
     def _leader_heard(self, commit: int) -> None:
         self.elections.leader_heard()
         self.leader_commit = commit
 
-    def _append(self, peer: Peer, message: Append) -> None:
+    def _append(self, peer: Peer, message: messages.Append) -> None:
         if message.term >= self.context.replica.term:
             self._leader_heard(message.commit)
         self._receiver.append(peer, message)
 
-    def _heartbeat(self, peer: Peer, message: Heartbeat) -> None:
+    def _heartbeat(self, peer: Peer, message: messages.Heartbeat) -> None:
         if message.term >= self.context.replica.term:
             self._leader_heard(message.commit)
         self._receiver.heartbeat(peer, message)
 
-    def _snapshot_chunk(self, peer: Peer, message: SnapshotChunk) -> None:
+    def _snapshot_chunk(self, peer: Peer, message: messages.SnapshotChunk) -> None:
         if message.term < self.context.replica.term:
             return
         self._leader_heard(message.commit)
@@ -237,7 +220,7 @@ class Guard(Transport):  # type: ignore[misc]
         try:
             receiver.contact(peer, message.term, message.commit)
             receiver.mute()
-            index = self._transfers.take(peer, message)
+            index = self._transfers.receive_chunk(peer, message)
             if index is None:
                 receiver.answer_alive(peer)
             elif index:
@@ -247,33 +230,41 @@ class Guard(Transport):  # type: ignore[misc]
         finally:
             receiver.end()
 
-    def _stale_term(self, peer: Peer, message: StaleTerm) -> None:
+    def _stale_term(self, peer: Peer, message: messages.StaleTerm) -> None:
         self.context.adopt_term(peer, message.term)
+
+    def broadcast(self, message: messages.Message) -> None:
+        """Queue a message for all connected peers."""
+        for peer in self.peers.values():
+            self.context.send(peer, message)
 
     # Time
 
-    def tick(self, now: float) -> None:
-        """Now and then, before the library's own tick. `now`: monotonic seconds."""
+    def begin_turn(self, now: float) -> None:
+        """Set the time of a turn, in which everything happens at once. `now`: monotonic seconds."""
         self.context.now = now
-        self._transfers.pump()
+
+    def tick(self, now: float) -> None:
+        """Housekeeping before the library's own tick. `now`: monotonic seconds."""
+        self.context.now = now
+        self._transfers.send_chunks()
         self._sender.tick()
-        self.admission.found()
+        self.admission.found_cluster()
         self.admission.tick()
         self.elections.tick()
 
     def lease_until(self) -> float:
-        """Monotonic seconds up to which no other node can have been elected by followers that heard us.
+        """The monotonic time, in seconds, until which followers that heard us cannot have elected another node.
 
-        The age of a proof is counted from the moment we SENT the message that was answered. A closed connection voids
-        its proof. Safety does not rest on this (every answer is committed first); it makes a cut-off leader say so in
-        time.
+        The lease starts when we SENT a message that was acknowledged, and a closed connection voids it. Safety does not
+        depend on it, as every answer is committed first; it makes a leader that was cut off notice in time.
         """
-        return self.quorum.proof() + self._lease_s
+        return self.quorum.acked_sent_at() + self._lease_s
 
 
-def _restarted(info: Info, hello: Hello) -> Info:
-    """What was known of a peer, with what its new greeting says."""
-    return Info(
+def _restarted(info: messages.Info, hello: messages.Hello) -> messages.Info:
+    """What was known of a peer, updated by its new greeting."""
+    return messages.Info(
         role="FOLLOWER", term=info.term, applied=info.applied, lag=info.lag, online=info.online, voter=hello.voter,
         empty=hello.empty, full=info.full, wall_ms=hello.wall_ms, version=hello.version,
         checkpoint=0, chain=b"", time_ms=hello.time_ms, exhausted=info.exhausted,

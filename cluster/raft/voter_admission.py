@@ -1,17 +1,17 @@
-"""Which nodes may vote: a node with an empty disk must not be taken for one that knows something.
+"""The right to vote, which a node with an empty disk must earn.
 
-A voter whose disk was wiped has forgotten what it acknowledged and whom it voted for; if it votes all the same,
-acknowledged jobs can be lost. So a new journal carries no right to vote. It gets it in one of three ways:
+A voter whose disk was wiped has forgotten what it acknowledged and which candidate it voted for; if it voted anyway,
+acknowledged jobs could be lost. So a new journal carries no right to vote. A node gets it in one of three ways:
 
-* founding: every configured member has said that it is empty too, so there is nothing that could be forgotten;
-* admission: a leader has brought it up to date, while it is a voter whose disk was lost, or before it is made a voter
+* founding: every configured member has reported that it is empty too, so nothing can have been forgotten;
+* admission: a leader has brought it up to date, as a voter whose disk was lost or before it is made a voter
   (membership.py). The leader must know that it still leads by a majority WITHOUT this node that answered after the node
-  came back empty. Such a majority shares another member with any that could elect somebody by the forgotten vote; that
-  member has answered the leader since, so it has not voted for a newer leader, and it votes for none whom it did not
-  grant a PreVote after that (elections.py). A leader that has begun to hand over admits nobody, because votes for its
-  heir need no PreVote. And the node must hold the leader's log as it was when it came back, which contains all it may
-  have acknowledged. In the term of its admission it does not vote again;
-* --bootstrap: the operator says so.
+  came back empty. Such a majority shares a member with every majority that could elect another node by the forgotten
+  vote. That member has answered the leader since, so it has not voted for a newer leader, and it votes for no candidate
+  to which it did not grant a PreVote after that (elections.py). A leader that is handing over admits no node, because
+  votes for its transferee need no PreVote. And the node must have the leader's log as it was when the node came back,
+  which contains everything it may have acknowledged. It does not vote in the term of its admission;
+* --bootstrap: the operator grants it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = logging.getLogger("sockpqd.cluster")
 
 
 class Admission:
-    """Founding on a new cluster, admission by a leader."""
+    """Grants the right to vote, by founding a new cluster or by the leader."""
 
     def __init__(self, context: Context, quorum: Quorum, elections: Elections) -> None:
         self._context = context
@@ -35,24 +35,24 @@ class Admission:
         self._elections = elections
 
     def bootstrap(self) -> None:
-        """The operator's override."""
+        """Grant the right to vote to this node, as the operator demands."""
         if not self._context.journal.voter:
             log.warning("--bootstrap: this node votes although its data directory is empty. "
-                        "If it ever belonged to this cluster, acknowledged jobs may be lost.")
+                        "If it belonged to this cluster before, acknowledged jobs may be lost.")
             self._context.journal.set_voter()
 
-    def found(self) -> None:
-        """Become a voter when all members are known to be empty."""
+    def found_cluster(self) -> None:
+        """Become a voter once all members are known to be empty."""
         context = self._context
         if context.journal.voter or not context.journal.empty or not self._quorum.member:
             return
-        # What a member said since this process started is enough, however old: had this node ever acknowledged
-        # anything, a majority would not have been empty after that.
+        # Any report since this process started is enough, however old: had this node ever acknowledged anything, a
+        # majority would not have been empty after that.
         empty = all(peer.info is not None and peer.info.empty for peer in self._quorum.peers)
         if empty and all(peer.info is None or peer.info.empty for peer in context.peers.values()):
             log.info("all members are empty: this is a new cluster")
             context.journal.set_voter()
-            self._elections.leader_lost()       # there is none: no need to wait for it
+            self._elections.leader_lost()       # there is no leader to wait for
 
     def tick(self) -> None:
         """Leader: admit peers that have caught up."""
@@ -69,29 +69,29 @@ class Admission:
 
     def _admit(self, peer: Peer) -> None:
         context = self._context
-        if context.handed_over != context.replica.term:
+        if self._elections.offered_term != context.replica.term:
             context.send(peer, Admit(context.replica.term))
-        elif context.now - context.handed_over_at > self._elections.max_s:
+        elif context.now - self._elections.offered_at > self._elections.max_s:
             log.info("leadership was offered and not taken: a new term, so that %s can be admitted", peer.name)
             context.adopt_term(peer, context.replica.term + 1)
 
     def _leads_without(self, newcomer: Peer) -> bool:
         quorum = self._quorum
-        proofs = sum(
+        acknowledged = sum(
             1 for peer in quorum.peers
             if peer is not newcomer and peer.info is not None and peer.info.voter
-            and peer.term == self._context.replica.term and peer.proof > newcomer.admit_after
+            and peer.term == self._context.replica.term and peer.acked_sent_at > newcomer.admit_after
         )
-        return quorum.member + proofs >= quorum.majority
+        return quorum.member + acknowledged >= quorum.majority
 
     def admitted(self, peer: Peer, message: Admit) -> None:
-        """Follower: the leader says that we may vote again."""
+        """Follower: the leader grants this node the right to vote."""
         context = self._context
         replica = context.replica
         if context.journal.voter or message.term != replica.term or replica.leader_node is not peer.node:
             return
         log.info("brought up to date by %s: this node votes from now on", peer.name)
-        # We may have voted in this term before we lost our memory. Written to the journal for the time after a restart.
-        self._elections.refused_up_to = message.term
+        # This node may have voted in this term before it lost its disk; the journal keeps that beyond a restart.
+        self._elections.no_vote_up_to = message.term
         context.journal.setCurrentTerm(message.term, peer.name)
         context.journal.set_voter()

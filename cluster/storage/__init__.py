@@ -1,4 +1,4 @@
-"""What a node keeps on disk: the journal with its view of the log, snapshots, and the hash of the state.
+"""What journal and snapshots share: the disk and its errors, ballast, forked tasks, and the hash of the state.
 
-May use the settings, errors and metrics of the cluster.
+May use the limits and metrics of the cluster.
 """

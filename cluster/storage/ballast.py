@@ -1,7 +1,7 @@
-"""Space that is kept for the moment in which the disk is full: a file that is really allocated, and given up then.
+"""Ballast: an allocated file that is removed when the disk is full.
 
-With it a snapshot can be written and the journal be cut, which gives back more than that took. So it is as large as the
-next snapshot may become, and a segment of the journal.
+Its space allows a snapshot to be written and the journal to be cut, which frees more than that takes. So it is as large
+as the next snapshot may become, plus a segment of the journal.
 """
 
 from __future__ import annotations
@@ -10,19 +10,17 @@ import contextlib
 import logging
 from pathlib import Path
 
+from cluster import limits
 from cluster.storage.disk import Disk
 
 log = logging.getLogger("sockpqd.cluster")
 
-STEP_BYTES = 16 << 20           # it grows by so much at a time, so that no turn takes long,
-BYTES_MAX = 4 << 30             # and not beyond this
-
 
 class Ballast:
-    """The file. `bytes`: so much is allocated."""
+    """The ballast file; `bytes` are allocated."""
 
     def __init__(self, disk: Disk, path: Path) -> None:
-        """Takes over what an earlier process has left."""
+        """Adopt the file of an earlier process, if there is one."""
         self._disk = disk
         self._path = path
         self.bytes = 0
@@ -31,15 +29,16 @@ class Ballast:
             self._resize(0)
 
     def keep(self, wanted_bytes: int, free_bytes: int) -> None:
-        """Go a step towards so much, as long as the disk has that free; give back what is far more than that."""
-        wanted = -(-min(wanted_bytes, BYTES_MAX) // STEP_BYTES) * STEP_BYTES
+        """Grow by a step towards `wanted_bytes` if the disk has the space; release the file if it is far too large."""
+        step_bytes = limits.BALLAST_STEP_BYTES
+        wanted = -(-min(wanted_bytes, limits.BALLAST_BYTES_MAX) // step_bytes) * step_bytes
         if self.bytes > 2 * wanted:
             self.give_up()
-        elif self.bytes < wanted and free_bytes >= STEP_BYTES:
-            self._resize(self.bytes + STEP_BYTES)
+        elif self.bytes < wanted and free_bytes >= step_bytes:
+            self._resize(self.bytes + step_bytes)
 
     def _resize(self, size: int) -> None:
-        """Allocate so much; 0: what the file has."""
+        """Allocate `size` bytes; 0: as many as the file has."""
         try:
             file = self._disk.open(self._path, writable=True) if self.bytes or not size else self._create()
             try:
@@ -63,7 +62,7 @@ class Ballast:
         return self._disk.create(self._path)
 
     def give_up(self) -> bool:
-        """Give its space to whoever needs it; returns whether there was any."""
+        """Remove the file; returns whether there was any ballast."""
         there, self.bytes = self.bytes > 0, 0
         with contextlib.suppress(OSError):
             self._disk.unlink(self._path)

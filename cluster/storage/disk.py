@@ -1,10 +1,10 @@
-"""The few calls of the operating system that durable storage needs.
+"""The few system calls that durable storage needs.
 
-Journal and snapshots touch files through a Disk only, so that a simulation can put another one in its place: one that
-forgets what was not synced, tears a write, flips bits, or is full. Every failure is an OSError.
+Journal and snapshots access files only through a Disk, so a simulation can replace it with one that forgets unsynced
+data, tears writes, flips bits, or is full. Every failure is an OSError.
 
-Clients can use up all file descriptors of a process. The files of the node must not depend on that: a Disk may hold a
-few descriptors at hand, and opens with them when there are no others.
+Clients can use up the file descriptors of a process. The node's own files must not depend on them, so a Disk can hold a
+few descriptors in reserve, and uses them when there are no others.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from cluster.metrics.histogram import Histogram
 
 Result = TypeVar("Result")
 
-IOV_MAX = 1024      # pieces one pwritev takes (Linux; POSIX grants only 16, `getconf IOV_MAX` tells)
+IOV_MAX = 1024      # pieces one pwritev accepts on Linux (POSIX guarantees only 16; see `getconf IOV_MAX`)
 NO_SPACE = frozenset((errno.ENOSPC, errno.EDQUOT))
 NO_DESCRIPTOR = frozenset((errno.EMFILE, errno.ENFILE))
-# A directory that was there before may be somebody else's, or of a file system that does not sync directories.
+# A directory that existed before may belong to another user, or to a file system that does not sync directories.
 _NOT_OURS = frozenset((errno.EACCES, errno.EPERM, errno.EROFS, errno.EINVAL, errno.ENOTSUP))
 
 
 def passes(error: OSError) -> bool:
-    """Is this no failure of the disk, but a lack of space or of descriptors, which may be over in a moment?"""
+    """Is this only a lack of space or descriptors, which may pass, rather than a failure of the disk?"""
     return error.errno in NO_SPACE or error.errno in NO_DESCRIPTOR
 
 
 class Disk:
-    """Real files. A file is named by its descriptor; all reads and writes say where."""
+    """Real files, identified by their descriptors. All reads and writes take an offset."""
 
-    _thread: ThreadPoolExecutor | None = None       # for sync_beside()
-    _held: list[int] | None = None                  # descriptors at hand
+    _thread: ThreadPoolExecutor | None = None       # for sync_in_background()
+    _held: list[int] | None = None                  # descriptors in reserve
     _hold = 0                                       # how many there should be
 
     def hold_descriptors(self, count: int) -> None:
-        """Keep so many descriptors at hand from now on. Raises OSError."""
+        """Hold `count` descriptors in reserve from now on. Raises OSError."""
         self._held, self._hold = [], count
         while len(self._held) < count:
             self._held.append(_nothing())
@@ -56,7 +56,7 @@ class Disk:
                 return
 
     def _at_hand(self, call: Callable[[], Result]) -> Result:
-        """Do what needs a descriptor, with one of those at hand if there are no others."""
+        """Make a call that needs a descriptor, releasing a reserved one if there is no other."""
         self._refill()
         try:
             return call()
@@ -70,9 +70,9 @@ class Disk:
         return self._at_hand(lambda: os.open(path, flags | os.O_CLOEXEC, 0o600))
 
     def make_directory(self, directory: Path) -> None:
-        """Create the directory and its parents, if missing, and make all their names durable.
+        """Create the directory and its missing parents, and make all their names durable.
 
-        Those that are there as well: the process that made them may have been killed before it had synced them.
+        That includes directories that exist: the process that made them may have been killed before it synced them.
         """
         missing = []
         for place in (directory, *directory.parents):
@@ -92,7 +92,7 @@ class Disk:
             below = place
 
     def names(self, directory: Path) -> list[str]:
-        """Names of everything in a directory, in order."""
+        """The names of everything in a directory, sorted."""
         return sorted(self._at_hand(lambda: os.listdir(directory)))
 
     def lock(self, path: Path) -> int | None:
@@ -108,7 +108,7 @@ class Disk:
         return file
 
     def create(self, path: Path) -> int:
-        """Create a file that must not exist, for reading and writing."""
+        """Create a new file for reading and writing; raises FileExistsError."""
         return self._open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
 
     def open(self, path: Path, *, writable: bool = False) -> int:
@@ -116,20 +116,20 @@ class Disk:
         return self._open(path, os.O_RDWR if writable else os.O_RDONLY)
 
     def close(self, file: int) -> None:
-        """Give the descriptor back. Says nothing about durability."""
+        """Close a file, without making anything durable."""
         os.close(file)
         self._refill()
 
     def size(self, file: int) -> int:
-        """Length in bytes."""
+        """The length of a file in bytes."""
         return os.fstat(file).st_size
 
     def allocate(self, file: int, size: int) -> None:
-        """Reserve space up to `size` bytes, reading as zeros: later writes there cannot fail for lack of space."""
+        """Reserve space up to `size` bytes, which reads as zeros; writes there cannot fail for lack of space."""
         os.posix_fallocate(file, 0, size)
 
     def read(self, file: int, length: int, offset: int) -> bytes:
-        """`length` bytes from `offset`, fewer only at the end of the file."""
+        """Read `length` bytes at `offset`; fewer only at the end of the file."""
         data = os.pread(file, length, offset)
         if len(data) == length or not data:
             return data
@@ -141,7 +141,7 @@ class Disk:
         return b"".join(pieces)
 
     def write(self, file: int, pieces: Sequence[bytes], offset: int) -> None:
-        """Write the pieces one behind the other from `offset` on, without joining them."""
+        """Write the pieces one after another from `offset` on, without joining them."""
         for start in range(0, len(pieces), IOV_MAX):
             batch = pieces if len(pieces) <= IOV_MAX else pieces[start:start + IOV_MAX]
             offset += self._write_batch(file, batch, offset)
@@ -149,28 +149,28 @@ class Disk:
     def _write_batch(self, file: int, pieces: Sequence[bytes], offset: int) -> int:
         length = sum(map(len, pieces))
         done = os.pwritev(file, pieces, offset)
-        if done < length:       # legal, and seen on nearly full disks and with more than 2 GiB
+        if done < length:       # legal: seen on nearly full disks and with more than 2 GiB
             rest = memoryview(b"".join(pieces))
             while done < length:
                 done += os.pwrite(file, rest[done:], offset + done)
         return length
 
     def sync(self, file: int) -> None:
-        """The file's bytes are durable when this returns. After an error nothing is known: never try again."""
+        """Make the file's bytes durable. After an error nothing is known about them, so never try again."""
         os.fdatasync(file)
 
-    def sync_beside(self, file: int) -> Future[None]:
-        """Begin to sync, and let the caller go on: the future ends when sync() would return, or has its error."""
+    def sync_in_background(self, file: int) -> Future[None]:
+        """Start a sync in a thread; the future completes when the bytes are durable, or with sync()'s error."""
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, "sync")
         return self._thread.submit(self.sync, file)
 
     def forget(self, file: int, length: int, offset: int) -> None:
-        """These synced bytes will hardly be read again: their place in memory is better used for what comes next."""
+        """Drop synced bytes from the page cache, because they will hardly be read again."""
         os.posix_fadvise(file, offset, length, os.POSIX_FADV_DONTNEED)
 
     def sync_directory(self, directory: Path) -> None:
-        """Names created, renamed or removed in the directory are durable when this returns."""
+        """Make names created, renamed or removed in the directory durable."""
         file = self._open(directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(file)
@@ -178,15 +178,15 @@ class Disk:
             self.close(file)
 
     def rename(self, old: Path, new: Path) -> None:
-        """Give a file another name, replacing what has it."""
+        """Rename a file, replacing one that has the new name."""
         os.rename(old, new)
 
     def unlink(self, path: Path) -> None:
-        """Remove a name; a reader that has the file open keeps it."""
+        """Remove a name; the file stays readable where it is open."""
         os.unlink(path)
 
     def random_bytes(self, count: int) -> bytes:
-        """Bytes nobody can guess."""
+        """Unpredictable random bytes."""
         return os.urandom(count)
 
 
@@ -195,7 +195,7 @@ def _nothing() -> int:
 
 
 class TimedDisk(Disk):
-    """A Disk that keeps how long its syncs of files took."""
+    """A Disk that records how long its syncs of files take."""
 
     def __init__(self) -> None:
         self.syncs = Histogram()

@@ -1,32 +1,32 @@
-"""What can be wrong with the files of a node.
+"""The errors of a node's storage.
 
     StorageError
-    ├── StorageDamaged      bytes that were written once can no longer be trusted: the node must not serve nor vote
+    ├── StorageDamaged      written bytes can no longer be trusted: the node must neither serve nor vote
     │   ├── JournalDamaged
     │   └── SnapshotDamaged
     ├── StorageTooNew       written by a newer version of this program
     │   ├── JournalTooNew
     │   └── SnapshotTooNew
     ├── StorageInUse        another process has the directory open
-    └── NoRoom              no space or no descriptor: nothing was written, and it can be tried again
+    └── NoRoom              no space or no descriptor: nothing was written, and the call can be repeated
 
-Failures of the disk itself (EIO) are OSErrors and pass through as they are.
+Failures of the disk itself (EIO) are raised as OSError.
 """
 
 
-# What an operator can do about damage; ends the messages.
+# Ends the messages about damage: what the operator should do.
 START_EMPTY = (
     "This node must not serve or vote with it. Stop it, move its data directory away and start it again with an empty"
-    " one: the other nodes bring it up to date."
+    " one: the other nodes will bring it up to date."
 )
 
-# The same for a newer format, of this node's own files and of what another node sends.
+# Ends the messages about a newer format, in this node's own files or in a snapshot from another node.
 START_NEWER = "Start the newer version again, or empty this node's data directory."
 START_NEWER_HERE = "Start the newer version on this node."
 
 
 class StorageError(Exception):
-    """Base of the errors above. The message names the file and says what an operator can do."""
+    """Base of the errors above. The message names the file and says what the operator can do."""
 
 
 class StorageDamaged(StorageError):  # noqa: N818  (the field's word for it)
@@ -34,15 +34,15 @@ class StorageDamaged(StorageError):  # noqa: N818  (the field's word for it)
 
 
 class JournalDamaged(StorageDamaged):
-    """The journal has lost or changed something that may have been promised to somebody."""
+    """The journal has lost or changed something that may have been acknowledged."""
 
 
 class SnapshotDamaged(StorageDamaged):
-    """No snapshot can be trusted, or none fits the journal."""
+    """No snapshot can be trusted, or none matches the journal."""
 
 
 class StorageTooNew(StorageError):  # noqa: N818
-    """The format number in a file is above the one this program knows. Nothing of the file was used or changed."""
+    """A file has a newer format than this program knows; it was neither used nor changed."""
 
 
 class JournalTooNew(StorageTooNew):
@@ -50,12 +50,12 @@ class JournalTooNew(StorageTooNew):
 
 
 class SnapshotTooNew(StorageTooNew):
-    """A snapshot of a newer format, or with a state of a newer format in it."""
+    """A snapshot of a newer format, or one that contains a state of a newer format."""
 
 
 class StorageInUse(StorageError):  # noqa: N818
-    """Two processes must never write one data directory."""
+    """Another process uses the data directory; two must never write to it."""
 
 
 class NoRoom(StorageError):  # noqa: N818
-    """The disk is full, or the process has no descriptor. Nothing was written; later it may work."""
+    """The disk is full or the process has no descriptors left. Nothing was written; it may work later."""

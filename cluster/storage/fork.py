@@ -1,4 +1,4 @@
-"""Work in a forked child: it sees the memory of the fork, so a big state can be written while the node goes on."""
+"""Background tasks in a forked child, which sees the memory as it was at the fork while the node continues."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ import warnings
 from collections.abc import Callable
 from typing import NoReturn, Protocol
 
-NICE = 15                   # the node itself goes first
-_MESSAGE_BYTES = 4096       # fits into an empty pipe, so the child never waits for a reader
+NICE = 15                   # so that the node itself comes first
+_MESSAGE_BYTES = 4096       # fits into an empty pipe, so the child never blocks
 
 
-class Job(Protocol):
-    """Work that goes on beside the node. `error` says why it failed, once it has."""
+class BackgroundTask(Protocol):
+    """Work done in the background. `error`: why it failed, empty if it has not."""
 
     error: str
 
     def poll(self) -> int | None:
-        """None while it runs, then its exit status: 0 when all went well. Never waits."""
+        """The exit status, 0 for success; None while the task runs. Never blocks."""
 
     def kill(self) -> None:
-        """Stop it at once; nothing is left running when this returns."""
+        """Stop the task; nothing of it runs any more when this returns."""
 
 
-class Child:
+class ForkedTask:
     """A forked child that does one thing and exits."""
 
     def __init__(self, work: Callable[[], None]) -> None:
-        """Fork; the child calls `work`, and whatever that raises becomes `error` here. Raises OSError."""
+        """Fork; the child calls `work`, and an exception of it becomes `error` here. Raises OSError."""
         self.error = ""
         self._status: int | None = None
         self._pipe, write_end = os.pipe()
         os.set_blocking(self._pipe, False)
         try:
             with warnings.catch_warnings():
-                # Python 3.12 warns of forking beside threads. The child takes no lock that another thread can hold: it
-                # reads our state, writes one file and leaves by os._exit.
+                # Python 3.12 warns about forking in a process with threads. The child takes no lock that another
+                # thread can hold: it reads our state, writes one file and leaves by os._exit.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 self.pid = os.fork()
             if self.pid == 0:
@@ -50,13 +50,13 @@ class Child:
             os.close(write_end)
 
     def poll(self) -> int | None:
-        """See Job. A child that was killed has the negative number of the signal."""
+        """See BackgroundTask. A child that was killed has the negative number of the signal."""
         if self._status is None:
             self._collect(os.WNOHANG)
         return self._status
 
     def kill(self) -> None:
-        """See Job."""
+        """See BackgroundTask."""
         if self._status is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
@@ -66,7 +66,7 @@ class Child:
         try:
             pid, status = os.waitpid(self.pid, options)
         except ChildProcessError:
-            pid, status = self.pid, 1 << 8      # somebody else collected it: how it ended is unknown, so it failed
+            pid, status = self.pid, 1 << 8      # its status was collected elsewhere and is unknown: count it as failed
         if pid == 0:
             return
         self._status = os.waitstatus_to_exitcode(status)
@@ -78,11 +78,11 @@ class Child:
 
 
 def _be_the_child(work: Callable[[], None], pipe: int) -> NoReturn:
-    """Nothing of the node's own life may go on here: no loop, no signal handlers, no sockets held open."""
+    """Run `work` without anything of the node: no loop, no signal handlers, no open sockets."""
     status = 1
     try:
         gc.disable()                            # a collection would touch, and so copy, every page
-        signal.set_wakeup_fd(-1)                # else a signal to the child would wake the parent's loop
+        signal.set_wakeup_fd(-1)                # otherwise a signal to the child would wake the parent's loop
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
         os.closerange(3, pipe)
@@ -96,8 +96,8 @@ def _be_the_child(work: Callable[[], None], pipe: int) -> NoReturn:
         os._exit(status)
 
 
-class Inline:
-    """The same without a child, done before it begins to exist: for simulations."""
+class InlineTask:
+    """A task done synchronously in its constructor, for simulations."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         self.error = ""
@@ -108,8 +108,8 @@ class Inline:
             self.error, self._status = f"{type(error).__name__}: {error}", 1
 
     def poll(self) -> int | None:
-        """See Job."""
+        """See BackgroundTask."""
         return self._status
 
     def kill(self) -> None:
-        """See Job."""
+        """See BackgroundTask."""

@@ -1,4 +1,4 @@
-"""A chain of hashes over what was applied, so that replicas can be compared (spec/cluster 10.3).
+"""A hash chain over the applied entries, by which replicas are compared (spec/cluster 10.3).
 
 Each node extends its chain by every applied entry and the replies of its operations.
 """
@@ -13,15 +13,13 @@ from typing import Any
 
 import msgspec
 
+from cluster import limits
 from core import Handed, HandedMany, Reply
 
 log = logging.getLogger("sockpqd.cluster")
 
-CHECKPOINT_ENTRIES = 256        # every so many entries there is a value to compare
-CHECKPOINTS_KEPT = 64           # nodes that are further apart compare later
+CHECKPOINT_ENTRIES = 256        # entries between two values to compare; the same on all nodes
 DIGEST_BYTES = 16
-ASIDE_BYTES = 256 << 10         # from here on the hash is made beside the loop: handing it over costs less
-DUE_BYTES_MAX = 32 << 20        # of entries that wait for it, in memory; beyond that the loop waits
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -46,21 +44,21 @@ def _hash(before: bytes, entry: bytes, answers: bytes) -> bytes:
 
 
 class Chain:
-    """The chain of this node. `value` is that after the entry `index`.
+    """The hash chain of this node; `value` is the hash after the entry `index`.
 
-    The hash of a large entry takes 10 ms and more. It is made in a thread, beside the loop, and what follows waits for
-    it here; whoever asks for `value` waits as well. What others are told comes a moment later then.
+    Hashing a large entry takes 10 ms or more, so it is done in a thread. Later entries wait here for it, and so does a
+    caller of `value`; checkpoints for the other nodes are only delayed.
     """
 
     def __init__(self) -> None:
         self.index = 0
-        self._value = bytes(DIGEST_BYTES)               # after the entry _linked
+        self._value = bytes(DIGEST_BYTES)               # the hash after the entry _linked
         self._linked = 0
-        self._due: deque[tuple[int, bytes, bytes]] = deque()    # index, entry and replies of those behind it
+        self._due: deque[tuple[int, bytes, bytes]] = deque()    # index, entry and replies of the entries after that
         self._due_bytes = 0
-        self._hashing: Future[bytes] | None = None      # of the first of these
-        self._thread = ThreadPoolExecutor(1, "chain")   # a thread only when there is something to do
-        self._checkpoints: deque[tuple[int, bytes]] = deque(maxlen=CHECKPOINTS_KEPT)
+        self._hashing: Future[bytes] | None = None      # the hash of the first of these
+        self._thread = ThreadPoolExecutor(1, "chain")   # starts its thread on first use
+        self._checkpoints: deque[tuple[int, bytes]] = deque(maxlen=limits.CHECKPOINTS_KEPT)
 
     @property
     def value(self) -> bytes:
@@ -69,24 +67,24 @@ class Chain:
         return self._value
 
     def start(self, index: int, value: bytes) -> None:
-        """Go on from a snapshot: what was before is not known any more."""
+        """Restart the chain from a snapshot, forgetting all checkpoints."""
         self._link(wait=True)
         self.index, self._linked, self._value = index, index, value
         self._checkpoints.clear()
 
     def extend(self, index: int, entry: bytes, replies: list[Any]) -> None:
-        """The entry was applied and these are its replies, as `compared` gives them."""
+        """Extend the chain by an applied entry and its replies, as `compared` gives them."""
         self.index = index
         answers = _encode(replies)
-        if not self._due and len(entry) + len(answers) < ASIDE_BYTES:
+        if not self._due and len(entry) + len(answers) < limits.BACKGROUND_HASH_BYTES:
             self._passed(index, _hash(self._value, entry, answers))
             return
         self._due.append((index, entry, answers))
         self._due_bytes += len(entry) + len(answers)
-        self._link(wait=self._due_bytes > DUE_BYTES_MAX)
+        self._link(wait=self._due_bytes > limits.HASH_BACKLOG_BYTES_MAX)
 
     def _link(self, *, wait: bool) -> None:
-        """Hash what is due, with `wait` all of it, otherwise as far as the thread has come."""
+        """Hash the waiting entries: all of them with `wait`, otherwise as far as the thread has come."""
         while self._due:
             index, entry, answers = self._due[0]
             if self._hashing is not None:
@@ -94,7 +92,7 @@ class Chain:
                     return
                 value = self._hashing.result()
                 self._hashing = None
-            elif len(entry) + len(answers) < ASIDE_BYTES:
+            elif len(entry) + len(answers) < limits.BACKGROUND_HASH_BYTES:
                 value = _hash(self._value, entry, answers)
             else:
                 self._hashing = self._thread.submit(_hash, self._value, entry, answers)
@@ -109,12 +107,12 @@ class Chain:
         self._linked, self._value = index, value
 
     def checkpoint(self) -> tuple[int, bytes]:
-        """The newest value to compare: (index, value); index 0 while there is none."""
+        """The newest value to compare, as (index, value); index 0 while there is none."""
         self._link(wait=False)
         return self._checkpoints[-1] if self._checkpoints else (0, b"")
 
     def at(self, index: int) -> bytes | None:
-        """Our value at a checkpoint, None when we have none for this index."""
+        """The hash at a checkpoint, None if there is none at this index."""
         self._link(wait=False)
         for known, value in reversed(self._checkpoints):
             if known == index:

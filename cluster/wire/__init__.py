@@ -1,4 +1,4 @@
-"""Connections between nodes: messages, framing, TLS, and one link for each peer.
+"""Connections between nodes: messages, framing, TLS, and a link to each peer.
 
-May use the settings, errors and metrics of the cluster.
+May use the limits, settings and metrics of the cluster.
 """

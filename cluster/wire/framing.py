@@ -1,9 +1,9 @@
-"""How messages are cut out of a byte stream.
+"""The framing of messages in a byte stream.
 
     frame := length 4 (big-endian) | that many bytes
 
-The highest bits of the length tell of a message in pieces: PIECE that the frame is one, LAST that it is the last one.
-Other messages may stand between the pieces, so that a heartbeat does not wait behind a job of several megabytes.
+The highest bits of the length mark a message in pieces: PIECE says that the frame is one, LAST that it is the last one.
+Other messages may come between the pieces, so a heartbeat does not wait behind a job of several megabytes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-PIECE_BYTES = 128 << 10         # larger messages travel in pieces
+from cluster import limits
+
 HEAD_BYTES = 4
 PIECE = 1 << 31
 LAST = 1 << 30
@@ -20,22 +21,21 @@ _LENGTH = struct.Struct(">I")
 
 
 def whole(*parts: bytes) -> bytes:
-    """A message, given in parts that follow each other, as one frame."""
+    """Encode a message, given as consecutive parts, as one frame."""
     message = parts[0] if len(parts) == 1 else b"".join(parts)
     return _LENGTH.pack(len(message)) + message
 
 
 def pieces(*parts: bytes) -> Iterator[bytes]:
-    """A message, given in parts that follow each other, as several frames.
+    """Encode a message, given as consecutive parts, as several frames.
 
-    Each is made when it is asked for: so much memory as a piece takes is at hand, and still in the cache when the piece
-    is sent.
+    Each is made on demand, so a piece needs little memory and is still in the CPU's cache when it is sent.
     """
     left = sum(map(len, parts))
     rest = iter(parts)
     part = memoryview(b"")
     while left:
-        length = min(PIECE_BYTES, left)
+        length = min(limits.PIECE_BYTES, left)
         left -= length
         frame: list[bytes | memoryview] = [_LENGTH.pack(length | PIECE | (0 if left else LAST))]
         while length:
@@ -47,19 +47,19 @@ def pieces(*parts: bytes) -> Iterator[bytes]:
 
 
 class Unframer:
-    """Bytes in, messages out. `limit`: bytes of the largest message that is accepted.
+    """Decodes frames: bytes in, messages out. `limit`: the size of the largest accepted message in bytes.
 
-    What is received is copied once, into the message that it belongs to.
+    Received bytes are copied once, into their message.
     """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._received = b""                        # looked at up to _start; a few bytes of a frame's head may be left
+        self._received = b""                        # consumed up to _start; part of a frame's head may be left
         self._start = 0
-        self._pieces = bytearray()                  # of the large message that is under way
-        self._frame: bytearray | None = None        # what the frame that has begun goes to: these, or one of its own
-        self._left = 0                              # bytes of it that are still to come
-        self._complete = False                      # is the message complete with it?
+        self._pieces = bytearray()                  # of the large message under way
+        self._frame: bytearray | None = None        # buffer of the present frame: _pieces, or one of its own
+        self._left = 0                              # bytes of it still to come
+        self._complete = False                      # the message ends with this frame
 
     def feed(self, data: bytes) -> None:
         """Add received bytes."""
@@ -69,12 +69,12 @@ class Unframer:
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes of messages that are not complete."""
+        """Bytes of incomplete messages."""
         whole = 0 if self._frame is None or self._frame is self._pieces else len(self._frame)
         return len(self._received) - self._start + len(self._pieces) + whole
 
     def next(self) -> bytes | bytearray | None:
-        """The next complete message, None while there is none; raises ValueError for an absurd length."""
+        """The next complete message, or None. Raises ValueError for an invalid length."""
         while self._frame is not None or self._begin():
             frame, start = self._frame, self._start
             assert frame is not None
@@ -91,7 +91,7 @@ class Unframer:
         return None
 
     def _begin(self) -> bool:
-        """Read the head of a frame; returns whether there was one."""
+        """Read the head of the next frame; returns False if it has not arrived."""
         start = self._start
         if len(self._received) - start < HEAD_BYTES:
             return False

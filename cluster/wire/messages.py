@@ -1,8 +1,8 @@
-"""What nodes say to each other: one Struct for each message, MessagePack on the wire.
+"""The messages between nodes: one Struct each, MessagePack on the wire.
 
-Decoding is typed and strict: whatever is not exactly one of these is an error of the sender and ends the connection.
-Nothing from a peer is ever unpickled. `sent` is the sending leader's own monotonic clock in seconds; a follower echoes
-it, so that the leader knows how old a proof of leadership is without comparing clocks.
+Decoding is typed and strict: anything else is an error of the sender and ends the connection. Nothing from a peer is
+ever unpickled. `sent` is the sending leader's own monotonic clock in seconds; a follower echoes it, so the leader knows
+when it sent an acknowledged message without comparing clocks.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ LogEntry = tuple[bytes, int, int]       # (command, index, term), as pysyncobj k
 
 
 class Hello(Struct, tag="hello", frozen=True):
-    """First frame of each connection, in both directions: who speaks, and to whom.
+    """The greeting: the first frame of each connection, in both directions.
 
-    `format`, `sender` and `receiver` are there in every format, so that a node can say what it does not understand.
-    `cluster_id` is empty while unknown. `voter`: may vote; `empty`: has never held an entry nor voted
-    (voter_admission.py). `refused`: why the sender does not want to talk to the receiver, and closes the connection.
-    `configuration`: of the membership that the sender knows; `address`: where it is dialed, for a receiver that does
-    not know it yet. `wall_ms`, `time_ms`: as in Info.
+    `format`, `sender` and `receiver` exist in every format, so a node can name what it does not understand.
+    `cluster_id` is empty while unknown. `voter`: has the right to vote; `empty`: has never held an entry nor voted
+    (voter_admission.py). `refused`: why the sender refuses the receiver and closes the connection. `configuration`:
+    number of the membership that the sender knows; `address`: where to dial it, for a receiver that does not know it
+    yet. `wall_ms`, `time_ms`: as in Info.
     """
 
     format: int
@@ -41,9 +41,9 @@ class Hello(Struct, tag="hello", frozen=True):
 
 
 class Info(Struct, tag="info", frozen=True):
-    """What a node says of itself a few times a second: for CLUSTER STATUS, admission, and replicated time.
+    """A node's description of itself, a few times a second: for CLUSTER STATUS, admission, and replicated time.
 
-    `wall_ms`: its wall clock; `time_ms`: replicated time as it knows it, 0 when it does not; both when this was sent.
+    `wall_ms`: its wall clock; `time_ms`: replicated time as it knows it, 0 if unknown; both at the time of sending.
     """
 
     role: str
@@ -53,13 +53,13 @@ class Info(Struct, tag="info", frozen=True):
     online: bool
     voter: bool
     empty: bool
-    full: bool              # no room for further jobs, on disk or in memory
+    full: bool              # no room for more jobs, on disk or in memory
     wall_ms: int
     version: str
-    checkpoint: int         # state_hash.py: log index and chain value there; 0 and nothing while there is none
-    chain: bytes
+    checkpoint: int         # log index of its last checkpoint (state_hash.py), 0 without one
+    chain: bytes            # the hash there
     time_ms: int = 0
-    exhausted: bool = False     # its journal has no room for further entries of clients
+    exhausted: bool = False     # its journal has no room for clients' entries
 
 
 class Append(Struct, tag="append", frozen=True):
@@ -75,7 +75,7 @@ class Append(Struct, tag="append", frozen=True):
 
 
 class Heartbeat(Struct, tag="beat", frozen=True):
-    """I lead; nothing is said about the log (a snapshot is under way, or the connection is choked)."""
+    """A leader's heartbeat without entries (a snapshot is under way, or the connection is choked)."""
 
     term: int
     epoch: int
@@ -84,10 +84,10 @@ class Heartbeat(Struct, tag="beat", frozen=True):
 
 
 class Ack(Struct, tag="ack", frozen=True):
-    """Answer to Append, Heartbeat and SnapshotChunk, echoing their term, epoch and `sent`.
+    """The answer to Append, Heartbeat and SnapshotChunk, echoing their term, epoch and `sent`.
 
-    `success`: this log equals the leader's below `next_index`. `reset`: please go on from `next_index`. Neither: alive.
-    `snapshot`: the transfer that ends with this answer.
+    `success`: this log equals the leader's below `next_index`. `reset`: continue from `next_index`. Neither: only a
+    sign of life. `snapshot`: the transfer that ends with this answer.
     """
 
     term: int
@@ -100,7 +100,7 @@ class Ack(Struct, tag="ack", frozen=True):
 
 
 class SnapshotChunk(Struct, tag="chunk", frozen=True):
-    """A piece of a snapshot file at `offset`; counts as a heartbeat."""
+    """A chunk of a snapshot file at `offset`; also a heartbeat."""
 
     term: int
     epoch: int
@@ -113,7 +113,7 @@ class SnapshotChunk(Struct, tag="chunk", frozen=True):
 
 
 class PreVote(Struct, tag="prevote", frozen=True):
-    """Would you vote for me? Changes nothing at either side (Ongaro's thesis, 9.6)."""
+    """Asks whether the receiver would vote for the sender, without changing either (Ongaro's thesis, 9.6)."""
 
     round: int
     term: int
@@ -122,7 +122,7 @@ class PreVote(Struct, tag="prevote", frozen=True):
 
 
 class PreVoteAnswer(Struct, tag="prevoted", frozen=True):
-    """Answer to PreVote, with the answering node's term."""
+    """The answer to PreVote, with the answering node's term."""
 
     round: int
     term: int
@@ -130,7 +130,7 @@ class PreVoteAnswer(Struct, tag="prevoted", frozen=True):
 
 
 class RequestVote(Struct, tag="votereq", frozen=True):
-    """Vote for me. `handover`: the old leader asked for it, so its liveness is no reason to refuse."""
+    """Asks for a vote. `handover`: the old leader asked for the election, so its being alive is no reason to refuse."""
 
     term: int
     last_index: int
@@ -139,25 +139,25 @@ class RequestVote(Struct, tag="votereq", frozen=True):
 
 
 class Vote(Struct, tag="vote", frozen=True):
-    """You have my vote for this term."""
+    """The sender's vote for the receiver in this term."""
 
     term: int
 
 
 class StaleTerm(Struct, tag="stale", frozen=True):
-    """Your message is of an older term than mine."""
+    """The answer to a leader's message of an older term than the sender's."""
 
     term: int
 
 
 class TimeoutNow(Struct, tag="timeoutnow", frozen=True):
-    """Leadership transfer: start an election at once."""
+    """Asks the receiver to start an election at once, to hand leadership to it."""
 
     term: int
 
 
 class Admit(Struct, tag="admit", frozen=True):
-    """You have caught up: you may vote from now on (voter_admission.py)."""
+    """Grants the right to vote to a node that has caught up (voter_admission.py)."""
 
     term: int
 
@@ -179,19 +179,19 @@ Message = (
 
 _encoder = msgspec.msgpack.Encoder()
 _LARGE_BYTES = 1 << 16                  # from here on MessagePack writes lengths in 32 bits
-_LARGE_ENTRY = Layout(">BBI")           # what stands before a command of that size
+_LARGE_ENTRY = Layout(">BBI")           # what precedes a command of that size
 _ARRAY_OF_THREE, _BIN_32 = 0x93, 0xC6
 _hello_decoder = msgspec.msgpack.Decoder(Hello)
 _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
 
 def encode(message: Hello | Message) -> bytes:
-    """Bytes of one message, without the frame's length."""
+    """Encode a message, without the frame's head."""
     return _encoder.encode(message)
 
 
 def encode_parts(message: Message) -> list[bytes]:
-    """As encode(), but in parts that follow each other: the large commands of an Append are themselves, not copied."""
+    """Like encode(), but as consecutive parts, in which the large commands of an Append are not copied."""
     if type(message) is Append:
         for command, _, _ in message.entries:
             if len(command) >= _LARGE_BYTES:
@@ -200,7 +200,7 @@ def encode_parts(message: Message) -> list[bytes]:
 
 
 def _parts(message: Append) -> list[bytes]:
-    # The entries are the last field; an array of as many empty values begins as that of the entries does.
+    # The entries are the last field; an array of as many nils has the same head.
     nothing = [None] * len(message.entries)
     array = _encoder.encode(nothing)[:-len(nothing)]
     parts = [_encoder.encode(msgspec.structs.replace(message, entries=[]))[:-1] + array]
@@ -215,10 +215,10 @@ def _parts(message: Append) -> list[bytes]:
 
 
 def decode(data: bytes | bytearray) -> Message:
-    """The message in these bytes; raises msgspec.DecodeError or msgspec.ValidationError for anything else."""
+    """Decode a message. Raises msgspec.DecodeError or msgspec.ValidationError."""
     return _decoder.decode(data)
 
 
 def decode_hello(data: bytes | bytearray) -> Hello:
-    """The Hello in these bytes; raises like decode()."""
+    """Decode a Hello. Raises the errors of decode()."""
     return _hello_decoder.decode(data)

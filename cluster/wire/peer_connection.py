@@ -1,4 +1,4 @@
-"""One connection to or from a peer: bytes become messages; all decisions are the network's."""
+"""One connection to or from a peer: it turns bytes into messages and leaves all decisions to the network."""
 
 from __future__ import annotations
 
@@ -8,50 +8,46 @@ from typing import Protocol, cast
 
 import msgspec
 
+from cluster import limits
 from cluster.wire.framing import Unframer, whole
 from cluster.wire.messages import Hello, Message, decode, decode_hello
-from cluster.wire.peer_link import WINDOW_BYTES, PeerLink
-
-MESSAGE_BYTES_MAX = 36 << 20    # a batch of the library's, which may be closed by one more of the largest entries
-HELLO_BYTES_MAX = 4096          # what a stranger may send before he has said who he is
-LARGE_BYTES = 64 << 10          # who is in the middle of a message of this size is alive
-UNSENT_BYTES = 128 << 10        # the operating system is asked to keep not more than this before it reaches the network
+from cluster.wire.peer_link import PeerLink
 
 
 class Events(Protocol):
-    """What a connection tells its network, which makes all decisions."""
+    """The events of a connection, for the network that decides what follows."""
 
     def connected(self, connection: PeerConnection) -> None:
-        """The connection was made."""
+        """The connection was established."""
 
     def disconnected(self, connection: PeerConnection) -> None:
-        """It ended."""
+        """The connection ended."""
 
     def writable(self, connection: PeerConnection) -> None:
-        """What was written has left."""
+        """The write buffer has emptied."""
 
     def greeted(self, connection: PeerConnection, hello: Hello) -> None:
-        """A Hello arrived; raises ValueError when nobody wants to talk to its sender."""
+        """A Hello arrived. Raises ValueError if its sender is refused."""
 
     def received(self, connection: PeerConnection, message: Message) -> None:
-        """A message of a greeted peer."""
+        """A message arrived after the greeting."""
 
     def receives_large(self, connection: PeerConnection) -> None:
-        """A message is far from complete: its sender is busy with it, not silent."""
+        """Part of a large message arrived: its sender is busy with it, not silent."""
 
     def refuse(self, connection: PeerConnection, why: str) -> None:
-        """What came makes no sense."""
+        """Received bytes are invalid, for the reason `why`."""
 
     def now(self) -> float:
         """The loop's time, seconds."""
 
 
 class PeerConnection(asyncio.Protocol):
-    """`link` is known from the start when we dialed, and since the greeting when the peer did."""
+    """A connection; `link` is set from the start if we dialled, and from the greeting on if the peer did."""
 
     def __init__(self, network: Events, link: PeerLink | None) -> None:
         self._network = network
-        self._incoming = Unframer(HELLO_BYTES_MAX)
+        self._incoming = Unframer(limits.HELLO_BYTES_MAX)
         self.link = link
         self.dialed = link is not None
         self.greeting: Hello | None = None
@@ -60,21 +56,21 @@ class PeerConnection(asyncio.Protocol):
         self.heard_at = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It is there, with TLS if that is configured."""
+        """Note that the connection is established, with TLS if that is configured."""
         self.transport = cast(asyncio.Transport, transport)     # uvloop's are not registered as such
         if self.dialed:
-            self.transport.set_write_buffer_limits(WINDOW_BYTES)
+            self.transport.set_write_buffer_limits(limits.LINK_WINDOW_BYTES)
             self.transport.get_extra_info("socket").setsockopt(
-                socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES,
+                socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, limits.KERNEL_UNSENT_BYTES,
             )
         self._network.connected(self)
 
     def resume_writing(self) -> None:
-        """The operating system takes more."""
+        """Report that the operating system accepts more bytes."""
         self._network.writable(self)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of the peer."""
+        """Decode received bytes and report complete messages."""
         self._incoming.feed(data)
         if self.greeting is not None:
             self.heard_at = self._network.now()
@@ -82,16 +78,16 @@ class PeerConnection(asyncio.Protocol):
             while self.transport is not None and (message := self._incoming.next()) is not None:
                 if self.greeting is None:
                     self._network.greeted(self, decode_hello(message))
-                    self._incoming.limit = MESSAGE_BYTES_MAX
+                    self._incoming.limit = limits.MESSAGE_BYTES_MAX
                 else:
                     self._network.received(self, decode(message))
-            if self._incoming.waiting_bytes > LARGE_BYTES:
+            if self._incoming.waiting_bytes > limits.LARGE_MESSAGE_BYTES:
                 self._network.receives_large(self)
         except (ValueError, msgspec.MsgspecError) as error:
             self._network.refuse(self, str(error))
 
     def connection_lost(self, error: Exception | None) -> None:
-        """It is gone; or it never was, because TLS failed."""
+        """Report that the connection ended, or that its TLS handshake failed."""
         self.transport = None
         self.ended = True
         self._network.disconnected(self)
@@ -102,11 +98,11 @@ class PeerConnection(asyncio.Protocol):
             self.transport.write(whole(message))
 
     def close(self) -> None:
-        """Close when everything is sent."""
+        """Close the connection once everything is sent."""
         if self.transport is not None:
             self.transport.close()
 
     def abort(self) -> None:
-        """Close without waiting for what is unsent."""
+        """Close the connection at once, dropping unsent bytes."""
         if self.transport is not None:
             self.transport.abort()

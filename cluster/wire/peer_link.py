@@ -1,7 +1,7 @@
-"""One peer: both connections to it, and what is on its way there.
+"""The link to a peer: both connections, and the messages waiting to be sent.
 
-Large messages leave piece by piece, as the operating system takes them, and small ones between the pieces: on a slow
-line a heartbeat must not wait for megabytes.
+Large messages are sent piece by piece, as the operating system accepts them, with small ones between the pieces: on a
+slow line a heartbeat must not wait behind megabytes.
 """
 
 from __future__ import annotations
@@ -11,60 +11,59 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Protocol
 
-from cluster.wire.framing import HEAD_BYTES, PIECE_BYTES, pieces, whole
+from cluster import limits
+from cluster.wire.framing import HEAD_BYTES, pieces, whole
 from cluster.wire.messages import Append, Heartbeat, Hello, Message, SnapshotChunk, encode_parts
 
-WINDOW_BYTES = 256 << 10        # of large messages not more is given to the operating system at a time
 
-
-class Connection(Protocol):
-    """One of the two connections, as the link needs it; see peer_connection.py."""
+class LinkConnection(Protocol):
+    """What a link needs of each of its two connections; see peer_connection.py."""
 
     transport: asyncio.Transport | None     # as long as it is connected
     greeting: Hello | None
     heard_at: float
 
     def abort(self) -> None:
-        """Close it at once."""
+        """Close the connection at once."""
 
 
 class PeerLink:
-    """The link is up while both connections stand, and their greetings are exchanged."""
+    """A link is up while both connections are established and greetings were exchanged on them."""
 
     def __init__(self, name: str, address: str) -> None:
         self.name = name
         self.address = address
-        self.task: asyncio.Task[None] | None = None         # dials
-        self.outgoing: Connection | None = None         # dialed by us, greeted by the peer
-        self.incoming: Connection | None = None         # dialed by the peer, greeted by us
+        self.task: asyncio.Task[None] | None = None         # dials the peer
+        self.outgoing: LinkConnection | None = None         # dialled by us, greeted by the peer
+        self.incoming: LinkConnection | None = None         # dialled by the peer, greeted by us
         self.up = False
-        self.waiting: list[Message] = []                    # received before our own side was complete
-        self.closed = asyncio.Event()                       # wakes the dialer
-        self._early: list[bytes] = []                       # frames that may leave before the journal is synced
+        self.waiting: list[Message] = []                    # received before the outgoing connection was ready
+        self.closed = asyncio.Event()                       # wakes the task that dials
+        self._early: list[bytes] = []                       # frames that may be sent before the journal is synced
         self._late: list[bytes] = []
-        self._large: deque[Iterator[bytes]] = deque()       # messages that give way to others; they may leave early
+        self._large: deque[Iterator[bytes]] = deque()       # large messages in pieces, which may be sent early too
         self._large_bytes = 0
 
     def add(self, message: Message) -> None:
-        """Put a message among those that leave with the next flush."""
+        """Queue a message for the next flush."""
         parts = encode_parts(message)
         length = sum(map(len, parts))
         if not isinstance(message, Append | SnapshotChunk):
             (self._early if isinstance(message, Heartbeat) else self._late).append(whole(*parts))
-        elif length > PIECE_BYTES or self._large:           # what is behind a large one must stay behind it
+        elif length > limits.PIECE_BYTES or self._large:    # a message must not overtake a large one before it
             self._large.append(pieces(*parts))
             self._large_bytes += length
         else:
             self._early.append(whole(*parts))
 
     def unsent_bytes(self) -> int:
-        """Of appends and heartbeats, and of all that the operating system has not taken."""
+        """Bytes of queued appends and heartbeats, and of everything the operating system has not accepted."""
         if self.outgoing is None or self.outgoing.transport is None:
             return 0
         return self.outgoing.transport.get_write_buffer_size() + self._large_bytes + sum(map(len, self._early))
 
     def flush_early(self) -> None:
-        """Send what need not wait for the journal."""
+        """Send the frames that need not wait for the journal."""
         if self._early:
             self._write(self._early)
             self._early = []
@@ -72,15 +71,15 @@ class PeerLink:
             self.write_large()
 
     def flush_late(self) -> None:
-        """Send the rest."""
+        """Send the frames that had to wait for the journal."""
         if self._late:
             self._write(self._late)
             self._late = []
 
     def write_large(self) -> None:
-        """Write pieces until the connection has enough to do."""
+        """Write pieces of large messages until the connection has LINK_WINDOW_BYTES to send."""
         transport = self.outgoing.transport if self.outgoing is not None else None
-        while transport is not None and self._large and transport.get_write_buffer_size() <= WINDOW_BYTES:
+        while transport is not None and self._large and transport.get_write_buffer_size() <= limits.LINK_WINDOW_BYTES:
             piece = next(self._large[0], None)
             if piece is None:
                 self._large.popleft()
@@ -89,7 +88,7 @@ class PeerLink:
                 transport.write(piece)
 
     def clear(self) -> None:
-        """Close both connections; nothing of before is sent or received any more."""
+        """Close both connections and drop everything queued."""
         incoming, outgoing, self.incoming, self.outgoing = self.incoming, self.outgoing, None, None
         self._early, self._late, self.waiting = [], [], []
         self._large.clear()

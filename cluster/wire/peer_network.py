@@ -1,12 +1,12 @@
 """Connections between nodes.
 
-Each node dials every other at the address in its own configuration and sends only on the connection it dialed; it
-receives on the one the peer dialed. A link is up while both stand, and when one ends the other is closed with it, so
-that nothing of an old connection is ever taken for news. Whatever is not a message of a known peer ends the connection
-with one line in the log.
+Each node dials every other node and sends only on the connection it dialled; it receives on the one that the peer
+dialled. A link is up while both are established, and when one ends the other is closed with it, so a message of an old
+connection is never mistaken for a new one. Anything but a message of a known peer ends the connection with one line in
+the log.
 
-With TLS both sides show certificates, and each must be for the name of the node that shows it. Who cannot do that is
-told nothing, not even why.
+With TLS both sides present certificates, each for the name of its node. A node that cannot do that is told nothing, not
+even the reason.
 """
 
 from __future__ import annotations
@@ -18,37 +18,34 @@ from collections.abc import Callable
 
 import msgspec
 
-from cluster.descriptors import STRANGERS
-from cluster.settings import Settings
+from cluster import limits
+from cluster.settings import NodeSettings
 from cluster.wire.messages import WIRE_FORMAT, Hello, Message, encode
 from cluster.wire.peer_connection import PeerConnection
 from cluster.wire.peer_link import PeerLink
-from cluster.wire.refusal_log import Complaints
-from cluster.wire.tls import Tls, certificate_names
+from cluster.wire.refusal_log import RefusalLog
+from cluster.wire.tls import TlsTransport, certificate_names
 from cluster.wire.tls_handshakes import Handshakes
 
 log = logging.getLogger("sockpqd.peers")
 
-STRANGERS_MAX = STRANGERS       # connections that have not said who they are; as many may be in a TLS handshake
-HELLO_S, DIAL_S = 2.0, 1.0
-REDIAL_S = (0.03, 0.1)
-REDIAL_REFUSED_S = 1.0          # a peer that does not want to talk to us is asked less and less often, at last so
-SILENCE_S = 3.0                 # nodes tell of themselves four times a second; this much silence is a dead connection
-
 
 class PeerNetwork:
-    """All links of a node. Events go to `inbox` as (name, Hello: link up | Message | None: link down), in order."""
+    """All links of a node. Events go to `inbox` in order, as (name, Hello for up | Message | None for down)."""
 
     def __init__(
         self,
-        settings: Settings,
+        settings: NodeSettings,
         hello: Callable[[str], Hello],
         inbox: Callable[[str, Hello | Message | None], None],
         receiving: Callable[[str], None],
         stranger: Callable[[Hello], None],
     ) -> None:
-        """`hello(receiver)`: our greeting; `receiving(name)`: a large message arrives; `stranger(hello)`: a node that
-        is no peer greets us, and may be made one."""
+        """Make a network that is not started.
+
+        `hello(receiver)`: our greeting; `receiving(name)`: part of a large message arrived; `stranger(hello)`: a node
+        that is not a peer greets us, and may be made one.
+        """
         self._settings = settings
         self._hello = hello
         self._inbox = inbox
@@ -57,13 +54,13 @@ class PeerNetwork:
         self._links: dict[str, PeerLink] = {}
         self._strangers: set[PeerConnection] = set()
         self._server: asyncio.Server | None = None
-        self._watching: asyncio.Task[None] | None = None    # set as long as this network is started
+        self._watching: asyncio.Task[None] | None = None    # set while this network is started
         self._loop = asyncio.get_running_loop()
-        self._complaints = Complaints(log)
-        self._handshakes = Handshakes(STRANGERS_MAX, HELLO_S, self._complaints.tell)
+        self._refusals = RefusalLog(log)
+        self._handshakes = Handshakes(limits.STRANGERS_MAX, limits.HELLO_S, self._refusals.refused)
 
     async def start(self) -> None:
-        """Listen and begin to dial; raises OSError when the address cannot be used."""
+        """Listen and start dialling. Raises OSError if the address cannot be used."""
         host, port = _address(self._settings.peer_listen)
         self._server = await self._loop.create_server(lambda: self._protocol(PeerConnection(self, None)), host, port)
         self._watching = asyncio.create_task(self._watch())
@@ -71,19 +68,19 @@ class PeerNetwork:
             self._begin(link)
 
     def _protocol(self, connection: PeerConnection) -> asyncio.Protocol:
-        """What stands on a TCP connection: the connection itself, or TLS with it above."""
+        """The protocol for a TCP connection: the connection itself, or TLS with it on top."""
         tls = self._settings.tls
         if tls is None:
             return connection
         context = tls.dialing if connection.dialed else tls.listening
-        return Tls(context, connection, self._handshakes, server_side=not connection.dialed)
+        return TlsTransport(context, connection, self._handshakes, server_side=not connection.dialed)
 
     def _begin(self, link: PeerLink) -> None:
         if self._watching is not None and link.address:
             link.task = asyncio.create_task(self._dial(link))
 
     async def stop(self) -> None:
-        """Close everything."""
+        """Close all connections and stop listening."""
         tasks = [task for task in (self._watching, *(link.task for link in self._links.values())) if task is not None]
         self._watching = None
         for task in tasks:
@@ -103,7 +100,7 @@ class PeerNetwork:
     def add_peer(self, name: str, address: str) -> None:
         """See Outbox."""
         if not address:
-            log.error("nobody knows the address of %s: write it into the configuration of this node", name)
+            log.error("the address of %s is unknown: add it to the configuration of this node", name)
         link = self._links[name] = PeerLink(name, address)
         self._begin(link)
 
@@ -140,30 +137,30 @@ class PeerNetwork:
     # The connections' side
 
     def writable(self, connection: PeerConnection) -> None:
-        """What was written has left."""
+        """Write more of a large message."""
         link = connection.link
         if link is not None and connection is link.outgoing:
             link.write_large()
 
     def connected(self, connection: PeerConnection) -> None:
-        """A connection was made; who dialed speaks first."""
+        """Start with a new connection: greet the peer if we dialled, otherwise wait for its greeting."""
         connection.heard_at = self._loop.time()
         if connection.dialed and connection.link is not None:
             if unproven := self._unproven(connection, connection.link.name):
                 self.refuse(connection, unproven)
             else:
                 connection.send(encode(self._hello(connection.link.name)))
-        elif len(self._strangers) >= STRANGERS_MAX:
+        elif len(self._strangers) >= limits.STRANGERS_MAX:
             connection.abort()
         else:
             self._strangers.add(connection)
 
     def greeted(self, connection: PeerConnection, hello: Hello) -> None:
-        """A Hello arrived; raises ValueError when we do not want to talk to its sender."""
+        """Check a Hello and complete the link. Raises ValueError if its sender is refused, or refuses us."""
         if unproven := self._unproven(connection, hello.sender):
             raise ValueError(unproven)
         if hello.refused:
-            raise ValueError(f"{hello.sender} does not want to talk to us: {hello.refused}")
+            raise ValueError(f"{hello.sender} refuses this node: {hello.refused}")
         mine = self._hello(hello.sender)
         objection = self._objection(connection, hello, mine)
         if objection:
@@ -176,7 +173,7 @@ class PeerNetwork:
             link.outgoing = connection
         else:
             self._strangers.discard(connection)
-            if link.incoming is not None:               # the peer has restarted and we have not noticed yet
+            if link.incoming is not None:               # the peer has restarted and we had not noticed
                 self._close(link)
             connection.link = link
             link.incoming = connection
@@ -189,7 +186,7 @@ class PeerNetwork:
             link.waiting = []
 
     def _unproven(self, connection: PeerConnection, name: str) -> str:
-        """Why it is not certain that this is the node `name`, "" if it is."""
+        """Why the certificate does not prove that this is the node `name`; "" if it does."""
         if self._settings.tls is None or connection.transport is None:
             return ""
         names = certificate_names(connection.transport)
@@ -198,7 +195,7 @@ class PeerNetwork:
         return f"its certificate is for {' '.join(names) or 'no name'}, not for {name}"
 
     def _objection(self, connection: PeerConnection, hello: Hello, mine: Hello) -> str:
-        """Why we do not want to talk to the sender of this greeting, "" if we do."""
+        """Why we refuse the sender of this greeting; "" if we accept it."""
         sender, name = hello.sender, self._settings.name
         if hello.format != WIRE_FORMAT:
             return f"{sender} speaks format {hello.format} of this protocol, {name} speaks {WIRE_FORMAT}"
@@ -219,13 +216,13 @@ class PeerNetwork:
         return self._loop.time()
 
     def receives_large(self, connection: PeerConnection) -> None:
-        """The message is far from complete: its sender is busy with it, not silent."""
+        """Report that part of a large message of a linked peer arrived."""
         link = connection.link
         if link is not None and link.up and connection is link.incoming:
             self._receiving(link.name)
 
     def received(self, connection: PeerConnection, message: Message) -> None:
-        """A message of a greeted peer."""
+        """Pass on a message, or keep it until the link is up."""
         link = connection.link
         if link is None or connection is not link.incoming:
             return
@@ -235,13 +232,13 @@ class PeerNetwork:
             link.waiting.append(message)
 
     def refuse(self, connection: PeerConnection, why: str) -> None:
-        """Close a connection that makes no sense; one line in the log now and then."""
+        """Close an invalid connection, with a rate-limited line in the log."""
         address = connection.transport.get_extra_info("peername") if connection.transport else None
-        self._complaints.tell(address, why)
+        self._refusals.refused(address, why)
         connection.close()
 
     def disconnected(self, connection: PeerConnection) -> None:
-        """A connection ended: so does the link it belongs to."""
+        """Close the link that an ended connection belongs to."""
         self._strangers.discard(connection)
         link = connection.link
         if link is not None and connection in (link.incoming, link.outgoing):
@@ -263,7 +260,7 @@ class PeerNetwork:
             connection = PeerConnection(self, link)
             try:
                 protocol = self._protocol(connection)
-                async with asyncio.timeout(DIAL_S):
+                async with asyncio.timeout(limits.DIAL_S):
                     transport, _ = await self._loop.create_connection(lambda: protocol, host, port)  # noqa: B023
             except (OSError, TimeoutError):
                 pass
@@ -272,12 +269,12 @@ class PeerNetwork:
                     heard = await self._until_closed(link, connection)
                 finally:
                     transport.abort()
-                refused_s = 0.0 if heard else min(REDIAL_REFUSED_S, refused_s + REDIAL_S[1])
-            await asyncio.sleep(refused_s + random.uniform(*REDIAL_S))
+                refused_s = 0.0 if heard else min(limits.REDIAL_REFUSED_S, refused_s + limits.REDIAL_S[1])
+            await asyncio.sleep(refused_s + random.uniform(*limits.REDIAL_S))
 
     async def _until_closed(self, link: PeerLink, connection: PeerConnection) -> bool:
-        """Wait for the end of a connection; returns whether the peer wanted to talk to us."""
-        deadline = self._loop.time() + HELLO_S
+        """Wait until a connection ends; returns whether the peer accepted us."""
+        deadline = self._loop.time() + limits.HELLO_S
         while connection.greeting is None and not connection.ended:
             if self._loop.time() > deadline:
                 return False
@@ -287,15 +284,15 @@ class PeerNetwork:
         return connection.greeting is not None
 
     async def _watch(self) -> None:
-        """Close connections that have gone silent or never said who they are."""
+        """Close connections that have fallen silent or never sent a greeting."""
         while True:
             await asyncio.sleep(0.5)
             now = self._loop.time()
             for link in list(self._links.values()):
-                if link.up and link.incoming is not None and now - link.incoming.heard_at > SILENCE_S:
-                    log.info("%s has been silent for %.0f s", link.name, SILENCE_S)
+                if link.up and link.incoming is not None and now - link.incoming.heard_at > limits.SILENCE_S:
+                    log.info("%s has been silent for %.0f s", link.name, limits.SILENCE_S)
                     self._close(link)
-            for stranger in [s for s in self._strangers if now - s.heard_at > HELLO_S]:
+            for stranger in [s for s in self._strangers if now - s.heard_at > limits.HELLO_S]:
                 stranger.abort()
 
 

@@ -1,4 +1,4 @@
-"""Refused attempts in the log: whoever knocks a thousand times a second must neither fill a disk nor go unseen."""
+"""Rate-limits log lines about refused connections without dropping the last one."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ SAME_AGAIN_S = 300.0
 LENGTH_MAX = 500
 
 
-class Complaints:
-    """At most one line in AT_MOST_EVERY_S, the same again after SAME_AGAIN_S, with the number of those before it.
+class RefusalLog:
+    """Writes at most one line per AT_MOST_EVERY_S, and the same reason again only after SAME_AGAIN_S.
 
-    What had to wait is told when its time has come, also when nobody knocks any more: the last attempts of a burst are
-    not lost.
+    A line has the number of refusals since the one before. The last refusal of a burst is logged when its time has
+    come, even if no further one follows.
     """
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
-        self._said = ""                                 # the reason in the last line
-        self._when = float("-inf")                      # time of the loop
-        self._held: tuple[Any, str] | None = None       # address and reason of the next line
-        self._count = 0                                 # attempts since the last line
+        self._last_reason = ""                                 # reason in the last line
+        self._written_at = float("-inf")                      # when that was written, by the loop's clock
+        self._next: tuple[Any, str] | None = None       # address and reason of the next line
+        self._count = 0                                 # refusals since the last line
         self._timer: asyncio.TimerHandle | None = None
 
-    def tell(self, address: Any, why: str) -> None:
-        """`address` was refused because of `why`, in which strangers' words may stand."""
+    def refused(self, address: Any, why: str) -> None:
+        """Log that `address` was refused; `why` may contain text from the other side."""
         why = "".join(letter if letter.isprintable() else "?" for letter in why[:LENGTH_MAX])
         self._count += 1
-        if self._held is None or why != self._said:
-            self._held = address, why
+        if self._next is None or why != self._last_reason:
+            self._next = address, why
         loop = asyncio.get_running_loop()
-        due = self._when + (SAME_AGAIN_S if self._held[1] == self._said else AT_MOST_EVERY_S)
+        due = self._written_at + (SAME_AGAIN_S if self._next[1] == self._last_reason else AT_MOST_EVERY_S)
         if due <= loop.time():
-            self._say(loop)
+            self._write(loop)
         elif self._timer is None or due < self._timer.when():
             self._stop_timer()
-            self._timer = loop.call_at(due, self._say, loop)
+            self._timer = loop.call_at(due, self._write, loop)
 
-    def _say(self, loop: asyncio.AbstractEventLoop) -> None:
-        assert self._held is not None
-        (address, why), others = self._held, self._count - 1
+    def _write(self, loop: asyncio.AbstractEventLoop) -> None:
+        assert self._next is not None
+        (address, why), others = self._next, self._count - 1
         self._stop_timer()
-        self._held, self._count = None, 0
-        self._said, self._when = why, loop.time()
+        self._next, self._count = None, 0
+        self._last_reason, self._written_at = why, loop.time()
         more = f" (and {others} others since the last such line)" if others else ""
-        self._log.warning("refused: %s: %s%s", _written(address), why, more)
+        self._log.warning("refused: %s: %s%s", _text(address), why, more)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -55,8 +55,8 @@ class Complaints:
             self._timer = None
 
 
-def _written(address: Any) -> str:
-    """An address as asyncio gives it, or what stands for one."""
+def _text(address: Any) -> str:
+    """The text for an address as asyncio gives it; None: the connection is closed already."""
     if not isinstance(address, tuple):
         return "somebody who has gone" if address is None else str(address)
     host, number = address[:2]

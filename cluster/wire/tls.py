@@ -1,8 +1,8 @@
-"""TLS between a TCP connection and the protocol above it, to which a `Tls` is the transport.
+"""TLS between a TCP connection and the protocol above it, to which a `TlsTransport` is the transport.
 
-OpenSSL works in memory here (ssl.MemoryBIO): bytes in, bytes out. asyncio's and uvloop's own TLS could not do what both
-ports need: to know what is unsent to the byte (large messages leave as the line takes them), to shut down one side, to
-say why a handshake failed and to whom, and to spread the handshakes of a fleet over many turns of the loop.
+OpenSSL works in memory here (ssl.MemoryBIO): bytes in, bytes out. asyncio's and uvloop's own TLS lack what both ports
+need: the exact number of unsent bytes (large messages are sent as the line accepts them), closing one direction, the
+reason of a failed handshake with the address, and spreading the handshakes of many clients over many turns of the loop.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from typing import Any, cast
 from cluster.wire.tls_handshakes import Handshakes
 
 READ_BYTES = 16 << 10           # a record holds no more
-HANDSHAKE_RECORD = 22           # the first byte of whoever speaks TLS
+HANDSHAKE_RECORD = 22           # the first byte of a TLS handshake
 FIRST_FLIGHT_BYTES_MAX = 16 << 10   # a ClientHello has some hundred bytes
 
 
-class Tls(asyncio.Protocol, asyncio.Transport):
-    """`app` is told of the connection when the handshake is done; of its end in any case."""
+class TlsTransport(asyncio.Protocol, asyncio.Transport):
+    """TLS for the protocol `app`, which learns of the connection after the handshake, and of its end in any case."""
 
     _below: asyncio.Transport
 
     def __init__(
         self, context: ssl.SSLContext, app: asyncio.Protocol, handshakes: Handshakes, *, server_side: bool
     ) -> None:
-        """`handshakes` gives the turns, and is told why a connection is refused."""
+        """Make a TLS layer; `handshakes` schedules its handshake and logs why it is refused."""
         super().__init__()
         self._app = app
         self._handshakes = handshakes
         self._server_side = server_side
         self._received, self._to_send = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._ssl = context.wrap_bio(self._received, self._to_send, server_side=server_side)
-        self._begun = False             # the other side has said something
+        self._begun = False             # the other side has sent something
         self._queued = False            # it is our turn in the handshake
-        self._ready = False             # the handshake is done
-        self._ended = False             # nothing is sent any more, and nothing read
+        self._ready = False             # the handshake is complete
+        self._ended = False             # nothing more is sent or read
         self._end_of_input = False
 
     # ---- asyncio.Protocol: what happens below
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """TCP is connected."""
+        """Register for a handshake on a new TCP connection."""
         self._below = cast(asyncio.Transport, transport)        # uvloop's are not registered as such
         if not self._server_side:
             self._handshakes.due(self)
@@ -51,7 +51,7 @@ class Tls(asyncio.Protocol, asyncio.Transport):
             self.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of the other side."""
+        """Decrypt received bytes, or queue for the next step of the handshake."""
         if self._ended:
             return
         if not self._ready and not self._begun:
@@ -68,7 +68,7 @@ class Tls(asyncio.Protocol, asyncio.Transport):
             self._handshakes.due(self)
 
     def eof_received(self) -> bool:
-        """The other side sends no more, with or without having said so in TLS: our protocols know what is complete."""
+        """Handle the end of input, with or without TLS's close_notify: our protocols know what is complete."""
         if not self._ready:
             return False
         if not self._ended:
@@ -76,25 +76,25 @@ class Tls(asyncio.Protocol, asyncio.Transport):
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone."""
+        """Report the end of the connection."""
         self._ended = True
         self._handshakes.end(self)
         self._app.connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """The other side does not take what is written."""
+        """Pass on that the other side does not read what is written."""
         if self._ready:
             self._app.pause_writing()
 
     def resume_writing(self) -> None:
-        """It did."""
+        """Pass on that the other side reads again."""
         if self._ready:
             self._app.resume_writing()
 
     # ---- the handshake
 
     def step(self) -> None:
-        """Go on with the handshake: its turn has come."""
+        """Continue the handshake."""
         if self._ended:
             return
         self._queued = False
@@ -119,7 +119,7 @@ class Tls(asyncio.Protocol, asyncio.Transport):
         return self._queued
 
     def refuse(self, why: str) -> None:
-        """Close behind the alert, if there is one."""
+        """Log the reason and close, after sending OpenSSL's alert if there is one."""
         self._handshakes.refused(self._below.get_extra_info("peername"), why)
         self._flush()
         self._ended = True
@@ -142,7 +142,7 @@ class Tls(asyncio.Protocol, asyncio.Transport):
         except ssl.SSLError as error:
             self.refuse(_reason(error))
             return
-        self._flush()                           # OpenSSL may have an answer of its own
+        self._flush()                           # OpenSSL may have to answer by itself
         if data := pieces[0] if len(pieces) == 1 else b"".join(pieces):
             self._app.data_received(data)
         if ended:
@@ -161,14 +161,14 @@ class Tls(asyncio.Protocol, asyncio.Transport):
     def _say_goodbye(self) -> None:
         if not self._ended:
             self._ended = True
-            with contextlib.suppress(ssl.SSLError):     # "the other side has not said it", among others
+            with contextlib.suppress(ssl.SSLError):     # the other side has not sent its close_notify, for example
                 self._ssl.unwrap()
             self._flush()
 
     # ---- asyncio.Transport: what the protocol above does
 
     def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
-        """Send bytes."""
+        """Encrypt and send bytes."""
         if self._ended or not data:
             return
         try:
@@ -183,7 +183,7 @@ class Tls(asyncio.Protocol, asyncio.Transport):
         self._below.write(self._to_send.read())
 
     def get_write_buffer_size(self) -> int:
-        """Bytes written that the kernel has not taken yet."""
+        """Bytes written that the kernel has not accepted yet."""
         return self._below.get_write_buffer_size()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
@@ -203,12 +203,12 @@ class Tls(asyncio.Protocol, asyncio.Transport):
         self._below.resume_reading()
 
     def write_eof(self) -> None:
-        """Send no more; what still comes is dropped."""
+        """Close the sending direction; what still arrives is dropped."""
         self._say_goodbye()
         self._below.write_eof()
 
     def close(self) -> None:
-        """Close when everything is sent."""
+        """Close once everything is sent."""
         self._say_goodbye()
         self._below.close()
 
@@ -219,7 +219,7 @@ class Tls(asyncio.Protocol, asyncio.Transport):
 
 
 def certificate_names(transport: asyncio.BaseTransport) -> list[str]:
-    """The DNS names in the certificate that the other side of a Tls has shown."""
+    """The DNS names in the certificate of the other side of a TlsTransport."""
     certificate = transport.get_extra_info("ssl_object").getpeercert() or {}
     return [value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"]
 
@@ -241,7 +241,7 @@ _REASONS = {
 
 
 def _reason(error: ssl.SSLError) -> str:
-    """A sentence for the log."""
+    """A description of the error for the log."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not accepted: {_VERIFY_REASONS.get(error.verify_code, error.verify_message)}"
     reason = error.reason or str(error)

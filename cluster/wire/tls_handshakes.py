@@ -1,8 +1,8 @@
-"""The TLS handshakes of one port.
+"""Schedules the TLS handshakes of one port.
 
-A handshake costs a good part of a millisecond or more, and after an election a whole fleet connects at once. So they
-are done in turns, some milliseconds in each round of the loop: whoever is connected is served meanwhile, and no
-heartbeat is late. Those that say nothing cost nothing but a place, which they lose to the next ones.
+A handshake costs up to a millisecond or more, and after an election all clients connect at once. So only a few
+milliseconds of handshakes are done in each turn of the loop: connected clients are served meanwhile, and no heartbeat
+is late. Silent connections cost nothing but a place, which they lose to new ones.
 """
 
 from __future__ import annotations
@@ -13,43 +13,46 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 SLICE_S = 0.004
-SILENT_S = 1.0                  # who says nothing for so long gives way when there is no place left
+SILENT_S = 1.0                  # a connection silent for so long gives way when there is no place left
 SWEEP_S = 0.5
 
 
 class Handshake(Protocol):
-    """A connection that is not trusted yet."""
+    """A connection whose handshake is not complete."""
 
     def step(self) -> None:
-        """Go on."""
+        """Continue the handshake."""
 
     @property
     def waits_for_us(self) -> bool:
-        """Has it said something that we have not looked at?"""
+        """Has it sent something that was not handled yet?"""
 
     def refuse(self, why: str) -> None:
-        """Close it."""
+        """Log the reason and close the connection."""
 
     def abort(self) -> None:
-        """Close it at once."""
+        """Close the connection at once."""
 
 
 class Handshakes:
-    """Who may have one, and when."""
+    """The handshakes under way, at most `limit`, each at most `timeout_s` seconds long."""
 
     def __init__(self, limit: int, timeout_s: float, refused: Callable[[Any, str], None]) -> None:
-        """`refused(address, why)`: something is wrong with a connection, in its handshake or later."""
+        """`refused(address, why)` is called when a connection is refused, in its handshake or later."""
         self.refused = refused
         self._limit = limit
         self._timeout_s = timeout_s
         self._loop = asyncio.get_running_loop()
-        self._begun: dict[Handshake, float] = {}        # when they began, the oldest first
+        self._begun: dict[Handshake, float] = {}        # start times, the oldest first
         self._queue: deque[Handshake] = deque()
         self._scheduled = False
         self._sweeping: asyncio.TimerHandle | None = None
 
     def begin(self, handshake: Handshake) -> bool:
-        """Somebody connected; may it stay? When there is no place left the longest silent one gives way."""
+        """Register a connection; returns False if it must be closed because there is no place left.
+
+        The connection that has been silent longest gives way, if it has been for SILENT_S.
+        """
         now = self._loop.time()
         if len(self._begun) >= self._limit:
             silent = next((other for other in self._begun if not other.waits_for_us), None)
@@ -63,18 +66,18 @@ class Handshakes:
         return True
 
     def end(self, handshake: Handshake) -> None:
-        """It is done, or the connection is gone."""
+        """Remove a handshake that is complete or whose connection ended."""
         self._begun.pop(handshake, None)
 
     def due(self, handshake: Handshake) -> None:
-        """Call its step() soon."""
+        """Queue a handshake for its next step()."""
         self._queue.append(handshake)
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._work)
 
     def close(self) -> None:
-        """End all that are not done."""
+        """Abort all incomplete handshakes."""
         if self._sweeping is not None:
             self._sweeping.cancel()
         for handshake in list(self._begun):

@@ -14,7 +14,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 
-from cluster import Complaints
+from cluster import RefusalLog
 from core import Machine
 from gateway.auth.fair_turns import Turns
 from gateway.auth.rights import Rights
@@ -32,7 +32,7 @@ class Access:
     def __init__(self, read: Callable[[], dict[str, Account]] | None = None) -> None:
         self.required = read is not None
         self.file_users: Mapping[str, Account] = {} if read is None else read()     # another object after each change
-        self.complaints = Complaints(log)
+        self.complaints = RefusalLog(log)
         self.new_nonce: Callable[[], bytes] = lambda: secrets.token_bytes(NONCE_BYTES)
         self.failure_s = AUTH_FAILURE_S
         self.threads: Executor = ThreadPoolExecutor(SCRYPTS_MAX, "scrypt")
@@ -99,7 +99,7 @@ class Access:
 
     def complain(self, why: str, user: str | None, peer: str) -> None:
         """Note in the log that this user was refused; None: nobody has proved who it is."""
-        self.complaints.tell(peer, f"{why}, {'no user' if user is None else f'user {user}'}")
+        self.complaints.refused(peer, f"{why}, {'no user' if user is None else f'user {user}'}")
 
     async def refuse(self, why: str, user: str, peer: str, began: float) -> None:
         """Note a refused AUTH that began then (time of the loop), and let the client wait for the answer.
@@ -107,7 +107,7 @@ class Access:
         Names of unknown users do not get into the log: people type their secrets there.
         """
         if self.account(user) is None:
-            self.complaints.tell(peer, f"{why}, unknown user")
+            self.complaints.refused(peer, f"{why}, unknown user")
         else:
             self.complain(why, user, peer)
         await asyncio.sleep(max(0.0, began + self.failure_s - asyncio.get_running_loop().time()))

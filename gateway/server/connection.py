@@ -7,7 +7,7 @@ import socket
 import struct
 from typing import cast
 
-from cluster import Complaints
+from cluster import RefusalLog
 from gateway.config import is_loopback
 from gateway.limits import (
     KEEPALIVE_IDLE_S,
@@ -39,7 +39,7 @@ class Connection(asyncio.Protocol):
     peer = ""
     secure = False              # nobody else can read it: TLS, or it does not leave this machine
 
-    def __init__(self, hub: Hub, port: Port, complaints: Complaints) -> None:
+    def __init__(self, hub: Hub, port: Port, complaints: RefusalLog) -> None:
         self.user = port.user
         self._hub = hub
         self._port = port
@@ -56,7 +56,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         host, number = (transport.get_extra_info("peername") or ("", 0))[:2]    # nothing: it has gone already
         if host and not self._port.admits(host):
-            self._complaints.tell((host, number), f"it is in none of the networks of the port of {self.user}")
+            self._complaints.refused((host, number), f"it is in none of the networks of the port of {self.user}")
             self._transport.abort()
             return
         self._socket = transport.get_extra_info("socket")

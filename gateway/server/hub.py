@@ -80,7 +80,7 @@ class Hub:
         self.access.attach(cluster.machine)
         self.waiters = Waiters(cluster)
 
-    # ---- Listener
+    # ---- ClusterListener
 
     def effects(self, effects: Effects) -> None:
         """An entry was applied."""

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import ssl
 
-from cluster import Complaints, Handshakes, Tls
+from cluster import Handshakes, RefusalLog, TlsTransport
 from gateway.limits import ACCEPT_BACKLOG, HANDSHAKE_S, HANDSHAKES_MAX, LINGER_S, SWEEP_PIECE
 from gateway.server.connection import Connection
 from gateway.server.hub import Hub
@@ -23,9 +23,9 @@ class Server:
     def __init__(self, hub: Hub, handshakes_max: int | None = None) -> None:
         self._hub = hub
         self._listeners: list[Listener] = []
-        self._complaints = Complaints(log)
+        self._complaints = RefusalLog(log)
         self._handshakes = Handshakes(
-            HANDSHAKES_MAX if handshakes_max is None else handshakes_max, HANDSHAKE_S, self._complaints.tell,
+            HANDSHAKES_MAX if handshakes_max is None else handshakes_max, HANDSHAKE_S, self._complaints.refused,
         )
         self._sweeping: asyncio.Task[None] | None = None
 
@@ -39,7 +39,7 @@ class Server:
             connection = Connection(self._hub, port, self._complaints)
             if context is None:
                 return connection
-            return Tls(context, connection, self._handshakes, server_side=True)
+            return TlsTransport(context, connection, self._handshakes, server_side=True)
 
         sockets = await open_sockets(host, number, ACCEPT_BACKLOG)
         self._listeners.append(Listener(sockets, protocol))

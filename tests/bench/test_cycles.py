@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.load import CYCLES
 from bench.load_generator.closed_loop import Cycle, Shift
-from bench.load_generator.figures import Figures
+from bench.load_generator.figures import LoadFigures
 from bench.load_generator.jobs import Jobs
 from bench.load_generator.wire import Wire
 
@@ -31,7 +31,7 @@ class Worker:
     """Cycles of a workload on one connection."""
 
     def __init__(self, workload: str, cycles: int, times: int | None = None, stamped: bool = False) -> None:
-        self.figures = Figures()
+        self.figures = LoadFigures()
         self.shift = Shift(times)
         self.wire = Wire()
         self.transport = Transport()

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from bench.load_generator.figures import Figures, percentile, percentile_name
+from bench.load_generator.figures import LoadFigures, percentile, percentile_name
 
 
 @pytest.mark.parametrize(
@@ -20,13 +20,13 @@ def test_a_percentile_is_the_least_value_that_covers_so_many(count: int, part: f
 
 def test_nothing_has_no_percentiles() -> None:
     assert percentile([], 50) is None
-    assert Figures().latency("PUT")["p50_ms"] is None
-    assert Figures().distribution("PUT") == []
-    assert Figures().windows("PUT", 0, 1.0) == []
+    assert LoadFigures().latency("PUT")["p50_ms"] is None
+    assert LoadFigures().distribution("PUT") == []
+    assert LoadFigures().windows("PUT", 0, 1.0) == []
 
 
 def test_latencies_are_told_in_milliseconds_whatever_their_order() -> None:
-    figures = Figures()
+    figures = LoadFigures()
     values = list(range(1, 1001))
     random.Random(1).shuffle(values)
     for value in values:
@@ -42,14 +42,14 @@ def test_latencies_are_told_in_milliseconds_whatever_their_order() -> None:
 
 
 def test_only_commands_count_as_commands() -> None:
-    figures = Figures()
+    figures = LoadFigures()
     figures.noter("PUT")(0, 1)
     figures.noter("delivery")(0, 1)
     assert figures.commands == 1
 
 
 def test_the_course_of_time_has_its_gaps() -> None:
-    figures = Figures()
+    figures = LoadFigures()
     for at_ms, latency_ms in ((100, 1), (400, 3), (1600, 7)):
         now = 50_000_000 + at_ms * 1_000_000
         figures.noter("PUT")(now - latency_ms * 1_000_000, now)

@@ -8,7 +8,7 @@ import pytest
 import uvloop
 
 from bench.load_generator import open_loop
-from bench.load_generator.figures import Figures
+from bench.load_generator.figures import LoadFigures
 from bench.load_generator.jobs import Jobs
 from bench.load_generator.open_loop import LATE, Pacer
 from bench.load_generator.wire import Answer, OnAnswer, Wire
@@ -30,8 +30,8 @@ class Answering(Wire):
             on_answer(Answer(self.line, b"", perf_counter_ns(), perf_counter_ns()))
 
 
-def pace(line: bytes | None, per_second: float) -> tuple[Figures, list[int]]:
-    figures, wires = Figures(), [Answering(line) for _ in range(4)]
+def pace(line: bytes | None, per_second: float) -> tuple[LoadFigures, list[int]]:
+    figures, wires = LoadFigures(), [Answering(line) for _ in range(4)]
     uvloop.run(Pacer(wires, Jobs(["q"], 0), per_second, figures).run(SECONDS))
     return figures, [wire.asked for wire in wires]
 

@@ -6,7 +6,7 @@ import pytest
 
 from cluster.wire.messages import Info
 from core import Get, Handed, Later, NotFound, Put, PutWith, Stored, Then, When
-from tests.cluster.small_cluster import SmallCluster
+from tests.cluster.helpers.small_cluster import SmallCluster
 
 HOUR_MS = 3_600_000
 

@@ -6,16 +6,16 @@ import itertools
 
 import pytest
 
-from cluster.leader import compaction
-from cluster.leader.compaction import REST_S
-from tests.cluster.small_cluster import SmallCluster
+from cluster import limits
+from cluster.limits import COMPACTION_REST_S as REST_S
+from tests.cluster.helpers.small_cluster import SmallCluster
 
 ENTRIES = 50
 
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> SmallCluster:
-    monkeypatch.setattr(compaction, "ENTRIES", ENTRIES)
+    monkeypatch.setattr(limits, "COMPACTION_ENTRIES", ENTRIES)
     return SmallCluster(3)
 
 
@@ -45,7 +45,7 @@ def test_one_node_after_the_other_writes_a_snapshot(world: SmallCluster) -> None
 
 def test_a_journal_that_is_far_too_long_is_cut_at_once(world: SmallCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     world.leader()
-    monkeypatch.setattr(compaction, "BYTES_MAX", 1000)
+    monkeypatch.setattr(limits, "COMPACTION_BYTES_MAX", 1000)
     found = snapshots(world, REST_S, puts_per_s=20)
     assert all(len(times) >= 3 for times in found.values()), found
 
@@ -53,7 +53,7 @@ def test_a_journal_that_is_far_too_long_is_cut_at_once(world: SmallCluster, monk
 def test_a_node_without_room_does_not_wait(world: SmallCluster) -> None:
     world.leader()
     for node in world:
-        node.up.room.marked = True
+        node.up.capacity.marked = True
     found = snapshots(world, REST_S, puts_per_s=20)
     assert all(len(times) >= 3 for times in found.values()), found
 

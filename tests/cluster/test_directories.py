@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from cluster import ClusterNode, Member, Settings
+from cluster import ClusterNode, Member, NodeSettings
 from cluster.storage.disk import Disk
 from core import Effects, Put, Reply
 
@@ -81,7 +81,7 @@ class Acknowledged:
 async def acknowledge_one(data_dir: Path, then: Callable[[], None]) -> None:
     """Found a cluster of one node, put a job, and call when it is acknowledged."""
     member = Member("n1", "127.0.0.1:0", "127.0.0.1:0")
-    node = ClusterNode(Settings(
+    node = ClusterNode(NodeSettings(
         name="n1", data_dir=data_dir, peer_listen="127.0.0.1:0", members=(member,), version="test",
     ), Ignorant())
     await node.start()

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from cluster.journal.journal import Journal
+from cluster.limits import CHOKE_BYTES
 from cluster.raft import elections, pysyncobj_adapter
-from cluster.raft.append_entries import CHOKE_BYTES
-from cluster.storage.journal import Journal
 from cluster.wire.messages import Ack, Append, Message, PreVote, RequestVote, TimeoutNow, encode
 from core import Accepted, Put, RemoveMember
-from tests.cluster.faulty_disk import FaultyDisk
-from tests.cluster.memory_disk import MemoryDisk
-from tests.cluster.small_cluster import Outcome, SimNode, SmallCluster
+from tests.cluster.helpers.faulty_disk import FaultyDisk
+from tests.cluster.helpers.memory_disk import MemoryDisk
+from tests.cluster.helpers.small_cluster import Outcome, SmallCluster, SmallNode
 from tests.cluster.test_hazards import lagging
 
 
@@ -22,16 +22,16 @@ def everything(source: str, target: str, message: Message) -> bool:
     return True
 
 
-def others(world: SmallCluster, *nodes: SimNode) -> list[SimNode]:
+def others(world: SmallCluster, *nodes: SmallNode) -> list[SmallNode]:
     return [node for node in world if node not in nodes]
 
 
-def join(world: SmallCluster, a: SimNode, b: SimNode) -> None:
+def join(world: SmallCluster, a: SmallNode, b: SmallNode) -> None:
     world.cuts.discard(frozenset((a.name, b.name)))
     world._connect(frozenset((a.name, b.name)))
 
 
-def names(nodes: list[SimNode]) -> str:
+def names(nodes: list[SmallNode]) -> str:
     return " ".join(node.name for node in nodes)
 
 
@@ -42,12 +42,12 @@ def test_a_vote_that_its_giver_forgot_elects_nobody_behind_an_admission(
     """A candidate of five holds its own vote and that of `wiped`; its other requests are late. Then `wiped` loses its
     disk, the old leader admits it, commits with its help and dies, and the late request arrives."""
     if not cured:
-        real = elections.Elections.asked
+        real = elections.Elections.vote_requested
 
         def gullible(self: elections.Elections, peer: Any, message: RequestVote) -> None:
-            self._supported.add(peer.name)
+            self._pre_votes_granted.add(peer.name)
             real(self, peer, message)
-        monkeypatch.setattr(elections.Elections, "asked", gullible)
+        monkeypatch.setattr(elections.Elections, "vote_requested", gullible)
     conf = pysyncobj_adapter.SyncObjConf
     # The old leader's clock is slow: it does not step down though nobody hears it.
     slow = {"leaderFallbackTimeout": 10.0}
@@ -118,7 +118,7 @@ def test_a_wiped_node_that_met_an_old_leader_first_has_no_credit_for_its_old_log
     assert not wiped.up.journal.empty
     join(world, leader, wiped)
     world.turn(leader.name)
-    assert leader.up.guard.context.peers[wiped.name].match == 0
+    assert leader.up.peers[wiped.name].match == 0
     world.run_until(lambda: wiped.up.journal.voter, 10)
     assert wiped.up.journal.last_index >= other.up.journal.last_index - 1
 
@@ -140,12 +140,12 @@ def test_a_peer_that_takes_bytes_slowly_is_choked_also_when_entries_come_one_by_
     for _ in range(20):
         outcome = leader.propose(Put("q", 0, bytes(900_000)))
         world.run_until(lambda: outcome.state != "open")    # noqa: B023
-    assert leader.up.guard.context.peers[slow].choked
+    assert leader.up.peers[slow].choked
     assert buffered < CHOKE_BYTES + (2 << 20)
     buffered = 0
     world.filter = everything
     world.run_until(world.settled)
-    assert not leader.up.guard.context.peers[slow].choked
+    assert not leader.up.peers[slow].choked
     assert len(world.states()) == 1
 
 
@@ -154,10 +154,10 @@ def test_leadership_is_offered_to_another_when_the_first_heir_hangs() -> None:
     world.put_now()
     world.run_until(world.settled)
     old = world.leader()
-    heir = old.up.leadership.heir()
-    assert heir is not None
+    transferee = old.up.leadership.transferee()
+    assert transferee is not None
     turn = world.turn
-    world.turn = lambda name: None if name == heir.name else turn(name)     # type: ignore[method-assign]
+    world.turn = lambda name: None if name == transferee.name else turn(name)     # type: ignore[method-assign]
     offered = []
 
     def watch(source: str, target: str, message: Message) -> bool:
@@ -166,7 +166,7 @@ def test_leadership_is_offered_to_another_when_the_first_heir_hangs() -> None:
         return True
     world.filter = watch
     old.up.leadership.online = False
-    old.up.guard.elections.may_campaign = False
+    old.up.transport.elections.may_campaign = False
     world.run_until(lambda: len(set(offered)) == 2, 3)
 
 
@@ -200,7 +200,7 @@ def test_offline_leaves_what_is_in_flight_its_time() -> None:
     outcome = leader.propose(Put("q", 0, b"in flight"))
     world.run(0.1)
     leader.up.leadership.online = False
-    leader.up.guard.elections.may_campaign = False
+    leader.up.transport.elections.may_campaign = False
     world.run_until(lambda: outcome.state != "open", 6)
     assert outcome.state == "applied"
 
@@ -210,7 +210,7 @@ def test_a_lone_node_that_is_offline_before_its_first_election_does_not_spin() -
     world.put_now()
     world.kill("n1")
     node = world.start("n1")
-    node.up.guard.elections.may_campaign = False
+    node.up.transport.elections.may_campaign = False
     node.up.journal.add(b"\1", node.up.journal.last_index + 1, node.up.replica.term)
     world.run(0.1)
     assert not node.up.busy
@@ -253,7 +253,7 @@ def test_a_wiped_node_is_admitted_after_a_hand_over_that_nobody_took() -> None:
     world.run(0.3)
     leader.up.leadership.online = True
     world.run_until(lambda: leader.up.leadership.serving)
-    assert leader.up.guard.context.handed_over == leader.up.replica.term
+    assert leader.up.transport.elections.offered_term == leader.up.replica.term
     world.start(wiped.name)
     world.run_until(lambda: wiped.up.journal.voter, 10)
 
@@ -315,7 +315,7 @@ def test_a_wiped_node_helps_no_old_leader_to_commit() -> None:
     outcome = Outcome()
     old.up.leadership.propose_alone(Put("q", 0, b"in its place"), outcome)
     world.run(1)
-    assert old.up.guard.context.peers[second.name].match == old.up.journal.last_index
+    assert old.up.peers[second.name].match == old.up.journal.last_index
     assert outcome.state != "applied"
     world.heal()
     world.run_until(lambda: world.settled() and second.up.journal.voter)
@@ -327,7 +327,7 @@ def test_the_wish_for_an_election_does_not_outlive_isolation() -> None:
     world = SmallCluster(3)
     term = world.leader().up.replica.term
     node = world.followers()[0]
-    node.up.guard.elections._campaign()
+    node.up.transport.elections._campaign()
     world.cut(node.name, " ".join(name for name in world.nodes if name != node.name))
     world.turn(node.name)
     world.run(0.2)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.wire import framing
-from cluster.wire.framing import HEAD_BYTES, LAST, PIECE, PIECE_BYTES, Unframer, pieces, whole
+from cluster import limits
+from cluster.wire.framing import HEAD_BYTES, LAST, PIECE, Unframer, pieces, whole
 
 
 def take(unframer: Unframer) -> list[bytes | bytearray]:
@@ -20,7 +20,7 @@ def take(unframer: Unframer) -> list[bytes | bytearray]:
 @given(st.lists(st.tuples(st.binary(max_size=50), st.booleans()), max_size=10), st.integers(1, 40), st.integers(1, 30))
 def test_what_was_sent_arrives(sent: list[tuple[bytes, bool]], cut: int, piece_bytes: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(framing, "PIECE_BYTES", piece_bytes)
+        patch.setattr(limits, "PIECE_BYTES", piece_bytes)
         stream = b"".join(b"".join(pieces(data)) if large and data else whole(data) for data, large in sent)
     unframer, messages = Unframer(1000), []
     for start in range(0, len(stream), cut):
@@ -33,7 +33,7 @@ def test_what_was_sent_arrives(sent: list[tuple[bytes, bool]], cut: int, piece_b
 @given(st.lists(st.binary(max_size=20), max_size=10), st.integers(1, 30))
 def test_a_message_in_parts_is_framed_like_the_whole(parts: list[bytes], piece_bytes: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(framing, "PIECE_BYTES", piece_bytes)
+        patch.setattr(limits, "PIECE_BYTES", piece_bytes)
         assert list(pieces(*parts)) == list(pieces(b"".join(parts)))
     assert whole(*parts) == whole(b"".join(parts))
 
@@ -47,7 +47,7 @@ def test_what_has_arrived_counts_as_waiting_until_its_message_is_complete() -> N
 
 
 def test_a_small_message_stands_between_the_pieces_of_a_large_one() -> None:
-    large = bytes(range(256)) * (PIECE_BYTES // 100)
+    large = bytes(range(256)) * (limits.PIECE_BYTES // 100)
     first, *rest = pieces(large)
     unframer = Unframer(1 << 20)
     unframer.feed(first + whole(b"beat"))

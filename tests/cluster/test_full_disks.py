@@ -7,16 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from cluster.leader import compaction
+from cluster import limits
 from cluster.leader.leadership import Leadership
-from cluster.storage import ballast
 from cluster.storage.ballast import Ballast
 from cluster.wire.messages import Ack
 from core import Done, Get, Handed, Put, Request, SwitchService
 from core.ops.cluster import OpenSession
 from core.ops.replies import SessionOpened
-from tests.cluster.memory_disk import PLENTY_BYTES, MemoryDisk
-from tests.cluster.small_cluster import Outcome, SimNode, SmallCluster
+from tests.cluster.helpers.memory_disk import PLENTY_BYTES, MemoryDisk
+from tests.cluster.helpers.small_cluster import Outcome, SmallCluster, SmallNode
 from tests.cluster.test_hazards import lagging
 
 BODY = bytes(range(256)) * 80       # 20 KiB: fifty of them fill a segment
@@ -28,7 +27,7 @@ SOON_S = 5.0                        # after there is room again all must serve
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Segments of these tests have 1 MiB."""
-    monkeypatch.setattr(ballast, "STEP_BYTES", STEP)
+    monkeypatch.setattr(limits, "BALLAST_STEP_BYTES", STEP)
 
 
 def fill(world: SmallCluster, *names: str) -> None:
@@ -98,16 +97,16 @@ def test_a_full_follower_takes_no_entries_and_is_no_burden() -> None:
     leader = world.leader()
     follower, other = world.followers()
     fill(world, follower.name)
-    puts = put_until(world, lambda: follower.up.room.exhausted)
+    puts = put_until(world, lambda: follower.up.capacity.exhausted)
     put_until(world, lambda: applied(puts) > 120, puts)      # several segments
     assert world.leader() is leader
     assert follower.up.journal.durable_index < leader.up.journal.last_index
     assert follower.up.journal.segments.room_bytes >= (1 << 20) / 16
-    assert not follower.up.room.stuck
-    elections = follower.up.guard.elections.begun
+    assert not follower.up.capacity.stuck
+    elections = follower.up.transport.elections.begun
     sent = len(world.sent)
     world.run(10)
-    assert follower.up.guard.elections.begun == elections       # it hears its leader
+    assert follower.up.transport.elections.begun == elections       # it hears its leader
     world.sent = world.sent[sent:]
     asked = [m for source, _, m in world.sent if source == follower.name and isinstance(m, Ack) and m.reset]
     assert not asked                                            # nothing is sent to it again and again
@@ -126,7 +125,7 @@ def test_a_full_leader_gives_leadership_to_a_node_that_has_room() -> None:
     world = SmallCluster(3)
     leader = world.leader()
     fill(world, leader.name)
-    puts = put_until(world, lambda: leader.up.room.exhausted)
+    puts = put_until(world, lambda: leader.up.capacity.exhausted)
     world.run_until(lambda: world.serving() not in (None, leader), SOON_S)
     put_until(world, lambda: applied(puts) > 120, puts)
     assert world.leader() is not leader
@@ -260,7 +259,7 @@ def test_an_operators_command_meanwhile_ends_nothing() -> None:
 
 def bounded(monkeypatch: pytest.MonkeyPatch) -> SmallCluster:
     """A node whose disk has 3 MiB: two segments of the journal, and a ballast."""
-    monkeypatch.setattr(compaction, "BYTES_MIN", 64 << 20)      # nothing but want of room is a reason for a snapshot
+    monkeypatch.setattr(limits, "COMPACTION_BYTES_MIN", 64 << 20)   # only want of room is a reason for a snapshot
     world = SmallCluster(1, start=False)
     world["n1"].disk.free_bytes = 4 << 20
     world.start("n1")
@@ -269,7 +268,7 @@ def bounded(monkeypatch: pytest.MonkeyPatch) -> SmallCluster:
     return world
 
 
-def work(world: SmallCluster, node: SimNode, rounds: int) -> int:
+def work(world: SmallCluster, node: SmallNode, rounds: int) -> int:
     """Jobs come and go; returns how many were done."""
     done = 0
     for _ in range(rounds):
@@ -287,14 +286,14 @@ def work(world: SmallCluster, node: SimNode, rounds: int) -> int:
 def test_with_the_ballast_the_journal_is_cut_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
     world = bounded(monkeypatch)
     node = world["n1"]
-    assert node.up.room.ballast.bytes >= 1 << 20
+    assert node.up.capacity.ballast.bytes >= 1 << 20
     fill(world, "n1")                               # all that is left is taken by somebody else
     assert work(world, node, 600) > 500             # 12 MB go through it
     assert node.failure is None
 
 
 def test_without_a_ballast_it_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ballast, "BYTES_MAX", 0)
+    monkeypatch.setattr(limits, "BALLAST_BYTES_MAX", 0)
     world = bounded(monkeypatch)
     fill(world, "n1")
     assert work(world, world["n1"], 600) < 200
@@ -314,12 +313,12 @@ def test_a_journal_without_descriptors_goes_on_when_there_are_some() -> None:
 
 def test_a_node_for_which_nothing_can_be_written_stands_still_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing was kept for Raft itself: elections have used it up."""
-    for share in ("RESERVE", "EXHAUSTED", "SCARCE"):
-        monkeypatch.setattr(f"cluster.storage.segments.{share}", 0)
+    for share in ("JOURNAL_RESERVE", "JOURNAL_EXHAUSTED", "JOURNAL_SCARCE"):
+        monkeypatch.setattr(limits, share, 0)
     world = SmallCluster(3)
     world.leader()
     fill(world, "n1", "n2", "n3")
-    puts = put_until(world, lambda: sum(node.up.room.stuck for node in world) >= 2)
+    puts = put_until(world, lambda: sum(node.up.capacity.stuck for node in world) >= 2)
     world.run(30)
     assert world.serving() is None
     assert not any(node.up.busy for node in world)

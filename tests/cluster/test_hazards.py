@@ -15,16 +15,16 @@ from typing import Any
 import pysyncobj.pickle
 import pytest
 
-from cluster import driver
+from cluster import driver, limits
 from cluster.errors import ApplyFailed, FailStop, LibraryMismatch, OutOfMemory, RaftViolated
+from cluster.journal.journal import Journal
 from cluster.leader import leadership, proposer
-from cluster.raft import elections, pysyncobj_adapter, snapshot_transfer
+from cluster.raft import elections, pysyncobj_adapter
 from cluster.raft.append_entries import Receiver, Sender
-from cluster.storage.journal import Journal
 from cluster.wire.messages import Ack, Append, Heartbeat, Info, Message, RequestVote, SnapshotChunk
 from core import OPERATION_BYTES_MAX, Batch, Get, Put, PutWith, Results, Stored, When, cost, encode_entry
 from core.ops.cost import BASE_BYTES, COSTS, JOB
-from tests.cluster.small_cluster import Outcome, SimNode, SmallCluster
+from tests.cluster.helpers.small_cluster import Outcome, SmallCluster, SmallNode
 
 
 @pytest.fixture(params=[True, False], ids=["cured", "cure-removed"])
@@ -33,12 +33,12 @@ def cured(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
 
 
-def append_from(world: SmallCluster, leader: SimNode, to: SimNode, prev: int, count: int) -> None:
+def append_from(world: SmallCluster, leader: SmallNode, to: SmallNode, prev: int, count: int) -> None:
     """Let the follower receive a re-sent piece of the leader's log."""
     journal = leader.up.journal
     entries = [journal.entry(index) for index in range(prev + 1, prev + 1 + count)]
     message = Append(
-        leader.up.replica.term, leader.up.guard.context.peers[to.name].epoch, world.now,
+        leader.up.replica.term, leader.up.peers[to.name].epoch, world.now,
         leader.up.replica.commit_index, prev, journal.term_at(prev) or 0, entries,
     )
     to.up.inbox.append((leader.name, message))
@@ -97,7 +97,7 @@ def test_h2_an_answer_of_an_earlier_leadership_is_not_counted(cured: bool, monke
             term = self._context.replica.term
             real(self, peer, Ack(term, peer.epoch, ack.sent, ack.next_index, ack.reset, ack.success))
         # the parts of the guard keep bound methods, so the table is patched as well
-        leader.up.guard._receive[Ack] = lambda peer, ack: believe(leader.up.guard._sender, peer, ack)
+        leader.up.transport._receive[Ack] = lambda peer, ack: believe(leader.up.transport._sender, peer, ack)
     stale = Ack(leader.up.replica.term - 1, 1, world.now, leader.up.journal.last_index + 1, False, True)
     leader.up.inbox.append((follower.name, stale))
     world.turn(leader.name)
@@ -110,7 +110,7 @@ def test_h3_every_entry_is_sent_once_to_each_follower(cured: bool, monkeypatch: 
         send, acknowledged = Sender._send_new, Sender.acknowledged
 
         def forgetful(self: Sender, peer: Any, message: dict[str, Any]) -> None:
-            peer.high = None
+            peer.sent_up_to = None
             send(self, peer, message)
 
         def tell_the_library(self: Sender, peer: Any, ack: Ack) -> None:
@@ -120,8 +120,8 @@ def test_h3_every_entry_is_sent_once_to_each_follower(cured: bool, monkeypatch: 
             })
         monkeypatch.setattr(Sender, "_send_new", forgetful)
         monkeypatch.setattr(Sender, "acknowledged", tell_the_library)
-    monkeypatch.setattr(proposer, "IN_FLIGHT_MAX", 20)
-    monkeypatch.setattr(proposer, "OPERATIONS_MAX", 1)
+    monkeypatch.setattr(limits, "ENTRIES_IN_FLIGHT_MAX", 20)
+    monkeypatch.setattr(limits, "ENTRY_OPERATIONS_MAX", 1)
     world = SmallCluster(3)
     leader = world.leader()
     world.sent.clear()
@@ -134,7 +134,7 @@ def test_h3_every_entry_is_sent_once_to_each_follower(cured: bool, monkeypatch: 
     assert (sent > 1.2 * 2 * 100) is not cured
 
 
-def diverged(world: SmallCluster) -> tuple[SimNode, SimNode]:
+def diverged(world: SmallCluster) -> tuple[SmallNode, SmallNode]:
     """A former leader with a tail nobody else has, and the new leader, whose log is several frames longer."""
     old = world.leader()
     world.filter = lambda source, target, message: source != old.name or not isinstance(message, Append)
@@ -149,14 +149,14 @@ def diverged(world: SmallCluster) -> tuple[SimNode, SimNode]:
     return old, new
 
 
-def put_on(world: SmallCluster, node: SimNode, data: bytes) -> None:
+def put_on(world: SmallCluster, node: SmallNode, data: bytes) -> None:
     outcome = node.propose(Put("q", 0, data))
     world.run_until(lambda: outcome.state == "applied")
 
 
 def test_h3b_a_diverged_tail_is_repaired_in_few_rounds(cured: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proposer, "OPERATIONS_MAX", 1)
-    monkeypatch.setattr(proposer, "IN_FLIGHT_MAX", 40)
+    monkeypatch.setattr(limits, "ENTRY_OPERATIONS_MAX", 1)
+    monkeypatch.setattr(limits, "ENTRIES_IN_FLIGHT_MAX", 40)
     if not cured:
         def one_by_one(self: Receiver, peer: Any, message: Append, index: int) -> None:
             self.contact(peer, message.term, message.commit)
@@ -225,7 +225,7 @@ def test_h5b_a_raising_callback_does_not_apply_the_entry_twice(cured: bool, monk
         monkeypatch.setattr(proposer.Proposer, "_landed", proposer.Proposer._settle)
         node.up.replica._apply = lambda index, data: node.machine.apply(
             node.machine.index + 1, 0, 0, [Put("q", 0, b"again")])
-    node.up.leadership.proposer.propose(Put("q", 0, b"once"), Rude())
+    node.up.proposer.propose(Put("q", 0, b"once"), Rude())
     failures = []
     for _ in range(5):
         try:
@@ -259,11 +259,11 @@ def test_h6_a_node_that_was_cut_off_does_not_depose_the_leader(cured: bool, monk
                 replica = self._context.replica
                 self._context.deliver(replica.leader_node, {"type": "timeout_now", "term": replica.term})
         def gullible(self: elections.Elections, peer: Any, message: RequestVote) -> None:
-            self._supported.add(peer.name)
+            self._pre_votes_granted.add(peer.name)
             real(self, peer, message)
-        real = elections.Elections.asked
+        real = elections.Elections.vote_requested
         monkeypatch.setattr(elections.Elections, "tick", rush)
-        monkeypatch.setattr(elections.Elections, "asked", gullible)
+        monkeypatch.setattr(elections.Elections, "vote_requested", gullible)
     world = SmallCluster(3)
     term = world.leader().up.replica.term
     follower = world.followers()[0].name
@@ -298,7 +298,7 @@ def test_h7_the_library_can_no_longer_unpickle(tmp_path: Path) -> None:
 
 
 def test_h8_a_fresh_leader_serves_only_after_its_own_lead_entry(cured: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "CHORES_S", 0.0)        # judged in every turn: no gap is passed over by good luck
+    monkeypatch.setattr(limits, "HOUSEKEEPING_S", 0.0)        # judged in every turn: no gap is passed over by good luck
     if not cured:
         monkeypatch.setattr(leadership.Leadership, "announced", property(lambda self: True))
     world = SmallCluster(3)
@@ -308,10 +308,10 @@ def test_h8_a_fresh_leader_serves_only_after_its_own_lead_entry(cured: bool, mon
         world.kill(name)
     known: list[int] = []       # jobs that a node knew of when it began to serve
 
-    def note(self: SimNode, serving: bool) -> None:
+    def note(self: SmallNode, serving: bool) -> None:
         if serving:
             known.append(self.machine.total("q").jobs)
-    monkeypatch.setattr(SimNode, "serving_changed", note)
+    monkeypatch.setattr(SmallNode, "serving_changed", note)
     with monkeypatch.context() as forgetful:    # the commit index was not written: nothing of the log is applied
         forgetful.setattr(Journal, "getRaftCommitIndex", lambda self: 1)
         for name in world.nodes:
@@ -367,7 +367,7 @@ def test_h9a_a_snapshot_transfer_never_commits_an_unverified_tail(
         assert len(world.states()) == 1
 
 
-def lagging(world: SmallCluster) -> SimNode:
+def lagging(world: SmallCluster) -> SmallNode:
     """A follower that needs a snapshot, still down."""
     away = world.followers()[0]
     world.kill(away.name)
@@ -381,7 +381,7 @@ def lagging(world: SmallCluster) -> SimNode:
 def test_a_follower_behind_the_journal_gets_a_snapshot_while_the_cluster_serves(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(snapshot_transfer, "CHUNK_BYTES", 500)
+    monkeypatch.setattr(limits, "SNAPSHOT_CHUNK_BYTES", 500)
     world = SmallCluster(3)
     away = lagging(world)
     world.sent.clear()
@@ -394,7 +394,7 @@ def test_a_follower_behind_the_journal_gets_a_snapshot_while_the_cluster_serves(
 
 
 def test_h9c_a_transfer_that_is_interrupted_starts_again_and_harms_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshot_transfer, "CHUNK_BYTES", 500)
+    monkeypatch.setattr(limits, "SNAPSHOT_CHUNK_BYTES", 500)
     world = SmallCluster(3)
     away = lagging(world)
     count = 0
@@ -435,7 +435,7 @@ def test_h9d_a_snapshot_that_cannot_be_used_is_not_acknowledged() -> None:
     world.filter = flip
     world.start(away.name)
     world.run(3)
-    match = world.leader().up.guard.context.peers[away.name].match
+    match = world.leader().up.peers[away.name].match
     assert match <= away.up.journal.last_index < world.leader().up.journal.first_index
     world.filter = lambda source, target, message: True
     world.run_until(world.settled, 40)
@@ -443,8 +443,8 @@ def test_h9d_a_snapshot_that_cannot_be_used_is_not_acknowledged() -> None:
 
 
 def test_h9e_h9f_a_slow_transfer_neither_floods_nor_starves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshot_transfer, "CHUNK_BYTES", 300)
-    monkeypatch.setattr(snapshot_transfer, "WINDOW_BYTES", 1)    # one piece in each turn
+    monkeypatch.setattr(limits, "SNAPSHOT_CHUNK_BYTES", 300)
+    monkeypatch.setattr(limits, "SNAPSHOT_WINDOW_BYTES", 1)    # one piece in each turn
     world = SmallCluster(3)
     away = lagging(world)
     term = world.leader().up.replica.term
@@ -480,7 +480,7 @@ def test_h11d_the_largest_entry_is_replicated_whole() -> None:
     assert outcome.reply == Stored()
     world.run_until(world.settled)
     assert len(world.states()) == 1
-    assert len(body) + (1 << 20) < pysyncobj_adapter.BATCH_BYTES_MAX
+    assert len(body) + (1 << 20) < limits.BATCH_BYTES_MAX
 
 
 def test_h11d_so_is_the_largest_batch() -> None:

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from cluster.storage import journal_format
-from cluster.storage import segments as segment
+from cluster import limits
+from cluster.journal import journal_format
+from cluster.journal.journal import Journal, JournalDamaged, StorageInUse
+from cluster.journal.log_index import LogSlice
 from cluster.storage.disk import Disk
 from cluster.storage.errors import NoRoom
-from cluster.storage.journal import Journal, JournalDamaged, StorageInUse
-from cluster.storage.log_index import EntriesView
-from tests.cluster.faulty_disk import Crash, FaultyDisk
+from tests.cluster.helpers.faulty_disk import Crash, FaultyDisk
 
 DIRECTORY = Path("/journal")
 NO_OP = (b"\x01", 1, 0)         # what pysyncobj puts into an empty log
@@ -447,7 +447,7 @@ class TestFullDisk:
         journal = open_journal(disk)
         disk.free_bytes = 0
         index = 1
-        while journal.takes(entries := [(bytes(500), index, 1)]):
+        while journal.has_room_for(entries := [(bytes(500), index, 1)]):
             journal.add(*entries[0])
             journal.sync()
             index += 1
@@ -457,19 +457,19 @@ class TestFullDisk:
             journal.setCurrentTerm(term, "n1")
             journal.sync()
         disk.free_bytes = 100_000
-        assert not journal.takes(entries)           # nobody asks the disk for every message
+        assert not journal.has_room_for(entries)           # nobody asks the disk for every message
         journal.onOneSecondTimer()
-        assert journal.takes(entries)
+        assert journal.has_room_for(entries)
 
     def test_entries_larger_than_a_segment_are_taken_where_there_is_space(self) -> None:
         disk = FaultyDisk()
         journal = open_journal(disk)
         entries = [(bytes(20_000), 1, 1)]
         disk.free_bytes = 10_000
-        assert not journal.takes(entries)
+        assert not journal.has_room_for(entries)
         disk.free_bytes = 100_000
         journal.onOneSecondTimer()
-        assert journal.takes(entries)
+        assert journal.has_room_for(entries)
         disk.free_bytes = 0
         journal.add(*entries[0])
         journal.sync()
@@ -482,7 +482,7 @@ class TestFullDisk:
         fill(journal, 1, 1)
         disk.free_bytes = 0
         index = 2
-        while journal.takes(entries := [(bytes(500), index, 1)]):
+        while journal.has_room_for(entries := [(bytes(500), index, 1)]):
             journal.add(*entries[0])
             index += 1
             assert index < 100
@@ -516,7 +516,7 @@ class TestMemory:
             journal.sync()
             assert journal[-1] == entry
             assert journal[0] == entries[0]
-        assert len(journal._recent.entries) < 20
+        assert len(journal._cache.entries) < 20
         assert list(journal[:]) == entries
         assert [journal.entry(entry[1]) for entry in reversed(entries)] == entries[::-1]
         assert list(journal[50:60]) == entries[50:60]
@@ -570,7 +570,7 @@ class TestMemory:
         original = disk.read
         disk.read = lambda file, length, offset: reads.append(length) or original(file, length, offset)  # type: ignore
         view = journal[10:]
-        assert isinstance(view, EntriesView)
+        assert isinstance(view, LogSlice)
         assert (len(view), bool(view), reads) == (390, True, [])
         assert view[0][1] == 11
         assert len(reads) == 1
@@ -668,7 +668,7 @@ class ForgetfulDisk(FaultyDisk):
 
 
 def test_large_frames_are_not_kept_in_the_memory_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segment, "FORGOTTEN_BYTES", 4096)
+    monkeypatch.setattr(limits, "FORGOTTEN_BYTES", 4096)
     disk = ForgetfulDisk()
     journal = open_journal(disk, segment_bytes=1 << 16)
     for index in range(1, 10):

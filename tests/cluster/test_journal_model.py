@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from cluster.storage import journal
-from cluster.storage.journal import Journal
-from tests.cluster.faulty_disk import Crash, FaultyDisk
+from cluster import limits
+from cluster.journal.journal import Journal
+from tests.cluster.helpers.faulty_disk import Crash, FaultyDisk
 
 DIRECTORY = Path("/journal")
 SEGMENT_BYTES = 8192
@@ -59,11 +59,11 @@ class JournalMachine(RuleBasedStateMachine):
         self.model = Model()
         self.synced = Model()
         self.beside: Model | None = None        # what is in the frame that is being synced beside us
-        self.large, journal.BESIDE_BYTES = journal.BESIDE_BYTES, LARGE_BYTES
+        self.large, limits.BACKGROUND_SYNC_BYTES = limits.BACKGROUND_SYNC_BYTES, LARGE_BYTES
         self.journal = self.open()
 
     def teardown(self) -> None:
-        journal.BESIDE_BYTES = self.large
+        limits.BACKGROUND_SYNC_BYTES = self.large
 
     def open(self) -> Journal:
         return Journal.open(DIRECTORY, self.disk, segment_bytes=SEGMENT_BYTES, window_bytes=WINDOW_BYTES)
@@ -140,12 +140,12 @@ class JournalMachine(RuleBasedStateMachine):
         self.synced, self.beside = self.beside or self.synced, None
 
     @rule(slow=st.booleans())
-    def sync_beside(self, slow: bool) -> None:
+    def sync_in_background(self, slow: bool) -> None:
         self.disk.slow = slow
         if not slow:
             self.ended()
         commit_written = self.journal.unsynced or self.journal._commit_due
-        if self.journal.sync_beside():
+        if self.journal.sync_in_background():
             assert not self.journal.unsynced
             self.remember(commit_written)
         elif self.beside is None:
@@ -156,13 +156,13 @@ class JournalMachine(RuleBasedStateMachine):
     @rule(length=st.integers(LARGE_BYTES, 6000), more=st.lists(commands, max_size=3))
     def go_on_beside(self, length: int, more: list[bytes]) -> None:
         self.add([bytes(length)], newer=False, index=1)
-        self.sync_beside(slow=True)
+        self.sync_in_background(slow=True)
         self.add(more, newer=False, index=1)
 
     @rule(slow=st.booleans())
     def look(self, slow: bool) -> None:
         self.disk.slow = slow
-        assert self.journal.look() is (self.beside is not None and not slow)
+        assert self.journal.poll_sync() is (self.beside is not None and not slow)
         if not slow:
             self.ended()
 

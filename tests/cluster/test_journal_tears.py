@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster.storage import journal_format
-from cluster.storage.journal import Journal, JournalDamaged, JournalTooNew
-from tests.cluster.faulty_disk import FaultyDisk
+from cluster.journal import journal_format
+from cluster.journal.journal import Journal, JournalDamaged, JournalTooNew
+from tests.cluster.helpers.faulty_disk import FaultyDisk
 
 DIRECTORY = Path("/journal")
 FIRST = DIRECTORY / "journal-00000001"
@@ -336,7 +336,7 @@ def test_a_flipped_bit_in_an_old_entry_is_detected_when_it_is_read() -> None:
     for index in range(1, 30):
         journal.add(b"%030d" % index, index, 1)
         journal.sync()
-    place = journal._table.place(5)
+    place = journal._table.location(5)
     disk.file(FIRST)[place.offset + 7] ^= 4
     with pytest.raises(JournalDamaged, match=f"{FIRST} is damaged at offset {place.offset}: entry 5"):
         journal.entry(5)

@@ -6,14 +6,22 @@ import sys
 
 import pytest
 
-from cluster.leader.lanes import HELD_MAX, LOOK_S, QUANTUM_BYTES, QUEUED_MAX, TURN_S
-from cluster.leader.proposer import ENTRY_BYTES, OPERATIONS_MAX, Proposer
+from cluster.leader.proposer import Proposer
+from cluster.limits import (
+    ENTRY_BYTES_MAX,
+    ENTRY_OPERATIONS_MAX,
+    LANE_QUANTUM_BYTES,
+    LANE_WAIT_S_MAX,
+    LANES_BYTES_MAX,
+    LANES_LOOK_S,
+    LANES_OPERATIONS_MAX,
+)
 from core import Done, Get, Operation, Put, cost, decode_entry
-from tests.cluster.small_cluster import Outcome
+from tests.cluster.helpers.small_cluster import Outcome
 
 BYTES = 128                     # that each of these operations costs
 HELD = 512                      # of memory, for each of them
-TURN = QUANTUM_BYTES // BYTES   # such operations of one client
+TURN = LANE_QUANTUM_BYTES // BYTES   # such operations of one client
 
 
 class Queue:
@@ -60,10 +68,10 @@ class Queue:
 
 def test_what_one_entry_holds_keeps_the_order_in_which_it_came() -> None:
     queue = Queue()
-    for number in range(OPERATIONS_MAX // 2):
+    for number in range(ENTRY_OPERATIONS_MAX // 2):
         queue.send("a", 1, number)
         queue.send("b", 1, number)
-    assert queue.entry() == [(name, number) for number in range(OPERATIONS_MAX // 2) for name in "ab"]
+    assert queue.entry() == [(name, number) for number in range(ENTRY_OPERATIONS_MAX // 2) for name in "ab"]
 
 
 @pytest.mark.parametrize("uneven", [0, 1, 77, -62])      # bytes by which a turn is not a whole number of operations
@@ -98,7 +106,7 @@ def test_who_always_comes_anew_does_not_starve_those_that_pipeline() -> None:
     queue.send("greedy", 10_000)
     queue.entry()
     for number in range(20):
-        for client in range(OPERATIONS_MAX):
+        for client in range(ENTRY_OPERATIONS_MAX):
             queue.send(f"single{client}", 1, number)
         queue.entry()
     assert sum(put.queue == "greedy" for entry in queue.entries[1:] for put in entry if isinstance(put, Put)) >= TURN
@@ -107,7 +115,7 @@ def test_who_always_comes_anew_does_not_starve_those_that_pipeline() -> None:
 def test_large_operations_pay_with_the_turns_behind_them() -> None:
     queue = Queue()
     for number in range(4):
-        queue.proposer.propose_for("large", Put("large", number, bytes(ENTRY_BYTES // 2)), Outcome())
+        queue.proposer.propose_for("large", Put("large", number, bytes(ENTRY_BYTES_MAX // 2)), Outcome())
     queue.send("small", 3000)
     served = [name for name, _ in queue.rest()]
     assert served.index("small") < 4
@@ -130,7 +138,7 @@ def test_a_small_operation_does_not_wait_for_the_turns_of_dear_ones() -> None:
 
 def test_what_stands_behind_an_operation_goes_with_it() -> None:
     queue = Queue()
-    queue.send("a", OPERATIONS_MAX - 1)
+    queue.send("a", ENTRY_OPERATIONS_MAX - 1)
     for number in range(200):                       # the first one is the last that fits beside the others
         if number == 1:
             queue.send("b", 1, 1000)                # an odd one, so that a turn may end between two
@@ -162,7 +170,7 @@ def test_who_had_no_turn_for_too_long_is_refused_and_who_has_turns_is_not() -> N
     late = queue.send("late", 2)
     queue.proposer.propose_for("late", Get(("w",)), Outcome(), behind=True)
     backlog = queue.proposer.backlog_bytes
-    queue.now = TURN_S + LOOK_S
+    queue.now = LANE_WAIT_S_MAX + LANES_LOOK_S
     queue.proposer.expire(queue.now)
     assert [outcome.state for outcome in late] == ["overdue"] * 2
     queue.send("late", 1)
@@ -170,7 +178,7 @@ def test_who_had_no_turn_for_too_long_is_refused_and_who_has_turns_is_not() -> N
     assert ("late", 0) in queue.rest()
     slow = queue.send("slow", 5000)
     while queue.proposer.queued:                    # a quarter of a second for each entry: two seconds for all
-        queue.now += TURN_S / 4
+        queue.now += LANE_WAIT_S_MAX / 4
         queue.proposer.expire(queue.now)
         queue.entry()
     assert all(outcome.state != "overdue" for outcome in slow)
@@ -188,12 +196,12 @@ def test_all_that_waits_for_a_turn_is_refused_when_this_node_serves_no_more() ->
 
 def test_the_more_clients_wait_the_less_each_may_queue() -> None:
     queue = Queue()
-    assert queue.proposer.share == QUEUED_MAX
+    assert queue.proposer.share == LANES_OPERATIONS_MAX
     for client in range(100):
         queue.send(f"c{client}", 20)
-    assert QUEUED_MAX // 100 <= queue.proposer.share <= QUEUED_MAX // 50
+    assert LANES_OPERATIONS_MAX // 100 <= queue.proposer.share <= LANES_OPERATIONS_MAX // 50
     queue.rest()
-    assert queue.proposer.share == QUEUED_MAX
+    assert queue.proposer.share == LANES_OPERATIONS_MAX
 
 
 def test_what_a_client_has_waiting_can_be_withdrawn() -> None:
@@ -238,7 +246,7 @@ def _names(client: int, number: int) -> tuple[str, ...]:
 
 def test_clients_that_do_not_exceed_their_shares_hold_little_memory_together() -> None:
     queue = Queue()
-    queue.send("first", OPERATIONS_MAX)
+    queue.send("first", ENTRY_OPERATIONS_MAX)
     waiting = set(range(50))
     number = 0
     while waiting:                      # each goes on until it is told that it has its share
@@ -249,7 +257,7 @@ def test_clients_that_do_not_exceed_their_shares_hold_little_memory_together() -
         number += 1
         assert number < 100
     one = 5000 * sys.getsizeof("0000.0.0")
-    assert HELD_MAX // 2 < queue.proposer.backlog_bytes < HELD_MAX + 51 * 2 * one
+    assert LANES_BYTES_MAX // 2 < queue.proposer.backlog_bytes < LANES_BYTES_MAX + 51 * 2 * one
     queue.rest()
     queue.entry()                       # so that the last one lands
     assert queue.proposer.backlog_bytes == 0
@@ -265,10 +273,10 @@ def test_memory_is_told_by_what_names_take_there() -> None:
 
 def test_who_has_its_share_may_go_on_when_it_was_served() -> None:
     queue = Queue()
-    queue.send("first", OPERATIONS_MAX)
+    queue.send("first", ENTRY_OPERATIONS_MAX)
     while not queue.proposer.propose_for("large", Put("large", 0, bytes(1 << 20)), Outcome()):
         pass
     assert not queue.proposer.propose_for("small", Put("small", 0, b""), Outcome())
     queue.rest()
-    queue.send("first", OPERATIONS_MAX)
+    queue.send("first", ENTRY_OPERATIONS_MAX)
     assert not queue.proposer.propose_for("large", Put("large", 0, bytes(1 << 20)), Outcome())

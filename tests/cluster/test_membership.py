@@ -21,7 +21,7 @@ from core import (
     Reply,
     UnknownNode,
 )
-from tests.cluster.small_cluster import Outcome, SimNode, SmallCluster
+from tests.cluster.helpers.small_cluster import Outcome, SmallCluster, SmallNode
 
 
 def ask(world: SmallCluster, operation: Operation) -> Outcome:
@@ -49,8 +49,8 @@ def remove(world: SmallCluster, name: str) -> Reply:
     return done(world, RemoveMember(name, world.leader().machine.membership.configuration))
 
 
-def voters(node: SimNode) -> list[str]:
-    return sorted(node.up.guard.quorum.voters)
+def voters(node: SmallNode) -> list[str]:
+    return sorted(node.up.transport.quorum.voters)
 
 
 def joined(world: SmallCluster, name: str) -> None:
@@ -148,9 +148,9 @@ def test_a_removed_follower_knows_it_and_disturbs_nobody(caplog: pytest.LogCaptu
     with caplog.at_level(logging.WARNING):
         assert remove(world, gone) == Accepted()
         world.run(6)
-    assert "is not a member of the cluster any more" in caplog.text
+    assert "is no longer a member of the cluster" in caplog.text
     assert gone not in voters(world.leader())
-    assert gone not in world.leader().up.guard.context.peers
+    assert gone not in world.leader().up.peers
     assert world.leader().up.replica.term == term
     world.put_now()
     assert not any(node.name == gone and node.serving_log[-1:] == [True] for node in world)
@@ -200,7 +200,7 @@ def test_a_removed_leader_that_nobody_relieves_decides_nothing_more() -> None:
     world.filter = lambda source, target, message: True
     world.run_until(lambda: world.serving() not in (None, gone))
     world.run(4)
-    assert gone.name not in world.leader().up.guard.context.peers
+    assert gone.name not in world.leader().up.peers
 
 
 def test_two_removals_at_once_are_one() -> None:
@@ -255,7 +255,7 @@ def test_the_membership_survives_a_restart_of_everything_whatever_the_files_say(
     world.start(gone)
     world.run(3)
     assert world.leader().name != gone
-    assert gone not in world.leader().up.guard.context.peers
+    assert gone not in world.leader().up.peers
     world.put_now(b"more")
 
 

@@ -8,14 +8,15 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
-from cluster.storage import journal_format, snapshot_file
+from cluster.journal import journal_format
+from cluster.snapshots import snapshot_file
 from cluster.storage.errors import JournalTooNew, SnapshotTooNew
 from cluster.wire.messages import WIRE_FORMAT, Hello, encode
 from core import SnapshotError
-from tests.cluster.faulty_disk import FaultyDisk
-from tests.cluster.small_cluster import SmallCluster
+from tests.cluster.helpers.faulty_disk import FaultyDisk
+from tests.cluster.helpers.small_cluster import SmallCluster
 from tests.cluster.test_hazards import lagging
-from tests.cluster.test_peers import End, frame, members, run, until
+from tests.cluster.test_peer_network import End, frame, members, run, until
 from tests.cluster.test_snapshots import JOURNAL, Counter, Node, commands, compacted, path
 
 AGAIN = "Start the newer version again, or empty this node's data directory."
@@ -74,7 +75,7 @@ def test_a_snapshot_with_a_state_of_a_newer_format_in_it(monkeypatch: pytest.Mon
 
 
 def install(node: Node, snapshot: bytes) -> None:
-    """What transfer.py does with a snapshot of 50 entries."""
+    """What snapshot_transfer.py does with a snapshot of 50 entries."""
     incoming = node.store.begin_incoming("n1")
     incoming.write(snapshot)
     assert incoming.finish() == (50, 1)

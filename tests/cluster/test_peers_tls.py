@@ -17,7 +17,7 @@ import uvloop
 from cluster.settings import PeerTls
 from cluster.wire.messages import WIRE_FORMAT, Ack, Append, Heartbeat, Hello, Message, PreVote, encode
 from devcluster.authority import CLIENT, SERVER, Authority
-from tests.cluster.test_peers import End, frame, members, until
+from tests.cluster.test_peer_network import End, frame, members, until
 
 PATIENCE_S = 20.0
 HELLO = frame(encode(Hello(WIRE_FORMAT, "n2", "n1", b"", "1", True, False)))

@@ -6,10 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster.leader import proposer as proposer_module
-from cluster.leader.proposer import ENTRY_BYTES, IN_FLIGHT_MAX, OUTCOME_AFTER_LOSS_S, OUTCOME_S, Proposer
-from cluster.raft.pysyncobj_adapter import BATCH_BYTES_MAX, FAIL_REASON, NOT_EXECUTED, SUCCESS, Callback
-from cluster.wire.peer_connection import MESSAGE_BYTES_MAX
+from cluster.leader.proposer import Proposer
+from cluster.limits import (
+    BATCH_BYTES_MAX,
+    ENTRIES_IN_FLIGHT_MAX,
+    ENTRY_BYTES_MAX,
+    ENTRY_OPERATIONS_MAX,
+    MESSAGE_BYTES_MAX,
+    OUTCOME_AFTER_LOSS_S,
+    OUTCOME_S,
+)
+from cluster.raft.pysyncobj_adapter import FAIL_REASON, NOT_EXECUTED, SUCCESS, Callback
 from core import (
     OPERATION_BYTES_MAX,
     Applied,
@@ -35,7 +42,7 @@ from core import (
     cost,
     decode_entry,
 )
-from tests.cluster.small_cluster import Outcome
+from tests.cluster.helpers.small_cluster import Outcome
 
 CALL_BYTES = 64                 # around an entry: how the library calls it, and its place in a message
 
@@ -78,10 +85,10 @@ def test_operations_of_one_turn_share_one_entry_and_keep_their_order() -> None:
 
 def test_only_so_many_entries_are_in_flight() -> None:
     log = Log()
-    for k in range(IN_FLIGHT_MAX + 3):
+    for k in range(ENTRIES_IN_FLIGHT_MAX + 3):
         log.put()
         log.proposer.flush(k)
-    assert len(log.entries) == IN_FLIGHT_MAX
+    assert len(log.entries) == ENTRIES_IN_FLIGHT_MAX
     assert log.proposer.ready is False
     log.land(Stored())
     assert log.proposer.ready
@@ -91,25 +98,25 @@ def test_only_so_many_entries_are_in_flight() -> None:
 
 def test_an_entry_is_closed_by_size_and_a_larger_operation_travels_alone() -> None:
     log = Log()
-    log.put(ENTRY_BYTES - 1000)
+    log.put(ENTRY_BYTES_MAX - 1000)
     log.put(900)
-    log.put(3 * ENTRY_BYTES)
+    log.put(3 * ENTRY_BYTES_MAX)
     sizes = []
     while not log.proposer.idle:
         log.proposer.flush(0.0)
-        sizes.append(len(log.entries[0][0]) // ENTRY_BYTES)
+        sizes.append(len(log.entries[0][0]) // ENTRY_BYTES_MAX)
         log.land(Stored())
     assert sizes == [0, 0, 3]
 
 
 @pytest.mark.parametrize("operation", [
-    PutWith(Put("q", 0, bytes(ENTRY_BYTES - 500))),
-    Change(Selector(1), data=bytes(ENTRY_BYTES - 500)),
-    Move(1, "q", data=bytes(ENTRY_BYTES - 500)),
-    Batch((Put("q", 0, bytes(ENTRY_BYTES // 2)), PutWith(Put("q", 0, bytes(ENTRY_BYTES // 2 - 500)))), False),
-    Request(1, 1, bytes(16), 0, False, Batch((Put("q", 0, bytes(ENTRY_BYTES - 500)),), True)),
-    LaterAll(tuple(range(ENTRY_BYTES // 8 - 50))),
-    DoneAll(tuple(range(ENTRY_BYTES // 8 - 50))),
+    PutWith(Put("q", 0, bytes(ENTRY_BYTES_MAX - 500))),
+    Change(Selector(1), data=bytes(ENTRY_BYTES_MAX - 500)),
+    Move(1, "q", data=bytes(ENTRY_BYTES_MAX - 500)),
+    Batch((Put("q", 0, bytes(ENTRY_BYTES_MAX // 2)), PutWith(Put("q", 0, bytes(ENTRY_BYTES_MAX // 2 - 500)))), False),
+    Request(1, 1, bytes(16), 0, False, Batch((Put("q", 0, bytes(ENTRY_BYTES_MAX - 500)),), True)),
+    LaterAll(tuple(range(ENTRY_BYTES_MAX // 8 - 50))),
+    DoneAll(tuple(range(ENTRY_BYTES_MAX // 8 - 50))),
 ])
 def test_data_are_counted_in_whatever_operation_they_are(operation: Operation) -> None:
     log = Log()
@@ -117,7 +124,7 @@ def test_data_are_counted_in_whatever_operation_they_are(operation: Operation) -
     log.put(1000)
     log.proposer.flush(0.0)
     assert len(decode_entry(log.entries[0][0]).operations) == 1
-    assert log.proposer.backlog_bytes > ENTRY_BYTES - 1000
+    assert log.proposer.backlog_bytes > ENTRY_BYTES_MAX - 1000
 
 
 @pytest.mark.parametrize("operation", [
@@ -154,7 +161,7 @@ def test_no_number_of_legal_commands_makes_an_entry_too_large(operation: Operati
     while log.proposer.ready:
         log.proposer.flush(0.0)
         data, callback = log.entries.pop()
-        assert len(data) <= ENTRY_BYTES
+        assert len(data) <= ENTRY_BYTES_MAX
         count = len(decode_entry(data).operations)
         callback(Applied([Stored()] * count, Effects()), SUCCESS)
         carried += count
@@ -162,7 +169,7 @@ def test_no_number_of_legal_commands_makes_an_entry_too_large(operation: Operati
     assert log.proposer.backlog_bytes == 0
 
 
-_data = st.sampled_from([b"", bytes(1000), bytes(ENTRY_BYTES // 2), bytes(ENTRY_BYTES), bytes(8 << 20)])
+_data = st.sampled_from([b"", bytes(1000), bytes(ENTRY_BYTES_MAX // 2), bytes(ENTRY_BYTES_MAX), bytes(8 << 20)])
 _puts = st.builds(Put, st.just("q" * 255), st.just(0), _data, st.just("i" * 255))
 _wait = st.builds(Get, st.just(("q" * 255,)), item=st.just("i" * 255))
 _waits = st.builds(Get, st.just(tuple(f"{number:0254}" for number in range(256))), item=st.just("i" * 255))
@@ -254,13 +261,13 @@ def test_what_is_asked_for_takes_no_memory() -> None:
 @pytest.mark.parametrize("get", [Get(("q",), item="i"), Request(1, 1, bytes(16), 1, True, Get(("q",), item="i"))])
 def test_gets_of_an_item_do_not_make_an_entry_longer(get: Operation) -> None:
     log = Log()
-    for _ in range(proposer_module.OPERATIONS_MAX + 1):
+    for _ in range(ENTRY_OPERATIONS_MAX + 1):
         log.proposer.propose(get, Outcome())
     log.proposer.flush(0.0)
-    assert len(decode_entry(log.entries[0][0]).operations) == proposer_module.OPERATIONS_MAX
+    assert len(decode_entry(log.entries[0][0]).operations) == ENTRY_OPERATIONS_MAX
 
 
-@pytest.mark.parametrize("size", [10, ENTRY_BYTES - 100, 2 * ENTRY_BYTES])
+@pytest.mark.parametrize("size", [10, ENTRY_BYTES_MAX - 100, 2 * ENTRY_BYTES_MAX])
 @pytest.mark.parametrize("hand_out", [
     Get(("q",), item_of_put=True), Get(("q",), item="i"),
 ])
@@ -274,7 +281,10 @@ def test_the_hand_out_of_a_put_with_wait_is_in_the_entry_of_its_put(size: int, h
     assert behind == hand_out
 
 
-@pytest.mark.parametrize("put", [Put("q", 0, bytes(2 * ENTRY_BYTES)), PutWith(Put("q", 0, bytes(2 * ENTRY_BYTES)))])
+LARGE = Put("q", 0, bytes(2 * ENTRY_BYTES_MAX))
+
+
+@pytest.mark.parametrize("put", [LARGE, PutWith(LARGE)])
 def test_that_of_a_numbered_one_as_well(put: Put | PutWith) -> None:
     log = Log()
     log.proposer.propose(Request(1, 1, bytes(16), 0, False, put), Outcome())
@@ -286,14 +296,14 @@ def test_that_of_a_numbered_one_as_well(put: Put | PutWith) -> None:
 
 def test_it_is_there_also_when_the_put_is_the_last_that_fits() -> None:
     log = Log()
-    for _ in range(proposer_module.OPERATIONS_MAX - 1):
+    for _ in range(ENTRY_OPERATIONS_MAX - 1):
         log.put()
     log.proposer.propose(Put("q", 0, b"", None, True), Outcome())
     log.proposer.propose(Get(("q",), item_of_put=True), Outcome())
     log.put()
     log.proposer.flush(0.0)
     operations = decode_entry(log.entries[0][0]).operations
-    assert len(operations) == proposer_module.OPERATIONS_MAX + 1
+    assert len(operations) == ENTRY_OPERATIONS_MAX + 1
     assert type(operations[-1]) is Get
 
 
@@ -361,8 +371,8 @@ def test_an_exception_of_a_listener_is_kept_and_not_raised_into_the_library() ->
 
 
 def test_limits_fit_together() -> None:
-    assert proposer_module.ENTRY_BYTES < 16 << 20
-    assert proposer_module.OUTCOME_AFTER_LOSS_S < proposer_module.OUTCOME_S
+    assert ENTRY_BYTES_MAX < 16 << 20
+    assert OUTCOME_AFTER_LOSS_S < OUTCOME_S
 
 
 def test_the_latency_of_an_entry_counts_from_its_first_operation_until_it_is_applied() -> None:

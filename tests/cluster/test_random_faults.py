@@ -11,7 +11,7 @@ import pytest
 
 from cluster.wire.messages import Message
 from core import Put
-from tests.cluster.small_cluster import Outcome, SmallCluster
+from tests.cluster.helpers.small_cluster import Outcome, SmallCluster
 
 STEPS = 120
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core import Done, Finished, Get, Handed, Put, Stored
-from tests.cluster.small_cluster import SmallCluster
+from tests.cluster.helpers.small_cluster import SmallCluster
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
@@ -146,7 +146,7 @@ def test_offline_hands_leadership_over_and_online_node_may_lead_again() -> None:
     world = SmallCluster(3)
     old = world.leader()
     old.up.leadership.online = False
-    old.up.guard.elections.may_campaign = False
+    old.up.transport.elections.may_campaign = False
     world.run(0.02)
     assert not old.up.leadership.serving
     world.run_until(lambda: world.serving() not in (None, old), 2)
@@ -160,7 +160,7 @@ def test_every_node_knows_how_far_the_other_clocks_are_ahead() -> None:
         world.start(name)
     world.run(3)
     for node in world:
-        leadership, peers = node.up.leadership, node.up.guard.context.peers.values()
+        leadership, peers = node.up.leadership, node.up.peers.values()
         ahead = {peer.name: leadership.ahead_ms(peer) for peer in peers}
         expected = {name: offsets[name] - offsets[node.name] for name in ahead}
         assert ahead == pytest.approx(expected, abs=50)     # a message is under way for a moment
@@ -271,7 +271,7 @@ class TestEmptyNode:
         world.filter = lambda source, target, message: source != leader.name or target == other.name
         world.flap(leader.name, other.name)
         world.run(0.2)
-        assert leader.up.guard.context.peers[other.name].match == leader.up.journal.last_index
+        assert leader.up.peers[other.name].match == leader.up.journal.last_index
         assert outcome.state == "open"
         world.filter = lambda source, target, message: True
         world.run_until(lambda: outcome.state == "applied" and wiped.up.journal.voter)

@@ -13,19 +13,19 @@ from pathlib import Path
 
 import pytest
 
-from cluster.storage.disk import Disk
-from cluster.storage.fork import NICE
-from cluster.storage.journal import Journal
-from cluster.storage.snapshot_store import (
+from cluster.journal.journal import Journal
+from cluster.limits import SNAPSHOT_RETRY_S
+from cluster.snapshots.snapshot_store import (
     FAILED,
     NOT_SERIALIZING,
-    RETRY_S,
     SERIALIZING,
     SUCCESS,
     SnapshotDamaged,
     SnapshotStore,
 )
-from tests.cluster.faulty_disk import Crash, FaultyDisk
+from cluster.storage.disk import Disk
+from cluster.storage.fork import NICE
+from tests.cluster.helpers.faulty_disk import Crash, FaultyDisk
 
 Entry = tuple[bytes, int, int]
 
@@ -187,7 +187,7 @@ class TestWriting:
         assert files(disk) == []
         assert node.store.checkSerializing() == (NOT_SERIALIZING, None)
         assert node.store.busy
-        node.now += RETRY_S
+        node.now += SNAPSHOT_RETRY_S
         assert not node.store.busy
         disk.fail.clear()
         node.compact()
@@ -235,7 +235,7 @@ class TestChild:
         real.machine.snapshot = lambda: endless(tmp_path)  # type: ignore[method-assign]
         id_ = real.begin_snapshot()
         wait_for(tmp_path / "begun")
-        os.kill(real.store._job.pid, signal.SIGKILL)  # type: ignore[union-attr]
+        os.kill(real.store._task.pid, signal.SIGKILL)  # type: ignore[union-attr]
         assert real.wait() == (FAILED, id_)
         assert "killed by signal 9" in caplog.text
         assert list((tmp_path / "snapshots").iterdir()) == []
@@ -257,7 +257,7 @@ class TestChild:
         real.machine.snapshot = lambda: endless(tmp_path)  # type: ignore[method-assign]
         real.begin_snapshot()
         wait_for(tmp_path / "begun")
-        pid = real.store._job.pid  # type: ignore[union-attr]
+        pid = real.store._task.pid  # type: ignore[union-attr]
         real.close()
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
@@ -268,7 +268,7 @@ class TestChild:
         real.machine.snapshot = lambda: endless(tmp_path)  # type: ignore[method-assign]
         real.begin_snapshot()
         wait_for(tmp_path / "begun")
-        pid = real.store._job.pid  # type: ignore[union-attr]
+        pid = real.store._task.pid  # type: ignore[union-attr]
         held = [os.readlink(f"/proc/{pid}/fd/{number}") for number in os.listdir(f"/proc/{pid}/fd") if int(number) > 2]
         assert sorted(name.split(":")[0] for name in held if "snapshot-" not in name) == ["pipe"]
         assert os.getpriority(os.PRIO_PROCESS, pid) == os.getpriority(os.PRIO_PROCESS, 0) + NICE
@@ -482,7 +482,7 @@ class TestChoosing:
 
 
 def receive(sender: Node, receiver: Node, piece_bytes: int = 37) -> None:
-    """What transfer.py does, and then the library."""
+    """What snapshot_transfer.py does, and then the library."""
     outgoing = sender.store.open_newest()
     incoming = receiver.store.begin_incoming("n1")
     while data := outgoing.read(piece_bytes):
@@ -550,7 +550,7 @@ class TestReceiving:
         real.machine.snapshot = lambda: endless(tmp_path)  # type: ignore[method-assign]
         real.begin_snapshot()
         wait_for(tmp_path / "begun")
-        pid = real.store._job.pid  # type: ignore[union-attr]
+        pid = real.store._task.pid  # type: ignore[union-attr]
         receive(Node(leader), real, 1000)
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)

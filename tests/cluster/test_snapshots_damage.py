@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster.storage import snapshot_file
-from cluster.storage.snapshot_file import Contents, SnapshotDamaged, SnapshotFile, SnapshotTooNew
-from tests.cluster.faulty_disk import FaultyDisk
+from cluster.snapshots import snapshot_file
+from cluster.snapshots.snapshot_file import Contents, SnapshotDamaged, SnapshotFile, SnapshotTooNew
+from tests.cluster.helpers.faulty_disk import FaultyDisk
 
 PATH = Path("/snapshots/snapshot")
 SEED = int(os.environ.get("SOCKPQ_SEED", "20240611"))

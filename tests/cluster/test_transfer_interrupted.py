@@ -6,38 +6,38 @@ from collections.abc import Callable
 
 import pytest
 
-from cluster.raft import snapshot_transfer
+from cluster import limits
 from cluster.wire.messages import Ack, Message, SnapshotChunk
 from core import Put
-from tests.cluster.small_cluster import SimNode, SmallCluster
+from tests.cluster.helpers.small_cluster import SmallCluster, SmallNode
 from tests.cluster.test_hazards import lagging, snapshot_everywhere
 
 PIECE_BYTES = 4000
 GAP_S = 0.004           # between the arrival of two pieces
 ANSWER = -1             # the point behind the last piece: the follower's answer is on its way
 
-Interrupt = Callable[[SmallCluster, SimNode, SimNode], None]
+Interrupt = Callable[[SmallCluster, SmallNode, SmallNode], None]
 
 
-def connection_breaks(world: SmallCluster, leader: SimNode, away: SimNode) -> None:
+def connection_breaks(world: SmallCluster, leader: SmallNode, away: SmallNode) -> None:
     world.flap(leader.name, away.name)
 
 
-def piece_is_lost(world: SmallCluster, leader: SimNode, away: SimNode) -> None:
+def piece_is_lost(world: SmallCluster, leader: SmallNode, away: SmallNode) -> None:
     """By a defect of somebody: a connection loses nothing."""
 
 
-def follower_loses_power(world: SmallCluster, leader: SimNode, away: SimNode) -> None:
+def follower_loses_power(world: SmallCluster, leader: SmallNode, away: SmallNode) -> None:
     world.kill(away.name)
     world.start(away.name)
 
 
-def leader_loses_power(world: SmallCluster, leader: SimNode, away: SimNode) -> None:
+def leader_loses_power(world: SmallCluster, leader: SmallNode, away: SmallNode) -> None:
     world.kill(leader.name)
     world._at(world.now + 2, lambda: world.start(leader.name) and None)
 
 
-def snapshot_is_replaced(world: SmallCluster, leader: SimNode, away: SimNode) -> None:
+def snapshot_is_replaced(world: SmallCluster, leader: SmallNode, away: SmallNode) -> None:
     """By so many newer ones that its file is removed."""
     world._at(world.now, lambda: snapshot_everywhere(world, [leader.name]))
 
@@ -45,7 +45,7 @@ def snapshot_is_replaced(world: SmallCluster, leader: SimNode, away: SimNode) ->
 class Transfer:
     """Lets the pieces arrive one by one, and something happen when piece `point` would."""
 
-    def __init__(self, world: SmallCluster, away: SimNode, point: int, interrupt: Interrupt) -> None:
+    def __init__(self, world: SmallCluster, away: SmallNode, point: int, interrupt: Interrupt) -> None:
         self.interrupted = False
         self.pieces = 0
         self._world = world
@@ -113,7 +113,7 @@ def history(point: int, interrupt: Interrupt) -> Transfer:
 def test_a_transfer_interrupted_at_any_point_starts_again(
     interrupt: Interrupt, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(snapshot_transfer, "CHUNK_BYTES", PIECE_BYTES)
+    monkeypatch.setattr(limits, "SNAPSHOT_CHUNK_BYTES", PIECE_BYTES)
     point = 0
     while (run := history(point, interrupt)).interrupted:
         point += 1

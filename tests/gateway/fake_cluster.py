@@ -12,8 +12,8 @@ from typing import cast
 from cluster.api import (
     BACKLOG_BYTES_MAX,
     ClientPending,
+    ClusterListener,
     Figures,
-    Listener,
     NodeStatus,
     NotLeader,
     NotPossible,
@@ -89,7 +89,7 @@ class FakeCluster:
         self.lag = 0                            # of this node
         self.impossible: str | None = None      # why REMOVE and TRANSFER are refused
         self.broken_disk = False
-        self._listener: Listener | None = None
+        self._listener: ClusterListener | None = None
         self._leader: str | None = None
         self._in_flight: list[tuple[Operation, ClientPending]] = []
         self._scheduled = False
@@ -98,7 +98,7 @@ class FakeCluster:
 
     # ---- the test's side
 
-    def start(self, listener: Listener) -> None:
+    def start(self, listener: ClusterListener) -> None:
         """Lead, so that clients are served."""
         self._listener = listener
         self.lead()

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from cluster import Complaints
+from cluster import RefusalLog
 from gateway.auth.authenticator import Access
 from gateway.auth.users_file import Account
 from gateway.limits import Limits
@@ -118,7 +118,7 @@ class MemoryClient:
     """One client of a MemoryGateway."""
 
     def __init__(self, hub: Hub, name: str, user: str | None = None, *, secure: bool = True) -> None:
-        self._connection = Connection(hub, Port(user), Complaints(logging.getLogger()))
+        self._connection = Connection(hub, Port(user), RefusalLog(logging.getLogger()))
         self.transport = MemoryTransport(self._connection, name)
         self._connection.connection_made(self.transport)
         self._connection.secure = secure

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster import Complaints
+from cluster import RefusalLog
 from gateway.auth import rights
 from gateway.auth.users_file import Account
 from gateway.server.connection import Connection
@@ -95,7 +95,7 @@ def test_a_user_whose_rights_change_in_the_file_has_the_new_ones(run: Run) -> No
 ])
 def test_a_client_of_this_machine_is_secure(run: Run, host: str, secure: bool) -> None:
     async def test(gateway: MemoryGateway) -> None:
-        connection = Connection(gateway.hub, Port(), Complaints(logging.getLogger()))
+        connection = Connection(gateway.hub, Port(), RefusalLog(logging.getLogger()))
         transport = MemoryTransport(connection, host)
         connection.connection_made(transport)
         assert connection.secure is secure

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cluster import Settings
+from cluster import NodeSettings
 from gateway.config import ConfigError, GatewaySection, Log, Queue, Raft, is_loopback, load, read, split_address
 from gateway.limits import MIB, Limits
 
@@ -89,7 +89,7 @@ def test_every_section_can_be_set() -> None:
 
 
 def test_the_raft_defaults_are_those_of_the_cluster() -> None:
-    defaults = {field.name: field.default for field in msgspec.structs.fields(Settings)}
+    defaults = {field.name: field.default for field in msgspec.structs.fields(NodeSettings)}
     assert {field.name: field.default for field in msgspec.structs.fields(Raft)}.items() <= defaults.items()
 
 

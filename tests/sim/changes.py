@@ -6,7 +6,8 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from cluster.administration import KNOWN_S, POLL_S, TRANSFER_S, Administration
+from cluster import limits
+from cluster.administration import Administration
 from cluster.driver import Driver
 from core import Accepted, AddLearner, RemoveMember, SwitchService
 from tests.sim.kinds import Kind, node_number
@@ -108,7 +109,7 @@ def _when_known(
 ) -> None:
     """Act when the operator's command returns; never, if the process that executes it dies before."""
     world, asked = faults.world, _asked(driver)
-    until = world.events.now + KNOWN_S
+    until = world.events.now + limits.REMOVAL_KNOWN_S
 
     def look() -> None:
         if leader.driver is not driver or world.healed:
@@ -116,8 +117,8 @@ def _when_known(
         if Administration._known(asked, index):
             action()
         elif world.events.now < until:
-            world.events.after(POLL_S, look)
-    world.events.after(POLL_S, look)
+            world.events.after(limits.POLL_S, look)
+    world.events.after(limits.POLL_S, look)
 
 
 def _removed(faults: Faults, node: SimNode) -> None:
@@ -142,14 +143,14 @@ def transfer(faults: Faults) -> str:
     if word is not None:
         world.trace.seen[f"transfer {word}"] += 1
         return ""
-    until, asked = world.events.now + TRANSFER_S, _asked(driver)
+    until, asked = world.events.now + limits.TRANSFER_S, _asked(driver)
 
     def look() -> None:
         if leader.driver is not driver:
             return
         done = Administration._new_leader(asked) is not None
         if not done and world.events.now < until:
-            world.events.after(POLL_S, look)
+            world.events.after(limits.POLL_S, look)
             return
         driver.leadership.end_transfer()
         world.trace.seen["transfer done" if done else "transfer timeout"] += 1

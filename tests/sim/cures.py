@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from cluster import limits
 from cluster.driver import Driver
-from cluster.leader import proposer
+from cluster.journal.journal import Journal
 from cluster.leader.leadership import Leadership
 from cluster.leader.membership import Members, Promotion
 from cluster.leader.proposer import Proposer
@@ -18,11 +19,9 @@ from cluster.raft.append_entries import Receiver, Sender
 from cluster.raft.elections import Elections
 from cluster.raft.peer import Peer
 from cluster.raft.quorum import Quorum
-from cluster.raft.transport import Guard
+from cluster.raft.transport import RaftTransport
 from cluster.raft.voter_admission import Admission
-from cluster.storage import journal
-from cluster.storage.journal import Journal
-from cluster.storage.snapshot_store import SnapshotStore
+from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.wire.messages import Ack, Admit, Append, PreVote, RequestVote
 from core import Membership, PromoteLearner, RemoveMember, Reply
 from core.handlers.table import HANDLERS
@@ -41,7 +40,7 @@ def compare_nothing(patch: pytest.MonkeyPatch) -> None:
     send = Sender._send_new
 
     def send_all(self: Sender, peer: Peer, message: dict[str, Any]) -> None:
-        peer.high = None
+        peer.sent_up_to = None
         send(self, peer, message)
 
     def raw(self: Receiver, peer: Peer, message: Append) -> None:
@@ -100,7 +99,7 @@ def leave_the_journal_unaligned(patch: pytest.MonkeyPatch) -> None:
 
 def vote_for_anybody(patch: pytest.MonkeyPatch) -> None:
     """Candidates whose logs are older get votes."""
-    asked, asked_before = Elections.asked, Elections.asked_before
+    asked, pre_vote_requested = Elections.vote_requested, Elections.pre_vote_requested
 
     def as_new_as_ours(self: Elections, peer: Peer, message: RequestVote) -> None:
         journal = self._context.journal
@@ -108,9 +107,9 @@ def vote_for_anybody(patch: pytest.MonkeyPatch) -> None:
 
     def before(self: Elections, peer: Peer, message: PreVote) -> None:
         journal = self._context.journal
-        asked_before(self, peer, PreVote(message.round, message.term, journal.last_index, journal.last_term))
-    patch.setattr(Elections, "asked", as_new_as_ours)
-    patch.setattr(Elections, "asked_before", before)
+        pre_vote_requested(self, peer, PreVote(message.round, message.term, journal.last_index, journal.last_term))
+    patch.setattr(Elections, "vote_requested", as_new_as_ours)
+    patch.setattr(Elections, "pre_vote_requested", before)
 
 
 def admit_at_once(patch: pytest.MonkeyPatch) -> None:
@@ -182,14 +181,14 @@ def change_on_when_removed(patch: pytest.MonkeyPatch) -> None:
 
 def talk_to_the_removed(patch: pytest.MonkeyPatch) -> None:
     """Who knows that a node was removed goes on talking to it as to a member."""
-    real = Guard.change_members
+    real = RaftTransport.change_members
 
-    def change(self: Guard, voters: Any, peers: Any, now: float, *, learns: bool) -> None:
+    def change(self: RaftTransport, voters: Any, peers: Any, now: float, *, learns: bool) -> None:
         real(self, voters, peers, now, learns=learns)
         for peer in self.context.peers.values():
             peer.leaving = False
-        self.farewells = False
-    patch.setattr(Guard, "change_members", change)
+        self.members_leaving = False
+    patch.setattr(RaftTransport, "change_members", change)
 
 
 def queue_at_the_end_what_was_left_out(patch: pytest.MonkeyPatch) -> None:
@@ -218,20 +217,21 @@ def _scripted(script: Callable[[World], Iterator[float]], nodes: int = 3) -> dic
 
 LOSSY = {"nodes": 3, "weights": _only("wiped disk", "crash", "isolated leader", "one-way", "slow link", "pause")}
 DISKS = {"nodes": 3, "weights": _only("slow disk", "crash at a step", "power loss", "isolated leader")}
-LARGE = {**DISKS, "constants": [(journal, "BESIDE_BYTES", 0)]}
+LARGE = {**DISKS, "constants": [(limits, "BACKGROUND_SYNC_BYTES", 0)]}
 CUTS = {
     "nodes": 3,
    "weights": _only("connection lost", "isolated leader", "one-way", "slow link", "narrow link", "crash", "pause")}
 DEPOSED = {
     "nodes": 5, "weights": _only("deposed leader"), "fault_s": 3.0, "calm_s": 1.0, "drift": 0.0, "clients": 5,
-    "pipeline": (8,), "think_s": 0.1, "constants": [(proposer, "IN_FLIGHT_MAX", 40), (proposer, "OPERATIONS_MAX", 1)],
+    "pipeline": (8,), "think_s": 0.1,
+    "constants": [(limits, "ENTRIES_IN_FLIGHT_MAX", 40), (limits, "ENTRY_OPERATIONS_MAX", 1)],
 }
 
 ADDED = {"nodes": 2, "spares": 2, "weights": _only("add node", "isolated leader", "one-way", "pause", "narrow link")}
 
 LEFT_OUT = {
     "nodes": 3, "clients": 5, "pipeline": (8,), "think_s": 0.05,
-    "constants": [*spent_constants(40), (proposer, "IN_FLIGHT_MAX", 1)],
+    "constants": [*spent_constants(40), (limits, "ENTRIES_IN_FLIGHT_MAX", 1)],
 }
 
 CURES = {

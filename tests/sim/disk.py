@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 
-from tests.cluster.faulty_disk import Crash, FaultyDisk
+from tests.cluster.helpers.faulty_disk import Crash, FaultyDisk
 
 JOURNAL = Path("/journal")
 SNAPSHOTS = Path("/snapshots")
@@ -82,7 +82,7 @@ class SimDisk(FaultyDisk):
             self.errors += 1
             raise
 
-    def sync_beside(self, file: int) -> SlowSync:
+    def sync_in_background(self, file: int) -> SlowSync:
         return SlowSync(self, file, self.now() + (self.slow_s or self._rng.choice(self._beside_s)))
 
     def restart(self) -> None:

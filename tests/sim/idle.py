@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.driver import CHORES_S, INFO_S, Driver
-from cluster.room import AGAIN_S
+from cluster import limits
+from cluster.driver import Driver
 from tests.sim.disk import SlowSync
 from tests.sim.watched import SlowChild
 
@@ -19,18 +19,18 @@ BEYOND_S = 0.0005               # the library compares times with >, so a turn m
 
 def idle_until(node: SimNode, driver: Driver, children: list[SlowChild]) -> float:
     """When the node has to take its next turn, if nothing arrives before. `children`: those of its process."""
-    return max(_next_deed(node, driver, children), node.world.events.now + CHORES_S + BEYOND_S)
+    return max(_next_deed(node, driver, children), node.world.events.now + limits.HOUSEKEEPING_S + BEYOND_S)
 
 
 def _next_deed(node: SimNode, driver: Driver, children: list[SlowChild]) -> float:
     """When there is something to do. An earlier turn than the next chores would not do it."""
     now = node.world.events.now
-    if driver.room.stuck:
-        return now + AGAIN_S
+    if driver.capacity.stuck:
+        return now + limits.NO_ROOM_RETRY_S
     if node.world.plan.fine_turns or _sends(driver):
         return now + SOON_S
     until = NEVER
-    if driver.store._job is not None:
+    if driver.store._task is not None:
         ready_at = children[-1].ready_at
         until = ready_at if ready_at > now else now + SOON_S
     syncing = driver.journal.syncing
@@ -38,10 +38,10 @@ def _next_deed(node: SimNode, driver: Driver, children: list[SlowChild]) -> floa
         until = min(until, max(syncing.over_at, now))
     if driver.replica.is_leader:
         return min(until, now + driver.settings.heartbeat_ms / 1000 + BEYOND_S, _due_at(node, driver))
-    deadline = driver.guard.elections._deadline
+    deadline = driver.transport.elections._deadline
     if deadline is None:
         return now + SOON_S
-    return min(until, node.clock.when(min(deadline, driver._info_at + INFO_S)) + BEYOND_S)
+    return min(until, node.clock.when(min(deadline, driver._info_at + limits.INFO_S)) + BEYOND_S)
 
 
 def _due_at(node: SimNode, driver: Driver) -> float:
@@ -54,4 +54,4 @@ def _due_at(node: SimNode, driver: Driver) -> float:
 
 
 def _sends(driver: Driver) -> bool:
-    return any(peer.choked or peer.sending is not None for peer in driver.guard.context.peers.values())
+    return any(peer.choked or peer.sending is not None for peer in driver.peers.values())

@@ -11,12 +11,12 @@ from pysyncobj import syncobj
 
 from cluster.driver import Driver
 from cluster.raft.pysyncobj_adapter import Callback
-from cluster.settings import Member, Settings
+from cluster.settings import Member, NodeSettings
+from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.storage.errors import StorageDamaged
-from cluster.storage.snapshot_store import SnapshotStore
 from cluster.wire.messages import Hello, Message
 from core import Applied, Effects, PromoteLearner, decode_entry
-from tests.cluster.faulty_disk import Crash
+from tests.cluster.helpers.faulty_disk import Crash
 from tests.sim.disk import JOURNAL, SNAPSHOTS, SimDisk
 from tests.sim.events import DriftingClock
 from tests.sim.idle import NEVER, idle_until
@@ -123,14 +123,14 @@ class SimNode:
         journal = open_journal(self, JOURNAL, self.disk, plan.segment_bytes, plan.window_bytes)
         self.memory.found(journal)
         store = SnapshotStore.open(SNAPSHOTS, self.disk, journal, self.machine, fork=False, clock=self.clock.monotonic)
-        store._start_job = self._fork
-        settings = Settings(
+        store._start_task = self._fork
+        settings = NodeSettings(
             name=self.name, data_dir=Path("/"), peer_listen="", members=self.configured, version="sim",
             heartbeat_ms=plan.heartbeat_ms, failover_grace_ms=plan.grace_ms, expire_default=plan.expire_default,
         )
         rng = random.Random(self.world.rng.random())
         driver = Driver(settings, journal, store, self.machine, self._outbox, self, self.clock, rng)
-        proposer = driver.leadership.proposer
+        proposer = driver.proposer
         submit = proposer._submit
 
         def watched(entry: bytes, callback: Callback) -> None:
@@ -275,7 +275,7 @@ class SimNode:
             self.disk.spent_s = 0.0
             errors = self.disk.errors
             self._applied_before = self.machine.index
-            driver.room.free_bytes = PLENTY_BYTES if self.disk.free_bytes is None else self.disk.free_bytes
+            driver.capacity.free_bytes = PLENTY_BYTES if self.disk.free_bytes is None else self.disk.free_bytes
             try:
                 driver.turn()
                 self.disk.step()
@@ -293,7 +293,7 @@ class SimNode:
         self.wake(self._events.now if driver.busy else idle_until(self, driver, self._children))
 
     def _after_turn(self, driver: Driver, errors: int) -> None:
-        if driver.room.stuck:
+        if driver.capacity.stuck:
             self.world.trace.seen["turns without room"] += 1
         elif driver.journal.unsynced and driver.journal.syncing is None:
             raise Violation(f"{self.name} ended a turn with changes that are not on disk")
@@ -405,7 +405,7 @@ class SimNode:
             self._open[outcome] = None
             outcome.ended = self._open.pop
             self._proposed.append(outcome)
-            self.driver.leadership.proposer.propose(outcome.operation, outcome)
+            self.driver.proposer.propose(outcome.operation, outcome)
         if self.driver is not None:
             self.wake(self._events.now)
 
@@ -422,7 +422,7 @@ class SimNode:
         """OFFLINE and ONLINE, as ClusterNode does it."""
         driver = self.up
         driver.leadership.online = online
-        driver.guard.elections.may_campaign = online
+        driver.transport.elections.may_campaign = online
         self.wake(self._events.now)
 
     # For the trace

@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from cluster import driver
-from cluster.leader import compaction, leadership, proposer
-from cluster.raft import append_entries, pysyncobj_adapter, snapshot_transfer
+from cluster import driver, limits
+from cluster.leader import leadership, proposer
+from cluster.raft import pysyncobj_adapter
 from cluster.raft.pysyncobj_adapter import PeerNode
-from cluster.storage import ballast, journal
 from core import Then, machine, undo
 from core.handlers import edit, get
 from core.handlers import sessions as session_handlers
@@ -97,11 +96,11 @@ def draw(seed: int, **fixed: Any) -> Plan:
         extended=rng.choice((0.0, 0.2, 0.4, 0.8)),
     )
     plan.constants += [
-        (journal, "BESIDE_BYTES", rng.choice((0, 300, 256 << 10))),
-        (compaction, "REST_S", rng.choice((0.0, 0.0, 0.5))),
+        (limits, "BACKGROUND_SYNC_BYTES", rng.choice((0, 300, 256 << 10))),
+        (limits, "COMPACTION_REST_S", rng.choice((0.0, 0.0, 0.5))),
     ]
     spent = rng.choice((1, 40, 8 << 20))
-    if (proposer, "IN_FLIGHT_MAX", 1) in plan.constants:    # what an entry leaves out could be overtaken by others
+    if (limits, "ENTRIES_IN_FLIGHT_MAX", 1) in plan.constants:     # else what an entry leaves out could be overtaken
         plan.constants += spent_constants(spent)
     for name, value in fixed.items():
         setattr(plan, name, value)
@@ -122,16 +121,16 @@ def _constants(rng: random.Random) -> list[tuple[Any, str, Any]]:
     """The product's sizes, so small that short runs reach them."""
     choke = rng.choice((2000, 20_000, 8 << 20))
     return [
-        (compaction, "BYTES_MIN", rng.choice((1000, 3000, 10_000, 64 << 20))),
-        (compaction, "FACTOR", rng.choice((0, 0, 1))),
-        (ballast, "STEP_BYTES", rng.choice((1000, 20_000, 1 << 40))),
-        (append_entries, "FRAME_BYTES", rng.choice((1000, 4000, 1 << 20))),
-        (append_entries, "CHOKE_BYTES", choke),
-        (append_entries, "UNCHOKE_BYTES", min(rng.choice((0, 1000, 1 << 20)), choke)),
-        (snapshot_transfer, "CHUNK_BYTES", rng.choice((500, 2000, 256 << 10))),
-        (snapshot_transfer, "WINDOW_BYTES", rng.choice((1, 2000, 2 << 20))),
-        (proposer, "IN_FLIGHT_MAX", rng.choice((1, 1, 4))),
-        (proposer, "OPERATIONS_MAX", rng.choice((1, 5, 640, 640, 640))),
+        (limits, "COMPACTION_BYTES_MIN", rng.choice((1000, 3000, 10_000, 64 << 20))),
+        (limits, "COMPACTION_FACTOR", rng.choice((0, 0, 1))),
+        (limits, "BALLAST_STEP_BYTES", rng.choice((1000, 20_000, 1 << 40))),
+        (limits, "APPEND_BYTES", rng.choice((1000, 4000, 1 << 20))),
+        (limits, "CHOKE_BYTES", choke),
+        (limits, "UNCHOKE_BYTES", min(rng.choice((0, 1000, 1 << 20)), choke)),
+        (limits, "SNAPSHOT_CHUNK_BYTES", rng.choice((500, 2000, 256 << 10))),
+        (limits, "SNAPSHOT_WINDOW_BYTES", rng.choice((1, 2000, 2 << 20))),
+        (limits, "ENTRIES_IN_FLIGHT_MAX", rng.choice((1, 1, 4))),
+        (limits, "ENTRY_OPERATIONS_MAX", rng.choice((1, 5, 640, 640, 640))),
         *_session_constants(rng),
     ]
 

@@ -69,7 +69,7 @@ class Timekeeping:
         forgotten = False
         leads = isinstance(entry.operations[0], Lead)
         if leads:
-            quorum = node.up.guard.quorum
+            quorum = node.up.transport.quorum
             voters = sorted(quorum.voters)
             forgotten = sum(name not in self._told for name in voters) >= quorum.majority
             errors_ms = [self._error_ms(node.world.nodes[name], alone=len(voters) == 1) for name in voters]

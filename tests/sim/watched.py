@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster.storage.fork import Job
-from cluster.storage.journal import Journal
+from cluster.journal.journal import Journal
+from cluster.storage.fork import BackgroundTask
 from core import Applied, Machine, Operation
 from tests.sim.disk import SimDisk
 
@@ -40,8 +40,8 @@ class WatchedJournal(Journal):
     def sync(self) -> None:
         self._watch(super().sync)
 
-    def sync_beside(self) -> bool:
-        return bool(self._watch(super().sync_beside))
+    def sync_in_background(self) -> bool:
+        return bool(self._watch(super().sync_in_background))
 
     def _watch(self, sync: Callable[[], bool | None]) -> bool | None:
         """`sync` returns False when not all is durable then."""
@@ -89,7 +89,7 @@ class WatchedMachine(Machine):
         return super().snapshot() if self.frozen is None else iter(self.frozen)
 
 
-class SlowChild(Job):
+class SlowChild(BackgroundTask):
     """What a forked child does, some time later, with the state as it was at the fork."""
 
     def __init__(self, node: SimNode, work: Callable[[], None], ready_at: float) -> None:

@@ -188,8 +188,8 @@ class World:
             driver = node.driver
             peers = " ".join(
                 f"{peer.name}:{'up' if peer.up else 'down'}{' choked' if peer.choked else ''}"
-                f"{' sending' if peer.sending else ''} high={peer.high} match={peer.match}"
-                for peer in driver.guard.context.peers.values()
+                f"{' sending' if peer.sending else ''} sent_up_to={peer.sent_up_to} match={peer.match}"
+                for peer in driver.peers.values()
             )
             lines.append(
                 f"{node.name} {driver.role()} term={driver.replica.term}"

@@ -25,9 +25,9 @@ from typing import Any, NamedTuple, get_args
 
 from msgspec.structs import astuple
 
-from cluster import ClusterNode, Member, Settings
+from cluster import ClusterNode, Member, NodeSettings
+from cluster.snapshots.snapshot_file import SnapshotFile
 from cluster.storage.disk import Disk
-from cluster.storage.snapshot_file import SnapshotFile
 from core import Applied, Effects, JobState, Machine, Operation, Request, encode_entry
 from devcluster.cluster import LocalCluster, say
 from tests.upgrade.directories import DATA, SETTLED_S, pack, unpack
@@ -458,7 +458,7 @@ def read(data_dir: Path) -> Found:
 
     async def recovered() -> tuple[int, str, Machine]:
         members = (Member("n1", "127.0.0.1:1", "127.0.0.1:2"),)
-        node = ClusterNode(Settings("n1", data_dir, "127.0.0.1:0", members, "test"), _Deaf())
+        node = ClusterNode(NodeSettings("n1", data_dir, "127.0.0.1:0", members, "test"), _Deaf())
         apply = node.machine.apply
 
         def noted(index: int, now_ms: int, seed: int, operations: Sequence[Operation]) -> Applied:

@@ -12,10 +12,11 @@ from zlib import crc32
 import msgspec
 import pytest
 
-from cluster.storage import journal_format, snapshot_file
+from cluster.journal import journal_format
+from cluster.journal.journal import Journal
+from cluster.snapshots import snapshot_file
+from cluster.snapshots.snapshot_file import SnapshotFile
 from cluster.storage.disk import Disk
-from cluster.storage.journal import Journal
-from cluster.storage.snapshot_file import SnapshotFile
 from core.ops.cluster import ENTRY_FORMAT
 from core.snapshot.write import FORMAT, MAGIC
 from devcluster.cluster import LocalCluster

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 import sockpq
 
-from cluster import ClusterNode, Member, Settings
+from cluster import ClusterNode, Member, NodeSettings
 from core import Effects
 from devcluster.cluster import LocalCluster, say
 from tests.upgrade.directories import DATA, LEASE_MAX_S, stopped_node, unpack
@@ -136,7 +136,7 @@ def test_the_log_of_an_older_program_has_the_results_that_it_had(name: str, tmp_
 
     async def recovered() -> tuple[int, bytes]:
         members = (Member("n1", "127.0.0.1:1", "127.0.0.1:2"),)
-        settings = Settings("n1", tmp_path / "n1", "127.0.0.1:0", members, "test")
+        settings = NodeSettings("n1", tmp_path / "n1", "127.0.0.1:0", members, "test")
         node = ClusterNode(settings, Deaf())
         await node.start()
         found = node.state_hash()       # no turn was taken yet: nothing but what the directory holds

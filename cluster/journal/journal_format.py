@@ -1,27 +1,28 @@
-"""The bytes of the journal: one frame for each sync, and the rules by which a reader judges a frame.
+"""The format of the journal: one frame for each sync, and the rules by which a reader checks a frame.
 
     frame     := header 64 | directory, 32 for each record | bodies of the records | zeros | end mark 1
     header    := magic 4 | version 2 | 0 2 | journal id 8 | sequence 8 | length 8 | commit index 8 | records 4
                  | zero sectors 4 | single-bit sectors 4 | CRC of the directory 4 | CRC of the header so far 4 | mark 4
     record    := kind 1 | 0 3 | length of the body 4 | a 8 | b 8 | CRC of the body 4 | 0 4         (all little-endian)
 
-A frame is a whole number of 512-byte sectors. Frame n+1 is written only after frame n was synced, so of all frames at
-most the last can be incomplete, and nobody was promised anything that stands in an incomplete one. Everything else that
-is wrong is damage, and a damaged journal must not be used: what it lost may be what a majority counts on.
+A frame is a whole number of 512-byte sectors. Frame n+1 is written only after frame n was synced, so at most the last
+frame can be incomplete, and nothing in an incomplete frame was ever acknowledged. Any other fault is damage, and a
+damaged journal must not be used: a majority may count on what it lost.
 
-How an incomplete ("torn") last frame is told from a damaged one: space is allocated as zeros, hence a sector that was
-never written is all zeros, as is everything behind the point where a write broke off. The end mark and the header's
-mark have several bits in their last byte, so a zero there is no flipped bit: the write stopped before it. (So has the
-magic in its first: a zero there is left by an interrupted cut of a torn frame.) Otherwise the frame must have more zero
-sectors than the header says it had by nature. A sector with a single bit could become a zero sector by one flipped bit;
-the header counts those, and where that would explain it as well the frame counts as damaged.
+An incomplete ("torn") last frame is distinguished from a damaged one as follows. Space is allocated as zeros, so a
+sector that was never written is all zeros, and so is everything after the point where a write broke off. The end mark
+and the header's mark have several bits set in their last byte, so a zero there is not a flipped bit: the write stopped
+before it. (The magic has several in its first byte: a zero there is left by an interrupted cut of a torn frame.)
+Otherwise a torn frame must have more zero sectors than its header counts. One flipped bit could turn a sector with a
+single bit into a zero sector; the header counts those, and if that would explain the difference too, the frame counts
+as damaged.
 
-Each bit is under one check: header CRC, directory CRC (it begins with the sequence number, so that a frame in another
-place is no frame), a CRC for each body (kept with the entry, to check it when it is read again), and comparison for
-padding and marks. A CRC32 finds every single flipped bit.
+Every bit is covered by one check: header CRC, directory CRC (seeded with the sequence number, so a frame in the wrong
+place is invalid), a CRC for each body (kept with the entry to check it when it is read again), and comparison for
+padding and marks. A CRC32 detects every single flipped bit.
 
-When the format changes, VERSION rises by one, and a reader for the older one stays. Magic, version, header CRC and mark
-keep their places in all versions.
+When the format changes, VERSION rises by one and a reader for the older version stays. Magic, version, header CRC and
+mark keep their places in all versions.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ _CRC_AND_MARK = struct.Struct("<II")
 _MARK = 0xA5A5A5A5
 _END_MARK = b"\xa5"
 _ZERO_SECTOR = bytes(SECTOR_BYTES)
-_BLOCK_BYTES = 64 << 10                         # looked at together; stays in the cache of a core
+_BLOCK_BYTES = 64 << 10                         # scanned at once; fits the cache of a core
 _ZERO_BLOCK = bytes(_BLOCK_BYTES + SECTOR_BYTES)
 
-# Bodies smaller than this are joined before they are written: a copy is cheaper than one more piece.
+# Bodies smaller than this are joined before they are written, because a copy is cheaper than another piece.
 _SMALL_BYTES = 4096
 
 # A sector with at most one bit set lies in at most three pieces (two neighbours are never both small), beside at most a
@@ -62,7 +63,7 @@ STATE = 7           # body: MessagePack map, see journal.py; stands first in eac
 
 
 class Header(NamedTuple):
-    """The fixed part of a frame."""
+    """The header of a frame."""
 
     version: int
     journal_id: bytes
@@ -75,8 +76,8 @@ class Header(NamedTuple):
     directory_crc: int
 
 
-class Record(NamedTuple):
-    """One change of the journal; what `a` and `b` mean depends on the kind. `crc` is body_crc(a, body)."""
+class JournalRecord(NamedTuple):
+    """One change of the journal; the kind gives `a` and `b` their meaning. `crc` is body_crc(a, body)."""
 
     kind: int
     a: int
@@ -86,7 +87,7 @@ class Record(NamedTuple):
 
 
 class PlacedRecord(NamedTuple):
-    """A record found in a frame; `offset` and `length` say where in the file its body is."""
+    """A record read from a frame; `offset` and `length` locate its body in the file."""
 
     kind: int
     a: int
@@ -97,9 +98,9 @@ class PlacedRecord(NamedTuple):
 
 
 def encode(
-    records: list[Record], journal_id: bytes, sequence: int, commit_index: int,
+    records: list[JournalRecord], journal_id: bytes, sequence: int, commit_index: int,
 ) -> tuple[list[bytes], int]:
-    """The pieces of one frame, in order, large bodies not copied, and their length in all."""
+    """Encode a frame; returns its pieces in order, with large bodies not copied, and their total length."""
     directory = b"".join([RECORD.pack(kind, len(body), a, b, crc) for kind, a, b, body, crc in records])
     bodies = _gather([record.body for record in records])
     used = HEADER.size + len(directory) + sum(map(len, bodies)) + 1
@@ -116,7 +117,7 @@ def encode(
 
 
 def _gather(bodies: list[bytes]) -> list[bytes]:
-    """Join neighbours that are small."""
+    """Join neighbouring small bodies."""
     pieces: list[bytes] = []
     small: list[bytes] = []
     for body in bodies:
@@ -133,7 +134,7 @@ def _gather(bodies: list[bytes]) -> list[bytes]:
 
 
 def _count_sparse(pieces: Iterable[bytes]) -> tuple[int, int]:
-    """How many sectors of a frame behind the first are all zeros, and how many have a single bit."""
+    """Count the sectors after a frame's first that are all zeros, and those with a single bit set."""
     zero = single = 0
     for block in _blocks(pieces):
         if _ZERO_BLOCK.startswith(block):
@@ -151,7 +152,7 @@ def _count_sparse(pieces: Iterable[bytes]) -> tuple[int, int]:
 
 
 def _blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """A frame behind its first sector, in blocks of whole sectors, so that most need no look at each of them."""
+    """A frame without its first sector, in blocks of whole sectors, so that most are checked as one."""
     block = b""
     skipped = SECTOR_BYTES
     for piece in pieces:
@@ -164,17 +165,17 @@ def _blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def body_crc(index: int, body: bytes) -> int:
-    """CRC of a record's body; it begins with the record's `a`, so that another entry's body does not fit."""
+    """The CRC of a record's body, seeded with the record's `a`, so that another entry's body does not match."""
     return crc32(body, index & 0xFFFFFFFF)
 
 
 def is_blank(data: bytes, offset: int) -> bool:
-    """Was nothing ever written in the sector at `offset`?"""
+    """Is the sector at `offset` still all zeros, so that nothing was written there?"""
     return data[offset] == 0 and data[offset:offset + SECTOR_BYTES] == _ZERO_SECTOR
 
 
 def read_header(data: bytes, offset: int) -> Header | None:
-    """The header at `offset`, None when there is no sound one. Of another version only that field is meaningful."""
+    """The valid header at `offset`, or None. If its version differs, only that field is meaningful."""
     if len(data) - offset < HEADER.size:
         return None
     (magic, version, _, journal_id, sequence, length, commit_index, records, zero, single, directory_crc, crc,
@@ -185,7 +186,7 @@ def read_header(data: bytes, offset: int) -> Header | None:
 
 
 def read_records(data: bytes, offset: int, header: Header) -> list[PlacedRecord] | None:
-    """All records of the frame at `offset`, None unless every bit behind the header is as it was written."""
+    """All records of the frame at `offset`, or None if any bit after the header has changed."""
     end = offset + header.length
     bodies = offset + HEADER.size + RECORD.size * header.records
     if end > len(data) or bodies > end or header.length % SECTOR_BYTES:
@@ -207,7 +208,7 @@ def read_records(data: bytes, offset: int, header: Header) -> list[PlacedRecord]
 
 
 def is_torn(data: bytes, offset: int, header: Header | None) -> bool:
-    """Can the unsound frame at `offset` be explained by sectors that were never written (see above)?"""
+    """Can the invalid frame at `offset` be explained by sectors that were never written (see above)?"""
     if offset + SECTOR_BYTES > len(data):
         return False
     if header is None:
@@ -223,7 +224,7 @@ def is_torn(data: bytes, offset: int, header: Header | None) -> bool:
 
 
 def later_headers(data: bytes, offset: int) -> Iterator[tuple[int, Header]]:
-    """Sound headers at or behind `offset`, which must be at the start of a sector, with their places."""
+    """The valid headers at or after `offset`, which must be the start of a sector, with their offsets."""
     position = offset
     while (position := data.find(MAGIC, position)) >= 0:
         if position % SECTOR_BYTES == 0 and (header := read_header(data, position)) is not None:

@@ -16,7 +16,7 @@ from cluster.storage.errors import JournalDamaged, JournalTooNew, SnapshotDamage
 from core import Done, Operation, Put, Request, Tick
 from core.handlers.table import HANDLERS
 from core.machine import Machine
-from tests.cluster.small_cluster import SmallCluster
+from tests.cluster.helpers.small_cluster import SmallCluster
 
 
 @pytest.mark.parametrize("error", [

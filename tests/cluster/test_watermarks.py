@@ -12,17 +12,17 @@ import pytest
 
 from cluster.metrics import watermarks as marks_module
 from cluster.metrics.process_memory import OBJECT_BYTES, UsedMemory, resident_bytes, small_objects
-from cluster.metrics.watermarks import Marks, Watch, free_bytes
+from cluster.metrics.watermarks import WatermarkMonitor, Watermarks, free_bytes
 
 MIB = 1 << 20
 
 
 def test_memory_above_its_mark_is_told_once_and_until_it_is_well_below(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    marks = Marks(100 * MIB, 0)
+    marks = Watermarks(100 * MIB, 0)
     told = []
     for memory, reached in [(99, False), (100, False), (101, True), (99, True), (96, True), (95, False), (99, False)]:
-        marks.see(0, memory * MIB, 0)
+        marks.update(0, memory * MIB, 0)
         assert marks.reached is reached
         told.append(len(caplog.records))
     assert told == [0, 0, 1, 1, 1, 2, 2]
@@ -34,19 +34,19 @@ def test_memory_above_its_mark_is_told_once_and_until_it_is_well_below(caplog: p
 
 def test_a_disk_below_its_minimum_is_told_once_and_until_there_is_well_more(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    marks = Marks(0, 100 * MIB)
+    marks = Watermarks(0, 100 * MIB)
     for free, reached in [(101, False), (100, False), (99, True), (101, True), (104, True), (105, False), (101, False)]:
-        marks.see(1, 1, free * MIB)
+        marks.update(1, 1, free * MIB)
         assert (marks.disk_reached, marks.reached) == (reached, reached)
     begun, ended = caplog.records
     assert (begun.levelname, ended.levelname) == ("WARNING", "INFO")
     assert "limits.disk_free_bytes_min" in begun.message
-    assert "Make room" in begun.message
+    assert "Free disk space" in begun.message
 
 
 def test_marks_of_zero_are_never_reached() -> None:
-    marks = Marks(0, 0)
-    marks.see(1 << 60, 1 << 60, 0)
+    marks = Watermarks(0, 0)
+    marks.update(1 << 60, 1 << 60, 0)
     assert not marks.reached
 
 
@@ -70,8 +70,8 @@ def test_a_disk_that_does_not_answer_does_not_stop_the_loop(monkeypatch: pytest.
     monkeypatch.setattr(marks_module, "LOOK_S", 0.01)
 
     async def watched() -> None:
-        marks = Marks(0, 0)
-        watch = Watch(tmp_path, marks, asyncio.get_running_loop())
+        marks = Watermarks(0, 0)
+        watch = WatermarkMonitor(tmp_path, marks, asyncio.get_running_loop())
         watch.start()
         assert marks.disk_free_bytes == 7
         marks.disk_free_bytes = 0
@@ -92,8 +92,8 @@ def test_memory_is_given_back_while_its_mark_is_reached(monkeypatch: pytest.Monk
     monkeypatch.setattr(marks_module, "LOOK_S", 0.005)
 
     async def watched() -> None:
-        marks = Marks(0, 0)
-        watch = Watch(tmp_path, marks, asyncio.get_running_loop())
+        marks = Watermarks(0, 0)
+        watch = WatermarkMonitor(tmp_path, marks, asyncio.get_running_loop())
         watch.start()
         await asyncio.sleep(0.05)
         assert not trimmed.is_set()

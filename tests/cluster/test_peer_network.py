@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster.settings import Member, PeerTls, Settings
+from cluster.limits import MESSAGE_BYTES_MAX
+from cluster.settings import Member, NodeSettings, PeerTls
 from cluster.wire.messages import WIRE_FORMAT, Ack, Append, Heartbeat, Hello, Message, PreVote, encode
-from cluster.wire.peer_connection import MESSAGE_BYTES_MAX
 from cluster.wire.peer_network import PeerNetwork
 
 
@@ -30,7 +30,7 @@ class End:
         self.events: list[tuple[str, Hello | Message | None]] = []
         listen = next(member.peer for member in members if member.name == name)
         self.address = listen.split(":")
-        settings = Settings(
+        settings = NodeSettings(
             name=name, data_dir=Path("/"), peer_listen=listen, members=members, version="1", tls=tls,
         )
         self.network = PeerNetwork(settings, self.hello, lambda who, event: self.events.append((who, event)),

@@ -1,8 +1,8 @@
-"""The files of the journal: preallocated segments, filled one behind the other with frames.
+"""The files of the journal: preallocated segments, filled with frames one after another.
 
-Segment n+1 is created, full of zeros and synced, as soon as segment n is in use, so that a full disk is noticed while
-there is still room to write. The first record of a segment (STATE) restates what the journal was when the segment
-began; older segments can therefore be deleted whole, and nothing is ever rewritten in place.
+Segment n+1 is created, filled with zeros and synced as soon as segment n is in use, so a full disk is noticed while
+there is still room to write. The first record of a segment (STATE) sums up the journal before it; older segments can
+therefore be deleted whole, and nothing is ever rewritten in place.
 """
 
 from __future__ import annotations
@@ -13,22 +13,14 @@ import re
 from concurrent.futures import Future
 from pathlib import Path
 
-from cluster.descriptors import JOURNAL_FILES
+from cluster import limits
+from cluster.journal.journal_format import SECTOR_BYTES
+from cluster.journal.segment_scan import Replay, Scan
 from cluster.storage.disk import NO_SPACE, Disk, passes
 from cluster.storage.errors import START_EMPTY, JournalDamaged, NoRoom
-from cluster.storage.journal_format import SECTOR_BYTES
-from cluster.storage.segment_scan import Replay, Scan
 
 log = logging.getLogger("sockpqd.cluster")
 
-SEGMENT_BYTES = 32 << 20
-READ_AHEAD_BYTES = 256 << 10
-# A synced frame of this size is not kept in the operating system's memory: large frames one behind the other would take
-# new pages for ever, and a page that is used for the first time costs a virtual machine several times a warm one.
-FORGOTTEN_BYTES = 1 << 20
-# Of the size of a segment: what is kept for Raft itself (2 MiB); with less than this nothing of clients is logged
-# (8 MiB), and with less than that no jobs are taken (24 MiB).
-RESERVE, EXHAUSTED, SCARCE = 1 / 16, 1 / 4, 3 / 4
 _WIPE_BYTES = 1 << 20
 _NAME = re.compile(r"journal-(\d{8})")
 
@@ -48,13 +40,13 @@ class Segments:
         self._oldest = 1
         self._files: dict[int, int] = {}            # segment -> descriptor, opened when needed
         self._spare_bytes = 0                       # size of segment active + 1, 0 while it does not exist
-        self.short = False          # the last attempt to make the next segment found no space, or no descriptor
-        self.held_back = False      # there had better be no attempt now (room.py)
+        self.short = False          # the last attempt to create the next segment found no space or no descriptor
+        self.held_back = False      # a snapshot should have the space first (capacity.py)
         self._torn: tuple[int, int, int] | None = None      # where a part of a frame may be: segment, start, end
         self._before = (0, 0, 0)    # segment, size and position before the last advance()
         self._begun = False         # the first frame of the active segment may not be synced yet
         self._read_ahead: tuple[int, int, bytes] = (0, 0, b"")
-        self._large: tuple[int, int, int] | None = None     # file, length and position of the last frame, if it is
+        self._large: tuple[int, int, int] | None = None     # file, length and position of the last frame, if large
 
     def path(self, segment: int) -> Path:
         """The file of a segment."""
@@ -62,23 +54,23 @@ class Segments:
 
     @property
     def room_bytes(self) -> int:
-        """Bytes that can be written without asking the disk for more space."""
+        """Bytes that can be written without allocating more space."""
         spare = self._segment_bytes if self._begun else self._spare_bytes
         return self.active_bytes - self.position + spare
 
     @property
     def scarce(self) -> bool:
-        """Is there no room for further jobs?"""
-        return self.room_bytes < self._segment_bytes * SCARCE
+        """Is there no room for more jobs?"""
+        return self.room_bytes < self._segment_bytes * limits.JOURNAL_SCARCE
 
     @property
     def exhausted(self) -> bool:
-        """Is what is left kept for what is on its way, and for Raft itself?"""
-        return self.room_bytes < self._segment_bytes * EXHAUSTED
+        """Is the remaining room reserved for entries under way and for Raft itself?"""
+        return self.room_bytes < self._segment_bytes * limits.JOURNAL_EXHAUSTED
 
     @property
     def several(self) -> bool:
-        """Is there any segment before the one in use?"""
+        """Are there segments before the one in use?"""
         return self._oldest < self.active
 
     @property
@@ -87,17 +79,17 @@ class Segments:
         return self._segment_bytes
 
     def takes(self, length: int) -> bool:
-        """Can a frame of this length be written, and the reserve be left? The disk is asked for space if need be."""
+        """Can a frame of this length be written without using the reserve? Allocates space if necessary."""
         if self._leaves_reserve(length):
             return True
         return not self.short and self.try_to_prepare(length + self._reserve_bytes) and self._leaves_reserve(length)
 
     @property
     def _reserve_bytes(self) -> int:
-        return int(self._segment_bytes * RESERVE)
+        return int(self._segment_bytes * limits.JOURNAL_RESERVE)
 
     def _leaves_reserve(self, length: int) -> bool:
-        if self._begun:             # the next segment cannot be made before a sync has ended: it is not known to fail
+        if self._begun:             # the next segment cannot be created before a sync ends, so nothing is known yet
             return True
         rest = self.active_bytes - self.position
         left = rest - length + self._spare_bytes if length <= rest else self._spare_bytes - length
@@ -106,7 +98,7 @@ class Segments:
     # Opening
 
     def recover(self, replay: Replay) -> None:
-        """Hand every sound frame to `replay`, in order, and cut an incomplete last one off.
+        """Pass every valid frame to `replay`, in order, and cut off an incomplete last one.
 
         Raises JournalDamaged and JournalTooNew. Afterwards either `active` is 0 (there was never a frame), or the next
         frame can be appended.
@@ -126,8 +118,8 @@ class Segments:
             return
         self.active, self.position, self.active_bytes = scan.active, scan.position, sizes[scan.active]
         self._wipe(self.active, self.position)
-        # A killed process leaves frames that only the operating system's memory holds. Whoever reads them may vouch for
-        # them, so they must be on disk first.
+        # A killed process leaves frames that are only in the page cache. They must be on disk before this node
+        # acknowledges anything in them.
         self._disk.sync(self._file(self.active))
         spare = self.active + 1
         if spare in sizes:
@@ -139,7 +131,7 @@ class Segments:
         return self._disk.read(file, self._disk.size(file), 0)
 
     def _never_used(self, numbers: list[int]) -> None:
-        """A crash before the first frame was synced leaves one file without a frame: start anew."""
+        """Start anew after a crash before the first frame was synced, which leaves one file without a frame."""
         if numbers != [1]:
             self.damaged(numbers[-1], 0, "it holds no frame, and the segments before it are missing")
         self._unlink(1)
@@ -150,16 +142,16 @@ class Segments:
             self._unlink(segment)
         else:
             self._wipe(segment, 0)
-            self._disk.sync(self._file(segment))    # its length, which its first frame will tell, must be durable
+            self._disk.sync(self._file(segment))    # its first frame will state its length, which must be durable
             self._spare_bytes = size
 
     def _wipe(self, segment: int, position: int) -> None:
-        """Zeros again from `position` to the end, so that what was cut off can never look like a frame."""
+        """Write zeros from `position` to the end, so that what was cut off can never look like a frame."""
         data = self._load(segment)
         if data.count(0, position) == len(data) - position:
             return
         end = len(data.rstrip(b"\0"))
-        log.warning("%s: an incomplete write at offset %d is cut off. After a crash this is as it should be.",
+        log.warning("%s: an incomplete write at offset %d is cut off. This is normal after a crash.",
                     self.path(segment), position)
         file = self._file(segment)
         for start in range(position, end, _WIPE_BYTES):
@@ -179,13 +171,13 @@ class Segments:
         self.active, self.position, self.sequence = 1, 0, 0
 
     def fits(self, length: int) -> bool:
-        """Is there room for a frame of this length in the segment in use?"""
+        """Does a frame of this length fit into the segment in use?"""
         return self.position + length <= self.active_bytes
 
     def advance(self, length: int) -> None:
-        """Go to the next segment and make room for `length` bytes there; nothing has changed if that fails.
+        """Switch to the next segment, with room for at least `length` bytes.
 
-        Raises NoRoom, and OSError when the disk fails.
+        Raises NoRoom, after which nothing has changed, and OSError if the disk fails.
         """
         self._mend()
         self.prepare(length)
@@ -194,10 +186,10 @@ class Segments:
         self.active, self.active_bytes, self.position, self._spare_bytes = spare, self._spare_bytes, 0, 0
         self._begun = True
 
-    def append(self, pieces: list[bytes], length: int, *, beside: bool) -> Future[None] | None:
-        """Write one frame and sync it. `beside`: the sync only begins; it must have ended before the next frame.
+    def append(self, pieces: list[bytes], length: int, *, in_background: bool) -> Future[None] | None:
+        """Write one frame and sync it. `in_background`: only start the sync, which must end before the next frame.
 
-        Raises NoRoom when nothing is written, for want of space, and OSError when the disk fails.
+        Raises NoRoom if nothing was written for lack of space, and OSError if the disk fails.
         """
         self._mend()
         file, syncing = self._file(self.active), None
@@ -206,23 +198,23 @@ class Segments:
         except OSError as error:
             if error.errno not in NO_SPACE:
                 raise
-            # Legal where files are copied when they are written (btrfs). It was allocated, so this is rare.
+            # Possible on copy-on-write file systems (btrfs), although the space was allocated.
             self._torn = self.active, self.position, min(self.position + length, self.active_bytes)
             if self.position == 0 and self._begun:
                 self._spare_bytes, self._begun = self.active_bytes, False
                 self.active, self.active_bytes, self.position = self._before
             raise NoRoom(str(error)) from error
-        if beside:
-            syncing = self._disk.sync_beside(file)
+        if in_background:
+            syncing = self._disk.sync_in_background(file)
         else:
             self._disk.sync(file)
-        self._large = (file, length, self.position) if length >= FORGOTTEN_BYTES else None
+        self._large = (file, length, self.position) if length >= limits.FORGOTTEN_BYTES else None
         self.position += length
         self.sequence += 1
         return syncing
 
     def synced(self) -> None:
-        """The last frame is: the next segment may exist, and the operating system need not keep what is large."""
+        """Note that the last frame is durable: create the next segment, drop a large frame from the page cache."""
         if self._begun:
             self._begun = False
             if not self.short:
@@ -232,7 +224,7 @@ class Segments:
             self._large = None
 
     def _mend(self) -> None:
-        """Zeros again where a part of a frame may have been written, durably: it must not be found behind another."""
+        """Durably overwrite a partly written frame with zeros, so that it is not found after a later frame."""
         if self._torn is None:
             return
         segment, start, end = self._torn
@@ -248,14 +240,14 @@ class Segments:
         self._torn = None
 
     def prepare(self, length: int = 0) -> None:
-        """Create the next segment, unless it exists and takes a frame of this length.
+        """Create the next segment, unless it exists and has room for a frame of this length.
 
-        Raises NoRoom, then there may be no next segment, and OSError when the disk fails.
+        Raises NoRoom, after which there may be no next segment, and OSError if the disk fails.
         """
         size = max(-(-length // SECTOR_BYTES) * SECTOR_BYTES, self._segment_bytes)
         if self._spare_bytes >= size:
             return
-        self._mend()                    # it may be in the file that is about to be given up
+        self._mend()                    # the partly written frame may be in the file that is about to be removed
         try:
             if not self._spare_bytes:
                 self._spare_bytes = self._create(self.active + 1, size)
@@ -265,8 +257,8 @@ class Segments:
             if not passes(error):
                 raise
             if not self.short:
-                log.error("no room for the next segment of the journal (%s), %d bytes are left: make room on the disk. "
-                          "This node refuses what it cannot keep, and goes on by itself when there is room.",
+                log.error("no room for the next segment of the journal (%s), %d bytes are left: free disk space. "
+                          "This node refuses what it cannot store, and continues by itself when there is room.",
                           error, self.room_bytes)
             self.short = True
             raise NoRoom(str(error)) from error
@@ -275,9 +267,9 @@ class Segments:
             log.info("there is room for the journal again")
 
     def try_to_prepare(self, length: int = 0) -> bool:
-        """As prepare(), but lack of room is no error: the rest of the segment in use can still be written.
+        """Like prepare(), but without raising NoRoom; returns whether the next segment exists.
 
-        Returns whether the next segment is there.
+        Without one the rest of the segment in use can still be written.
         """
         try:
             self.prepare(length)
@@ -286,7 +278,7 @@ class Segments:
         return True
 
     def try_again(self) -> None:
-        """Once a second: there may be room now."""
+        """Once a second: try to create the next segment, as there may be room now."""
         if not self.held_back:
             self.try_to_prepare()
 
@@ -310,20 +302,20 @@ class Segments:
         try:
             self._disk.allocate(file, size)
         except OSError:
-            self._spare_bytes = 0       # how long the file is now is not certain: without it there is no question
+            self._spare_bytes = 0       # its length is uncertain now, so remove it
             self._unlink(segment)
             raise
-        self._disk.sync(file)           # the frame that says how long the file is must not be durable before it is
+        self._disk.sync(file)           # its length must be durable before the frame that states it
         return size
 
     def delete_one_before(self, segment: int) -> bool:
         """Remove the oldest segment if it is older than this one; returns whether there are more of them.
 
-        What it says must be superseded by synced frames in later segments. One at a time, because the file system takes
-        its time for each, and the node stands still meanwhile.
+        Its contents must be superseded by synced frames in later segments. One at a time, because the node waits while
+        the file system deletes it.
         """
         if self._oldest < segment:
-            with contextlib.suppress(FileNotFoundError):        # gone since a crash in an earlier deletion
+            with contextlib.suppress(FileNotFoundError):        # deleted before a crash
                 self._unlink(self._oldest)
             self._oldest += 1
         return self._oldest < segment
@@ -337,12 +329,12 @@ class Segments:
     # Reading
 
     def read(self, segment: int, offset: int, length: int) -> bytes:
-        """Bytes of written frames. Neighbours are read ahead: who wants one old entry mostly wants the next as well."""
+        """Read bytes of written frames, with read-ahead: old entries are mostly read one after another."""
         held, start, data = self._read_ahead
         if held != segment or offset < start or offset + length > start + len(data):
-            # Never beyond what is written: it would be held as zeros and be wrong when a frame has come there.
-            written = self.position - offset if segment == self.active else READ_AHEAD_BYTES
-            data = self._disk.read(self._file(segment), max(length, min(READ_AHEAD_BYTES, written)), offset)
+            # Never beyond what is written: the zeros there would be cached, and be wrong once a frame is written.
+            written = self.position - offset if segment == self.active else limits.READ_AHEAD_BYTES
+            data = self._disk.read(self._file(segment), max(length, min(limits.READ_AHEAD_BYTES, written)), offset)
             start = offset
             self._read_ahead = (segment, offset, data)
         return data[offset - start:offset - start + length]
@@ -355,9 +347,9 @@ class Segments:
         return file
 
     def _keep_open(self, segment: int, file: int) -> None:
-        """So that what is read or written next needs no descriptor. Of a long journal the oldest are closed."""
+        """Keep a segment open, so that using it again needs no descriptor; close the oldest if there are too many."""
         self._files[segment] = file
-        if len(self._files) > JOURNAL_FILES:
+        if len(self._files) > limits.JOURNAL_FILES_MAX:
             oldest = min(number for number in self._files if number != segment)
             self._disk.close(self._files.pop(oldest))
 

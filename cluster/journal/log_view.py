@@ -1,4 +1,4 @@
-"""The log by position, counted from its first entry: how pysyncobj looks at it, many times in each turn."""
+"""The log as a sequence by position from its first entry, which pysyncobj reads many times in each turn."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import overload
 
-from cluster.storage.log_cache import RecentEntries
-from cluster.storage.log_index import EntriesView, Entry
+from cluster.journal.log_cache import LogCache
+from cluster.journal.log_index import Entry, LogSlice
 
 _LIST_ENTRIES_MAX = 256         # longer slices are not copied
 
 
-class Positions(Sequence[Entry]):
-    """Entries `first_index` to `last_index`; the newest are in memory."""
+class LogView(Sequence[Entry]):
+    """The entries `first_index` to `last_index`, of which the newest are in memory."""
 
     def __init__(self, window_bytes: int) -> None:
         self.first_index = 1
         self.last_index = 0
-        self._recent = RecentEntries(window_bytes)
-        self._oldest: Entry | None = None           # the entry at first_index, once somebody has asked for it
+        self._cache = LogCache(window_bytes)
+        self._oldest: Entry | None = None           # the entry at first_index, once it was read
 
     @abstractmethod
     def entry(self, index: int) -> Entry:
@@ -39,8 +39,8 @@ class Positions(Sequence[Entry]):
     def __getitem__(self, item: slice) -> Sequence[Entry]: ...
 
     def __getitem__(self, item: int | slice) -> Entry | Sequence[Entry]:
-        if item == -1 and self._recent.entries:         # pysyncobj asks for the last and the first one constantly
-            return self._recent.entries[-1]
+        if item == -1 and self._cache.entries:         # pysyncobj asks for the last and the first one constantly
+            return self._cache.entries[-1]
         if item == 0 and self._oldest is not None:
             return self._oldest
         if isinstance(item, slice):
@@ -58,7 +58,7 @@ class Positions(Sequence[Entry]):
             stop = size
         if start >= stop:
             return []
-        low = self.first_index + start - self._recent.first
+        low = self.first_index + start - self._cache.first
         if low >= 0 and stop - start <= _LIST_ENTRIES_MAX:
-            return self._recent.entries[low:low + stop - start]
-        return EntriesView(self.entry, self.first_index + start, self.first_index + stop)
+            return self._cache.entries[low:low + stop - start]
+        return LogSlice(self.entry, self.first_index + start, self.first_index + stop)

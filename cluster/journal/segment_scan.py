@@ -1,4 +1,4 @@
-"""Reading the segments of a journal at the start: where it ends, and whether it can be trusted."""
+"""Reads the segments of a journal at the start: finds its end, and checks whether it can be trusted."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from cluster.storage import journal_format
+from cluster.journal import journal_format
+from cluster.journal.journal_format import Header, PlacedRecord
 from cluster.storage.errors import START_NEWER, JournalTooNew
-from cluster.storage.journal_format import Header, PlacedRecord
 
 # (segment number, contents of its file, frame's header, frame's records)
 Replay = Callable[[int, bytes, Header, list[PlacedRecord]], None]
 
 
 class Files(Protocol):
-    """The segments, as who reads them needs them; see segments.py."""
+    """What a scan needs of the segments; see segments.py."""
 
     journal_id: bytes
-    sequence: int               # of the last sound frame
+    sequence: int               # of the last valid frame
 
     def path(self, segment: int) -> Path:
         """The file of a segment."""
@@ -28,18 +28,18 @@ class Files(Protocol):
 
 
 class Scan:
-    """Reads segments in order, and decides where the journal ends and whether it can be trusted (journal_format.py)."""
+    """Reads segments in order, finds the end of the journal and checks that it is intact (journal_format.py)."""
 
     def __init__(self, segments: Files, replay: Replay) -> None:
-        self.active = 0             # segment of the last sound frame
-        self.position = 0           # behind that frame
+        self.active = 0             # segment of the last valid frame
+        self.position = 0           # end of that frame
         self._segments = segments
         self._replay = replay
-        self._torn: tuple[int, int] | None = None       # where an incomplete frame stands
+        self._torn: tuple[int, int] | None = None       # segment and offset of an incomplete frame
         self._blank: int | None = None                  # the first segment without a frame
 
     def read(self, number: int, data: bytes) -> int:
-        """Take the next segment; returns its size."""
+        """Scan the contents of the next segment; returns its size."""
         position = 0
         while position < len(data) and self._torn is None:
             if journal_format.is_blank(data, position):
@@ -59,7 +59,7 @@ class Scan:
         return len(data)
 
     def _check_header(self, number: int, position: int, header: Header) -> None:
-        """A sound header must be that of the next frame of this journal, whatever is behind it."""
+        """Check that a valid header is that of the next frame of this journal."""
         segments = self._segments
         if header.version > journal_format.VERSION:
             raise JournalTooNew(
@@ -94,7 +94,7 @@ class Scan:
         self._torn = (number, position)
 
     def _check_rest(self, number: int, position: int, data: bytes) -> None:
-        """Behind the end there must be no later frame. (An old one may be: a job can be a copy of a journal.)"""
+        """Check that no later frame follows the end. (An old one may: a job's data can be a copy of a journal.)"""
         segments = self._segments
         segment, end = self._torn or (number, position)
         for offset, header in journal_format.later_headers(data, position):

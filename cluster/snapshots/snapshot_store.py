@@ -1,8 +1,8 @@
-"""The snapshots of a node: written beside its work, sent, received, and used at the start.
+"""The snapshots of a node: written in the background, sent, received, and loaded at the start.
 
 A snapshot is the machine's state after one log entry, in a file `snapshot-<index>`. It gets that name only when all its
-bytes are durable, so what has the name is whole, unless it was damaged later. The last two are kept, and the journal
-reaches back to the older one.
+bytes are durable, so a file with the name is complete unless it was damaged later. The last two are kept, and the
+journal reaches back to the older one.
 
 SnapshotStore takes the place of pysyncobj's Serializer (the camel-case methods). The library sees one empty marker
 where it would send pieces; snapshot_transfer.py moves the bytes.
@@ -19,14 +19,15 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-from cluster.storage import snapshot_file
+from cluster import limits
+from cluster.journal.journal import Journal
+from cluster.journal.log_index import Entry
+from cluster.snapshots import snapshot_file
+from cluster.snapshots.snapshot_directory import SnapshotDirectory
+from cluster.snapshots.snapshot_file import Contents, SnapshotFile
 from cluster.storage.disk import NO_SPACE, Disk
 from cluster.storage.errors import START_EMPTY, START_NEWER, START_NEWER_HERE, SnapshotDamaged, SnapshotTooNew
-from cluster.storage.fork import Child, Inline, Job
-from cluster.storage.journal import Journal
-from cluster.storage.log_index import Entry
-from cluster.storage.snapshot_directory import SnapshotDirectory
-from cluster.storage.snapshot_file import Contents, SnapshotFile
+from cluster.storage.fork import BackgroundTask, ForkedTask, InlineTask
 from cluster.storage.state_hash import Chain
 from core import SnapshotError
 
@@ -34,44 +35,43 @@ __all__ = ["IncomingSnapshot", "OutgoingSnapshot", "SnapshotDamaged", "SnapshotS
 
 log = logging.getLogger("sockpqd.cluster")
 
-RETRY_S = 10.0          # after a snapshot could not be written (a full disk, say) the store is busy for so long
 
 # pysyncobj's SERIALIZER_STATE
 NOT_SERIALIZING, SERIALIZING, SUCCESS, FAILED = range(4)
 
 
-class State(Protocol):
-    """What is in a snapshot: core's Machine."""
+class StateMachine(Protocol):
+    """The source of snapshots: core's Machine."""
 
     def snapshot(self) -> Iterator[bytes]:
         """The state as bytes."""
 
     def export(self) -> Iterator[bytes]:
-        """The state as bytes, without what clients must not learn."""
+        """The state as bytes, without what clients must not see."""
 
     def restore(self, chunks: Iterable[bytes]) -> None:
-        """Replace the state; leaves it as it was when anything is raised, by itself or by `chunks`.
+        """Replace the state; it stays unchanged if this or `chunks` raises anything.
 
-        SnapshotError: these bytes are as they were written, but this version does not understand them.
+        Raises SnapshotError if the bytes are intact but this version does not understand them.
         """
 
 
 class SnapshotStore:
-    """The directory of snapshots.
+    """The snapshots of a node, newest and older.
 
-    `load_error` is what deserialize() raised, because pysyncobj logs and forgets that: the driver must stop the node.
-    `newest_index` and `newest_bytes` tell of the newest snapshot, both 0 when there is none.
+    `load_error` is the exception of deserialize(), which pysyncobj logs and forgets: the driver must stop the node.
+    `newest_index` and `newest_bytes` describe the newest snapshot, both 0 if there is none.
     """
 
     @classmethod
     def open(
-        cls, directory: Path, disk: Disk, journal: Journal, machine: State, *, fork: bool = True,
+        cls, directory: Path, disk: Disk, journal: Journal, machine: StateMachine, *, fork: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> SnapshotStore:
-        """Find the newest snapshot that can be trusted, check that the journal continues it, and load it.
+        """Find the newest intact snapshot, check that the journal continues it, and load it.
 
-        `fork`: write in a forked child (False: at once, for simulations). `clock`: seconds. Raises SnapshotDamaged (the
-        node must not take part), SnapshotTooNew and OSError.
+        `fork`: write in a forked child (False: synchronously, for simulations). `clock`: seconds. Raises
+        SnapshotDamaged (the node must not take part), SnapshotTooNew and OSError.
         """
         store = cls(SnapshotDirectory(directory, disk), disk, journal, machine, fork=fork, clock=clock)
         try:
@@ -84,112 +84,112 @@ class SnapshotStore:
         return store
 
     def __init__(
-        self, files: SnapshotDirectory, disk: Disk, journal: Journal, machine: State, *, fork: bool,
+        self, files: SnapshotDirectory, disk: Disk, journal: Journal, machine: StateMachine, *, fork: bool,
         clock: Callable[[], float],
     ) -> None:
         self.load_error: BaseException | None = None
         self.newest_index = 0
         self.newest_bytes = 0
-        self.written_s = 0.0                    # how long the writing of the last of our own took
+        self.written_s = 0.0                    # time it took to write our last snapshot
         self._files = files
         self.disk = disk
         self._journal = journal
         self._machine = machine
-        self.chain = Chain()                    # of the state: saved with it, restored with it
-        self._start_job: Callable[[Callable[[], None]], Job] = Child if fork else Inline
+        self.chain = Chain()                    # saved and restored with the state
+        self._start_task: Callable[[Callable[[], None]], BackgroundTask] = ForkedTask if fork else InlineTask
         self._clock = clock
-        self._job: Job | None = None            # writing a snapshot
-        self._job_id: int | None = None         # the name pysyncobj gave to it
-        self._job_index = 0
-        self._job_path = Path()
-        self._job_begun = 0.0
+        self._task: BackgroundTask | None = None    # writing a snapshot
+        self._task_id: int | None = None        # pysyncobj's id of it
+        self._task_index = 0
+        self._task_path = Path()
+        self._task_begun = 0.0
         self._retry_at = float("-inf")
-        self.lacked_space = False               # for a snapshot, of our own or a peer's, since somebody has looked,
-        self._lacks_until = float("-inf")       # or a moment ago
+        self.lacked_space = False               # a snapshot, ours or a peer's, found no space; cleared by capacity.py
+        self._lacks_until = float("-inf")       # until when that counts as recent
         self._expected: IncomingSnapshot | None = None
-        self._restored: Contents | None = None  # of the snapshot that is in the machine but not yet in the library
-        self._received = False                  # it was sent by a peer
+        self._restored: Contents | None = None  # of a snapshot that the machine has and the library has not
+        self._received = False                  # that snapshot was sent by a peer
 
     def _use(self, index: int) -> None:
-        """From now on this is the newest one."""
+        """Make this the newest snapshot."""
         self.newest_index, self.newest_bytes = index, self._files.size(index)
 
     def newest_path(self) -> str:
-        """For pysyncobj, which only asks whether this file exists: one that does as soon as there is a snapshot."""
+        """A path for pysyncobj, which only checks whether it exists: it does if there is a snapshot."""
         return __file__ if self.newest_index else ""
 
     # Writing our own
 
     @property
     def busy(self) -> bool:
-        """Should no snapshot be asked for now: is one being written, or did the last attempt fail a moment ago?"""
-        return self._job is not None or self.failing
+        """Is a snapshot being written, or did the last attempt fail a moment ago?"""
+        return self._task is not None or self.failing
 
     @property
     def failing(self) -> bool:
-        """Could a snapshot not be written a moment ago?"""
+        """Did the last attempt to write a snapshot fail a moment ago?"""
         return self._clock() < self._retry_at
 
     def serialize(self, data: tuple[Any, Entry, Entry, Iterable[Any]], id: int) -> None:  # noqa: A002
-        """pysyncobj: begin to write the state, which is that after `last`. `data`: (None, last, prev, nodes)."""
-        if self._job is not None:
+        """pysyncobj: start to write the state, which is the one after `last`. `data`: (None, last, prev, nodes)."""
+        if self._task is not None:
             return
         _, last, prev, nodes = data
         contents = Contents(last, prev, sorted(node.id for node in nodes), self.chain.value)
-        self._job_id, self._job_index = id, last[1]
-        self._job_path = temporary = self._files.temporary(self._files.path(last[1]).name)
-        self._job_begun = self._clock()
+        self._task_id, self._task_index = id, last[1]
+        self._task_path = temporary = self._files.temporary(self._files.path(last[1]).name)
+        self._task_begun = self._clock()
         try:
-            self._job = self._start_job(lambda: self._write(temporary, contents))
+            self._task = self._start_task(lambda: self._write(temporary, contents))
         except OSError as error:
             self._write_failed(str(error))
 
     def _write(self, temporary: Path, contents: Contents) -> None:
         snapshot_file.write(self.disk, temporary, contents, self._machine.snapshot())
         self._files.put(temporary, contents.last[1])
-        self._files.prune(contents.last[1])     # here, because it takes the file system a while to remove a large file
+        self._files.prune(contents.last[1])     # here, because removing a large file takes the file system a while
 
     def checkSerializing(self) -> tuple[int, int | None]:
-        """pysyncobj, each tick: how the writing goes. SUCCESS and FAILED are told once."""
-        if self._job is None:
+        """pysyncobj, each tick: the progress of writing. SUCCESS and FAILED are reported once."""
+        if self._task is None:
             return NOT_SERIALIZING, None
-        status = self._job.poll()
+        status = self._task.poll()
         if status is None:
-            return SERIALIZING, self._job_id
-        error, self._job = self._job.error, None
+            return SERIALIZING, self._task_id
+        error, self._task = self._task.error, None
         if status != 0:
             self._write_failed(error)
-            return FAILED, self._job_id
-        self._use(self._job_index)
-        self.written_s = self._clock() - self._job_begun
+            return FAILED, self._task_id
+        self._use(self._task_index)
+        self.written_s = self._clock() - self._task_begun
         log.info("snapshot up to entry %d written, %d bytes", self.newest_index, self.newest_bytes)
-        return SUCCESS, self._job_id
+        return SUCCESS, self._task_id
 
     def _write_failed(self, error: str) -> None:
-        log.warning("the snapshot up to entry %d could not be written: %s. It is tried again, and the journal "
-                    "grows until then: make room on the disk.", self._job_index, error)
-        self._retry_at = self._clock() + RETRY_S
+        log.warning("the snapshot up to entry %d could not be written: %s. This node will try again, and its journal "
+                    "grows until then: free disk space.", self._task_index, error)
+        self._retry_at = self._clock() + limits.SNAPSHOT_RETRY_S
         if any(os.strerror(number) in error for number in NO_SPACE):
             self.lack_space()
-        self._files.remove(self._job_path)
+        self._files.remove(self._task_path)
 
     def lack_space(self) -> None:
-        """There is no space for a snapshot."""
+        """Note that there is no space for a snapshot."""
         self.lacked_space = True
-        self._lacks_until = self._clock() + RETRY_S
+        self._lacks_until = self._clock() + limits.SNAPSHOT_RETRY_S
 
     @property
     def lacks_space(self) -> bool:
-        """Was there none a moment ago?"""
+        """Was there no space for a snapshot a moment ago?"""
         return self._clock() < self._lacks_until
 
     def retry(self) -> None:
-        """There is more space than a moment ago."""
+        """Allow another attempt at once, because there is more space now."""
         self._retry_at = self._lacks_until = float("-inf")
 
-    def export(self, path: Path) -> Job:
-        """Begin to write the machine's stream for clients alone to a new file; poll the job. Raises OSError."""
-        return self._start_job(lambda: self._write_stream(path))
+    def export(self, path: Path) -> BackgroundTask:
+        """Start to write the machine's export for clients to a new file; returns the task to poll. Raises OSError."""
+        return self._start_task(lambda: self._write_stream(path))
 
     def _write_stream(self, path: Path) -> None:
         file = self.disk.create(path)
@@ -201,19 +201,19 @@ class SnapshotStore:
         finally:
             self.disk.close(file)
 
-    def _drop_job(self) -> None:
-        if self._job is not None:
-            self._job.kill()
-            self._job = None
-            self._files.remove(self._job_path)
+    def _drop_task(self) -> None:
+        if self._task is not None:
+            self._task.kill()
+            self._task = None
+            self._files.remove(self._task_path)
 
     # Loading
 
     def _restore(self, path: Path) -> None:
-        """Load a snapshot into the machine. Raises SnapshotTooNew, SnapshotDamaged and OSError; nothing changes then.
+        """Load a snapshot into the machine. Raises SnapshotTooNew, SnapshotDamaged and OSError, changing nothing.
 
-        Done before the library asks for it, and before a received snapshot replaces our own: what cannot be loaded is
-        never used for anything.
+        This happens before the library asks for it, and before a received snapshot replaces our own, so a file that
+        cannot be loaded is never used.
         """
         file = SnapshotFile(self.disk, path)
         try:
@@ -226,7 +226,7 @@ class SnapshotStore:
         self.chain.start(contents.last[1], contents.chain)
 
     def deserialize(self) -> tuple[None, Entry, Entry, list[str]]:
-        """pysyncobj: load the newest snapshot; the machine has it already. Returns (None, last, prev, member names)."""
+        """pysyncobj: load the newest snapshot, which the machine has already. Returns (None, last, prev, members)."""
         try:
             return self._load()
         except BaseException as error:
@@ -242,15 +242,15 @@ class SnapshotStore:
         return None, contents.last, contents.prev, contents.members
 
     def _align(self, contents: Contents) -> None:
-        """Let the journal begin with the snapshot's two entries.
+        """Make the journal start with the snapshot's two entries.
 
-        pysyncobj compares them with the first two of the log and wipes the whole log when they differ, acknowledged
-        entries behind the snapshot included. They differ after a crash between snapshot and removal of old entries, and
-        because our journal reaches further back anyway.
+        pysyncobj compares them with the first two of the log and wipes the whole log if they differ, acknowledged
+        entries after the snapshot included. They differ after a crash between the snapshot and the removal of old
+        entries, and always because our journal reaches further back.
         """
         journal, (last, prev) = self._journal, contents[:2]
         if journal.term_at(last[1]) != last[2]:
-            return                  # all of the log is older, or contradicts what is committed: wiping it is right
+            return                  # the whole log is older or contradicts what is committed: wiping it is right
         if journal.term_at(prev[1]) is None or journal.entry(prev[1]) != prev or journal.entry(last[1]) != last:
             path = self._files.path(last[1])
             raise SnapshotDamaged(f"{path} and the journal disagree about entry {last[1]}. {START_EMPTY}")
@@ -259,14 +259,14 @@ class SnapshotStore:
     # Sending and receiving
 
     def getTransmissionData(self, node: Any) -> tuple[bytes, bool, bool]:
-        """pysyncobj: the marker that snapshot_transfer.py recognises."""
+        """pysyncobj: the marker by which append_entries.py recognises a snapshot to be sent."""
         return b"", True, True
 
     def cancelTransmisstion(self, node: Any) -> None:
-        """pysyncobj: nothing to do, transfers end with their connections."""
+        """pysyncobj: do nothing, because transfers end with their connections."""
 
     def setTransmissionData(self, data: Any) -> bool:
-        """pysyncobj: install the snapshot given to expect(); True means that it is to be loaded now."""
+        """pysyncobj: install the snapshot given to expect(); returns True if it is to be loaded now."""
         incoming, self._expected = self._expected, None
         if incoming is None:
             return False
@@ -274,22 +274,22 @@ class SnapshotStore:
         return True
 
     def expect(self, incoming: IncomingSnapshot) -> None:
-        """The next setTransmissionData() installs this snapshot, which must be finished."""
+        """Let the next setTransmissionData() install this snapshot, which must be complete."""
         self._expected = incoming
 
     def open_newest(self) -> OutgoingSnapshot:
-        """The newest snapshot for sending. Raises LookupError when there is none, OSError."""
+        """Open the newest snapshot for sending. Raises OSError, and LookupError if there is none."""
         if not self.newest_index:
             raise LookupError("there is no snapshot to send")
         return OutgoingSnapshot(self.disk, self._files.path(self.newest_index))
 
     def begin_incoming(self, peer: str) -> IncomingSnapshot:
-        """A new file for a snapshot that `peer` sends. Raises OSError."""
+        """Create a file for a snapshot that `peer` sends. Raises OSError."""
         return IncomingSnapshot(self, self.disk, self._files.temporary(f"incoming-{peer}"), peer)
 
     def take_over(self, temporary: Path, index: int) -> None:
-        """IncomingSnapshot: load a verified file and give it its name; it replaces what this node has."""
-        self._drop_job()            # it would report an older state as the newest
+        """IncomingSnapshot: load a verified file, which replaces this node's state, and give it its name."""
+        self._drop_task()            # it would report an older state as the newest
         self._restore(temporary)
         self._files.put(temporary, index)
         self._use(index)
@@ -297,8 +297,8 @@ class SnapshotStore:
         self._files.prune(index)
 
     def close(self) -> None:
-        """Stop a child that is writing."""
-        self._drop_job()
+        """Stop writing a snapshot."""
+        self._drop_task()
 
 
 class OutgoingSnapshot:
@@ -321,7 +321,7 @@ class OutgoingSnapshot:
 
 
 class IncomingSnapshot:
-    """A snapshot being received, in a temporary file. `offset`: how many bytes are here."""
+    """A snapshot being received into a temporary file. `offset`: how many bytes have arrived."""
 
     def __init__(self, store: SnapshotStore, disk: Disk, path: Path, peer: str) -> None:
         self.offset = 0
@@ -334,18 +334,18 @@ class IncomingSnapshot:
         self._file: int | None = disk.create(path)
 
     def write(self, data: bytes) -> None:
-        """Append. Raises OSError."""
+        """Append a chunk. Raises OSError."""
         assert self._file is not None
         self._disk.write(self._file, [data], self.offset)
         self.offset += len(data)
-        if self.offset - self._synced >= snapshot_file.SYNC_BYTES:
+        if self.offset - self._synced >= limits.SNAPSHOT_SYNC_BYTES:
             self._disk.sync(self._file)
             self._synced = self.offset
 
     def finish(self) -> tuple[int, int]:
-        """Make it durable and check all of it. Returns index and term of the last entry it contains.
+        """Make the file durable and check all of it. Returns index and term of its last entry.
 
-        Nothing is replaced yet. Raises SnapshotDamaged (abort() it then), SnapshotTooNew (see install()) and OSError.
+        Nothing is replaced yet. Raises SnapshotDamaged (then call abort()), SnapshotTooNew (see install()) and OSError.
         """
         assert self._file is not None
         self._disk.sync(self._file)
@@ -355,11 +355,11 @@ class IncomingSnapshot:
         return self._index, term
 
     def install(self) -> None:
-        """Make it the newest snapshot of this node; finish() must have succeeded. Raises OSError, and SnapshotTooNew.
+        """Make this the newest snapshot of the node; finish() must have succeeded. Raises OSError and SnapshotTooNew.
 
-        SnapshotTooNew must stop this node: its leader has forgotten the entries that we lack, so nothing but this
-        snapshot could bring us up to date. Until then we would help no majority, and look well to an operator. Nothing
-        is replaced, so the newer version finds everything as it was.
+        SnapshotTooNew must stop this node: its leader no longer has the entries that it lacks, so only this snapshot
+        could bring it up to date. A running node would count for no majority, yet look healthy to operators. Nothing is
+        replaced, so the newer version finds everything as it was.
         """
         assert self._index > 0
         with self._understood():
@@ -368,7 +368,7 @@ class IncomingSnapshot:
 
     @contextlib.contextmanager
     def _understood(self) -> Iterator[None]:
-        """Say whose snapshot it is that is too new, and remove it."""
+        """Name the sender in SnapshotTooNew, and remove the file."""
         try:
             yield
         except SnapshotTooNew as error:
@@ -377,7 +377,7 @@ class IncomingSnapshot:
             raise SnapshotTooNew(f"{what}. {START_NEWER_HERE}") from None
 
     def abort(self) -> None:
-        """Remove what was received; harmless after install()."""
+        """Remove what was received; does nothing after install()."""
         self._close()
         with contextlib.suppress(FileNotFoundError):
             self._disk.unlink(self._path)

@@ -1,4 +1,4 @@
-"""What the journal keeps in memory of each entry, and slices of the log that do not load it."""
+"""The journal's index of entries in memory, and slices of the log that are read on demand."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, overload
 
-Entry = tuple[bytes, int, int]      # command, index, term: the form the Raft library wants
+from cluster import limits
 
-# A view keeps what it read up to this size, because the library walks over a slice and then takes the part it wants.
-VIEW_BYTES_MAX = 40 << 20
+Entry = tuple[bytes, int, int]      # command, index, term: pysyncobj's form
 
 
-class Place(NamedTuple):
-    """Where the command of an entry is on disk."""
+class EntryLocation(NamedTuple):
+    """The place of an entry's command on disk."""
 
     segment: int
     offset: int
@@ -21,8 +20,8 @@ class Place(NamedTuple):
     crc: int
 
 
-class EntryTable:
-    """Term, length, CRC and place of all entries from `first` on: 24 bytes for each entry."""
+class LogIndex:
+    """Term, length, CRC and place of all entries from `first` on, 24 bytes for each."""
 
     def __init__(self) -> None:
         self.first = 1
@@ -36,11 +35,11 @@ class EntryTable:
 
     @property
     def next(self) -> int:
-        """The index behind the last entry."""
+        """The index after the last entry."""
         return self.first + len(self._terms)
 
     def append(self, index: int, term: int, length: int, crc: int) -> None:
-        """Add the entry behind the last one; a table that was reset to 1 takes any index."""
+        """Add an entry after the last one; an index that was reset to 1 accepts any entry."""
         if index != self.first + len(self._terms):
             if self._terms or self.first > 1:
                 raise ValueError(f"entry {index} does not follow entry {self.next - 1}")
@@ -51,12 +50,12 @@ class EntryTable:
         self._places.append(0)
 
     def append_missing(self, count: int) -> None:
-        """Entries whose segment is gone: a later record must remove them, or the journal is damaged."""
+        """Add entries whose segment is gone; a later record must remove them, or the journal is damaged."""
         for column in (self._terms, self._lengths, self._crcs, self._places):
             column.extend([0] * count)
 
     def put(self, index: int, segment: int, offset: int) -> None:
-        """Note the place of an entry's command; ignored when the entry has been removed meanwhile."""
+        """Note the place of an entry's command, unless the entry has been removed meanwhile."""
         position = index - self.first
         if 0 <= position < len(self._places):
             self._places[position] = segment << 40 | offset
@@ -67,7 +66,7 @@ class EntryTable:
         self.first = first
 
     def truncate(self, index: int) -> None:
-        """Remove this entry and all behind it."""
+        """Remove this entry and all after it."""
         for column in (self._terms, self._lengths, self._crcs, self._places):
             del column[max(0, index - self.first):]
 
@@ -80,33 +79,33 @@ class EntryTable:
             self.first = index
 
     def term(self, index: int) -> int:
-        """Term of an entry that is here."""
+        """The term of an entry, which must be in the index."""
         return self._terms[index - self.first]
 
-    def place(self, index: int) -> Place:
-        """Where the command of an entry that is here can be read."""
+    def location(self, index: int) -> EntryLocation:
+        """The place of an entry's command; the entry must be in the index."""
         position = index - self.first
         place = self._places[position]
-        return Place(place >> 40, place & (1 << 40) - 1, self._lengths[position], self._crcs[position])
+        return EntryLocation(place >> 40, place & (1 << 40) - 1, self._lengths[position], self._crcs[position])
 
     def bytes_between(self, low: int, high: int) -> int:
-        """Length of all commands with low <= index < high together."""
+        """The total length of all commands with low <= index < high."""
         return sum(self._lengths[max(0, low - self.first):max(0, high - self.first)])
 
     def missing(self) -> int | None:
-        """The first entry whose place is unknown."""
+        """The first entry whose place is unknown, or None."""
         return self.first + self._places.index(0) if 0 in self._places else None
 
 
-class EntriesView(Sequence[Entry]):
-    """Entries low..high-1, read when they are used. Valid until the journal is changed."""
+class LogSlice(Sequence[Entry]):
+    """Entries low..high-1, read on demand. Valid until the journal is changed."""
 
     def __init__(self, read: Callable[[int], Entry], low: int, high: int) -> None:
         self._read = read
         self._low = low
         self._high = high
-        self._seen: list[Entry] = []        # the first entries, as far as somebody has walked
-        self._room = VIEW_BYTES_MAX
+        self._seen: list[Entry] = []        # the first entries, as far as they were read in order
+        self._room = limits.LOG_SLICE_BYTES_MAX
 
     def __len__(self) -> int:
         return self._high - self._low
@@ -135,7 +134,7 @@ class EntriesView(Sequence[Entry]):
                 return [self[position] for position in range(start, stop, step)]
             if stop <= len(self._seen):
                 return self._seen[start:stop]
-            return EntriesView(self._read, self._low + start, self._low + max(start, stop))
+            return LogSlice(self._read, self._low + start, self._low + max(start, stop))
         position = item + len(self) if item < 0 else item
         if not 0 <= position < len(self):
             raise IndexError(f"position {item} of {len(self)} entries")

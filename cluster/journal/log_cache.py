@@ -1,15 +1,14 @@
-"""The newest entries in memory: those that are wanted many times in each turn, and all that are not on disk yet."""
+"""The newest entries in memory: those that are read many times in each turn, and all that are not on disk yet."""
 
 from __future__ import annotations
 
-from cluster.storage.log_index import Entry
+from cluster.journal.log_index import Entry
 
-WINDOW_BYTES = 16 << 20
-_ENTRY_BYTES = 200          # what an entry in memory costs beside its command
+_ENTRY_BYTES = 200          # memory of an entry besides its command
 
 
-class RecentEntries:
-    """A run of entries up to the end of the log, `first` being the index of the first one."""
+class LogCache:
+    """The entries from index `first` to the end of the log."""
 
     def __init__(self, window_bytes: int) -> None:
         self.entries: list[Entry] = []
@@ -25,14 +24,14 @@ class RecentEntries:
         self._bytes += len(command) + _ENTRY_BYTES
 
     def truncate(self, index: int) -> None:
-        """Remove this entry and all behind it."""
+        """Remove this entry and all after it."""
         count = max(0, index - self.first)
         self._bytes -= sum(len(entry[0]) + _ENTRY_BYTES for entry in self.entries[count:])
         del self.entries[count:]
         self.first = min(self.first, index)
 
     def evict(self) -> None:
-        """All entries are on disk: when they are too many, keep the newest, half of the window and one at least."""
+        """If the entries, all on disk, take too much memory, keep the newest: half of the limit, and at least one."""
         if self._bytes <= self._window_bytes:
             return
         count = 0

@@ -1,4 +1,4 @@
-"""The bytes of a snapshot file, written once and checked as a whole before anything of it is used.
+"""The format of a snapshot file, written once and checked as a whole before any of it is used.
 
     file     := head 16 | CRC of head and map 4 | map | the machine's stream | trailer 16
     head     := magic 8 | version 2 | 0 2 | length of the map 4
@@ -6,9 +6,9 @@
                  "chain": hash}
     trailer  := length of the stream 8 | CRC of all before it 4 | mark 4                          (all little-endian)
 
-`last` is the last log entry that the state contains and `prev` the one before it: the Raft library wants both in its
-log. Unknown keys of the map are ignored. When the format changes otherwise, VERSION rises by one; head and its CRC keep
-their places in all versions.
+`last` is the last log entry in the state and `prev` the one before it; the Raft library wants both in its log. Unknown
+keys of the map are ignored. Any other change of the format raises VERSION by one; head and its CRC keep their places in
+all versions.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from zlib import crc32
 
 import msgpack
 
+from cluster import limits
+from cluster.journal.log_index import Entry
 from cluster.storage.disk import Disk
 from cluster.storage.errors import SnapshotDamaged, SnapshotTooNew
-from cluster.storage.log_index import Entry
 from cluster.storage.state_hash import DIGEST_BYTES
 
 VERSION = 1
@@ -35,13 +36,9 @@ _TRAILER = struct.Struct("<QII")
 _CHECKED_TRAILER = struct.Struct("<Q")
 _READ_BYTES = 1 << 20
 
-# The disk gets a snapshot in portions: the journal's sync waits for the portion that is on its way, and one big sync at
-# the end would hold it up for seconds.
-SYNC_BYTES = 1 << 20
-
 
 class Contents(NamedTuple):
-    """What a snapshot says of itself."""
+    """The description of a snapshot, from its map."""
 
     last: Entry
     prev: Entry
@@ -50,7 +47,7 @@ class Contents(NamedTuple):
 
 
 def write(disk: Disk, path: Path, contents: Contents, chunks: Iterable[bytes]) -> None:
-    """Write a snapshot to a new file and make its bytes (not its name) durable. Raises OSError."""
+    """Write a snapshot to a new file and make its bytes, but not its name, durable. Raises OSError."""
     entries: bytes = msgpack.packb(
         {"last": contents.last, "prev": contents.prev, "members": contents.members, "chain": contents.chain},
         use_bin_type=True,
@@ -68,7 +65,7 @@ def write(disk: Disk, path: Path, contents: Contents, chunks: Iterable[bytes]) -
             disk.write(file, [chunk], offset)
             crc = crc32(chunk, crc)
             offset += len(chunk)
-            if offset - synced >= SYNC_BYTES:
+            if offset - synced >= limits.SNAPSHOT_SYNC_BYTES:
                 disk.sync(file)
                 synced = offset
         length = offset - start
@@ -79,10 +76,10 @@ def write(disk: Disk, path: Path, contents: Contents, chunks: Iterable[bytes]) -
 
 
 class SnapshotFile:
-    """A snapshot opened for reading; its name may vanish meanwhile. close() it."""
+    """A snapshot opened for reading, even after its name is removed; it must be closed."""
 
     def __init__(self, disk: Disk, path: Path) -> None:
-        """Raises OSError, SnapshotDamaged when its beginning or its length is wrong, SnapshotTooNew."""
+        """Open a snapshot. Raises OSError, SnapshotTooNew, and SnapshotDamaged if its head or length is wrong."""
         self.path = path
         self._disk = disk
         self._file = disk.open(path)
@@ -117,11 +114,11 @@ class SnapshotFile:
         return SnapshotDamaged(f"snapshot {self.path} is damaged: {what}")
 
     def read(self, offset: int, length: int) -> bytes:
-        """Bytes of the file as it is, fewer at its end."""
+        """Read raw bytes of the file; fewer at its end."""
         return self._disk.read(self._file, length, offset)
 
     def stream(self) -> Iterator[bytes]:
-        """The machine's stream. Ends with SnapshotDamaged unless every byte of the file is as it was written."""
+        """The machine's stream. Raises SnapshotDamaged at the end if any byte of the file has changed."""
         crc = crc32(self.read(0, self._start))
         for offset in range(self._start, self._end, _READ_BYTES):
             chunk = self.read(offset, min(_READ_BYTES, self._end - offset))
@@ -138,7 +135,7 @@ class SnapshotFile:
 
 
 def verify(disk: Disk, path: Path) -> Contents:
-    """Check every byte of a snapshot; returns what it says of itself. Raises as SnapshotFile does."""
+    """Check every byte of a snapshot; returns its description. Raises the errors of SnapshotFile."""
     file = SnapshotFile(disk, path)
     try:
         for _ in file.stream():

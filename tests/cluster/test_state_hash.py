@@ -8,13 +8,14 @@ import threading
 
 import pytest
 
+from cluster import limits
 from cluster.raft.peer import Context
 from cluster.raft.quorum import Quorum
-from cluster.raft.replica_check import Comparison, Diverged
+from cluster.raft.replica_check import Diverged, ReplicaCheck
 from cluster.storage import state_hash
 from cluster.storage.state_hash import CHECKPOINT_ENTRIES, Chain, compared
 from core import Handed, HandedMany, Stored
-from tests.cluster.small_cluster import SmallCluster
+from tests.cluster.helpers.small_cluster import SmallCluster
 
 
 def chain_of(entries: int, spoil_at: int = 0) -> Chain:
@@ -59,8 +60,9 @@ def test_a_chain_goes_on_from_a_snapshot() -> None:
 
 def test_the_hashes_of_large_entries_are_made_beside_and_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state_hash, "CHECKPOINT_ENTRIES", 4)
-    entries = [bytes([index]) * (state_hash.ASIDE_BYTES if index % 3 == 0 else 10) for index in range(1, 60)]
-    replies = [[Handed(1, "q", 0, bytes(state_hash.ASIDE_BYTES))] if index % 7 == 0 else [] for index in range(1, 60)]
+    large = limits.BACKGROUND_HASH_BYTES
+    entries = [bytes([index]) * (large if index % 3 == 0 else 10) for index in range(1, 60)]
+    replies = [[Handed(1, "q", 0, bytes(large))] if index % 7 == 0 else [] for index in range(1, 60)]
     aside, plain = Chain(), Chain()
     for index, (entry, answers) in enumerate(zip(entries, replies, strict=True), 1):
         aside.extend(index, entry, answers)
@@ -68,7 +70,7 @@ def test_the_hashes_of_large_entries_are_made_beside_and_are_the_same(monkeypatc
     threads = threading.active_count()
     assert aside.value is not None
     assert threads > 1
-    monkeypatch.setattr(state_hash, "ASIDE_BYTES", 1 << 30)
+    monkeypatch.setattr(limits, "BACKGROUND_HASH_BYTES", 1 << 30)
     for index, (entry, answers) in enumerate(zip(entries, replies, strict=True), 1):
         plain.extend(index, entry, answers)
     assert aside.value == plain.value
@@ -88,7 +90,7 @@ def test_the_hash_of_a_large_entry_keeps_nobody_waiting_who_does_not_ask(monkeyp
     monkeypatch.setattr(state_hash, "_hash", slow_hash)
     chain = Chain()
     chain.extend(1, b"small", [])
-    chain.extend(2, bytes(state_hash.ASIDE_BYTES), [])
+    chain.extend(2, bytes(limits.BACKGROUND_HASH_BYTES), [])
     chain.extend(3, b"behind", [])
     assert chain.index == 3
     assert chain.checkpoint()[0] == 1                   # what is known; what is behind it comes later
@@ -100,16 +102,16 @@ def test_the_hash_of_a_large_entry_keeps_nobody_waiting_who_does_not_ask(monkeyp
 
 
 def test_a_chain_that_waits_for_hashes_keeps_a_limited_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state_hash, "DUE_BYTES_MAX", 3 * state_hash.ASIDE_BYTES)
+    monkeypatch.setattr(limits, "HASH_BACKLOG_BYTES_MAX", 3 * limits.BACKGROUND_HASH_BYTES)
     chain = Chain()
     for index in range(1, 40):
-        chain.extend(index, bytes(state_hash.ASIDE_BYTES), [])
-        assert sum(len(entry) for _, entry, _ in chain._due) <= 3 * state_hash.ASIDE_BYTES
+        chain.extend(index, bytes(limits.BACKGROUND_HASH_BYTES), [])
+        assert sum(len(entry) for _, entry, _ in chain._due) <= 3 * limits.BACKGROUND_HASH_BYTES
 
 
 def test_a_snapshot_replaces_a_chain_that_still_waits_for_hashes() -> None:
     chain, other = Chain(), Chain()
-    chain.extend(1, bytes(state_hash.ASIDE_BYTES), [])
+    chain.extend(1, bytes(limits.BACKGROUND_HASH_BYTES), [])
     for each in (chain, other):
         each.start(7, b"x" * 16)
         each.extend(8, b"entry", [])
@@ -120,17 +122,17 @@ def test_who_is_contradicted_by_a_majority_stops_and_who_is_confirmed_does_not()
     good, bad = chain_of(600), chain_of(600, spoil_at=2)
     index, value = good.checkpoint()
     assert index == 2 * CHECKPOINT_ENTRIES
-    wrong = Comparison(bad, quorum())
+    wrong = ReplicaCheck(bad, quorum())
     wrong.claimed("n1", index, value)
     with pytest.raises(Diverged, match=f"entry {index}"):
         wrong.claimed("n2", index, value)
-    right = Comparison(good, quorum())
+    right = ReplicaCheck(good, quorum())
     right.claimed("n1", index, value)
     right.claimed("n3", *bad.checkpoint())
 
 
 def test_with_one_witness_nobody_is_condemned_but_it_is_said(caplog: pytest.LogCaptureFixture) -> None:
-    comparison = Comparison(chain_of(600), quorum())
+    comparison = ReplicaCheck(chain_of(600), quorum())
     with caplog.at_level(logging.ERROR):
         comparison.claimed("n2", *chain_of(600, spoil_at=2).checkpoint())
     assert "differ at entry" in caplog.text

@@ -1,18 +1,18 @@
 """The durable memory of a node: log entries, term, vote, commit index and the right to vote, in one ordered journal.
 
 Changes are collected in memory and become durable together in sync(), as one frame (journal_format.py) in a segment
-file (segments.py). The order in which they were made is the order on disk, so what survives a crash is always a state
-that the node really had at the end of some turn. Who has something else to do meanwhile calls sync_beside(): where
-there is much to sync, that goes on in a thread, and what is changed until it ends comes into the next frame. Only the
-newest entries stay in memory; older ones are read back.
+file (segments.py). Their order on disk is the order in which they were made, so what survives a crash is always a state
+that the node really had at the end of some turn. sync_in_background() syncs large frames in a thread while the caller
+continues; changes made until it ends go into the next frame. Only the newest entries stay in memory; older ones are
+read back.
 
-Which entries are kept. The Raft library removes the entries that a new snapshot covers (deleteEntriesTo). The journal
-stays one such removal behind: it reaches back to the older of the two snapshots that are kept, so that a follower that
-was away for a moment still finds its entries, and a damaged newest snapshot can be replaced by the older one and the
-log. Segments in which none of the kept entries is are deleted, one at each sync.
+Which entries are kept: the Raft library removes the entries that a new snapshot covers (deleteEntriesTo). The journal
+stays one such removal behind, so it reaches back to the older of the two snapshots that are kept. A follower that was
+away for a moment still finds its entries, and a damaged newest snapshot can be replaced by the older one and the log.
+Segments without any kept entry are deleted, one at each sync.
 
-The camel-case names are those of the seam that pysyncobj calls (`createJournal`); positions there count from the first
-entry, indexes are those of Raft.
+The camel-case names are those that pysyncobj calls (`createJournal`). Positions count from the first entry; indexes are
+Raft's.
 """
 # ruff: noqa: N802   (pysyncobj's names)
 
@@ -23,40 +23,39 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
-from cluster.storage import journal_format
+from cluster import limits
+from cluster.journal import journal_format
+from cluster.journal.journal_format import Header, JournalRecord, PlacedRecord
+from cluster.journal.journal_state import JournalState, Restated
+from cluster.journal.log_index import Entry
+from cluster.journal.log_view import LogView
+from cluster.journal.segments import Segments
 from cluster.storage.disk import Disk
 from cluster.storage.errors import JournalDamaged, JournalTooNew, StorageInUse
-from cluster.storage.journal_format import Header, PlacedRecord, Record
-from cluster.storage.journal_state import JournalState, Restated
-from cluster.storage.log_cache import WINDOW_BYTES
-from cluster.storage.log_index import Entry
-from cluster.storage.log_view import Positions
-from cluster.storage.segments import EXHAUSTED, SEGMENT_BYTES, Segments
 
 __all__ = ["Journal", "JournalDamaged", "JournalTooNew", "StorageInUse"]
 
-BESIDE_BYTES = 256 << 10        # a sync of so much is worth a thread
 _STATE_BYTES_MAX = 1024         # bound on the STATE record that a frame gets when it begins a segment
 
 
-class Journal(Positions):
+class Journal(LogView):
     """The log as pysyncobj wants it, durable after sync().
 
     Read-only attributes: `first_index`, `last_index`, `last_term` (0 while there is none), `clears` (how often it was
-    cleared), `segments` (its files), `bytes_total` (length of the commands the newest snapshot does not cover: the
-    measure for compaction), `durable_index` (of the last entry synced), `syncing` (the sync beside the caller).
+    cleared), `segments` (its files), `bytes_total` (length of the commands that the newest snapshot does not cover,
+    which compaction looks at), `durable_index` (the last entry synced), `syncing` (the sync in the background).
 
     An OSError means that the disk failed and the node must stop; after a failed write or sync every further change is
-    refused with the same error, because nobody knows what is on the disk then. NoRoom means that nothing was written:
+    refused with the same error, because it is unknown what is on the disk. NoRoom means that nothing was written, and
     sync() can be called again later.
     """
 
     @classmethod
     def open(
-        cls, directory: Path, disk: Disk | None = None, *, segment_bytes: int = SEGMENT_BYTES,
-        window_bytes: int = WINDOW_BYTES,
+        cls, directory: Path, disk: Disk | None = None, *, segment_bytes: int = limits.SEGMENT_BYTES,
+        window_bytes: int = limits.LOG_CACHE_BYTES,
     ) -> Journal:
-        """The journal in `directory`; a new one when there is none.
+        """Open the journal in `directory`, or create one.
 
         Raises JournalDamaged (the node must not take part), JournalTooNew, StorageInUse and OSError.
         """
@@ -77,17 +76,17 @@ class Journal(Positions):
         self._state = JournalState()
         self._table = self._state.table
         self._commit = 0
-        self._pending: list[Record] = []
-        self._pending_bytes = 0                     # of their bodies
-        self._written = 0                           # the last entry that is in a frame, synced or not
-        self._commit_due = False                    # the commit index alone is worth a frame
-        self._commit_written = 0                    # that of the last frame, synced or not
-        self._shrunk = False                        # segments may be superfluous
+        self._pending: list[JournalRecord] = []
+        self._pending_bytes = 0                     # length of their bodies
+        self._written = 0                           # the last entry in a frame, synced or not
+        self._commit_due = False                    # write a frame even if only the commit index changed
+        self._commit_written = 0                    # commit index in the last frame, synced or not
+        self._shrunk = False                        # there may be segments to delete
         self._failed: OSError | None = None
         self._disk = disk
         self.segments = Segments(directory, disk, segment_bytes)
         self._synced_state = self._state.restated()     # what a new segment begins with
-        self._replayed = False                      # a frame was found at the start
+        self._replayed = False                      # a frame was found when the journal was opened
         self._lock: int | None = None
 
     # Opening
@@ -110,7 +109,7 @@ class Journal(Positions):
         self._recall_last()
         self.bytes_total = self._table.bytes_between(self._state.covered, self._table.next)
         self._commit_written = self._commit
-        self._shrunk = True                         # the process before may have died before all were deleted
+        self._shrunk = True                         # the last process may have died before it deleted them all
         self.segments.try_to_prepare()
 
     def _replay(self, segment: int, data: bytes, header: Header, records: list[PlacedRecord]) -> None:
@@ -131,14 +130,14 @@ class Journal(Positions):
     # The log, as pysyncobj sees it
 
     def add(self, command: bytes, index: int, term: int) -> None:
-        """Append an entry behind the last one (a new or cleared journal takes any index)."""
+        """Append an entry after the last one (a new or cleared journal accepts any index)."""
         if self._failed is not None:
             raise self._failed
         crc = journal_format.body_crc(index, command)
         self._table.append(index, term, len(command), crc)
-        self._pending.append(Record(journal_format.ENTRY, index, term, command, crc))
+        self._pending.append(JournalRecord(journal_format.ENTRY, index, term, command, crc))
         self._pending_bytes += len(command)
-        self._recent.add(command, index, term)
+        self._cache.add(command, index, term)
         if index != self.last_index + 1:
             self._show_from(index)
         self.last_index = index
@@ -155,11 +154,11 @@ class Journal(Positions):
         self.durable_index = self._written = 0
         self.bytes_total = self._pending_bytes = 0
         self._shrunk = True
-        self._recent.truncate(1)
+        self._cache.truncate(1)
         self._recall_last()
 
     def deleteEntriesFrom(self, position: int) -> None:
-        """Remove the entry at `position` and all behind it."""
+        """Remove the entry at `position` and all after it."""
         if (index := self.first_index + position) > self.last_index:
             return
         self.bytes_total -= self._table.bytes_between(max(index, self._state.covered), self._table.next)
@@ -167,13 +166,13 @@ class Journal(Positions):
         self.last_index = index - 1
         self.durable_index, self._written = min(self.durable_index, index - 1), min(self._written, index - 1)
         self._shrunk = True
-        self._recent.truncate(index)
+        self._cache.truncate(index)
         self._recall_last()
 
     def deleteEntriesTo(self, position: int) -> None:
-        """A durable snapshot covers the entries before `position`: remove those that the one before it covered as well.
+        """Remove entries after a durable snapshot up to `position`: those that the snapshot before it covered, too.
 
-        Raises ValueError when no entry would be left: a snapshot never ends behind the log.
+        Raises ValueError if no entry would be left, because a snapshot never reaches beyond the log.
         """
         if (index := self.first_index + position) > self.last_index:
             raise ValueError(f"entries before {index} are to be removed, the last one is {self.last_index}")
@@ -185,11 +184,11 @@ class Journal(Positions):
         self._shrunk = True
 
     def align(self, position: int) -> None:
-        """Show the log from `position` on, as if nothing had been before it. Nothing is removed from disk."""
+        """Show the log from `position` on, as if there were nothing before it. Nothing is removed from disk."""
         self._show_from(self.first_index + position)
 
     def setRaftCommitIndex(self, index: int) -> None:
-        """Remember the commit index; it goes to disk with the next frame, at the latest after a second."""
+        """Remember the commit index; it is written with the next frame, within a second."""
         self._commit = index
 
     def getRaftCommitIndex(self) -> int:
@@ -197,7 +196,7 @@ class Journal(Positions):
         return max(1, min(self._commit, self.last_index))
 
     def setCurrentTerm(self, term: int, vote: str | None) -> None:
-        """Term, and for whom this node voted in it (None: for nobody yet)."""
+        """Set the term and the candidate this node voted for in it (None: no vote yet)."""
         self._change(journal_format.TERM, term, 0 if vote is None else 1, (vote or "").encode())
 
     def getCurrentTerm(self) -> int:
@@ -205,13 +204,11 @@ class Journal(Positions):
         return self._state.term
 
     def getVotedForNodeId(self) -> str | None:
-        """The vote set last."""
+        """The candidate this node voted for in the current term."""
         return self._state.vote
 
     def onOneSecondTimer(self) -> None:
-        """Once a second: put a new commit index on disk, look for space again after the disk was full, and go on with
-        the deletion of segments when nothing is written.
-        """
+        """Once a second: write a new commit index, look for space again, and delete a segment if nothing is written."""
         self.keep_commit()
         if self.syncing is None:
             self.segments.try_again()
@@ -225,12 +222,12 @@ class Journal(Positions):
 
     @property
     def voter(self) -> bool:
-        """May this node vote? Durable; False in a new journal."""
+        """Does this node have the right to vote? Durable; False in a new journal."""
         return self._state.voter
 
     @property
     def identity(self) -> bytes:
-        """Random bytes of this journal: another journal in the same place has others."""
+        """Random bytes that distinguish this journal from any other."""
         return self.segments.journal_id
 
     @property
@@ -240,96 +237,96 @@ class Journal(Positions):
 
     @property
     def empty(self) -> bool:
-        """Has this journal never known more than pysyncobj's first entry (index 1, term 0), a term or a vote?"""
+        """Has this journal never held more than pysyncobj's first entry (index 1, term 0), and no term or vote?"""
         return self.last_index <= 1 and self.last_term == 0 and self._state.term == 0 and self._state.vote is None
 
-    def takes(self, entries: Sequence[Entry]) -> bool:
-        """Is there room for these entries, beside what waits for sync() and what Raft itself needs?"""
+    def has_room_for(self, entries: Sequence[Entry]) -> bool:
+        """Is there room for these entries besides unsynced changes and the reserve for Raft itself?"""
         size = sum([len(entry[0]) for entry in entries]) + self._pending_bytes + _STATE_BYTES_MAX
         size += journal_format.SECTOR_BYTES
         return self.segments.takes(size + (len(entries) + len(self._pending)) * journal_format.RECORD.size)
 
     @property
-    def shortens(self) -> bool:
-        """Would a further snapshot let segments be deleted, at once or after the one behind it?"""
-        much = self.bytes_total >= self.segments.segment_bytes * EXHAUSTED
+    def can_shrink(self) -> bool:
+        """Would another snapshot allow segments to be deleted, at once or after the next one?"""
+        much = self.bytes_total >= self.segments.segment_bytes * limits.JOURNAL_EXHAUSTED
         return (much and self.segments.several) or self._state.several_segments_covered()
 
     def term_at(self, index: int) -> int | None:
-        """Term of the entry with this index, None when it is not in the log. Never reads the disk."""
+        """The term of the entry with this index, None if it is not in the log. Never reads the disk."""
         return self._table.term(index) if self.first_index <= index <= self.last_index else None
 
     def entry(self, index: int) -> Entry:
-        """The entry with this index. Raises IndexError, OSError, and JournalDamaged when it reads back changed."""
+        """The entry with this index. Raises IndexError, OSError, and JournalDamaged if it reads back changed."""
         if not self.first_index <= index <= self.last_index:
             raise IndexError(f"entry {index} is not among {self.first_index}..{self.last_index}")
-        recent = self._recent
+        recent = self._cache
         entry = recent.entries[index - recent.first] if index >= recent.first else self._read(index)
         if index == self.first_index:
             self._oldest = entry
         return entry
 
     def _read(self, index: int) -> Entry:
-        segment, offset, length, crc = self._table.place(index)
+        segment, offset, length, crc = self._table.location(index)
         command = self.segments.read(segment, offset, length)
         if len(command) != length or journal_format.body_crc(index, command) != crc:
             self.segments.damaged(segment, offset, f"entry {index} has changed since it was written")
         return command, index, self._table.term(index)
 
     def _recall_last(self) -> None:
-        """After entries were removed: the new last one must be in memory, it is asked for constantly."""
+        """Load the last entry after others were removed, because it is asked for constantly."""
         self._oldest = None
         self.last_term = 0
         if self.last_index >= self.first_index:
             self.last_term = self._table.term(self.last_index)
-            if not self._recent.entries:
-                self._recent.add(*self._read(self.last_index))
+            if not self._cache.entries:
+                self._cache.add(*self._read(self.last_index))
 
     def set_voter(self) -> None:
-        """This node knows enough to vote, from the next sync() on for ever."""
+        """Give this node the right to vote for good; durable with the next sync()."""
         if not self._state.voter:
             self._change(journal_format.VOTER, 1)
 
     def keep_commit(self) -> None:
-        """Let the next sync() write a new commit index, also when nothing else has changed."""
+        """Make the next sync() write a new commit index even if nothing else has changed."""
         self._commit_due = min(self._commit, self.last_index) != self._commit_written
 
     def sync(self) -> None:
-        """Make all changes so far durable: one write, one fdatasync. Does nothing when there are none.
+        """Make all changes durable with one write and one fdatasync; does nothing if there are none.
 
         Raises NoRoom and OSError.
         """
         self._end_sync()
-        self._sync(beside=False)
+        self._sync(in_background=False)
 
-    def sync_beside(self) -> bool:
-        """The same without waiting for the disk if there is much to sync. Returns whether all is durable.
+    def sync_in_background(self) -> bool:
+        """Like sync(), but do not wait for the disk if there is much to sync. Returns whether everything is durable.
 
-        If not, what is not comes with further calls; `syncing` tells when the next one can do something.
+        If not, the rest becomes durable with further calls; the next one is useful once `syncing` has completed.
         """
-        if self.syncing is None or self.look():
-            self._sync(beside=True)
+        if self.syncing is None or self.poll_sync():
+            self._sync(in_background=True)
         return self.syncing is None
 
-    def look(self) -> bool:
-        """Note that the sync beside the caller is over; returns False if it is not, or there is none."""
+    def poll_sync(self) -> bool:
+        """Complete a background sync that has finished; returns False if there is none or it is still running."""
         over = self.syncing is not None and self.syncing.done()
         if over:
             self._end_sync()
         return over
 
-    def _sync(self, *, beside: bool) -> None:
+    def _sync(self, *, in_background: bool) -> None:
         if not self._pending and not self._commit_due:
             return
         if self._failed is not None:
             raise self._failed
-        self._write(self._pending, beside=beside)
+        self._write(self._pending, in_background=in_background)
         self._pending, self._pending_bytes = [], 0
         if self.syncing is None:
             self._synced()
 
     def _end_sync(self) -> None:
-        """Wait for the sync beside the caller, if there is one."""
+        """Wait for the background sync, if there is one."""
         syncing, self.syncing = self.syncing, None
         if syncing is None:
             return
@@ -341,21 +338,21 @@ class Journal(Positions):
         self._synced()
 
     def _synced(self) -> None:
-        """Everything that is in a frame is durable."""
+        """Note that every frame written is durable."""
         self.durable_index = self._written
         self.segments.synced()
         if not self._pending:
-            self._recent.evict()
+            self._cache.evict()
             self._delete_superfluous()
 
     def _delete_superfluous(self) -> None:
-        """Delete one segment in which no kept entry is. All changes must be synced, the removal of its entries too."""
+        """Delete one segment without kept entries. All changes must be synced, the removal of its entries included."""
         if self._shrunk:
-            first = self._table.place(self._table.first).segment if self._table else self.segments.active
+            first = self._table.location(self._table.first).segment if self._table else self.segments.active
             self._shrunk = self.segments.delete_one_before(first)
 
     def close(self) -> None:
-        """Close all files; what was not synced is lost."""
+        """Close all files; unsynced changes are lost."""
         with contextlib.suppress(OSError):
             self._end_sync()
         self.segments.close()
@@ -369,16 +366,17 @@ class Journal(Positions):
     def _change(self, kind: int, a: int = 0, b: int = 0, body: bytes = b"") -> None:
         if self._failed is not None:
             raise self._failed
-        self._pending.append(Record(kind, a, b, body, journal_format.body_crc(a, body)))
+        self._pending.append(JournalRecord(kind, a, b, body, journal_format.body_crc(a, body)))
         self._state.apply(kind, a, b, body)
 
-    def _state_record(self, state: Restated) -> Record:
-        """First in a segment: its size and number, and the state before the records that follow."""
+    def _state_record(self, state: Restated) -> JournalRecord:
+        """The first record of a segment: its size and number, and the state before the records that follow."""
         body, size = state.pack(), self.segments.active_bytes
-        return Record(journal_format.STATE, size, self.segments.active, body, journal_format.body_crc(size, body))
+        crc = journal_format.body_crc(size, body)
+        return JournalRecord(journal_format.STATE, size, self.segments.active, body, crc)
 
-    def _write(self, records: list[Record], *, beside: bool = False) -> None:
-        """One frame with these records, and its sync; `beside`: which only begins, if the frame is large."""
+    def _write(self, records: list[JournalRecord], *, in_background: bool = False) -> None:
+        """Write a frame with these records and sync it; `in_background`: only start the sync of a large frame."""
         segments = self.segments
         commit, sequence = min(self._commit, self.last_index), segments.sequence + 1
         pieces, length = journal_format.encode(records, segments.journal_id, sequence, commit)
@@ -388,7 +386,8 @@ class Journal(Positions):
             pieces, length = journal_format.encode(records, segments.journal_id, sequence, commit)
         offset = segments.position + journal_format.HEADER.size + journal_format.RECORD.size * len(records)
         try:
-            self.syncing = segments.append(pieces, length, beside=beside and length >= BESIDE_BYTES)
+            in_background = in_background and length >= limits.BACKGROUND_SYNC_BYTES
+            self.syncing = segments.append(pieces, length, in_background=in_background)
         except OSError as error:
             self._failed = error
             raise

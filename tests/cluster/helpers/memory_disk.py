@@ -45,7 +45,7 @@ class MemoryDisk(Disk):
     def make_directory(self, directory: Path) -> None:
         pass
 
-    def sync_beside(self, file: int) -> Future[None]:
+    def sync_in_background(self, file: int) -> Future[None]:
         over: Future[None] = Future()
         self.sync(file)
         over.set_result(None)

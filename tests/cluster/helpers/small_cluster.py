@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from cluster.driver import Driver
-from cluster.settings import Member, Settings
-from cluster.storage.journal import Journal
-from cluster.storage.snapshot_store import SnapshotStore
+from cluster.journal.journal import Journal
+from cluster.settings import Member, NodeSettings
+from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.wire.messages import Hello, Message
 from core import Effects, Machine, Operation, Put, Reply
-from tests.cluster.memory_disk import MemoryDisk
+from tests.cluster.helpers.memory_disk import MemoryDisk
 
 DELAY_S = 0.001
 TURN_S = 0.01
@@ -46,7 +46,7 @@ class Outcome:
         self.state = "overdue"
 
 
-class SimNode:
+class SmallNode:
     """One node: its disk outlives its driver."""
 
     def __init__(self, world: SmallCluster, name: str) -> None:
@@ -115,7 +115,7 @@ class SimNode:
     def propose(self, operation: Operation) -> Outcome:
         outcome = Outcome()
         assert self.driver is not None
-        self.driver.leadership.proposer.propose(operation, outcome)
+        self.driver.proposer.propose(operation, outcome)
         return outcome
 
     @property
@@ -136,7 +136,7 @@ class SmallCluster:
         names = [f"n{k + 1}" for k in range(count + spares)]
         self.members = tuple(Member(name, f"127.0.0.1:{k + 1}", f"127.0.0.1:{k + 101}") for k, name in enumerate(names))
         self.founders = self.members[:count]
-        self.nodes = {name: SimNode(self, name) for name in names}
+        self.nodes = {name: SmallNode(self, name) for name in names}
         self.cuts: set[frozenset[str]] = set()
         self.links: dict[frozenset[str], int] = {}      # connection number while up
         self._connections = 0
@@ -148,10 +148,10 @@ class SmallCluster:
             for name in names[:count]:
                 self.start(name)
 
-    def __iter__(self) -> Iterator[SimNode]:
+    def __iter__(self) -> Iterator[SmallNode]:
         return iter(self.nodes.values())
 
-    def __getitem__(self, name: str) -> SimNode:
+    def __getitem__(self, name: str) -> SmallNode:
         return self.nodes[name]
 
     # Nodes
@@ -160,7 +160,7 @@ class SmallCluster:
         """What the configuration file of this node says: the founders, and itself."""
         return self.founders + tuple(m for m in self.members if m.name == name and m not in self.founders)
 
-    def start(self, name: str, *, bootstrap: bool = False) -> SimNode:
+    def start(self, name: str, *, bootstrap: bool = False) -> SmallNode:
         node = self.nodes[name]
         node.life += 1
         node.machine = Machine()
@@ -170,7 +170,7 @@ class SmallCluster:
         store = SnapshotStore.open(
             Path("/snapshots"), node.disk, journal, node.machine, fork=False, clock=lambda: self.now,
         )
-        settings = Settings(
+        settings = NodeSettings(
             name=name, data_dir=Path("/"), peer_listen="", members=self.configured(name), version="test",
             bootstrap=bootstrap, **self.settings,
         )
@@ -211,7 +211,7 @@ class SmallCluster:
         for _ in range(100):
             if node.driver is None:
                 return
-            node.driver.room.free_bytes = node.disk.free_bytes
+            node.driver.capacity.free_bytes = node.disk.free_bytes
             try:
                 node.driver.turn()
             except Exception as error:
@@ -255,7 +255,7 @@ class SmallCluster:
             return
         self._connections += 1
         self.links[pair] = self._connections
-        hellos: list[tuple[SimNode, str, Hello]] = [
+        hellos: list[tuple[SmallNode, str, Hello]] = [
             (a, b.name, b.driver.hello(a.name)), (b, a.name, a.driver.hello(b.name)),
         ]
         for node, other, hello in hellos:
@@ -312,20 +312,20 @@ class SmallCluster:
 
     # Questions
 
-    def serving(self) -> SimNode | None:
+    def serving(self) -> SmallNode | None:
         """The node that serves; fails when there are two."""
         serving = [node for node in self if node.driver is not None and node.driver.leadership.serving]
         assert len(serving) <= 1, f"two nodes serve: {[node.name for node in serving]}"
         return serving[0] if serving else None
 
-    def leader(self, seconds: float = 20.0) -> SimNode:
+    def leader(self, seconds: float = 20.0) -> SmallNode:
         """Wait for a serving leader."""
         self.run_until(self.serving, seconds)
         node = self.serving()
         assert node is not None
         return node
 
-    def followers(self) -> list[SimNode]:
+    def followers(self) -> list[SmallNode]:
         """All running nodes but the serving leader."""
         leader = self.serving()
         return [node for node in self if node is not leader and node.driver is not None]

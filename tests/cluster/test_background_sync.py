@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from cluster.storage import journal as module
+from cluster import limits
+from cluster.journal.journal import Journal
 from cluster.storage.disk import Disk
-from cluster.storage.journal import Journal
 from cluster.wire.messages import Heartbeat
-from tests.cluster.faulty_disk import FaultyDisk
-from tests.cluster.small_cluster import SimNode, SmallCluster
+from tests.cluster.helpers.faulty_disk import FaultyDisk
+from tests.cluster.helpers.small_cluster import SmallCluster, SmallNode
 
 DIRECTORY = Path("/journal")
 LARGE = bytes(range(1, 201)) * 10
@@ -23,7 +23,7 @@ SMALL = b"small"
 
 @pytest.fixture(autouse=True)
 def _threshold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BESIDE_BYTES", 1000)
+    monkeypatch.setattr(limits, "BACKGROUND_SYNC_BYTES", 1000)
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def begin(journal: Journal, disk: FaultyDisk, index: int = 2) -> None:
     """Add a large entry and begin to sync it."""
     disk.slow = True
     journal.add(LARGE, index, 1)
-    assert not journal.sync_beside()
+    assert not journal.sync_in_background()
     assert journal.syncing is not None
 
 
@@ -60,30 +60,30 @@ def after_crash(disk: FaultyDisk, seed: int) -> Journal:
 def test_a_small_frame_is_synced_at_once(journal: Journal, disk: FaultyDisk) -> None:
     disk.slow = True
     journal.add(SMALL, 2, 1)
-    assert journal.sync_beside()
+    assert journal.sync_in_background()
     assert (journal.durable_index, journal.syncing) == (2, None)
     assert after_crash(disk, 1).last_index == 2
 
 
 def test_a_large_frame_is_durable_when_its_sync_is_over(journal: Journal, disk: FaultyDisk) -> None:
     begin(journal, disk)
-    assert not journal.look()
+    assert not journal.poll_sync()
     assert (journal.last_index, journal.durable_index) == (2, 1)
     assert {after_crash(disk, seed).last_index for seed in range(20)} == {1, 2}
     disk.slow = False
-    assert journal.look()
+    assert journal.poll_sync()
     assert (journal.durable_index, journal.syncing) == (2, None)
     assert {after_crash(disk, seed).last_index for seed in range(20)} == {2}
-    assert not journal.look()
+    assert not journal.poll_sync()
 
 
 def test_what_changes_meanwhile_comes_into_the_next_frame(journal: Journal, disk: FaultyDisk) -> None:
     begin(journal, disk)
     journal.add(SMALL, 3, 1)
-    assert not journal.sync_beside()
+    assert not journal.sync_in_background()
     assert journal.unsynced
     disk.slow = False
-    assert journal.sync_beside()
+    assert journal.sync_in_background()
     assert (journal.durable_index, journal.unsynced) == (3, False)
     assert after_crash(disk, 1).entry(3) == (SMALL, 3, 1)
 
@@ -92,7 +92,7 @@ def test_only_what_was_written_is_durable_when_the_sync_is_over(journal: Journal
     begin(journal, disk)
     journal.add(SMALL, 3, 1)
     disk.slow = False
-    assert journal.look()
+    assert journal.poll_sync()
     assert journal.durable_index == 2
 
 
@@ -110,7 +110,7 @@ def test_an_entry_that_was_removed_meanwhile_is_not_durable(journal: Journal, di
     journal.deleteEntriesFrom(1)
     journal.add(SMALL, 2, 2)
     disk.slow = False
-    assert journal.look()
+    assert journal.poll_sync()
     assert journal.durable_index == 1
     journal.sync()
     assert journal.durable_index == 2
@@ -122,7 +122,7 @@ def test_a_cleared_journal_has_nothing_durable(journal: Journal, disk: FaultyDis
     journal.clear()
     journal.add(SMALL, 7, 2)
     disk.slow = False
-    assert journal.look()
+    assert journal.poll_sync()
     assert journal.durable_index == 0
     journal.sync()
     assert (journal.durable_index, after_crash(disk, 1).first_index) == (7, 7)
@@ -133,7 +133,7 @@ def test_an_error_ends_the_journal(journal: Journal, disk: FaultyDisk) -> None:
     disk.slow = False
     disk.fail["sync"] = OSError(errno.EIO, "Input/output error")
     with pytest.raises(OSError, match="Input/output"):
-        journal.look()
+        journal.poll_sync()
     disk.fail.clear()
     assert journal.durable_index == 1
     with pytest.raises(OSError, match="Input/output"):
@@ -149,7 +149,7 @@ def test_the_next_segment_is_made_when_the_first_frame_of_this_one_is_durable(
         for seed in range(10):
             assert after_crash(disk, seed).last_index in (index - 1, index)
         disk.slow = False
-        assert journal.look()
+        assert journal.poll_sync()
     assert len(disk.names(DIRECTORY)) > 4
 
 
@@ -164,10 +164,10 @@ def test_real_files_are_synced_in_a_thread(tmp_path: Path) -> None:
     journal = Journal.open(tmp_path, Disk(), segment_bytes=1 << 16)
     try:
         journal.add(LARGE, 1, 1)
-        assert not journal.sync_beside()
+        assert not journal.sync_in_background()
         assert journal.syncing is not None
         journal.syncing.result(timeout=30)
-        assert journal.look()
+        assert journal.poll_sync()
         assert journal.durable_index == 1
     finally:
         journal.close()
@@ -204,13 +204,13 @@ class Slow(Future[None]):
             raise StalledError
 
 
-def slow_leader(over_in_s: float, not_seen: int = 0) -> tuple[SmallCluster, SimNode, Slow]:
+def slow_leader(over_in_s: float, not_seen: int = 0) -> tuple[SmallCluster, SmallNode, Slow]:
     """Its syncs beside the loop are over then."""
     cluster = SmallCluster(3)
     cluster.put_now()
     leader = cluster.leader()
     slow = Slow(cluster, cluster.now + over_in_s, not_seen)
-    leader.disk.sync_beside = lambda file: slow       # type: ignore[method-assign]
+    leader.disk.sync_in_background = lambda file: slow       # type: ignore[method-assign]
     return cluster, leader, slow
 
 
@@ -254,6 +254,6 @@ def test_there_is_room_for_the_next_segment_while_it_is_not_made_yet(journal: Jo
         begin(journal, disk, index)
         assert journal.segments.room_bytes > 8192
         disk.slow = False
-        assert journal.look()
+        assert journal.poll_sync()
         index += 1
     assert room > 8192

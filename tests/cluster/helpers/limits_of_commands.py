@@ -2,7 +2,7 @@
 
 The test counts steps. How long the entries take on this machine:
 
-    .venv/bin/python -m tests.cluster.limits_of_commands
+    .venv/bin/python -m tests.cluster.helpers.limits_of_commands
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ def _one_parent(world: World) -> list[Operation]:
     """The same where thousands wait for one item, and for many others."""
     queue = world.queue_of(100)
     after = tuple(f"{queue}_{number}" for number in range(100))
-    world.apply_many([PutWith(Put("heirs", 0, b"x"), after=after) for _ in range(3000)])
+    world.apply_many([PutWith(Put("transferees", 0, b"x"), after=after) for _ in range(3000)])
     return [*map(Done, world.taken(100, queue)), *[Tick()] * COPIES]
 
 

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from cluster.storage import journal_format
-from cluster.storage.journal_format import SECTOR_BYTES, Record
+from cluster.journal import journal_format
+from cluster.journal.journal_format import SECTOR_BYTES, JournalRecord
 
 
 def body(rng: random.Random, sectors: int) -> bytes:
@@ -36,7 +36,7 @@ def test_the_sectors_without_and_with_a_single_bit_are_counted(seed: int) -> Non
     rng = random.Random(seed)
     bodies = [body(rng, rng.choice((0, 1, 10, 300))) for _ in range(rng.randrange(1, 5))]
     records = [
-        Record(journal_format.ENTRY, index, 1, each, journal_format.body_crc(index, each))
+        JournalRecord(journal_format.ENTRY, index, 1, each, journal_format.body_crc(index, each))
         for index, each in enumerate(bodies, 1)
     ]
     pieces, length = journal_format.encode(records, bytes(range(8)), 5, 3)

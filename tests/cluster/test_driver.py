@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from cluster.metrics.loop_turns import MINUTE_S, Turns
+from cluster.metrics.loop_turns import MINUTE_S, LoopTurns
 from cluster.wire.messages import Ack, Append, Info, Message
 from core import Put, SwitchService
-from tests.cluster.small_cluster import SimNode, SmallCluster
+from tests.cluster.helpers.small_cluster import SmallCluster, SmallNode
 
 
 def noting(calls: list[str], what: str, real: Callable[..., Any]) -> Callable[..., Any]:
@@ -20,11 +20,11 @@ def noting(calls: list[str], what: str, real: Callable[..., Any]) -> Callable[..
     return noted
 
 
-def watch(node: SimNode, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def watch(node: SmallNode, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The order of what a node does from now on."""
     calls: list[str] = []
     driver = node.up
-    for name in ("sync", "sync_beside"):
+    for name in ("sync", "sync_in_background"):
         monkeypatch.setattr(driver.journal, name, noting(calls, "sync", getattr(driver.journal, name)))
     monkeypatch.setattr(driver.replica, "tick", noting(calls, "tick", driver.replica.tick))
     for name in ("flush", "flush_appends", "turn_ended"):
@@ -41,7 +41,7 @@ def test_a_leader_sends_entries_then_replies_then_syncs(monkeypatch: pytest.Monk
     assert [call for call in calls if call != "tick"][:3] == ["flush_appends", "turn_ended", "sync"]
 
 
-def append_to(world: SmallCluster, follower: SimNode) -> None:
+def append_to(world: SmallCluster, follower: SmallNode) -> None:
     """One job is proposed, and its entry is in the follower's inbox."""
     world.put_now()
     world.run_until(world.settled)
@@ -63,7 +63,7 @@ def test_a_follower_answers_before_it_executes(monkeypatch: pytest.MonkeyPatch) 
     world.leader()
     follower = world.followers()[0]
     append_to(world, follower)
-    follower.up._chores_at = 0.0
+    follower.up._housekeeping_at = 0.0
     calls = watch(follower, monkeypatch)
     follower.up.turn()
     assert calls.index("sync") < calls.index("flush") < calls.index("tick")
@@ -73,9 +73,9 @@ def test_an_unusual_message_is_followed_by_chores(monkeypatch: pytest.MonkeyPatc
     world = SmallCluster(3)
     world.leader()
     follower = world.followers()[0]
-    follower.up._chores_at = world.now + 1
+    follower.up._housekeeping_at = world.now + 1
     judged: list[float] = []
-    monkeypatch.setattr(follower.up.leadership, "judge", judged.append)
+    monkeypatch.setattr(follower.up.leadership, "update_serving", judged.append)
     follower.up.turn()
     assert not judged
     info = next(message for _, _, message in reversed(world.sent) if isinstance(message, Info))
@@ -100,7 +100,7 @@ def test_a_service_that_is_switched_off_serves_nobody_in_the_next_turn() -> None
     leader = world.leader()
     switched = leader.propose(SwitchService(online=False))
     world.run_until(lambda: switched.state == "applied")
-    while leader.up.leadership.proposer.accepting and leader.up.busy:
+    while leader.up.proposer.accepting and leader.up.busy:
         leader.up.turn()
     assert leader.propose(Put("q", 0, b"x")).state == "refused"
 
@@ -123,7 +123,7 @@ def test_only_answers_that_commit_something_are_urgent() -> None:
 
 
 def test_the_longest_turn_is_forgotten_after_two_minutes() -> None:
-    turns = Turns()
+    turns = LoopTurns()
     now = 1000.0
     turns.observe(now, now + 0.5)
     turns.observe(now + 1, now + 1.1)

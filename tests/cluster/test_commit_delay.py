@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cluster.leader.commit_delay import LONGEST_S, RESTS_MAX, SHARE, Gathering
-from cluster.leader.proposer import OPERATIONS_MAX
+from cluster.leader.commit_delay import CommitDelay
+from cluster.limits import COMMIT_DELAY_RESTS_MAX, COMMIT_DELAY_S_MAX, COMMIT_DELAY_SHARE, ENTRY_OPERATIONS_MAX
 from core import Stored
 from tests.cluster.test_proposer import Log
 
@@ -15,7 +15,7 @@ class Gathered(Log):
 
     def __init__(self) -> None:
         super().__init__()
-        self.gathering = Gathering(self.proposer, lambda: self.now)
+        self.gathering = CommitDelay(self.proposer, lambda: self.now)
 
     def round(self, operations: int) -> None:
         """An entry with so many operations is proposed and answered."""
@@ -33,19 +33,19 @@ class Gathered(Log):
 def test_the_first_command_waits_for_nobody() -> None:
     log = Gathered()
     log.put()
-    assert not log.gathering.waits()
+    assert not log.gathering.should_wait()
 
 
 def test_an_entry_waits_until_everybody_is_back() -> None:
     log = Gathered()
     log.round(3)
     log.put()
-    assert log.gathering.waits()
+    assert log.gathering.should_wait()
     log.put()
-    assert log.gathering.waits()
+    assert log.gathering.should_wait()
     log.put()
-    assert not log.gathering.waits()
-    assert not log.gathering.waits(), "and it does not begin again before the next is answered"
+    assert not log.gathering.should_wait()
+    assert not log.gathering.should_wait(), "and it does not begin again before the next is answered"
 
 
 def test_who_was_queued_meanwhile_is_not_taken_for_one_who_came_back() -> None:
@@ -55,41 +55,41 @@ def test_who_was_queued_meanwhile_is_not_taken_for_one_who_came_back() -> None:
     log.put_many(5)
     log.now += FLIGHT_S
     log.land(Stored(), Stored())
-    assert log.gathering.waits()
+    assert log.gathering.should_wait()
     log.put_many(2)
-    assert not log.gathering.waits()
+    assert not log.gathering.should_wait()
 
 
 def test_it_does_not_wait_long() -> None:
     log = Gathered()
     log.round(4)
     log.put()
-    assert log.gathering.waits()
-    log.now += SHARE * FLIGHT_S
-    assert not log.gathering.waits()
+    assert log.gathering.should_wait()
+    log.now += COMMIT_DELAY_SHARE * FLIGHT_S
+    assert not log.gathering.should_wait()
     log.proposer.flush(log.now)
     log.now += 1.0
     log.land(Stored())
     log.put()
-    assert not log.gathering.waits(), "the one that was answered is back"
+    assert not log.gathering.should_wait(), "the one that was answered is back"
     log.round(1)
     assert log.entries == []
-    log.gathering.waits()
-    log.now += LONGEST_S
-    assert not log.gathering.waits()
+    log.gathering.should_wait()
+    log.now += COMMIT_DELAY_S_MAX
+    assert not log.gathering.should_wait()
 
 
 def test_a_full_entry_waits_for_nobody() -> None:
     log = Gathered()
     log.put_many(10)
     log.proposer.flush(log.now)
-    log.put_many(OPERATIONS_MAX - 2)
+    log.put_many(ENTRY_OPERATIONS_MAX - 2)
     log.now += FLIGHT_S
     log.land(*[Stored()] * 10)
     log.put()
-    assert log.gathering.waits()
+    assert log.gathering.should_wait()
     log.put()
-    assert not log.gathering.waits()
+    assert not log.gathering.should_wait()
 
 
 def test_what_brings_nothing_is_tried_more_and_more_seldom_and_again_when_it_does() -> None:
@@ -99,43 +99,43 @@ def test_what_brings_nothing_is_tried_more_and_more_seldom_and_again_when_it_doe
     while len(rests) < 9:
         log.round(4)
         log.put()
-        if log.gathering.waits():
+        if log.gathering.should_wait():
             rests.append(passed)
             passed = 0
-            log.now += LONGEST_S
-            assert not log.gathering.waits()
+            log.now += COMMIT_DELAY_S_MAX
+            assert not log.gathering.should_wait()
         else:
             passed += 1
         log.proposer.flush(log.now)
         log.land(Stored())
-        log.gathering.waits()
+        log.gathering.should_wait()
     assert rests[0] == 0
     assert sorted(rests) == rests
-    assert rests[-1] >= RESTS_MAX // 4
+    assert rests[-1] >= COMMIT_DELAY_RESTS_MAX // 4
     log.put_many(4)
     log.proposer.flush(log.now)
-    for _ in range(2 * RESTS_MAX):
+    for _ in range(2 * COMMIT_DELAY_RESTS_MAX):
         log.now += FLIGHT_S
         log.land(*[Stored()] * 4)
         log.put()
-        if log.gathering.waits():
+        if log.gathering.should_wait():
             break
         log.put_many(3)
         log.proposer.flush(log.now)
     log.put_many(3)
-    assert not log.gathering.waits(), "this time they came"
+    assert not log.gathering.should_wait(), "this time they came"
     log.proposer.flush(log.now)
     log.now += FLIGHT_S
     log.land(*[Stored()] * 4)
     log.put()
-    assert log.gathering.waits(), "so the next entry waits as well"
-    log.now += LONGEST_S
-    assert not log.gathering.waits()
+    assert log.gathering.should_wait(), "so the next entry waits as well"
+    log.now += COMMIT_DELAY_S_MAX
+    assert not log.gathering.should_wait()
     log.proposer.flush(log.now)
     for waits in (False, True):
         log.now += FLIGHT_S
         log.land(Stored())
         log.round(4)
         log.put()
-        assert log.gathering.waits() is waits, "and one failure does not make it give up again"
+        assert log.gathering.should_wait() is waits, "and one failure does not make it give up again"
         log.proposer.flush(log.now)

@@ -1,4 +1,4 @@
-"""The files of the snapshot store: their names, which one to trust at the start, which ones to keep."""
+"""The files of the snapshot store: their names, which one to load at the start, and which ones to keep."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import logging
 import re
 from pathlib import Path
 
-from cluster.storage import snapshot_file
+from cluster import limits
+from cluster.journal.journal import Journal
+from cluster.snapshots import snapshot_file
+from cluster.snapshots.snapshot_file import Contents
 from cluster.storage.disk import Disk
 from cluster.storage.errors import START_EMPTY, SnapshotDamaged
-from cluster.storage.journal import Journal
-from cluster.storage.snapshot_file import Contents
 
 log = logging.getLogger("sockpqd.cluster")
 
-KEPT = 2
 _NAME = re.compile(r"snapshot-(\d{16})")
 
 
@@ -23,29 +23,29 @@ class SnapshotDirectory:
     """Snapshots by the index of the last entry they contain."""
 
     def __init__(self, directory: Path, disk: Disk) -> None:
-        """Creates the directory if it is missing, and removes what a process that died had begun."""
+        """Create the directory if it is missing, and remove files that a killed process left incomplete."""
         self._directory = directory
         self._disk = disk
         disk.make_directory(directory)
         for name in disk.names(directory):
             if name.endswith(".tmp"):
-                self.remove(directory / name)   # it may be gone: a child that has outlived its process completes it
+                self.remove(directory / name)   # it may be gone: a child that outlived its process may complete it
 
     def path(self, index: int) -> Path:
         """The file of a snapshot."""
         return self._directory / f"snapshot-{index:016d}"
 
     def temporary(self, name: str) -> Path:
-        """A new name, of which a child of an earlier process, should it still be alive, knows nothing."""
+        """A new temporary name, which no surviving child of an earlier process uses."""
         return self._directory / f"{name}-{self._disk.random_bytes(4).hex()}.tmp"
 
     def indexes(self) -> list[int]:
-        """All snapshots, the newest last."""
+        """The indexes of all snapshots, the newest last."""
         names = self._disk.names(self._directory)
         return sorted(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
 
     def size(self, index: int) -> int:
-        """Length of a snapshot's file in bytes."""
+        """The length of a snapshot's file in bytes."""
         file = self._disk.open(self.path(index))
         try:
             return self._disk.size(file)
@@ -53,7 +53,7 @@ class SnapshotDirectory:
             self._disk.close(file)
 
     def put(self, temporary: Path, index: int) -> None:
-        """Give a durable file its name, durably."""
+        """Durably give a file, whose bytes are durable, the name of a snapshot."""
         self._disk.rename(temporary, self.path(index))
         self._disk.sync_directory(self._directory)
 
@@ -63,8 +63,8 @@ class SnapshotDirectory:
             self._disk.unlink(path)
 
     def prune(self, newest: int) -> None:
-        """Keep the last two and `newest`; what was set aside as damaged has served its time."""
-        for index in self.indexes()[:-KEPT]:
+        """Remove all but the last SNAPSHOTS_KEPT and `newest`, and those set aside as damaged."""
+        for index in self.indexes()[:-limits.SNAPSHOTS_KEPT]:
             if index != newest:
                 self.remove(self.path(index))
         for name in self._disk.names(self._directory):
@@ -72,9 +72,9 @@ class SnapshotDirectory:
                 self.remove(self._directory / name)
 
     def choose(self, journal: Journal) -> int:
-        """Index of the newest snapshot that can be trusted and that the journal continues; 0: the journal is all.
+        """The index of the newest intact snapshot that the journal continues; 0 if the journal alone is complete.
 
-        Damaged newer ones are set aside. Raises SnapshotDamaged when the rest may lack something this node promised.
+        Damaged newer ones are set aside. Raises SnapshotDamaged if the rest may lack something this node acknowledged.
         """
         damaged: list[tuple[int, SnapshotDamaged]] = []
         contents: Contents | None = None
@@ -92,21 +92,21 @@ class SnapshotDirectory:
             self._disk.rename(self.path(index), self._directory / f"{self.path(index).name}.damaged")
         if damaged:
             self._disk.sync_directory(self._directory)
-            log.error("the state is recovered from an older snapshot or none, and the journal; nothing is lost. "
-                      "Look at the disk: it changed what was written.")
+            log.error("the state is recovered from the journal and an older snapshot, if any; nothing is lost. "
+                      "Check the disk: it changed data that were written.")
         return contents.last[1] if contents else 0
 
     def _verify(self, index: int) -> Contents:
         contents = snapshot_file.verify(self._disk, self.path(index))
         if contents.last[1] != index:
-            what = f"it holds the state after entry {contents.last[1]}, its name says {index}"
+            what = f"it holds the state after entry {contents.last[1]}, its name is that of entry {index}"
             raise SnapshotDamaged(f"snapshot {self.path(index)} is damaged: {what}")
         return contents
 
     def _check_fallback(
         self, journal: Journal, contents: Contents | None, newest: int, error: SnapshotDamaged,
     ) -> None:
-        """In place of a damaged snapshot the journal must hold all that it held, from the older one on."""
+        """Check that the journal holds everything a damaged snapshot held, from the older snapshot on."""
         if journal.last_index < newest:
             raise SnapshotDamaged(f"{error}, and the journal ends before it. {START_EMPTY}")
         older = contents.last if contents else None
@@ -116,7 +116,7 @@ class SnapshotDirectory:
     def _check_reach(self, journal: Journal, contents: Contents | None) -> None:
         first = journal.first_index
         if contents is not None and journal.empty:
-            # Whoever sent a snapshot had told us a term before, and that was synced before we answered.
+            # The sender of a snapshot had sent us a term before, which was synced before we answered.
             what = f"the journal is empty, but {self.path(contents.last[1])} is there: the journal was lost"
             raise SnapshotDamaged(f"{what}. {START_EMPTY}")
         if contents is None:

@@ -208,7 +208,7 @@ class FaultyDisk(Disk):
         target = self._open[file]
         target.unsynced, target.synced_bytes = [], len(target.data)
 
-    def sync_beside(self, file: int) -> Future[None]:
+    def sync_in_background(self, file: int) -> Future[None]:
         return Beside(self, file)
 
     def forget(self, file: int, length: int, offset: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cluster.wire.refusal_log import AT_MOST_EVERY_S, LENGTH_MAX, SAME_AGAIN_S, Complaints
+from cluster.wire.refusal_log import AT_MOST_EVERY_S, LENGTH_MAX, SAME_AGAIN_S, RefusalLog
 
 log = logging.getLogger("complaints")
 ADDRESS = ("10.0.0.9", 5)
@@ -28,30 +28,30 @@ class Impatient(selectors.DefaultSelector):     # type: ignore[misc,valid-type]
 
 
 @pytest.fixture
-def run(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[Callable[[Complaints], Any]], list[str]]]:
+def run(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[Callable[[RefusalLog], Any]], list[str]]]:
     """Runs a test on such a loop; returns the lines."""
     selector = Impatient()
     loop = asyncio.SelectorEventLoop(selector)
     loop.time = lambda: selector.now            # type: ignore[method-assign]
 
-    def lines(test: Callable[[Complaints], Any]) -> list[str]:
-        loop.run_until_complete(test(Complaints(log)))
+    def lines(test: Callable[[RefusalLog], Any]) -> list[str]:
+        loop.run_until_complete(test(RefusalLog(log)))
         return [record.getMessage() for record in caplog.records]
     yield lines
     loop.close()
 
 
-Run = Callable[[Callable[[Complaints], Any]], list[str]]
+Run = Callable[[Callable[[RefusalLog], Any]], list[str]]
 
 
 def test_the_first_is_told_at_once_and_the_rest_of_a_burst_with_their_number(run: Run) -> None:
-    async def test(complaints: Complaints) -> None:
+    async def test(complaints: RefusalLog) -> None:
         for number in range(20):
-            complaints.tell(("10.0.0.9", number), f"unknown {number}")
+            complaints.refused(("10.0.0.9", number), f"unknown {number}")
         await asyncio.sleep(AT_MOST_EVERY_S - 0.1)
-        complaints.tell(("10.0.0.9", 20), "unknown 20")
+        complaints.refused(("10.0.0.9", 20), "unknown 20")
         await asyncio.sleep(0.2)
-        complaints.tell(ADDRESS, "unknown 21")
+        complaints.refused(ADDRESS, "unknown 21")
         await asyncio.sleep(2 * AT_MOST_EVERY_S)
     assert run(test) == [
         "refused: 10.0.0.9:0: unknown 0",
@@ -61,15 +61,15 @@ def test_the_first_is_told_at_once_and_the_rest_of_a_burst_with_their_number(run
 
 
 def test_the_same_reason_is_told_again_much_later_or_with_another_one(run: Run) -> None:
-    async def test(complaints: Complaints) -> None:
+    async def test(complaints: RefusalLog) -> None:
         for _ in range(3):
-            complaints.tell(ADDRESS, "same")
+            complaints.refused(ADDRESS, "same")
             await asyncio.sleep(SAME_AGAIN_S / 3)
         await asyncio.sleep(1)
-        complaints.tell(ADDRESS, "same")
+        complaints.refused(ADDRESS, "same")
         await asyncio.sleep(1)
-        complaints.tell(ADDRESS, "another")
-        complaints.tell(ADDRESS, "same")
+        complaints.refused(ADDRESS, "another")
+        complaints.refused(ADDRESS, "same")
         await asyncio.sleep(AT_MOST_EVERY_S)
     assert run(test) == [
         "refused: 10.0.0.9:5: same",
@@ -85,6 +85,6 @@ def test_the_same_reason_is_told_again_much_later_or_with_another_one(run: Run) 
     (ADDRESS, "x" * 10_000, "refused: 10.0.0.9:5: " + "x" * LENGTH_MAX),
 ])
 def test_what_strangers_say_cannot_spoil_the_log(run: Run, address: Any, why: str, line: str) -> None:
-    async def test(complaints: Complaints) -> None:
-        complaints.tell(address, why)
+    async def test(complaints: RefusalLog) -> None:
+        complaints.refused(address, why)
     assert run(test) == [line]

@@ -1,4 +1,4 @@
-"""What the records of a journal add up to. Live changes and the replay at the start go through the same apply()."""
+"""The state that a journal's records add up to. Live changes and replay go through the same apply()."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import msgpack
 
-from cluster.storage import journal_format
-from cluster.storage.log_index import EntryTable
+from cluster.journal import journal_format
+from cluster.journal.log_index import LogIndex
 
 
 class Restated(NamedTuple):
-    """The state in short: the body of a STATE record, as a MessagePack map with these keys."""
+    """A summary of the state: the body of a STATE record, a MessagePack map with these keys."""
 
     first: int          # entries first..next-1 are in the journal
     next: int
@@ -21,16 +21,16 @@ class Restated(NamedTuple):
     voter: bool
 
     def pack(self) -> bytes:
-        """The body."""
+        """The body of the STATE record."""
         body: bytes = msgpack.packb(self._asdict())
         return body
 
 
 class JournalState:
-    """Everything durable except the commit index, which is in the header of each frame, and the commands themselves."""
+    """All durable state except the commit index, which is in each frame's header, and the commands themselves."""
 
     def __init__(self) -> None:
-        self.table = EntryTable()
+        self.table = LogIndex()
         self.covered = 0                # index up to which the newest snapshot makes the log superfluous
         self.term = 0
         self.vote: str | None = None
@@ -55,22 +55,22 @@ class JournalState:
             raise ValueError(f"record of kind {kind}")
 
     def restated(self) -> Restated:
-        """The state in short."""
+        """The summary for a STATE record."""
         return Restated(self.table.first, self.table.next, self.covered, self.term, self.vote, self.voter)
 
     def several_segments_covered(self) -> bool:
         """Do the entries that the newest snapshot covers begin in an older segment than they end?"""
         table = self.table
-        return table.first <= self.covered < table.next and table.place(table.first).segment < table.place(
+        return table.first <= self.covered < table.next and table.location(table.first).segment < table.location(
             self.covered).segment
 
     def begin(self, body: bytes) -> None:
-        """Take over the state that the oldest segment restates; its entries are missing until they are removed."""
+        """Adopt the summary at the start of the oldest segment; its entries are missing until they are removed."""
         restated = Restated(**msgpack.unpackb(body))
         self.covered, self.term, self.vote, self.voter = restated[2:]
         self.table.reset(restated.first)
         self.table.append_missing(restated.next - restated.first)
 
     def agrees(self, body: bytes) -> bool:
-        """Does a later segment restate what we have?"""
+        """Does the summary at the start of a later segment match this state?"""
         return Restated(**msgpack.unpackb(body)) == self.restated()

@@ -1,0 +1,143 @@
+"""The limits and tuning values of a node, with their units and reasons.
+
+They are read as `limits.NAME` when they are used, so a test can change one here. Values that only mean something beside
+the algorithm that uses them stay in its file; what an operator can set is in settings.py.
+"""
+
+from __future__ import annotations
+
+# ---- Proposals: how operations become log entries
+
+# Bytes of memory for everything proposed and not yet applied, over all clients. Above it no client is read; reading
+# resumes at half of it. Long before that each client is held to its share; this bound is for very many clients with a
+# lot each.
+BACKLOG_BYTES_MAX = 64 << 20
+ENTRY_OPERATIONS_MAX = 576      # operations in an entry: more make others wait longer, fewer lower the throughput
+ENTRY_BYTES_MAX = 1 << 20       # an entry is closed at this size; a larger operation gets an entry of its own
+ENTRY_WORK_MAX = 16_000         # work in an entry, in names (core/ops/cost.py): about 10 ms
+ENTRIES_IN_FLIGHT_MAX = 1       # entries proposed and not applied; 2 made entries smaller and a PUT 25% more expensive
+WORK_HELD_BYTES = 48            # memory counted for a unit of work: a name, or part of an operation and its outcome
+HELD_PER_BYTE_MAX = 8           # at most this much for each encoded byte: what is only asked for takes no memory
+PLAIN_WORK = 8                  # work of a plain PUT, DONE or LATER,
+PLAIN_HELD_BYTES = WORK_HELD_BYTES * PLAIN_WORK     # and the memory counted for it beside its bytes
+OUTCOME_S = 3.0                 # an entry without an answer for so long has an unknown outcome (spec/cluster 3.1)
+OUTCOME_AFTER_LOSS_S = 1.0      # the same once this node has lost leadership or its lease
+
+# ---- Commit delay: how long the next entry waits for clients that are about to come back
+
+COMMIT_DELAY_SHARE = 0.25       # of the time the last entry took from its proposal until it was applied
+COMMIT_DELAY_S_MAX = 0.0005
+COMMIT_DELAY_RESTS_MAX = 63     # most entries proposed without a delay after delays that brought nothing
+
+# ---- Lanes: fairness among clients
+
+LANE_QUANTUM_BYTES = 8192       # one turn of a client: 128 plain operations
+LANE_WORK_BYTES = 8             # bytes a unit of work is charged as: a plain operation costs the same by both measures
+LANES_OPERATIONS_MAX = 16_384   # operations in all lanes, roughly: a quarter of a second of small ones
+LANES_BYTES_MAX = 16 << 20      # memory of all that is queued, roughly: above it each client is held to its share
+LANE_HELD_PER_CHARGE_MAX = HELD_PER_BYTE_MAX + 1    # memory for each byte that is charged, at most
+LANE_WAIT_S_MAX = 1.0           # a client without a turn for so long is answered that the server is busy
+LANES_LOOK_S = 0.1              # between two checks for such clients
+
+# ---- The node's loop
+
+TICK_S = 0.01                   # between turns when nothing happens
+HOUSEKEEPING_S = 0.005          # what need not be done in every turn is done at most this often
+INFO_S = 0.25                   # a node describes itself to the others this often
+POLL_S = 0.02                   # how often a coroutine looks whether what it waits for has happened
+
+# ---- Leadership and membership
+
+CLOCK_AGE_S_MAX = 2.0           # older reports of a wall clock do not count: the clock may have been set since
+STEER_S = 0.25                  # how often replicated time is compared with the wall clocks
+HAND_OVER_S = 5.0               # OFFLINE and an orderly stop wait at most this long for a successor
+HAND_OVER_RETRY_S = 0.2
+TRANSFER_S = 3.0                # a transfer that takes longer is abandoned, because no node serves meanwhile
+REMOVAL_KNOWN_S = 5.0           # how long a removal waits until a majority of the other members has applied it
+FAREWELL_S = 3.0                # a removed node still hears the commit index for so long
+EARLY_ELECTION_SHARE = 0.4      # of the shortest election timeout: early elections are spread over this time
+
+# ---- Replication
+
+# A batch of pysyncobj's. Its own path for larger entries is broken (hazard H11d), so this lies above the largest entry:
+# one operation of OPERATION_BYTES_MAX and the hand-out that must share its entry.
+BATCH_BYTES_MAX = 17 << 20
+APPEND_BYTES = 1 << 20          # entries in one Append message; the rest follows in others, which keeps turns short
+CHOKE_BYTES = 8 << 20           # with this much unsent, stop sending entries to a peer,
+UNCHOKE_BYTES = 1 << 20         # and resume at this
+CROWDED_BYTES = 64 << 10        # with this much unsent, pysyncobj's heartbeats would wait behind it
+SNAPSHOT_CHUNK_BYTES = 256 << 10
+SNAPSHOT_WINDOW_BYTES = 2 << 20     # unsent bytes of a snapshot in the connection's buffer
+SNAPSHOT_ANSWER_S = 10.0        # a snapshot sent completely and not answered for so long is sent again
+SNAPSHOT_REFUSED_S = 2.0        # pause after a peer could not use our snapshot; a new one is written meanwhile
+
+# ---- Comparison of replicas
+
+CHECKPOINTS_KEPT = 64           # nodes that are further apart than this compare later
+BACKGROUND_HASH_BYTES = 256 << 10   # from this size on, handing a hash to a thread is cheaper than waiting for it
+HASH_BACKLOG_BYTES_MAX = 32 << 20   # memory of entries that wait for the thread; beyond it the loop waits
+
+# ---- Journal
+
+SEGMENT_BYTES = 32 << 20
+# Shares of a segment: what is reserved for Raft itself (2 MiB); with less than the second left (8 MiB) nothing of
+# clients is logged; with less than the third (24 MiB) no jobs are accepted.
+JOURNAL_RESERVE, JOURNAL_EXHAUSTED, JOURNAL_SCARCE = 1 / 16, 1 / 4, 3 / 4
+BACKGROUND_SYNC_BYTES = 256 << 10   # from this size on, a sync is worth a thread
+READ_AHEAD_BYTES = 256 << 10
+# A synced frame of this size is dropped from the page cache: large frames one after another would take new pages for
+# ever, and touching a page for the first time costs a virtual machine several times as much as a warm one.
+FORGOTTEN_BYTES = 1 << 20
+LOG_CACHE_BYTES = 16 << 20      # the newest entries in memory
+LOG_SLICE_BYTES_MAX = 40 << 20  # a slice keeps what it has read: pysyncobj walks over it and then takes what it wants
+
+# ---- Snapshots and compaction
+
+COMPACTION_BYTES_MIN = 64 << 20     # the journal is cut when it is larger than this ...
+COMPACTION_FACTOR = 2           # ... and than this many times the last snapshot,
+COMPACTION_ENTRIES = 200_000    # or when it has this many entries, however small: each costs a start about 20 µs
+COMPACTION_REST_S = 10.0        # at most one snapshot in this time, in which each node has its own place,
+COMPACTION_BYTES_MAX = 1 << 30  # unless the journal is larger than this, or there is no room
+SNAPSHOTS_KEPT = 2              # the journal reaches back to the older one
+SNAPSHOT_RETRY_S = 10.0         # pause after a snapshot could not be written, for example on a full disk
+# A snapshot is synced in portions: the journal's own sync waits for the portion under way, and one large sync at the
+# end would delay it for seconds.
+SNAPSHOT_SYNC_BYTES = 1 << 20
+
+# ---- Full disks
+
+BALLAST_STEP_BYTES = 16 << 20   # the ballast grows by this much at a time, so that no turn takes long,
+BALLAST_BYTES_MAX = 4 << 30     # up to this
+BALLAST_LOOK_S = 1.0            # how often its size is adjusted
+NO_ROOM_RETRY_S = 1.0           # how often a node that could not write a turn's changes tries again
+
+# ---- Connections between nodes
+
+PIECE_BYTES = 128 << 10         # larger messages travel in pieces of this size
+MESSAGE_BYTES_MAX = 36 << 20    # a batch of pysyncobj's, which one more of the largest entries may close
+LARGE_MESSAGE_BYTES = 64 << 10  # a peer in the middle of a message of this size is busy, not silent
+LINK_WINDOW_BYTES = 256 << 10   # of large messages, handed to the operating system at a time
+KERNEL_UNSENT_BYTES = 128 << 10     # what the kernel should hold before it reaches the network (TCP_NOTSENT_LOWAT)
+HELLO_BYTES_MAX = 4096          # accepted from a connection that has not greeted yet
+HELLO_S = 2.0                   # time for the greeting
+DIAL_S = 1.0                    # time for a TCP connection
+REDIAL_S = 0.03, 0.1            # pause before dialling again, drawn from this range
+REDIAL_REFUSED_S = 1.0          # a peer that refuses us is dialled less and less often, down to once in this time
+SILENCE_S = 3.0                 # silence of a dead connection: nodes describe themselves every INFO_S
+STRANGERS_MAX = 64              # connections that have not greeted yet, and TLS handshakes under way
+
+# ---- File descriptors
+
+JOURNAL_FILES_MAX = 64          # journal segments open at once, 2 GiB of them; a longer journal makes do with these
+HELD_FILES = 8                  # descriptors held ready for the journal's next segments, and as many for snapshots
+# Standard streams, event loop, locks, snapshots and their directories, the pipe to a child, and what the C library and
+# the interpreter open for a moment.
+OTHER_FILES = 32
+# For each other node: the connections in both directions, both once more while they are replaced, and a snapshot on its
+# way to it and from it.
+PEER_FILES = 6
+
+
+def reserved_descriptors(members: int) -> int:
+    """File descriptors that a node of a cluster of `members` nodes may need beside those for clients and HTTP."""
+    return JOURNAL_FILES_MAX + 2 * HELD_FILES + OTHER_FILES + STRANGERS_MAX + PEER_FILES * max(0, members - 1)

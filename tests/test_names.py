@@ -1,0 +1,51 @@
+"""Class names of the server's packages: a name stands for one thing.
+
+The client is a distribution of its own and names its mirror images of the server's replies and errors like these.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+CHECKED = ("cluster", "devcluster", "bench")            # their class names occur nowhere else in the server's packages
+PACKAGES = ("core", "cluster", "gateway", "devcluster", "bench")
+
+# One thing on two layers: a section of the configuration file, and what the cluster gets of it.
+SAME = {"Member"}
+
+
+def class_names(root: Path, packages: tuple[str, ...]) -> dict[str, list[str]]:
+    """Each class name with the files that define a class of this name."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for package in packages:
+        for path in sorted((root / package).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ClassDef):
+                    found[node.name].append(path.relative_to(root).as_posix())
+    return found
+
+
+def doubled(names: dict[str, list[str]], checked: tuple[str, ...]) -> dict[str, list[str]]:
+    """The names that several files define, at least one of them in a checked package."""
+    return {
+        name: files for name, files in names.items()
+        if len(files) > 1 and any(file.startswith(f"{package}/") for file in files for package in checked)
+    }
+
+
+def test_no_two_classes_have_one_name_for_two_things() -> None:
+    found = doubled(class_names(ROOT, PACKAGES), CHECKED)
+    assert {name: files for name, files in found.items() if name not in SAME} == {}
+
+
+def test_a_name_for_two_things_is_found(tmp_path: Path) -> None:
+    for file, source in {"a/x.py": "class Turns: ...", "b/y.py": "class Turns: ...\nclass Lane: ..."}.items():
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text(source)
+    names = class_names(tmp_path, ("a", "b"))
+    assert doubled(names, ("a",)) == {"Turns": ["a/x.py", "b/y.py"]}
+    assert doubled(names, ()) == {}

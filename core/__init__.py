@@ -1,5 +1,14 @@
 """The queue as a function of the log: no clock, no randomness, no input or output."""
 
+from core.limits import (
+    DURATION_MS_MAX,
+    OPERATION_BYTES_MAX,
+    OPERATION_WORK_MAX,
+    PORTION_MAX,
+    SESSION_TTL_MS_MAX,
+    SESSION_TTL_MS_MIN,
+    SESSIONS_MAX,
+)
 from core.machine import Applied, Machine, Totals
 from core.ops.cluster import (
     AddLearner,
@@ -26,7 +35,7 @@ from core.ops.cluster import (
     decode_entry,
     encode_entry,
 )
-from core.ops.cost import OPERATION_BYTES_MAX, OPERATION_WORK_MAX, cost
+from core.ops.cost import cost
 from core.ops.effects import Effects
 from core.ops.jobs import (
     Atomic,
@@ -107,20 +116,22 @@ from core.ops.replies import (
     UnknownNode,
     UserNotFound,
 )
-from core.ops.settings import PORTION_MAX, ClusterSettings, QueueSettings
+from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import User
 from core.snapshot.frames import SnapshotError
 from core.store.job import RunningJob
 from core.store.membership import Membership
 from core.store.session import Session
-from core.store.sessions import SESSIONS_MAX
 from core.store.views import Counts, History, Seen
 
 __all__ = [
+    "DURATION_MS_MAX",
     "OPERATION_BYTES_MAX",
     "OPERATION_WORK_MAX",
     "PORTION_MAX",
     "SESSIONS_MAX",
+    "SESSION_TTL_MS_MAX",
+    "SESSION_TTL_MS_MIN",
     "Aborted",
     "Accepted",
     "AddLearner",

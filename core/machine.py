@@ -10,21 +10,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from core import queries
+from core import limits, queries
 from core.handlers.table import HANDLERS
 from core.ops.cluster import Lead, Operation, Resume
 from core.ops.effects import Effects
 from core.ops.jobs import Selector
 from core.ops.queues import JobState
 from core.ops.replies import Reply
-from core.ops.settings import SPENT_MAX, ClusterSettings, QueueSettings
+from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import User
 from core.rules.activate import pass_time, release
 from core.rules.expire import end_due
 from core.rules.hand_out import available_of_item
 from core.snapshot import upload, write
 from core.state import State
-from core.store.job import SEQ_BITS, SEQ_MAX, RunningJob
+from core.store.job import RunningJob
 from core.store.membership import Membership
 from core.store.session import Session
 from core.store.views import Counts, History, Seen
@@ -77,8 +77,8 @@ class Machine:
         state.spent = 0
         if now_ms > state.clock_ms:
             state.clock_ms = now_ms
-        seq = state.clock_ms << SEQ_BITS
-        if state.next_seq < seq <= SEQ_MAX:
+        seq = state.clock_ms << limits.SEQ_BITS
+        if state.next_seq < seq <= limits.SEQ_MAX:
             state.next_seq = seq
         state.kept.remembered = 0
         effects = state.effects = Effects()
@@ -88,9 +88,10 @@ class Machine:
             end_due(state)
             pass_time(state)
         replies: list[Reply] = []
+        enough = limits.SPENT_MAX
         try:
             for operation in operations:
-                if state.spent >= SPENT_MAX:        # a Put spends nothing, so its hand-out is not cut off
+                if state.spent >= enough:        # a Put spends nothing, so its hand-out is not cut off
                     break
                 replies.append(HANDLERS[type(operation)](state, operation, seed))
                 seed += 1

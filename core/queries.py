@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
+from core import limits
 from core.ops.jobs import Selector
 from core.ops.queues import JobState
 from core.rules.hand_out import unfinished as any_unfinished
 from core.state import State
-from core.store.job import SEQ_BITS, AnyJob, DelayedJob, RunningJob
+from core.store.job import AnyJob, DelayedJob, RunningJob
 from core.store.views import Counts, History, Seen
 
 NOTHING = History(0, 0, 0, 0, 0, 0, 0, 0)
@@ -43,7 +44,7 @@ def history(state: State, name: str, now_ms: int) -> History:
     if queue is None:
         return NOTHING
     seq = queue.oldest_seq()
-    oldest_ms = 0 if seq is None else max(0, now_ms - max(seq >> SEQ_BITS, state.seqs_since_ms))
+    oldest_ms = 0 if seq is None else max(0, now_ms - max(seq >> limits.SEQ_BITS, state.seqs_since_ms))
     put, taken, done, later, expired, dead, faded = queue.counters
     return History(put, taken, done, later, expired, dead, faded, oldest_ms)
 

@@ -28,8 +28,6 @@ from core.store.server_ids import Servers
 from core.store.sessions import Sessions
 from core.store.ttl import Fading
 
-EXPIRE_MS_MAX = 100 * 366 * 86_400_000      # 100 years
-
 
 class Upload(Protocol):
     """The CLONE under way: a snapshot that arrives in chunks (snapshot/upload.py)."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from core import limits
 from core.ops.effects import Effects
-from core.ops.settings import STEP
 from core.state import State
 from core.store.delayed import Release
 from core.store.job import DelayedJob, Job, RunningJob
@@ -53,7 +53,7 @@ class Undo:
         for number in self._sessions:       # ids came back behind greater ones
             session = state.sessions.by_number[number]
             session.taken = dict.fromkeys(sorted(session.taken))
-            state.spent += STEP // 8 * len(session.taken)
+            state.spent += limits.STEP // 8 * len(session.taken)
         state.finished_items.clear()
         state.next_seq = self._next_seq
         state.items.next_item = self._next_item

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from core import limits
 from core.ops.jobs import (
     Bury,
     Change,
@@ -20,7 +21,6 @@ from core.ops.jobs import (
 )
 from core.ops.queues import Order
 from core.ops.replies import Leased, Removed, Reply, Results
-from core.ops.settings import PORTION_MAX, STEP
 from core.rules import activate
 from core.rules.admit import (
     ACCEPTED,
@@ -34,7 +34,7 @@ from core.rules.admit import (
     too_large,
 )
 from core.rules.complete import bury, finish, kick, put_back
-from core.state import EXPIRE_MS_MAX, State
+from core.state import State
 from core.store.job import DelayedJob, Job, More, RunningJob
 from core.store.queues import DONE, PUT, Queue
 
@@ -81,7 +81,7 @@ def touch(state: State, operation: Touch, seed: int) -> Reply:
         return NOT_FOUND
     lease_ms, then = job.lease_ms, job.then
     if operation.expire_ms is not None:
-        lease_ms = min(operation.expire_ms, EXPIRE_MS_MAX) if operation.expire_ms > 0 else None
+        lease_ms = min(operation.expire_ms, limits.DURATION_MS_MAX) if operation.expire_ms > 0 else None
         if operation.then is not Then.DEFAULT:
             then = operation.then
         elif job.deadline_ms is None:
@@ -99,7 +99,7 @@ def bury_(state: State, operation: Bury, seed: int) -> Reply:
 
 def kick_(state: State, operation: Kick, seed: int) -> Reply:
     """Dead jobs come back to their queue."""
-    kicked = kick(state, operation.queue, min(operation.count, PORTION_MAX))
+    kicked = kick(state, operation.queue, min(operation.count, limits.PORTION_MAX))
     return Removed(kicked, kicked < operation.count and operation.queue in state.dead)
 
 
@@ -157,7 +157,7 @@ def delete(state: State, operation: Delete, seed: int) -> Reply:
 def _spend(state: State, job: DelayedJob) -> None:
     """A job that waits for many items is much to do."""
     if job.more is not None:
-        state.spent += STEP * len(job.more.after)
+        state.spent += limits.STEP * len(job.more.after)
 
 
 def change(state: State, operation: Change, seed: int) -> Reply:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from core.ops.cost import JOB, OPERATION_WORK_MAX
+from core import limits
+from core.ops.cost import JOB
 from core.ops.jobs import Get, Pick, Policy
 from core.ops.replies import Handed, HandedMany, Meta, Reply
-from core.ops.settings import HANDED_BYTES_MAX
 from core.rules.admit import EMPTY, EMPTY_UNFINISHED, SESSION_NOT_FOUND
 from core.rules.hand_out import hand_out, lease, unfinished
 from core.rules.select import choice, next_job, offers
 from core.state import State
 from core.store.job import RunningJob
 
-COUNT_MAX = 10_000
 GOLDEN = 0x9E3779B97F4A7C15         # the n-th job of a Pick is chosen by the random bits plus n times this
 
 
@@ -28,7 +27,7 @@ def pick(state: State, operation: Pick, seed: int) -> Reply:
     if get.item_of_put and item is None:
         return EMPTY
     policy = state.settings.policy if operation.policy is None else operation.policy
-    count = 1 if operation.count is None else min(operation.count, COUNT_MAX)
+    count = 1 if operation.count is None else min(operation.count, limits.COUNT_MAX)
     if item is None and get.queues is not None and len(get.queues) == 1:
         jobs = _of_one(state, get, get.queues[0], count)
     elif count == 1:
@@ -62,7 +61,7 @@ def _of_one(state: State, get: Get, name: str, count: int) -> list[RunningJob]:
     if queue.settings is not None and queue.settings.batch:
         count = min(count, queue.settings.batch)
     lease_ms, then = lease(state, queue, get)
-    room, work = HANDED_BYTES_MAX - state.spent, OPERATION_WORK_MAX
+    room, work = limits.HANDED_BYTES_MAX - state.spent, limits.OPERATION_WORK_MAX
     while len(jobs) < count and queue.ready.size and not queue.closed:
         job = queue.ready.first
         room -= len(job.data)
@@ -77,7 +76,7 @@ def _jobs(state: State, get: Get, item: str | None, policy: Policy, count: int, 
     jobs: list[RunningJob] = []
     offered = offers(state, get.queues, item, policy)
     left: dict[str, int] = {}       # how many each queue with a BATCH may still give
-    room, work = HANDED_BYTES_MAX - state.spent, OPERATION_WORK_MAX
+    room, work = limits.HANDED_BYTES_MAX - state.spent, limits.OPERATION_WORK_MAX
     while len(jobs) < count:
         queue = offered.choose(seed + len(jobs) * GOLDEN)
         if queue is None:

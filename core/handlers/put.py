@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from core import limits
 from core.ops.jobs import OnDup, PutWith
 from core.ops.replies import Reply, Stored
 from core.rules import activate
@@ -9,8 +10,6 @@ from core.rules.admit import JOB_EXISTS, JOB_IGNORED, JOB_REPLACED, JOB_RUNNING,
 from core.state import State
 from core.store.job import DelayedJob, More, RunningJob
 from core.store.queues import PUT, Queue
-
-TRIES_MAX = 1 << 62
 
 
 def put_with(state: State, operation: PutWith, seed: int) -> Reply:
@@ -61,13 +60,13 @@ def _place(
 ) -> None:
     put = operation.put
     at_ms = None if operation.when is None else activate.moment(state, operation.when)
-    every_ms = _bounded(operation.every_ms, 0, activate.CENTURY_MS) or None
+    every_ms = _bounded(operation.every_ms, 0, limits.DURATION_MS_MAX) or None
     if every_ms is not None and at_ms is None:
         at_ms = state.clock_ms
     more = More(
         key=operation.key,
-        tries=_bounded(operation.tries, 0, TRIES_MAX),
-        ttl_ms=_bounded(operation.ttl_ms, 0, activate.CENTURY_MS),
+        tries=_bounded(operation.tries, 0, limits.NUMBER_MAX),
+        ttl_ms=_bounded(operation.ttl_ms, 0, limits.DURATION_MS_MAX),
         every_ms=every_ms,
         origin=origin,
         after=activate.after(state, operation.after),

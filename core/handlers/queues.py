@@ -7,6 +7,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
+from core import limits
 from core.ops.jobs import Policy, Then
 from core.ops.queues import (
     Configure,
@@ -21,13 +22,11 @@ from core.ops.queues import (
     ResumeQueue,
 )
 from core.ops.replies import Removed, Reply
-from core.ops.settings import PORTION_MAX, QUEUES_MAX, RESORTED_JOBS_MAX, QueueSettings
+from core.ops.settings import QueueSettings
 from core.rules.admit import ACCEPTED, QUEUE_EXISTS, QUEUE_NOT_EMPTY, QUEUE_NOT_FOUND, TOO_MANY_QUEUES
-from core.state import EXPIRE_MS_MAX, State
+from core.state import State
 from core.store.job import DelayedJob, Job
 from core.store.queues import Queue
-
-_MAX = 1 << 62
 
 
 def create_queue(state: State, operation: CreateQueue, seed: int) -> Reply:
@@ -64,7 +63,7 @@ def resume_queue(state: State, operation: ResumeQueue, seed: int) -> Reply:
 def _changed(settings: QueueSettings, change: QueueChange) -> QueueSettings:
     """The settings with what the change says; what is out of range becomes the nearest that is not."""
     values: dict[str, object] = {
-        name: min(max(value, 0), EXPIRE_MS_MAX if name.endswith("_ms") else _MAX)
+        name: min(max(value, 0), limits.DURATION_MS_MAX if name.endswith("_ms") else limits.NUMBER_MAX)
         for name in ("expire_ms", "tries", "limit", "item_limit", "capacity", "data_bytes_max", "batch", "keep_ms")
         if (value := getattr(change, name)) is not None
     }
@@ -75,21 +74,21 @@ def _changed(settings: QueueSettings, change: QueueChange) -> QueueSettings:
     if change.order is not None:
         values["order"] = change.order
     if change.weight is not None:
-        values["weight"] = min(max(change.weight, 1), _MAX)
+        values["weight"] = min(max(change.weight, 1), limits.NUMBER_MAX)
     if change.portion is not None:
-        values["portion"] = min(max(change.portion, 1), PORTION_MAX)
+        values["portion"] = min(max(change.portion, 1), limits.PORTION_MAX)
     return replace(settings, **values)
 
 
 def _configure(state: State, name: str, settings: QueueSettings) -> Reply:
     queues = state.queues
     before = queues.settings.get(name)
-    if before is None and len(queues.settings) >= QUEUES_MAX:
+    if before is None and len(queues.settings) >= limits.QUEUES_MAX:
         return TOO_MANY_QUEUES
     queue = queues.by_name.get(name)
     old = before or QueueSettings()
     if queue is not None and (old.order, old.item_limit) != (settings.order, settings.item_limit):
-        if queue.ready_count > RESORTED_JOBS_MAX:
+        if queue.ready_count > limits.RESORTED_JOBS_MAX:
             return QUEUE_NOT_EMPTY
         _resort(state, queue, old, settings)
     else:
@@ -118,10 +117,10 @@ def purge_queue(state: State, operation: PurgeQueue, seed: int) -> Reply:
     name = operation.queue
     if not _exists(state, name):
         return QUEUE_NOT_FOUND
-    jobs = _not_running(state, name, operation.state, operation.before_seq, PORTION_MAX + 1)
-    for job in jobs[:PORTION_MAX]:
+    jobs = _not_running(state, name, operation.state, operation.before_seq, limits.PORTION_MAX + 1)
+    for job in jobs[:limits.PORTION_MAX]:
         _drop(state, job)
-    return Removed(min(len(jobs), PORTION_MAX), len(jobs) > PORTION_MAX)
+    return Removed(min(len(jobs), limits.PORTION_MAX), len(jobs) > limits.PORTION_MAX)
 
 
 def delete_queue(state: State, operation: DeleteQueue, seed: int) -> Reply:
@@ -131,11 +130,11 @@ def delete_queue(state: State, operation: DeleteQueue, seed: int) -> Reply:
         return QUEUE_NOT_FOUND
     if not operation.force and (name in state.queues.by_name or name in state.dead):
         return QUEUE_NOT_EMPTY
-    jobs = _not_running(state, name, None, None, PORTION_MAX)
+    jobs = _not_running(state, name, None, None, limits.PORTION_MAX)
     for job in jobs:
         _drop(state, job)
     queue = state.queues.by_name.get(name)
-    taken = [] if queue is None else queue.first_taken(PORTION_MAX - len(jobs))
+    taken = [] if queue is None else queue.first_taken(limits.PORTION_MAX - len(jobs))
     for number in taken:
         running = state.stop(number)
         assert running is not None
@@ -186,7 +185,7 @@ def configure(state: State, operation: Configure, seed: int) -> Reply:
     for name in ("grace_ms", "session_ttl_ms"):
         length_ms = getattr(operation, name)
         if length_ms is not None:
-            values[name] = min(max(length_ms, 0), EXPIRE_MS_MAX)
+            values[name] = min(max(length_ms, 0), limits.DURATION_MS_MAX)
     if operation.expire_default is not None:
         values["expire_default"] = Then.DONE if operation.expire_default is Then.DONE else Then.LATER
     if operation.policy is not None:

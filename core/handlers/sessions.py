@@ -6,6 +6,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
+from core import limits
 from core.handlers.basic import clone_end, get
 from core.handlers.batch import ATOMIC, batch
 from core.handlers.edit import done_all, kick_, later_all
@@ -51,15 +52,12 @@ from core.ops.replies import (
     TooManySessions,
 )
 from core.rules.admit import ACCEPTED, SESSION_NOT_FOUND
-from core.rules.expire import DUE_MAX, end_session
+from core.rules.expire import end_session
 from core.state import State
 from core.store.session import Answer, Answered, HandedOut, HandedOutMany
-from core.store.sessions import SESSIONS_MAX, TTL_MS_MAX, TTL_MS_MIN
 
 REQUEST_MISMATCH = RequestMismatch()
 REQUEST_TOO_OLD = RequestTooOld()
-
-UNBOUND_MAX = 10_000        # jobs that one CloseSession unbinds
 
 SECRET_MASK = (1 << 64) - 1
 
@@ -71,10 +69,10 @@ def open_session(state: State, operation: OpenSession, seed: int) -> Reply:
         unused = sessions.owners.longest_unused(user, address)
         if unused is None:
             return TooManySessions()
-        end_session(state, unused, DUE_MAX)
-    if len(sessions.by_number) >= SESSIONS_MAX:
+        end_session(state, unused, limits.DUE_MAX)
+    if len(sessions.by_number) >= limits.SESSIONS_MAX:
         return TooManySessions()
-    ttl_ms = min(max(operation.ttl_ms, TTL_MS_MIN), TTL_MS_MAX)
+    ttl_ms = min(max(operation.ttl_ms, limits.SESSION_TTL_MS_MIN), limits.SESSION_TTL_MS_MAX)
     session = sessions.open(operation.secret & SECRET_MASK, ttl_ms, user, address, state.clock_ms)
     return SessionOpened(f"{session.number}_{session.secret:016x}", ttl_ms)
 
@@ -99,12 +97,12 @@ def close_session(state: State, operation: CloseSession, seed: int) -> Reply:
     if session is None:
         return SESSION_NOT_FOUND
     if not operation.release:
-        for number in list(islice(session.taken, UNBOUND_MAX)):
+        for number in list(islice(session.taken, limits.UNBOUND_MAX)):
             state.sessions.unbind(state.running[number])
         if session.taken:
             state.sessions.use(operation.session, state.clock_ms)
-            return Removed(UNBOUND_MAX, more=True)
-    end_session(state, session, DUE_MAX)
+            return Removed(limits.UNBOUND_MAX, more=True)
+    end_session(state, session, limits.DUE_MAX)
     return ACCEPTED
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from core import limits
 from core.ops.cluster import DeleteUser, SetUser
 from core.ops.replies import Reply, TooManyUsers, UserNotFound
-from core.ops.users import USERS_MAX, User
+from core.ops.users import User
 from core.rules.admit import ACCEPTED
 from core.state import State
 
 
 def set_user(state: State, operation: SetUser, seed: int) -> Reply:
     """A new user, or another key and other rights of one."""
-    if operation.name not in state.users and len(state.users) >= USERS_MAX:
+    if operation.name not in state.users and len(state.users) >= limits.USERS_MAX:
         return TooManyUsers()
     state.users = {**state.users, operation.name: User(operation.rights, operation.key)}
     return ACCEPTED

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from core import limits
 from core.ops.cluster import (
     AddLearner,
     AttachSession,
@@ -61,13 +62,8 @@ from core.ops.queues import (
     PurgeQueue,
     ResumeQueue,
 )
-from core.ops.settings import PORTION_MAX, RESORTED_JOBS_MAX
 
 Cost = tuple[int, int]          # bytes, work
-
-# No operation may cost more, or it is refused before it is proposed.
-OPERATION_BYTES_MAX = 16 << 20
-OPERATION_WORK_MAX = 30_000     # some 15 ms, and 30 where jobs have everything that they can have
 
 BASE_BYTES = 64                 # of whatever has no length of its own, and of the operation in the leader's memory
 OPTIONS_BYTES = 64              # of the options of a Put
@@ -116,7 +112,7 @@ def _get(operation: Get) -> Cost:
 def _pick(operation: Pick) -> Cost:
     size, work = _get(operation.get)
     count = operation.count
-    return size + ID_BYTES, work if count is None else work + max(0, min(JOB * count, OPERATION_WORK_MAX))
+    return size + ID_BYTES, work if count is None else work + max(0, min(JOB * count, limits.OPERATION_WORK_MAX))
 
 
 def _ids(operation: DoneAll | LaterAll) -> Cost:
@@ -152,7 +148,7 @@ def _settings(operation: CreateQueue | ConfigureQueue) -> Cost:
     change = operation.change
     resorts = change.order is not None or change.item_limit is not None
     size = BASE_BYTES + CHANGE_BYTES + _names(operation.queue, change.dead)
-    return size, JOB * RESORTED_JOBS_MAX if resorts else JOB
+    return size, JOB * limits.RESORTED_JOBS_MAX if resorts else JOB
 
 
 def _on_queue(operation: Any) -> Cost:
@@ -160,11 +156,11 @@ def _on_queue(operation: Any) -> Cost:
 
 
 def _purge(operation: DeleteQueue | PurgeQueue) -> Cost:
-    return BASE_BYTES + _names(operation.queue), JOB * PORTION_MAX
+    return BASE_BYTES + _names(operation.queue), JOB * limits.PORTION_MAX
 
 
 def _kick(operation: Kick) -> Cost:
-    return BASE_BYTES + _names(operation.queue), JOB * max(0, min(operation.count, PORTION_MAX))
+    return BASE_BYTES + _names(operation.queue), JOB * max(0, min(operation.count, limits.PORTION_MAX))
 
 
 def _request(operation: Request) -> Cost:
@@ -206,10 +202,10 @@ COSTS: dict[type[Any], Cost | Callable[[Any], Cost]] = {
     PromoteLearner: lambda operation: (BASE_BYTES + _names(operation.node), JOB),
     RemoveMember: lambda operation: (BASE_BYTES + _names(operation.node), JOB),
     CloneChunk: lambda operation: (BASE_BYTES + len(operation.data), JOB),
-    CloneEnd: lambda operation: (BASE_BYTES, OPERATION_WORK_MAX),
+    CloneEnd: lambda operation: (BASE_BYTES, limits.OPERATION_WORK_MAX),
     OpenSession: lambda operation: (BASE_BYTES + _names(operation.user, operation.address), JOB),
     AttachSession: lambda operation: (BASE_BYTES + _names(operation.user), JOB),
-    CloseSession: lambda operation: (BASE_BYTES, JOB * PORTION_MAX),        # or UNBOUND_MAX, for which less is done
+    CloseSession: lambda operation: (BASE_BYTES, JOB * limits.PORTION_MAX),   # or UNBOUND_MAX, for less
     SetUser: lambda operation: (BASE_BYTES + _names(operation.name, operation.rights) + len(operation.key), USERS),
     DeleteUser: lambda operation: (BASE_BYTES + _names(operation.name), USERS),
 }

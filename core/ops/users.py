@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-USERS_MAX = 10_000      # each change makes a new table of them, which must stay cheap
-
 
 class User(Struct, frozen=True):
     """One user. `rights` is what USER SET said of them; whoever knows `key` is this user."""

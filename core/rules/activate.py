@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from core import limits
 from core.ops.jobs import When
-from core.ops.settings import PORTION_MAX
 from core.state import State
 from core.store.delayed import Release
 from core.store.job import NEVER_MS, DelayedJob, More, fading
 from core.store.queues import FADED, Queue
 
-FADES_MAX = 1000        # jobs whose TTL ends with one entry
-CENTURY_MS = 100 * 366 * 86_400_000
-LATEST_MS = 1 << 62     # a time beyond is this one
-
 
 def moment(state: State, when: When) -> int:
     """The replicated time that is meant."""
     if when.at_ms is not None:
-        return min(max(when.at_ms, 0), LATEST_MS)
-    return state.clock_ms + min(max(when.delay_ms, 0), CENTURY_MS)
+        return min(max(when.at_ms, 0), limits.NUMBER_MAX)
+    return state.clock_ms + min(max(when.delay_ms, 0), limits.DURATION_MS_MAX)
 
 
 def place(
@@ -50,7 +46,7 @@ def after(state: State, items: tuple[str, ...]) -> tuple[str, ...]:
 
 def pass_time(state: State) -> None:
     """What time ends or begins, but leases and sessions: TTLs, and DELAYED jobs that become active."""
-    for _ in range(FADES_MAX):
+    for _ in range(limits.TTL_ENDS_MAX):
         job = state.fading.first(state.clock_ms)
         if job is None:
             break
@@ -74,7 +70,7 @@ def release(state: State) -> None:
 
 def _work_off(state: State) -> None:
     """Jobs that were released: a portion of them, in the order in which their items were finished."""
-    left = PORTION_MAX
+    left = limits.PORTION_MAX
     released = state.delays.released
     while released and left:
         release: Release = released.peekitem(0)[1]
@@ -116,8 +112,8 @@ def awaiting(state: State, job: DelayedJob) -> More | None:
 
 def _activate(state: State) -> None:
     """DELAYED jobs whose time has come become READY: of each queue a portion, and PORTION_MAX in all."""
-    left = PORTION_MAX
-    for name in state.delays.due(state.clock_ms, PORTION_MAX):
+    left = limits.PORTION_MAX
+    for name in state.delays.due(state.clock_ms, limits.PORTION_MAX):
         queue = state.queues.by_name[name]
         portion = left if queue.settings is None else min(left, queue.settings.portion)
         while portion and queue.delayed is not None and queue.delayed[0].due_ms <= state.clock_ms:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from core import limits
 from core.ops.jobs import LaterWith
 from core.ops.queues import Order
 from core.ops.replies import Rearmed, Reply
@@ -16,7 +17,6 @@ from core.state import State
 from core.store.job import Job, More, RunningJob, fading
 from core.store.queues import DEAD, DONE, LATER, PUT
 
-NAME_CHARS_MAX = 255
 DEAD_SUFFIX = "_dead"
 NO_OPTIONS = LaterWith(0)
 
@@ -102,7 +102,7 @@ def bury(state: State, job: RunningJob) -> bool:
     settings = state.queues.settings.get(job.queue)
     name = None if settings is None else settings.dead
     if name is None:
-        name = job.queue[: NAME_CHARS_MAX - len(DEAD_SUFFIX)] + DEAD_SUFFIX
+        name = job.queue[: limits.NAME_CHARS_MAX - len(DEAD_SUFFIX)] + DEAD_SUFFIX
     queue = state.queues.open(name)
     more = job.more or More()
     key = None if queue.keys is not None and more.key in queue.keys else more.key

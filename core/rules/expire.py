@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from core import limits
 from core.ops.jobs import Then
 from core.rules.complete import bury, finish, put_back
 from core.state import State
@@ -9,12 +10,10 @@ from core.store.job import RunningJob
 from core.store.queues import EXPIRED
 from core.store.session import Session
 
-DUE_MAX = 1000      # jobs and sessions that end in one entry: keeps it short, the leader proposes Ticks for the rest
-
 
 def end_due(state: State) -> None:
     """End what is over at the replicated time, at most DUE_MAX jobs and sessions."""
-    left = DUE_MAX
+    left = limits.DUE_MAX
     while left > 0:
         job = state.leases.first_due(state.clock_ms)
         session = state.sessions.first_due(state.clock_ms)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from core import limits
 from core.ops.jobs import Get, Then
-from core.state import EXPIRE_MS_MAX, State
+from core.state import State
 from core.store.items import Part
 from core.store.job import RunningJob
 from core.store.queues import Queue
@@ -44,7 +45,7 @@ def lease(state: State, queue: Queue, operation: Get) -> tuple[int | None, Then]
         expire_ms, then = queue.settings.expire_ms, queue.settings.then
     if expire_ms is None or expire_ms <= 0:
         return None, Then.LATER
-    return min(expire_ms, EXPIRE_MS_MAX), state.settings.expire_default if then is Then.DEFAULT else then
+    return min(expire_ms, limits.DURATION_MS_MAX), state.settings.expire_default if then is Then.DEFAULT else then
 
 
 def hand_out(state: State, queue: Queue, item: str | None, operation: Get) -> RunningJob:

@@ -14,8 +14,8 @@ from bisect import insort
 from heapq import heapify, heappop, heappush
 from typing import Protocol
 
+from core import limits
 from core.ops.jobs import Policy
-from core.ops.settings import STEP
 from core.rules.hand_out import gives
 from core.state import State
 from core.store.choice import draw
@@ -80,7 +80,7 @@ def _giving(state: State, asked: tuple[str, ...] | None, item_name: str | None) 
         return []
     parts = item.parts
     if asked is None:
-        state.spent += STEP * len(item.nonempty)        # there may be any number of them
+        state.spent += limits.STEP * len(item.nonempty)        # there may be any number of them
         return [
             name for name in item.nonempty
             if (queue := by_name[name]).settings is None or gives(queue, parts[name])

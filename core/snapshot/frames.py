@@ -9,10 +9,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from core.limits import COUNTER_MAX
 from core.ops.jobs import Policy, Then
 from core.ops.queues import Order
-
-COUNTER_MAX = (1 << 63) - 1
 
 Counter = Annotated[int, Meta(ge=0, le=COUNTER_MAX)]
 Number = Annotated[int, Meta(ge=0)]         # up to 64 bits

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec.structs import asdict, astuple
 
+from core import limits
 from core.ops.cluster import Address
 from core.ops.jobs import Then
 from core.ops.settings import ClusterSettings, QueueSettings
@@ -50,9 +51,6 @@ from core.store.membership import Membership
 
 # The frames of each format that was released. Those before FORMAT never were.
 _DECODERS: dict[int, msgspec.msgpack.Decoder[Any]] = {FORMAT: msgspec.msgpack.Decoder(Frame)}
-
-# Counters of a foreign snapshot leave room to count on for ever.
-FOREIGN_COUNTER_MAX = 1 << 62
 
 # Names become tokens of the protocol's lines, so one with a space or a line end must not come in.
 _name = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")
@@ -190,7 +188,7 @@ class _Builder:
         check(head.expire_default is not Then.DEFAULT, "expire default is not given")
         counters = (head.next_id, head.next_seq, head.next_item)
         check(min(counters) > 0, "counter is zero")
-        check(not self._foreign or max(counters) <= FOREIGN_COUNTER_MAX, "counter is absurd")
+        check(not self._foreign or max(counters) <= limits.NUMBER_MAX, "counter is absurd")
 
     def _add_members(self, head: Head) -> None:
         names = [name for name, _, _ in head.members]
@@ -243,7 +241,7 @@ class _Builder:
 
     def _add_session_table(self, frame: SessionTable) -> None:
         check(frame.next_session > 1, "sessions where none has been")
-        check(not self._foreign or frame.next_session <= FOREIGN_COUNTER_MAX, "counter is absurd")
+        check(not self._foreign or frame.next_session <= limits.NUMBER_MAX, "counter is absurd")
         self.state.sessions.next_session = frame.next_session
         self._sessions = frame.sessions
 

@@ -26,6 +26,7 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import asdict
 
+from core import limits
 from core.ops.settings import ClusterSettings
 from core.ops.users import User
 from core.snapshot.frames import (
@@ -57,12 +58,6 @@ MAGIC = b"PQRAFT1\n"
 FORMAT = 5
 CHECKSUM_BYTES = 32
 
-CHUNK_BYTES = 256 << 10             # a chunk is yielded when it has this size
-CHUNK_BYTES_MAX = 1 << 20           # a larger one, caused by a large job, is cut
-FRAME_JOBS_MAX = 1000
-FRAME_DATA_BYTES = 128 << 10        # a frame is closed when the data in it have this size
-FRAME_ROWS_MAX = 100
-
 _encoder = msgspec.msgpack.Encoder()
 
 
@@ -77,7 +72,7 @@ def write(state: State, *, users: bool) -> Iterator[bytes]:
         body = _encoder.encode(frame)
         chunk += len(body).to_bytes(4, "big")
         chunk += body
-        if len(chunk) >= CHUNK_BYTES:
+        if len(chunk) >= limits.CHUNK_BYTES:
             digest.update(chunk)
             yield from _cut(chunk)
             chunk.clear()
@@ -86,8 +81,8 @@ def write(state: State, *, users: bool) -> Iterator[bytes]:
 
 
 def _cut(chunk: bytearray) -> Iterator[bytes]:
-    for start in range(0, len(chunk), CHUNK_BYTES_MAX):
-        yield bytes(chunk[start : start + CHUNK_BYTES_MAX])
+    for start in range(0, len(chunk), limits.CHUNK_BYTES_MAX):
+        yield bytes(chunk[start : start + limits.CHUNK_BYTES_MAX])
 
 
 def _frames(state: State, users: bool) -> Iterator[Frame]:
@@ -160,22 +155,22 @@ def _settings_frames(state: State) -> Iterator[Settings | QueueRows]:
     if known != ClusterSettings(expire_default=known.expire_default):
         yield Settings(known.autocreate, known.policy, known.grace_ms, known.session_ttl_ms, known.fast_empty)
     rows = [QueueRow(name, **asdict(settings)) for name, settings in sorted(state.queues.settings.items())]
-    for start in range(0, len(rows), FRAME_ROWS_MAX):
-        yield QueueRows(rows[start : start + FRAME_ROWS_MAX])
+    for start in range(0, len(rows), limits.FRAME_ROWS_MAX):
+        yield QueueRows(rows[start : start + limits.FRAME_ROWS_MAX])
 
 
 def _released_frames(state: State) -> Iterator[Released]:
     for batch in state.delays.released.values():
         seqs = list(batch.seqs)
-        for start in range(0, len(seqs), FRAME_JOBS_MAX):
-            end = start + FRAME_JOBS_MAX
+        for start in range(0, len(seqs), limits.FRAME_JOBS_MAX):
+            end = start + limits.FRAME_JOBS_MAX
             yield Released(batch.item, seqs[start:end], end < len(seqs))
 
 
 def _counted_frames(state: State) -> Iterator[CountedRows]:
     queues = state.queues
     names = iter(sorted((*queues.by_name, *queues.idle)))
-    while piece := list(islice(names, FRAME_JOBS_MAX)):
+    while piece := list(islice(names, limits.FRAME_JOBS_MAX)):
         counted = ((name, queue.counters) for name in piece if (queue := queues.find(name)) is not None)
         rows = [CountedRow(name, *counters) for name, counters in counted if any(counters)]
         if rows:
@@ -184,14 +179,14 @@ def _counted_frames(state: State) -> Iterator[CountedRows]:
 
 def _kept_frames(state: State) -> Iterator[KeptRows]:
     kept = iter(state.kept)
-    while rows := list(islice(kept, FRAME_JOBS_MAX)):
+    while rows := list(islice(kept, limits.FRAME_JOBS_MAX)):
         yield KeptRows(rows)
 
 
 def _user_frames(users: Mapping[str, User]) -> Iterator[UserRows]:
     rows = [UserRow(name, users[name].rights, users[name].key) for name in sorted(users)]
-    for start in range(0, len(rows), FRAME_ROWS_MAX):
-        yield UserRows(rows[start : start + FRAME_ROWS_MAX])
+    for start in range(0, len(rows), limits.FRAME_ROWS_MAX):
+        yield UserRows(rows[start : start + limits.FRAME_ROWS_MAX])
 
 
 _AnyJob = TypeVar("_AnyJob", Job, DelayedJob, RunningJob)
@@ -204,7 +199,7 @@ def _portions(jobs: Iterable[_AnyJob]) -> Iterator[list[_AnyJob]]:
     for job in jobs:
         portion.append(job)
         data_bytes += len(job.data)
-        if data_bytes >= FRAME_DATA_BYTES or len(portion) >= FRAME_JOBS_MAX:
+        if data_bytes >= limits.FRAME_DATA_BYTES or len(portion) >= limits.FRAME_JOBS_MAX:
             yield portion
             portion = []
             data_bytes = 0

@@ -15,11 +15,10 @@ from __future__ import annotations
 from msgspec import Struct, field
 from sortedcontainers import SortedDict, SortedList
 
+from core.limits import DUE_BITS
 from core.store.job import NEVER_MS, DelayedJob
 from core.store.job_list import JobList
 from core.store.queues import Queue
-
-TICK_BITS = 4       # due times are looked at every 16 ms
 
 
 class Release(Struct, gc=False, eq=False):
@@ -126,7 +125,7 @@ class Delays:
         if not self._firsts:
             return None
         due_ms: int = self._firsts[0][0]
-        return (due_ms + (1 << TICK_BITS) - 1) >> TICK_BITS << TICK_BITS
+        return (due_ms + (1 << DUE_BITS) - 1) >> DUE_BITS << DUE_BITS
 
     def due(self, clock_ms: int, queues_max: int) -> list[str]:
         """Names of the queues that have a job due, those with the earliest first."""

@@ -16,11 +16,10 @@ from bisect import bisect_left, insort
 
 from msgspec import Struct, field
 
+from core import limits
 from core.store.choice import splitmix64
 from core.store.job import Job
 from core.store.job_list import JobList
-
-TRIES_IN_A_ROW = 100        # for the name of an item
 
 
 class Part(Struct, gc=False, eq=False):
@@ -69,12 +68,12 @@ class Items:
         could know: `seed` are random bits.
         """
         while True:
-            for number in range(self.next_item, self.next_item + TRIES_IN_A_ROW):
+            for number in range(self.next_item, self.next_item + limits.ITEM_NAMES_TRIED):
                 name = f"i{number}"
                 if name not in self.by_name:
                     self.next_item = number + 1
                     return name
-            self.next_item += TRIES_IN_A_ROW + (splitmix64(seed) >> 32)
+            self.next_item += limits.ITEM_NAMES_TRIED + (splitmix64(seed) >> 32)
 
     def open(self, name: str) -> Item:
         """The item of this name, made when it does not exist; the caller adds a job to it."""

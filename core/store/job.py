@@ -55,11 +55,6 @@ from core.ops.jobs import Then
 
 NEVER_MS = (1 << 63) - 1        # the due time of a job that waits for items
 
-# A thousand places in a millisecond: who needs more for a moment is some ms ahead of the clock for as long. For two
-# centuries they are below 2^53, so that any language can hold them.
-SEQ_BITS = 10
-SEQ_MAX = 1 << 62               # with a clock beyond that it is only counted on
-
 
 class More(Struct, gc=False, frozen=True):
     """What few jobs have; most have none of it."""

@@ -17,9 +17,8 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct, field
 
+from core.limits import BLOCK_JOBS_MAX
 from core.store.job import DelayedJob, Job
-
-BLOCK_MAX = 1000                # jobs; moving so many in memory takes less than a µs
 
 _Job = TypeVar("_Job", Job, DelayedJob, int)
 
@@ -36,7 +35,8 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
     @staticmethod
     def of(jobs: list[_Job]) -> JobList[_Job]:
         """These jobs, which are sorted."""
-        return JobList(len(jobs), [jobs[start:start + BLOCK_MAX] for start in range(0, len(jobs), BLOCK_MAX)] or [[]])
+        starts = range(0, len(jobs), BLOCK_JOBS_MAX)
+        return JobList(len(jobs), [jobs[start:start + BLOCK_JOBS_MAX] for start in starts] or [[]])
 
     def __iter__(self) -> Iterator[_Job]:
         return chain.from_iterable(self._blocks)
@@ -59,7 +59,7 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
         blocks = self._blocks
         block = blocks[-1]
         if not block or block[-1] < job:
-            if len(block) < BLOCK_MAX:
+            if len(block) < BLOCK_JOBS_MAX:
                 block.append(job)
             else:
                 blocks.append([job])
@@ -67,7 +67,7 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
         number = self._block_of(job)
         block = blocks[number]
         insort(block, job)
-        if len(block) > BLOCK_MAX:
+        if len(block) > BLOCK_JOBS_MAX:
             middle = len(block) // 2
             blocks[number:number + 1] = [block[:middle], block[middle:]]
 

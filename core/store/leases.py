@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from sortedcontainers import SortedList
 
+from core.limits import LEASE_BITS
 from core.store.job import RunningJob
-
-BUCKET_BITS = 4     # 16 ms
 
 _Bucket = dict[int, RunningJob]     # by id
 
@@ -37,7 +36,7 @@ class Leases:
     def add(self, job: RunningJob) -> None:
         """`job` has a lease from now on."""
         assert job.deadline_ms is not None
-        number = job.deadline_ms >> BUCKET_BITS
+        number = job.deadline_ms >> LEASE_BITS
         bucket = self._buckets.get(number)
         if bucket is None:
             bucket = self._buckets[number] = {}
@@ -49,7 +48,7 @@ class Leases:
     def remove(self, job: RunningJob) -> None:
         """`job` has no lease any more."""
         assert job.deadline_ms is not None
-        number = job.deadline_ms >> BUCKET_BITS
+        number = job.deadline_ms >> LEASE_BITS
         bucket = self._buckets[number]
         del bucket[job.id]
         if not bucket:
@@ -57,11 +56,11 @@ class Leases:
 
     def next_due_ms(self) -> int | None:
         """The time from which `first_due` has something to give; None when there is no lease."""
-        return (self._numbers[0] + 1) << BUCKET_BITS if self._buckets else None
+        return (self._numbers[0] + 1) << LEASE_BITS if self._buckets else None
 
     def first_due(self, clock_ms: int) -> RunningJob | None:
         """The first job in the order (deadline, id), if its lease is over at `clock_ms`."""
-        if not self._buckets or self._numbers[0] >= clock_ms >> BUCKET_BITS:
+        if not self._buckets or self._numbers[0] >= clock_ms >> LEASE_BITS:
             return None
         number = self._numbers[0]
         bucket = self._buckets[number]
@@ -76,7 +75,7 @@ class Leases:
     def extend(self, until_ms: int, *, once: bool = True) -> None:
         """Leases that end before `until_ms` end then; `once`: per hand-out (spec/state-machine 3.3)."""
         extended: _Bucket = {}
-        for number in list(self._numbers.irange(None, until_ms >> BUCKET_BITS)):
+        for number in list(self._numbers.irange(None, until_ms >> LEASE_BITS)):
             stay: _Bucket = {}
             for job in self._buckets[number].values():      # of many jobs, so it does little for each
                 if (once and job.graced) or (job.deadline_ms or 0) >= until_ms:
@@ -93,7 +92,7 @@ class Leases:
             else:
                 self._drop(number)
         if extended:
-            number = until_ms >> BUCKET_BITS
+            number = until_ms >> LEASE_BITS
             if number not in self._buckets:
                 self._buckets[number] = {}
                 self._numbers.add(number)

@@ -4,7 +4,8 @@ With a million jobs of many priorities, finding the place of a new one among all
 are anywhere in memory: that took longer than all the rest of a PUT. Here it is the end of a run, where those before it
 have just come to, and a hand-out is the beginning of the first run.
 
-Most queues are short, and a plain list is then both the smallest and the fastest; it becomes runs past `FEW_MAX` jobs.
+Most queues are short, and a plain list is then both the smallest and the fastest; with more than UNSPLIT_JOBS_MAX jobs
+it is split into runs.
 
 Unless a queue is in the order of time, the first job of a run is the one that took its place first. So which one of all
 did is seen by looking at the first of each run; only with very many priorities these are kept in order.
@@ -18,11 +19,9 @@ from collections.abc import Iterator
 from msgspec import Struct, field
 from sortedcontainers import SortedList
 
+from core.limits import SCANNED_RUNS_MAX, UNSPLIT_JOBS_MAX
 from core.store.job import Job
 from core.store.job_list import JobList
-
-FEW_MAX = 500
-RUNS_LOOKED_AT_MAX = 100        # one after the other, to find the job that took its place first
 
 _NONE: SortedList = SortedList()        # the ranks while there are no runs
 
@@ -91,7 +90,7 @@ class ReadyJobs(Struct, gc=False, eq=False):
             few.append(job)
         else:
             insort(few, job)
-        if self.size > FEW_MAX:
+        if self.size > UNSPLIT_JOBS_MAX:
             self._spread()
 
     def _spread(self) -> None:
@@ -111,7 +110,7 @@ class ReadyJobs(Struct, gc=False, eq=False):
             runs[rank] = job
             self._ranks.add(rank)
             self._front = min(self._front, rank)
-            if firsts is None and len(runs) > RUNS_LOOKED_AT_MAX:
+            if firsts is None and len(runs) > SCANNED_RUNS_MAX:
                 self._firsts = SortedList((_first(runs[one]).seq, one) for one in self._ranks if one != self._front)
         else:
             if firsts is not None and rank != self._front and job < other:
@@ -166,7 +165,7 @@ class ReadyJobs(Struct, gc=False, eq=False):
             self._front = self._ranks[0]
         if self._firsts is not None:
             self._firsts.remove((self.first.seq, self._front) if front else (last.seq, rank))
-            if len(runs) <= RUNS_LOOKED_AT_MAX // 2:
+            if len(runs) <= SCANNED_RUNS_MAX // 2:
                 self._firsts = None
 
 

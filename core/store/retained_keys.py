@@ -12,9 +12,7 @@ from collections.abc import Iterator
 from msgspec import Struct, field
 from sortedcontainers import SortedList
 
-KEPT_MAX = 1_000_000    # of one queue: for one more the first is forgotten whose time would be over
-FORGOTTEN_MAX = 1_000   # in one entry, beside two for each that is remembered with it
-TICK_BITS = 10          # about a second: what is only memory need not be forgotten to the moment
+from core import limits
 
 
 class _Keys(Struct, gc=False, eq=False):
@@ -60,7 +58,7 @@ class Kept:
             keys.order.remove((before_ms, key))
         forgotten: tuple[int, str] | None = None
         if until_ms:
-            if len(keys.until_ms) >= KEPT_MAX:
+            if len(keys.until_ms) >= limits.RETAINED_KEYS_MAX:
                 forgotten = keys.order.pop(0)
                 del keys.until_ms[forgotten[1]]
             keys.until_ms[key] = until_ms
@@ -78,7 +76,7 @@ class Kept:
 
     def forget(self, clock_ms: int) -> None:
         """An entry was executed: forget what is over, or a part of it, for there may be much."""
-        left = FORGOTTEN_MAX + 2 * self.remembered
+        left = limits.FORGOTTEN_KEYS_MAX + 2 * self.remembered
         while left and self._firsts and self._firsts[0][0] <= clock_ms:
             queue = self._firsts[0][1]
             keys = self._queues[queue]
@@ -103,7 +101,7 @@ class Kept:
         if not self._firsts:
             return None
         until_ms: int = self._firsts[0][0]
-        return (until_ms + (1 << TICK_BITS) - 1) >> TICK_BITS << TICK_BITS
+        return (until_ms + (1 << limits.RETAINED_KEY_BITS) - 1) >> limits.RETAINED_KEY_BITS << limits.RETAINED_KEY_BITS
 
     def _file(self, queue: str, keys: _Keys) -> None:
         first_ms: int = keys.order[0][0] if keys.order else 0

@@ -1,8 +1,8 @@
 """One session: the answers it remembers, the jobs bound to it, and when it ends (spec/sessions 2).
 
 A client that lost its connection cannot know whether its last request was executed. In a session it numbers its
-requests and simply repeats the last one: the answers of the last WINDOW numbers are kept, and what was answered before
-is answered again and not executed.
+requests and simply repeats the last one: the answers to the newest numbers are kept, and a request that was answered
+before gets the same answer and is not executed again.
 
 Answers are small. Instead of a job that was handed out its id is kept: as long as it runs the same job can be given
 again, and after that it would be of no use.
@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from core import limits
 from core.ops.replies import Reply
 from core.store.job import RunningJob
-
-WINDOW = 64                         # request numbers of a session that are remembered: the newest and those before it
 
 
 class HandedOut(Struct, gc=False, frozen=True):
@@ -92,9 +91,9 @@ class Session(Struct, gc=False, eq=False):
         """The window moves on to `number`, the newest from now on; what falls out of it is forgotten."""
         newest = self.newest
         if number == newest + 1:        # nearly always, so it must cost little
-            self.requests.pop(number - WINDOW, None)
-        elif number < newest + WINDOW:
-            for old in range(newest - WINDOW + 1, number - WINDOW + 1):
+            self.requests.pop(number - limits.REQUEST_WINDOW, None)
+        elif number < newest + limits.REQUEST_WINDOW:
+            for old in range(newest - limits.REQUEST_WINDOW + 1, number - limits.REQUEST_WINDOW + 1):
                 self.requests.pop(old, None)
         else:
             self.requests.clear()
@@ -102,7 +101,7 @@ class Session(Struct, gc=False, eq=False):
 
     def forgotten(self, number: int) -> bool:
         """Does this number lie below the window? Then nobody knows whether it was used. Below 1 there is none."""
-        return number <= self.newest - WINDOW or number < 1
+        return number <= self.newest - limits.REQUEST_WINDOW or number < 1
 
     def keep(self, number: int, digest: bytes, part: int, answer: Answer | None) -> None:
         """This is the answer to one part of a request from now on; None: it has none yet."""

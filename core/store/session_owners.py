@@ -13,9 +13,8 @@ from heapq import heapify, heappop, heappush, heapreplace
 
 from msgspec import Struct, field
 
+from core import limits
 from core.store.session import Session
-
-STALE_MAX = 16      # entries of sessions that have ended, beyond as many as there are sessions
 
 
 class _Owner(Struct, gc=False, eq=False):
@@ -57,7 +56,7 @@ class Owners:
         owner.sessions -= 1
         if not owner.sessions:
             del self._owners[session.owner]
-        elif len(owner.unused) > 2 * owner.sessions + STALE_MAX:
+        elif len(owner.unused) > 2 * owner.sessions + limits.STALE_OWNER_ENTRIES_MAX:
             owner.unused = [entry for entry in owner.unused if entry[1] in self._by_number]
             heapify(owner.unused)
 

@@ -14,10 +14,8 @@ from collections.abc import Mapping
 
 from sortedcontainers import SortedList
 
-from core.store.leases import BUCKET_BITS
+from core.limits import LEASE_BITS, SESSION_SPAN_BITS
 from core.store.session import Session
-
-SPAN_BITS = 10      # 1024 ms
 
 
 class Calendar:
@@ -37,7 +35,7 @@ class Calendar:
         """Look at the session when its deadline has come."""
         session.filed_ms = deadline_ms = session.deadline_ms
         session.soon = False
-        number = deadline_ms >> SPAN_BITS
+        number = deadline_ms >> SESSION_SPAN_BITS
         span = self._spans.get(number)
         if span is None:
             span = self._spans[number] = {}
@@ -52,7 +50,7 @@ class Calendar:
         if session.soon:
             self._soon.remove((session.filed_ms, session.number))
             return
-        number = session.filed_ms >> SPAN_BITS
+        number = session.filed_ms >> SESSION_SPAN_BITS
         span = self._spans[number]
         del span[session.number]
         if not span:
@@ -65,21 +63,21 @@ class Calendar:
         filed_ms = [self._soon[0][0]] if self._soon else []
         if self._order:
             filed_ms.append(self._firsts[self._order[0]])
-        return ((min(filed_ms) >> BUCKET_BITS) + 1) << BUCKET_BITS if filed_ms else None
+        return ((min(filed_ms) >> LEASE_BITS) + 1) << LEASE_BITS if filed_ms else None
 
     def first_due(self, clock_ms: int) -> Session | None:
         """The first session in the order (deadline, number), if it is over: never early, at most 16 ms late."""
-        if self._order and self._order[0] <= clock_ms >> SPAN_BITS:
-            self._begin_spans(clock_ms >> SPAN_BITS)
+        if self._order and self._order[0] <= clock_ms >> SESSION_SPAN_BITS:
+            self._begin_spans(clock_ms >> SESSION_SPAN_BITS)
         soon = self._soon
-        while soon and soon[0][0] >> BUCKET_BITS < clock_ms >> BUCKET_BITS:
+        while soon and soon[0][0] >> LEASE_BITS < clock_ms >> LEASE_BITS:
             filed_ms, number = soon[0]
             session = self._by_number[number]
             if session.deadline_ms == filed_ms:
                 return session
             del soon[0]
             self.file(session)
-            self._begin_spans(clock_ms >> SPAN_BITS)
+            self._begin_spans(clock_ms >> SESSION_SPAN_BITS)
         return None
 
     def _begin_spans(self, last: int) -> None:
@@ -90,7 +88,7 @@ class Calendar:
             number = order.pop(0)
             del self._firsts[number]
             for session in self._spans.pop(number).values():
-                if session.deadline_ms >> SPAN_BITS == number:
+                if session.deadline_ms >> SESSION_SPAN_BITS == number:
                     session.filed_ms = session.deadline_ms
                     session.soon = True
                     ending.append((session.deadline_ms, session.number))

@@ -13,10 +13,6 @@ from core.store.session import Session
 from core.store.session_owners import Owners
 from core.store.session_timers import Calendar
 
-SESSIONS_MAX = 100_000
-TTL_MS_MIN = 1_000
-TTL_MS_MAX = 86_400_000
-
 
 class Sessions:
     """All sessions by number, in rising order: numbers only grow."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 from sortedcontainers import SortedList
 
-from core.store.delayed import TICK_BITS
+from core.limits import DUE_BITS
 from core.store.job import Job
 
 
@@ -43,7 +43,7 @@ class Fading:
         if not self._ends:
             return None
         fade_ms: int = self._ends[0].fade_ms
-        return (fade_ms + (1 << TICK_BITS) - 1) >> TICK_BITS << TICK_BITS
+        return (fade_ms + (1 << DUE_BITS) - 1) >> DUE_BITS << DUE_BITS
 
 
 def _end(job: Job) -> _End:

@@ -228,8 +228,8 @@ def test_the_oldest_of_many_is_found_without_a_search(priorities: int) -> None:
 
 
 def test_the_oldest_is_right_while_runs_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.store.ready.FEW_MAX", 3)
-    monkeypatch.setattr("core.store.ready.RUNS_LOOKED_AT_MAX", 4)
+    monkeypatch.setattr("core.store.ready.UNSPLIT_JOBS_MAX", 3)
+    monkeypatch.setattr("core.store.ready.SCANNED_RUNS_MAX", 4)
     for seed in range(20):
         random = Random(seed)
         jobs = ReadyJobs()

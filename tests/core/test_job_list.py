@@ -7,8 +7,9 @@ from random import Random
 
 import pytest
 
+from core.limits import BLOCK_JOBS_MAX
 from core.store.job import Job
-from core.store.job_list import BLOCK_MAX, JobList
+from core.store.job_list import JobList
 from tests.core.counted import Counted, counted
 
 
@@ -20,10 +21,10 @@ def check(ready: JobList[Job], jobs: list[Job]) -> None:
     assert list(ready) == jobs
     assert ready.size == len(jobs)
     blocks = ready._blocks
-    assert blocks == [[]] if not jobs else all(0 < len(block) <= BLOCK_MAX for block in blocks)
+    assert blocks == [[]] if not jobs else all(0 < len(block) <= BLOCK_JOBS_MAX for block in blocks)
 
 
-@pytest.mark.parametrize("order", [range(3 * BLOCK_MAX), range(3 * BLOCK_MAX, 0, -1)])
+@pytest.mark.parametrize("order", [range(3 * BLOCK_JOBS_MAX), range(3 * BLOCK_JOBS_MAX, 0, -1)])
 def test_no_block_is_long_whatever_the_order_of_arrival(order: range) -> None:
     ready: JobList[Job] = JobList()
     for seq in order:
@@ -32,7 +33,7 @@ def test_no_block_is_long_whatever_the_order_of_arrival(order: range) -> None:
     assert len(ready._blocks) < 8
 
 
-@pytest.mark.parametrize("count", [1, 7, BLOCK_MAX, BLOCK_MAX + 1, 3 * BLOCK_MAX])
+@pytest.mark.parametrize("count", [1, 7, BLOCK_JOBS_MAX, BLOCK_JOBS_MAX + 1, 3 * BLOCK_JOBS_MAX])
 def test_jobs_come_in_order_however_they_were_added_and_removed(count: int) -> None:
     random = Random(count)
     jobs = [job(random.randrange(3), seq) for seq in range(count)]
@@ -53,7 +54,7 @@ def test_jobs_come_in_order_however_they_were_added_and_removed(count: int) -> N
 
 @pytest.mark.parametrize("seed", range(4))
 def test_it_is_a_sorted_list_through_any_history(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.store.job_list.BLOCK_MAX", 5)
+    monkeypatch.setattr("core.store.job_list.BLOCK_JOBS_MAX", 5)
     random = Random(seed)
     ready: JobList[Job] = JobList()
     jobs: list[Job] = []
@@ -91,6 +92,6 @@ def test_it_is_a_sorted_list_through_any_history(seed: int, monkeypatch: pytest.
 def test_a_job_behind_all_others_is_compared_with_the_last_one_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Counted, "compared", 0)
     ready: JobList[Job] = JobList()
-    for seq in range(5 * BLOCK_MAX):
+    for seq in range(5 * BLOCK_JOBS_MAX):
         ready.add(counted(0, seq))
-    assert 0 < Counted.compared < 5 * BLOCK_MAX
+    assert 0 < Counted.compared < 5 * BLOCK_JOBS_MAX

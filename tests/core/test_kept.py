@@ -21,7 +21,7 @@ from core import (
     Stored,
     Tick,
 )
-from core.store.retained_keys import FORGOTTEN_MAX
+from core.limits import FORGOTTEN_KEYS_MAX
 from tests.core.logs import ask, restored, run, snapshot_of
 
 KEEP_MS = 10_000
@@ -60,17 +60,17 @@ def test_keys_are_forgotten_as_fast_as_they_are_remembered() -> None:
 def test_the_time_of_a_key_is_waited_for() -> None:
     machine = Machine()
     run(machine, keeping())
-    finish(machine, *[f"k{key}" for key in range(3 * FORGOTTEN_MAX)], now_ms=100)
+    finish(machine, *[f"k{key}" for key in range(3 * FORGOTTEN_KEYS_MAX)], now_ms=100)
     due_ms = machine.next_due_ms()
     assert due_ms is not None
     assert KEEP_MS + 100 <= due_ms < KEEP_MS + 100 + 1024
     assert restored(snapshot_of(machine)).next_due_ms() == due_ms
     run(machine, Tick(), now_ms=due_ms - 1024)
-    assert kept(machine) == 3 * FORGOTTEN_MAX
+    assert kept(machine) == 3 * FORGOTTEN_KEYS_MAX
     for left in (2, 1, 0):
         assert machine.next_due_ms() == due_ms
         run(machine, Tick(), now_ms=due_ms)
-        assert kept(machine) == left * FORGOTTEN_MAX
+        assert kept(machine) == left * FORGOTTEN_KEYS_MAX
     assert machine.next_due_ms() is None
 
 
@@ -89,7 +89,7 @@ def test_keys_go_with_the_queue_and_with_the_setting(end: DeleteQueue | Configur
 def test_a_queue_of_many_keys_is_freed_little_by_little() -> None:
     machine = Machine()
     run(machine, keeping())
-    finish(machine, *[f"k{key}" for key in range(3 * FORGOTTEN_MAX)], now_ms=0)
+    finish(machine, *[f"k{key}" for key in range(3 * FORGOTTEN_KEYS_MAX)], now_ms=0)
     run(machine, DeleteQueue("q", False))
     assert kept(machine) == 0
     left = [len(keys.until_ms) for keys in machine._state.kept._dropped]
@@ -98,14 +98,14 @@ def test_a_queue_of_many_keys_is_freed_little_by_little() -> None:
         assert machine.next_due_ms() == machine.clock_ms        # so that it goes on while nobody asks for anything
         run(machine, Tick())
         entries += 1
-    assert left == [2 * FORGOTTEN_MAX]
+    assert left == [2 * FORGOTTEN_KEYS_MAX]
     assert entries == 2
     assert machine.next_due_ms() is None
     assert snapshot_of(restored(snapshot_of(machine))) == snapshot_of(machine)
 
 
 def test_of_too_many_keys_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.store.retained_keys.KEPT_MAX", 3)
+    monkeypatch.setattr("core.limits.RETAINED_KEYS_MAX", 3)
     machine = Machine()
     run(machine, keeping(), keeping("other"))
     finish(machine, "other", now_ms=0, queue="other")
@@ -117,7 +117,7 @@ def test_of_too_many_keys_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_batch_that_is_taken_back_has_forgotten_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.store.retained_keys.KEPT_MAX", 2)
+    monkeypatch.setattr("core.limits.RETAINED_KEYS_MAX", 2)
     machine = Machine()
     run(machine, keeping())
     finish(machine, "a", "b", now_ms=0)

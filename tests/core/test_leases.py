@@ -21,7 +21,7 @@ from core import (
     Tick,
     Totals,
 )
-from core.state import EXPIRE_MS_MAX
+from core.limits import DURATION_MS_MAX
 from tests.core.logs import ask, data_of, lead, run
 
 START_MS = 16_000       # the beginning of a bucket
@@ -93,10 +93,10 @@ def test_without_a_limit_the_job_runs_for_ever(machine: Machine, expire_ms: int 
     assert machine.total("q").running == 1
 
 
-@pytest.mark.parametrize("expire_ms", [EXPIRE_MS_MAX + 1, 2**64, 10**40])
+@pytest.mark.parametrize("expire_ms", [DURATION_MS_MAX + 1, 2**64, 10**40])
 def test_absurd_limit_is_a_hundred_years(machine: Machine, expire_ms: int) -> None:
     put_and_get(machine, expire_ms)
-    assert machine.running()[0].deadline_ms == START_MS + EXPIRE_MS_MAX
+    assert machine.running()[0].deadline_ms == START_MS + DURATION_MS_MAX
 
 
 def test_id_is_void_after_the_lease(machine: Machine) -> None:

@@ -22,9 +22,9 @@ from core import (
     Tick,
     TooManySessions,
     TouchSession,
+    limits,
 )
 from core.store import session_owners as owners_module
-from core.store.sessions import SESSIONS_MAX
 from tests.core.logs import ask, restored, run, snapshot_of
 
 HERE, THERE = "10.0.0.1", "10.0.0.2"
@@ -96,14 +96,14 @@ def test_a_limit_that_became_smaller_lets_nobody_in_for_free() -> None:
 
 
 def test_the_end_of_all_places_is_told_and_takes_from_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.handlers.sessions.SESSIONS_MAX", 4)
+    monkeypatch.setattr("core.limits.SESSIONS_MAX", 4)
     machine = Machine()
     assert ask(machine, *[opening()] * 3, opening(THERE), opening(THERE), opening("10.0.0.3")) == [
         *[SessionOpened(f"{number}_{7:016x}", TTL_MS) for number in (1, 2, 3, 4)], TooManySessions(), TooManySessions(),
     ]
     assert ask(machine, opening(), now_ms=1) == [SessionOpened(f"5_{7:016x}", TTL_MS)]     # in the place of its own
     assert numbers(machine) == [2, 3, 4, 5]
-    assert SESSIONS_MAX == 100_000
+    assert limits.SESSIONS_MAX == 100_000
 
 
 def test_a_restored_machine_takes_the_same_ones() -> None:
@@ -152,7 +152,7 @@ def test_111_sessions_a_second_for_an_hour_do_no_harm(monkeypatch: pytest.Monkey
     assert {1, 3} <= {*numbers(machine)[:3]}
     assert Counted.compared < 40 * opened       # by the logarithm of what there is, and not by what there is
     owner = machine._state.sessions.owners._owners["", HERE]
-    assert len(owner.unused) <= 2 * owner.sessions + owners_module.STALE_MAX
+    assert len(owner.unused) <= 2 * owner.sessions + limits.STALE_OWNER_ENTRIES_MAX
     assert len(machine._state.sessions.owners._owners) == 2
 
 

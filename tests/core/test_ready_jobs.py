@@ -6,8 +6,9 @@ from random import Random
 
 import pytest
 
+from core.limits import UNSPLIT_JOBS_MAX
 from core.store.job import Job
-from core.store.ready import FEW_MAX, ReadyJobs
+from core.store.ready import ReadyJobs
 from tests.core.counted import Counted, counted
 
 
@@ -19,8 +20,8 @@ def looks_like(ready: ReadyJobs, jobs: list[Job]) -> bool:
     return list(ready) == jobs and ready.size == len(jobs) and (not jobs or ready.first is jobs[0])
 
 
-@pytest.mark.parametrize("ranks", [1, 3, 10 * FEW_MAX])
-@pytest.mark.parametrize("count", [1, 7, FEW_MAX, FEW_MAX + 1, 3 * FEW_MAX])
+@pytest.mark.parametrize("ranks", [1, 3, 10 * UNSPLIT_JOBS_MAX])
+@pytest.mark.parametrize("count", [1, 7, UNSPLIT_JOBS_MAX, UNSPLIT_JOBS_MAX + 1, 3 * UNSPLIT_JOBS_MAX])
 def test_jobs_come_in_order_however_they_were_added_and_removed(count: int, ranks: int) -> None:
     random = Random(count)
     jobs = [job(random.randrange(-ranks, 0), seq, random.randrange(2)) for seq in range(count)]
@@ -43,8 +44,9 @@ def test_jobs_come_in_order_however_they_were_added_and_removed(count: int, rank
 def test_it_is_a_sorted_list_through_any_history(seed: int) -> None:
     random = Random(seed)
     ready, jobs, away = ReadyJobs(), [], []
-    for seq in range(8 * FEW_MAX):
-        kind = random.random() + (0.2 if seq // (2 * FEW_MAX) % 2 else -0.2)     # grows, then shrinks, and again
+    for seq in range(8 * UNSPLIT_JOBS_MAX):
+        # grows, then shrinks, and again
+        kind = random.random() + (0.2 if seq // (2 * UNSPLIT_JOBS_MAX) % 2 else -0.2)
         if kind < 0.5 or not jobs:
             new = away.pop() if away and random.random() < 0.3 else job(-random.randrange(1 + seed * 5), seq)
             ready.add(new)
@@ -64,7 +66,7 @@ def test_it_is_a_sorted_list_through_any_history(seed: int) -> None:
 
 def test_a_queue_that_was_emptied_is_short_again() -> None:
     ready = ReadyJobs()
-    for seq in range(2 * FEW_MAX):
+    for seq in range(2 * UNSPLIT_JOBS_MAX):
         ready.add(job(-seq % 7, seq))
     assert ready._runs is not None
     while ready.size:
@@ -78,9 +80,9 @@ def test_a_queue_that_was_emptied_is_short_again() -> None:
 def test_the_many_are_looked_at_only_where_a_job_comes_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """What makes a PUT as fast with a million jobs as with none."""
     ready = ReadyJobs()
-    for seq in range(5 * FEW_MAX):
+    for seq in range(5 * UNSPLIT_JOBS_MAX):
         ready.add(counted(-(seq % 100), seq))
     monkeypatch.setattr(Counted, "compared", 0)
-    for seq in range(5 * FEW_MAX, 5 * FEW_MAX + 100):
+    for seq in range(5 * UNSPLIT_JOBS_MAX, 5 * UNSPLIT_JOBS_MAX + 100):
         ready.add(counted(-(seq % 100), seq))
     assert 0 < Counted.compared <= 100

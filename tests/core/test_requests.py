@@ -33,7 +33,7 @@ from core import (
     Tick,
     Totals,
 )
-from core.store.session import WINDOW
+from core.limits import REQUEST_WINDOW as WINDOW
 from tests.core.logs import CLUSTER, ask, lead, restored, run, snapshot_of
 from tests.core.test_clone import clone_of
 

@@ -32,7 +32,7 @@ from core import (
     Then,
     Tick,
 )
-from core.store.session import WINDOW
+from core.limits import REQUEST_WINDOW as WINDOW
 from tests.core.agreement import assert_equal_to_model
 from tests.core.logs import CLUSTER, LAW, MEMBERS, LogEntry, ask, lead, play, restored, run, snapshot_of
 from tests.core.model import Model

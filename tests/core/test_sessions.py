@@ -32,8 +32,7 @@ from core import (
     TooManySessions,
     TouchSession,
 )
-from core.rules.expire import DUE_MAX
-from core.store.sessions import SESSIONS_MAX, TTL_MS_MAX, TTL_MS_MIN
+from core.limits import DUE_MAX, SESSION_TTL_MS_MAX, SESSION_TTL_MS_MIN, SESSIONS_MAX
 from tests.core.logs import ask, data_of, lead, restored, run, snapshot_of
 
 START_MS = 16_000       # the beginning of a bucket
@@ -86,7 +85,10 @@ def test_secret_has_64_bits_whatever_is_proposed(machine: Machine, secret: int, 
     assert ask(machine, OpenSession(secret, 5000)) == [SessionOpened(f"2_{name}", 5000)]
 
 
-@pytest.mark.parametrize(("asked", "given"), [(0, TTL_MS_MIN), (-(10**40), TTL_MS_MIN), (10**40, TTL_MS_MAX)])
+@pytest.mark.parametrize(
+    ("asked", "given"),
+    [(0, SESSION_TTL_MS_MIN), (-(10**40), SESSION_TTL_MS_MIN), (10**40, SESSION_TTL_MS_MAX)],
+)
 def test_absurd_time_to_live_is_cut_to_the_limits(machine: Machine, asked: int, given: int) -> None:
     (reply,) = ask(machine, OpenSession(SECRET, asked))
     assert isinstance(reply, SessionOpened)

@@ -24,7 +24,8 @@ from core import (
     Then,
     Totals,
 )
-from core.snapshot.write import CHUNK_BYTES_MAX, FORMAT, MAGIC
+from core.limits import CHUNK_BYTES_MAX
+from core.snapshot.write import FORMAT, MAGIC
 from tests.core.forge import forged
 from tests.core.forged_frames import (
     END,

@@ -20,7 +20,7 @@ from core import (
     User,
     UserNotFound,
 )
-from core.ops.users import USERS_MAX
+from core.limits import USERS_MAX
 from tests.core.forge import forged
 from tests.core.forged_frames import END, HEAD, RUNNING, WAITING
 from tests.core.logs import ask, restored, snapshot_of

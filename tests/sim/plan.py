@@ -15,12 +15,7 @@ from cluster.leader import compaction, leadership, proposer
 from cluster.raft import append_entries, pysyncobj_adapter, snapshot_transfer
 from cluster.raft.pysyncobj_adapter import PeerNode
 from cluster.storage import ballast, journal
-from core import Then, machine, undo
-from core.handlers import edit, get
-from core.handlers import sessions as session_handlers
-from core.rules import select
-from core.snapshot import sessions as session_frames
-from core.store import session
+from core import Then, limits
 from tests.core import model, model_give, model_sessions
 from tests.sim import ledger
 
@@ -111,9 +106,9 @@ def draw(seed: int, **fixed: Any) -> Plan:
 def spent_constants(spent: int) -> list[tuple[Any, str, Any]]:
     """An entry is over when it has handed out so many bytes."""
     return [
-        *((module, "SPENT_MAX", spent) for module in (machine, model, ledger)),
-        *((module, "STEP", 512 if spent > 40 else 0) for module in (edit, select, undo)),
-        (get, "HANDED_BYTES_MAX", 2 * spent),
+        *((module, "SPENT_MAX", spent) for module in (limits, model, ledger)),
+        (limits, "STEP", 512 if spent > 40 else 0),
+        (limits, "HANDED_BYTES_MAX", 2 * spent),
         (model_give, "PICK_BYTES", 2 * spent),
     ]
 
@@ -140,8 +135,9 @@ def _session_constants(rng: random.Random) -> list[tuple[Any, str, Any]]:
     """The same of sessions, which the model of the queue has to know as well."""
     window, ttl_ms = rng.choice((8, 64)), rng.choice((100, 1000))
     return [
-        *((module, "WINDOW", window) for module in (session, session_frames, model_sessions)),
-        (session_handlers, "TTL_MS_MIN", ttl_ms),
+        (limits, "REQUEST_WINDOW", window),
+        (model_sessions, "WINDOW", window),
+        (limits, "SESSION_TTL_MS_MIN", ttl_ms),
         (model_sessions, "SECOND_MS", ttl_ms),
     ]
 

@@ -1,5 +1,6 @@
 """The queue as a function of the log: no clock, no randomness, no input or output."""
 
+from core.handlers.dispatch import cost
 from core.limits import (
     DURATION_MS_MAX,
     OPERATION_BYTES_MAX,
@@ -10,33 +11,22 @@ from core.limits import (
     SESSIONS_MAX,
 )
 from core.machine import Applied, Machine, Totals
+from core.members.membership import Membership
 from core.ops.cluster import (
     AddLearner,
     Address,
-    AttachSession,
     CloneBegin,
     CloneChunk,
     CloneEnd,
-    CloseSession,
-    DeleteUser,
-    Entry,
     Lead,
-    OpenSession,
-    Operation,
     PromoteLearner,
     RemoveMember,
-    Request,
-    Requested,
     Resume,
-    SetUser,
     SwitchService,
     Tick,
-    TouchSession,
-    decode_entry,
-    encode_entry,
 )
-from core.ops.cost import cost
 from core.ops.effects import Effects
+from core.ops.entry import Entry, Operation, continues, decode_entry, encode_entry, name_of
 from core.ops.jobs import (
     Atomic,
     Batch,
@@ -115,14 +105,15 @@ from core.ops.replies import (
     TooManyUsers,
     UnknownNode,
     UserNotFound,
+    digests_of,
 )
+from core.ops.sessions import AttachSession, CloseSession, OpenSession, Request, Requested, TouchSession
 from core.ops.settings import ClusterSettings, QueueSettings
-from core.ops.users import User
+from core.ops.users import DeleteUser, SetUser, User
+from core.queries import Counts, History, Seen
+from core.sessions.session import Session
 from core.snapshot.frames import SnapshotError
 from core.store.job import RunningJob
-from core.store.membership import Membership
-from core.store.session import Session
-from core.store.views import Counts, History, Seen
 
 __all__ = [
     "DURATION_MS_MAX",
@@ -240,7 +231,10 @@ __all__ = [
     "User",
     "UserNotFound",
     "When",
+    "continues",
     "cost",
     "decode_entry",
+    "digests_of",
     "encode_entry",
+    "name_of",
 ]

@@ -54,7 +54,7 @@ FORGOTTEN_KEYS_MAX = 1_000          # retained keys that expire, besides two for
 LEASE_BITS = 4                      # 16 ms: ends of leases and sessions
 DUE_BITS = 4                        # 16 ms: DELAYED jobs and TTLs
 RETAINED_KEY_BITS = 10              # about a second: forgetting a key only frees memory
-SESSION_SPAN_BITS = 10              # about a second: sessions that end later than in the current span are not sorted
+SESSION_SLOT_BITS = 10              # about a second: sessions that end later than in the current span are not sorted
 
 # The seq of a new job begins at the time of its entry shifted by this: a thousand jobs in a millisecond. If there are
 # more for a moment, seqs run ahead of the clock by some milliseconds. For two centuries they stay below 2^53, so any

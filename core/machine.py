@@ -11,23 +11,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from core import limits, queries
-from core.handlers.table import HANDLERS
-from core.ops.cluster import Lead, Operation, Resume
+from core.handlers.table import EXECUTE
+from core.members.membership import Membership
+from core.ops.cluster import Lead, Resume
 from core.ops.effects import Effects
+from core.ops.entry import Operation
 from core.ops.jobs import Selector
 from core.ops.queues import JobState
 from core.ops.replies import Reply
 from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import User
+from core.queries import Counts, History, Seen
 from core.rules.activate import pass_time, release
 from core.rules.expire import end_due
 from core.rules.hand_out import available_of_item
+from core.sessions.session import Session
 from core.snapshot import upload, write
 from core.state import State
 from core.store.job import RunningJob
-from core.store.membership import Membership
-from core.store.session import Session
-from core.store.views import Counts, History, Seen
 
 GRACIOUS = (Lead, Resume)       # in an entry that begins with one of them nothing ends by time
 
@@ -80,7 +81,7 @@ class Machine:
         seq = state.clock_ms << limits.SEQ_BITS
         if state.next_seq < seq <= limits.SEQ_MAX:
             state.next_seq = seq
-        state.kept.remembered = 0
+        state.retained_keys.added = 0
         effects = state.effects = Effects()
         # A new leader grants the failover grace before anything may end, and so does who switches the service online,
         # or could log nothing for a while; what has used up its grace ends with the next entry.
@@ -93,11 +94,11 @@ class Machine:
             for operation in operations:
                 if state.spent >= enough:        # a Put spends nothing, so its hand-out is not cut off
                     break
-                replies.append(HANDLERS[type(operation)](state, operation, seed))
+                replies.append(EXECUTE[type(operation)](state, operation, seed))
                 seed += 1
                 if state.finished_items:
                     release(state)
-            state.kept.forget(state.clock_ms)
+            state.retained_keys.expire(state.clock_ms)
         except BaseException:
             self.failed = operation
             raise
@@ -264,8 +265,8 @@ class Machine:
 
     def ready_of_item(self, queue: str, item: str) -> int:
         """Number of jobs of `item` in `queue` that Gets would be given now."""
-        part = self._state.items.part(item, queue)
-        return 0 if part is None else available_of_item(self._state.queues.by_name[queue], part)
+        item_queue = self._state.items.in_queue(item, queue)
+        return 0 if item_queue is None else available_of_item(self._state.queues.by_name[queue], item_queue)
 
     def nonempty(self) -> Sequence[str]:
         """Sorted names of the queues with a job to give: a view, valid until the next entry."""
@@ -281,8 +282,8 @@ class Machine:
         times = (
             state.leases.next_due_ms(),
             state.sessions.next_due_ms(),
-            state.fading.next_due_ms(),
+            state.ttls.next_due_ms(),
             state.delays.next_due_ms(state.clock_ms),
-            state.kept.next_due_ms(state.clock_ms),
+            state.retained_keys.next_due_ms(state.clock_ms),
         )
         return min((time_ms for time_ms in times if time_ms is not None), default=None)

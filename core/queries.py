@@ -1,9 +1,11 @@
-"""Reading jobs and queues from outside; views.py has the forms."""
+"""Reading jobs and queues from outside (PEEK, QUEUE LIST, QUEUE STAT, TOTAL), and the forms in which they are seen."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
+
+from msgspec import Struct
 
 from core import limits
 from core.ops.jobs import Selector
@@ -11,7 +13,44 @@ from core.ops.queues import JobState
 from core.rules.hand_out import unfinished as any_unfinished
 from core.state import State
 from core.store.job import AnyJob, DelayedJob, RunningJob
-from core.store.views import Counts, History, Seen
+
+
+class Seen(Struct, gc=False, frozen=True):
+    """One job."""
+
+    queue: str
+    id: int | None              # of a running job
+    priority: int
+    data: bytes
+    state: JobState
+    item: str | None
+    key: str | None
+    attempts: int               # hand-outs so far
+    at_ms: int | None           # the time for which it was put, when it was put for one
+    deadline_ms: int | None     # of a running job with a lease
+
+
+class Counts(Struct, gc=False, frozen=True):
+    """How many jobs of a queue are in each state; dead ones are those that come from it."""
+
+    ready: int
+    delayed: int
+    running: int
+    dead: int
+
+
+class History(Struct, gc=False, frozen=True):
+    """What happened in a queue since it began; it goes with the queue."""
+
+    put: int            # jobs that came, by Put, Move and Kick
+    taken: int          # hand-outs, those that were undone as well
+    done: int           # hand-outs that ended so, at the end of a lease too; Move is one
+    later: int          # those after which the job went back, or was dead: by Later, or with its session
+    expired: int        # those that ended with the lease, whatever followed
+    dead: int           # jobs that were given up
+    faded: int          # jobs whose TTL was over
+    oldest_ms: int      # for how long the READY job has been waiting that waits for longest, 0: there is none
+
 
 NOTHING = History(0, 0, 0, 0, 0, 0, 0, 0)
 
@@ -107,7 +146,7 @@ def peek_queue(state: State, name: str, which: JobState, count: int) -> list[See
 
 def _seen(job: AnyJob, ready: JobState = JobState.READY) -> Seen:
     """What is seen of a job. `ready`: how the state of a READY one is called."""
-    key = None if job.more is None else job.more.key
+    key = None if job.extras is None else job.extras.key
     if isinstance(job, RunningJob):
         return Seen(job.queue, job.id, job.priority, job.data, JobState.RUNNING, job.item, key, job.attempts, job.at_ms,
                     job.deadline_ms)

@@ -15,7 +15,10 @@ ROOT = Path(__file__).parents[1]
 
 # Modules directly in the package are rooms of their own.
 ORDER = {
-    "core": ("limits", "ops", "store", "state", "undo", "rules", "snapshot", "handlers", "queries", "machine"),
+    "core": (
+        "limits", "ops", "store", "sessions", "members", "state", "undo", "rules", "snapshot", "handlers", "queries",
+        "machine",
+    ),
     "cluster": (
         "metrics", "api", "settings", "errors", "descriptors", "storage", "wire", "raft", "room", "leader", "execution",
         "driver", "stats", "administration", "exit_codes", "node",

@@ -1,4 +1,4 @@
-"""What the operations on queues and on the settings do (spec/state-machine 10); basic.py says what a handler is."""
+"""What the operations on queues and on the settings do (spec/state-machine 10)."""
 
 from __future__ import annotations
 
@@ -8,43 +8,49 @@ from itertools import islice
 from msgspec.structs import replace
 
 from core import limits
+from core.handlers.cost import BASE_BYTES, CHANGE_BYTES, JOB, Cost, of_names
+from core.ops import queues as ops
 from core.ops.jobs import Policy, Then
-from core.ops.queues import (
-    Configure,
-    ConfigureQueue,
-    CreateQueue,
-    DeleteQueue,
-    JobState,
-    Order,
-    PauseQueue,
-    PurgeQueue,
-    QueueChange,
-    ResumeQueue,
+from core.ops.queues import JobState, Order
+from core.ops.replies import (
+    ACCEPTED,
+    QUEUE_EXISTS,
+    QUEUE_NOT_EMPTY,
+    QUEUE_NOT_FOUND,
+    TOO_MANY_QUEUES,
+    Removed,
+    Reply,
 )
-from core.ops.replies import Removed, Reply
 from core.ops.settings import QueueSettings
-from core.rules.admit import ACCEPTED, QUEUE_EXISTS, QUEUE_NOT_EMPTY, QUEUE_NOT_FOUND, TOO_MANY_QUEUES
 from core.state import State
 from core.store.job import DelayedJob, Job
 from core.store.queues import Queue
 
 
-def create_queue(state: State, operation: CreateQueue, seed: int) -> Reply:
-    """Settings for a queue that does not exist yet."""
+def create_queue(state: State, operation: ops.CreateQueue, seed: int) -> Reply:
+    """Give settings to a queue that does not exist yet."""
     name = operation.queue
     if name in state.queues.settings or name in state.queues.by_name:
         return QUEUE_EXISTS
     return _configure(state, name, _changed(QueueSettings(), operation.change))
 
 
-def configure_queue(state: State, operation: ConfigureQueue, seed: int) -> Reply:
-    """Other settings for a queue."""
+def configure_queue(state: State, operation: ops.ConfigureQueue, seed: int) -> Reply:
+    """Change settings of a queue."""
     settings = state.queues.settings.get(operation.queue, QueueSettings())
     return _configure(state, operation.queue, _changed(settings, operation.change))
 
 
-def pause_queue(state: State, operation: PauseQueue, seed: int) -> Reply:
-    """It takes no jobs, or gives none, or neither; what was paused before stays so."""
+def settings_cost(operation: ops.CreateQueue | ops.ConfigureQueue) -> Cost:
+    """Bytes and work of an operation that changes settings: some re-sort the READY jobs."""
+    change = operation.change
+    resorts = change.order is not None or change.item_limit is not None
+    size = BASE_BYTES + CHANGE_BYTES + of_names(operation.queue, change.dead)
+    return size, JOB * limits.RESORTED_JOBS_MAX if resorts else JOB
+
+
+def pause_queue(state: State, operation: ops.PauseQueue, seed: int) -> Reply:
+    """Let the queue refuse Puts, or hand out nothing, or both; what is paused already stays so."""
     settings = state.queues.settings.get(operation.queue, QueueSettings())
     return _configure(state, operation.queue, replace(
         settings, paused_in=settings.paused_in or operation.incoming,
@@ -52,16 +58,16 @@ def pause_queue(state: State, operation: PauseQueue, seed: int) -> Reply:
     ))
 
 
-def resume_queue(state: State, operation: ResumeQueue, seed: int) -> Reply:
-    """It takes and gives jobs."""
+def resume_queue(state: State, operation: ops.ResumeQueue, seed: int) -> Reply:
+    """End all pauses of the queue."""
     settings = state.queues.settings.get(operation.queue)
     if settings is None:
         return ACCEPTED if operation.queue in state.queues.by_name else QUEUE_NOT_FOUND
     return _configure(state, operation.queue, replace(settings, paused_in=False, paused_out=False))
 
 
-def _changed(settings: QueueSettings, change: QueueChange) -> QueueSettings:
-    """The settings with what the change says; what is out of range becomes the nearest that is not."""
+def _changed(settings: QueueSettings, change: ops.QueueChange) -> QueueSettings:
+    """The settings with the change; a value out of range is replaced by the nearest in range."""
     values: dict[str, object] = {
         name: min(max(value, 0), limits.DURATION_MS_MAX if name.endswith("_ms") else limits.NUMBER_MAX)
         for name in ("expire_ms", "tries", "limit", "item_limit", "capacity", "data_bytes_max", "batch", "keep_ms")
@@ -94,14 +100,14 @@ def _configure(state: State, name: str, settings: QueueSettings) -> Reply:
     else:
         queues.configure(name, settings)
     if not settings.keep_ms:
-        state.kept.drop(name)
+        state.retained_keys.drop(name)
     if queue is not None and queue.ready.size and not queue.closed:
         state.effects.reopened[name] = None
     return ACCEPTED
 
 
 def _resort(state: State, queue: Queue, old: QueueSettings, settings: QueueSettings) -> None:
-    """Take all READY jobs out and put them in again, now that their places, or how many are withheld, are others."""
+    """Take all READY jobs out and put them in again, as their places change, or how many are blocked."""
     jobs = list(queue.all_ready())
     for job in jobs:
         state.remove(queue, job)
@@ -112,8 +118,8 @@ def _resort(state: State, queue: Queue, old: QueueSettings, settings: QueueSetti
         state.add(queue, job)
 
 
-def purge_queue(state: State, operation: PurgeQueue, seed: int) -> Reply:
-    """Jobs that do not run end without being done."""
+def purge_queue(state: State, operation: ops.PurgeQueue, seed: int) -> Reply:
+    """End jobs that are not running, without their being done."""
     name = operation.queue
     if not _exists(state, name):
         return QUEUE_NOT_FOUND
@@ -123,8 +129,13 @@ def purge_queue(state: State, operation: PurgeQueue, seed: int) -> Reply:
     return Removed(min(len(jobs), limits.PORTION_MAX), len(jobs) > limits.PORTION_MAX)
 
 
-def delete_queue(state: State, operation: DeleteQueue, seed: int) -> Reply:
-    """The queue is no more: its settings, and with `force` its jobs, if they are few enough for one entry."""
+def purge_cost(operation: ops.DeleteQueue | ops.PurgeQueue) -> Cost:
+    """Bytes and work of an operation that removes jobs."""
+    return BASE_BYTES + of_names(operation.queue), JOB * limits.PORTION_MAX
+
+
+def delete_queue(state: State, operation: ops.DeleteQueue, seed: int) -> Reply:
+    """Remove the settings of the queue and, with `force`, its jobs, as many as one entry may."""
     name = operation.queue
     if not _exists(state, name):
         return QUEUE_NOT_FOUND
@@ -142,7 +153,7 @@ def delete_queue(state: State, operation: DeleteQueue, seed: int) -> Reply:
     if name in state.queues.by_name or name in state.dead:
         return Removed(len(jobs) + len(taken), more=True)
     state.queues.forget(name)
-    state.kept.drop(name)
+    state.retained_keys.drop(name)
     return ACCEPTED
 
 
@@ -153,7 +164,7 @@ def _exists(state: State, name: str) -> bool:
 def _not_running(
     state: State, name: str, which: JobState | None, before_seq: int | None, count: int | None,
 ) -> list[Job | DelayedJob]:
-    """The first `count` jobs of the queue in this state, None: in any but RUNNING; only those put before."""
+    """The first `count` jobs of the queue in this state (None: any but RUNNING), only those put before `before_seq`."""
     queue = state.queues.by_name.get(name)
     jobs: dict[int, Job | DelayedJob] = {}
     sources: list[tuple[JobState, Iterable[Job | DelayedJob]]] = [(JobState.DEAD, state.dead.get(name, ()))]
@@ -175,8 +186,8 @@ def _drop(state: State, job: Job | DelayedJob) -> None:
     state.close(job.queue, job.item)
 
 
-def configure(state: State, operation: Configure, seed: int) -> Reply:
-    """Other settings of the cluster."""
+def configure(state: State, operation: ops.Configure, seed: int) -> Reply:
+    """Change settings of the cluster."""
     values: dict[str, object] = {
         name: value
         for name in ("autocreate", "fast_empty")

@@ -107,3 +107,6 @@ class Configure(Struct, array_like=True, tag=41, gc=False, frozen=True):
     grace_ms: int | None = None         # the failover grace of later leaderships, in place of their own configuration
     session_ttl_ms: int | None = None   # of sessions whose client names none
     fast_empty: bool | None = None      # a Get that finds nothing is answered without the log
+
+
+OnQueues = CreateQueue | ConfigureQueue | DeleteQueue | PurgeQueue | PauseQueue | ResumeQueue | Configure

@@ -241,3 +241,36 @@ Reply = (
     | Results
     | Aborted
 )
+
+# Replies that say nothing but their type, and few others that are frequent, are created once.
+ACCEPTED = Accepted()
+NOT_FOUND = NotFound()
+SESSION_NOT_FOUND = SessionNotFound()
+STORED = Stored()
+INVALID_SNAPSHOT = InvalidSnapshot()
+EMPTY = Empty(unfinished=False)
+EMPTY_UNFINISHED = Empty(unfinished=True)
+FINISHED = {(queue, item): Finished(queue, item) for queue in (False, True) for item in (False, True)}
+DATA_TOO_LARGE = DataTooLarge()
+JOB_EXISTS = JobExists()
+JOB_IGNORED = JobIgnored()
+JOB_REPLACED = JobReplaced()
+JOB_RUNNING = JobRunning()
+QUEUE_EXISTS = QueueExists()
+QUEUE_FULL = QueueFull()
+QUEUE_NOT_EMPTY = QueueNotEmpty()
+QUEUE_NOT_FOUND = QueueNotFound()
+QUEUE_PAUSED = QueuePaused()
+TOO_MANY_QUEUES = TooManyQueues()
+
+
+def digests_of(replies: list[Reply]) -> list[object]:
+    """What the hash chain covers of the replies to the operations of an entry: all but the data of jobs handed out.
+
+    These data, up to megabytes, came with an entry that the chain covers; a job is represented by its id and length.
+    """
+    return [
+        (reply.id, len(reply.data)) if type(reply) is Handed
+        else [(job.id, len(job.data)) for job in reply.jobs] if type(reply) is HandedMany else reply
+        for reply in replies
+    ]

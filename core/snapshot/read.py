@@ -1,11 +1,11 @@
-"""Bytes back into a state, piece by piece as they come.
+"""Bytes back into a state, piece by piece as they arrive.
 
-A snapshot may come from a damaged disk or from a client (CLONE), and a checksum proves only that nobody made a mistake.
-So everything is verified: the layout by the types of the frames, and whatever the machine relies on by hand. Nothing is
-believed before `finish`, which gives a new state; the caller's own state is not touched until then.
+A snapshot may come from a damaged disk or from a client (CLONE), and a checksum only protects from accidents. So
+everything is verified: the layout by the types of the frames, and what the machine relies on by hand. `finish` returns
+a new state when all is right; the caller's own state is not touched.
 
-A foreign snapshot, one that came from a client, is held to more: what this cluster made itself it must be able to read
-again, whatever rules for names or limits have become stricter since.
+A foreign snapshot, one from a client, must satisfy more: a cluster must be able to read its own snapshots again, even
+if rules for names or limits have become stricter since.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import msgspec
 from msgspec.structs import asdict, astuple
 
 from core import limits
+from core.members.membership import Membership
 from core.ops.cluster import Address
 from core.ops.jobs import Then
 from core.ops.settings import ClusterSettings, QueueSettings
@@ -47,12 +48,11 @@ from core.snapshot.jobs import JobBuilder
 from core.snapshot.sessions import restored_session
 from core.snapshot.write import CHECKSUM_BYTES, FORMAT, MAGIC
 from core.state import State
-from core.store.membership import Membership
 
 # The frames of each format that was released. Those before FORMAT never were.
 _DECODERS: dict[int, msgspec.msgpack.Decoder[Any]] = {FORMAT: msgspec.msgpack.Decoder(Frame)}
 
-# Names become tokens of the protocol's lines, so one with a space or a line end must not come in.
+# Names become words in lines of the protocol, so they must not contain a space or a line end.
 _name = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")
 
 # The frames in their order; those of ONCE come once at most, Head and End always.
@@ -61,30 +61,30 @@ _ORDER: list[type[Frame]] = [
     UserRows, Clone, Chunk, End,
 ]
 _ONCE = (Head, Settings, SessionTable, Clone, End)
-_NEEDED: dict[type[Frame], type[Frame]] = {SessionRows: SessionTable, Chunk: Clone}     # which must have come before
+_NEEDED: dict[type[Frame], type[Frame]] = {SessionRows: SessionTable, Chunk: Clone}     # which must come before
 
 
 class Reader:
-    """Feed it the snapshot, in pieces of any size, then take the state. `foreign`: the bytes come from a client."""
+    """Takes a snapshot in pieces of any size and returns its state. `foreign`: the bytes come from a client."""
 
     def __init__(self, foreign: bool = False) -> None:
         self._buffer = bytearray()
         self._digest = blake2b(digest_size=CHECKSUM_BYTES)
         self._builder = _Builder(foreign)
-        self._decoder = _DECODERS[FORMAT]       # of the snapshot's own format when that is known
-        # What is read next, and its size. A plain function: a bound method would tie the reader, and the state in it,
-        # into a cycle that only the garbage collector could free.
+        self._decoder = _DECODERS[FORMAT]       # of the format of the snapshot, once that is known
+        # What is read next, and its size. A plain function: a bound method would make a cycle with the reader, and the
+        # state in it, that only the garbage collector could free.
         self._step: Callable[[Reader, bytes], None] = Reader._prologue
         self._size = len(MAGIC) + 4
         self._complete = False
 
     @property
     def pending(self) -> tuple[Clone, list[bytes]] | None:
-        """The CLONE that was under way, and its chunks; valid after `finish`."""
+        """The CLONE that was in progress, and its chunks; valid after `finish`."""
         return None if self._builder.clone is None else (self._builder.clone, self._builder.chunks)
 
     def feed(self, data: bytes) -> None:
-        """The next bytes. Raises SnapshotError as soon as they cannot be right; the reader is useless then."""
+        """The next bytes. Raises SnapshotError as soon as they are wrong; the reader must not be used afterwards."""
         buffer = self._buffer
         buffer += data
         start = 0
@@ -95,7 +95,7 @@ class Reader:
         del buffer[:start]
 
     def finish(self) -> State:
-        """The state, when all bytes were fed and are right. Raises SnapshotError."""
+        """The state, after all bytes. Raises SnapshotError when they are incomplete."""
         if not self._complete:
             raise SnapshotError("snapshot is cut off")
         return self._builder.state
@@ -138,7 +138,7 @@ class Reader:
 
 
 class _Builder:
-    """Makes a state of frames, or finds what is wrong with them."""
+    """Builds a state from frames, or finds what is wrong with them."""
 
     def __init__(self, foreign: bool) -> None:
         self._foreign = foreign
@@ -146,13 +146,13 @@ class _Builder:
         self.clone: Clone | None = None
         self.chunks: list[bytes] = []                   # of the clone
         self._last: type[Frame] | None = None           # type of the last frame
-        self._seen: set[type[Frame]] = set()            # types that have come
+        self._seen: set[type[Frame]] = set()            # types of all frames so far
         self._jobs = JobBuilder(self.state, self._check_name)
         self._session = 0                               # number of the last session
         self._sessions = 0                              # how many there are
         self._user = ""                                 # name of the last user
         self._settings = ""                             # name of the last queue with settings
-        self._counted = ""                              # and of the last one in which something was counted
+        self._counted = ""                              # name of the last queue with counters
 
     def add(self, frame: Frame) -> None:
         """The next frame."""
@@ -234,10 +234,10 @@ class _Builder:
 
     def _add_kept(self, frame: KeptRows) -> None:
         for queue, key, until_ms in frame.rows:
-            check(until_ms > 0 and not self.state.kept.until_ms(queue, key), "a key is remembered twice")
+            check(until_ms > 0 and not self.state.retained_keys.until_ms(queue, key), "a key is remembered twice")
             self._check_name(queue)
             self._check_name(key)
-            self.state.kept.keep(queue, key, until_ms)
+            self.state.retained_keys.retain(queue, key, until_ms)
 
     def _add_session_table(self, frame: SessionTable) -> None:
         check(frame.next_session > 1, "sessions where none has been")

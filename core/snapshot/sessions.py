@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from core import limits
+from core.sessions.session import Answered, Session
+from core.sessions.table import Sessions
 from core.snapshot.answers import answer_of, answer_row, ids_of
 from core.snapshot.frames import RequestRow, SessionRow, SessionRows, SessionTable, check
 from core.store.job import RunningJob
-from core.store.session import Answered, Session
-from core.store.sessions import Sessions
 
 
 def session_frames(sessions: Sessions) -> Iterator[SessionTable | SessionRows]:

@@ -1,19 +1,19 @@
-"""The state as bytes. Equal states give equal bytes, whatever way led to them.
+"""The state as bytes. Equal states give equal bytes, whatever their history.
 
     magic       8 bytes     PQRAFT1 and a newline
-    format      4 bytes     big endian; a change of anything below gives it a new number
+    format      4 bytes     big endian; any change of what follows gets a new number
     frames                  each: length of its body (4 bytes, big endian), body (MessagePack)
     checksum    32 bytes    BLAKE2b of everything before
 
 The frames are, in this order: one Head; Settings, when any was given; QueueRows, in name order; Waiting, queues in
-name order and the jobs of a queue in the order in which they will be handed out; Delayed, likewise in the order in
-which they become active; Running, in rising id; Released, in the order in which the items were finished; CountedRows,
-in name order; KeptRows, queues in name order and the keys of a queue in the order in which they will be forgotten;
-SessionTable and SessionRows, in rising number, when there has been a session; UserRows, in name order; Clone and its
-Chunks, when a CLONE is under way; one End. Long lists are cut into several frames.
+name order and the jobs of a queue in the order of their places; Delayed, likewise in the order in which they become
+active; Running, in rising id; Released, in the order in which the items were finished; CountedRows, in name order;
+KeptRows, queues in name order and the keys of a queue in the order of their expiry; SessionTable and SessionRows, in
+rising number, when there has been a session; UserRows, in name order; Clone and its Chunks, when a CLONE is in
+progress; one End. Long lists are cut into several frames.
 
-To change the layout: raise FORMAT, keep the old frames and make today's of them (read.py has the table of formats),
-record a data directory of the new format (tests/upgrade/scenario.py).
+To change the layout: raise FORMAT, keep the old frames and convert them (read.py has the table of formats), and record
+a data directory of the new format (tests/upgrade/scenario.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from itertools import islice
 from typing import TypeVar
 
 import msgspec
-from msgspec.structs import asdict
+from msgspec.structs import asdict, astuple
 
 from core import limits
 from core.ops.settings import ClusterSettings
@@ -36,10 +36,10 @@ from core.snapshot.frames import (
     CountedRows,
     Delayed,
     End,
+    ExtrasRow,
     Frame,
     Head,
     KeptRows,
-    MoreRow,
     QueueRow,
     QueueRows,
     Released,
@@ -52,7 +52,7 @@ from core.snapshot.frames import (
 )
 from core.snapshot.sessions import session_frames
 from core.state import State
-from core.store.job import DelayedJob, Job, More, RunningJob
+from core.store.job import DelayedJob, Extras, Job, RunningJob
 
 MAGIC = b"PQRAFT1\n"
 FORMAT = 5
@@ -92,13 +92,13 @@ def _frames(state: State, users: bool) -> Iterator[Frame]:
     for name in names:
         for jobs in _portions(state.queues.by_name[name].all_ready()):
             yield Waiting(name, [
-                (-job.rank, job.when, job.seq, job.item, job.data, job.attempts, job.at_ms, _more_row(job.more))
+                (-job.rank, job.when, job.seq, job.item, job.data, job.attempts, job.at_ms, _extras_row(job.extras))
                 for job in jobs
             ])
     for name in names:
         for delayed in _portions(state.queues.by_name[name].delayed or ()):
             yield Delayed(name, [
-                (job.due_ms, job.seq, -job.rank, job.item, job.data, job.attempts, job.at_ms, _more_row(job.more))
+                (job.due_ms, job.seq, -job.rank, job.item, job.data, job.attempts, job.at_ms, _extras_row(job.extras))
                 for job in delayed
             ])
     for running in _portions(state.in_order().values()):
@@ -140,14 +140,12 @@ def _head(state: State) -> Head:
 def _running_row(job: RunningJob) -> RunningRow:
     return RunningRow(
         job.id, job.queue, job.priority, job.seq, job.item, job.data, job.deadline_ms, job.then, job.graced, job.when,
-        job.attempts, job.at_ms, job.lease_ms, _more_row(job.more),
+        job.attempts, job.at_ms, job.lease_ms, _extras_row(job.extras),
     )
 
 
-def _more_row(more: More | None) -> MoreRow | None:
-    if more is None:
-        return None
-    return MoreRow(more.key, more.tries, more.ttl_ms, more.fade_ms, more.every_ms, more.origin, more.after)
+def _extras_row(extras: Extras | None) -> ExtrasRow | None:
+    return None if extras is None else ExtrasRow(*astuple(extras))
 
 
 def _settings_frames(state: State) -> Iterator[Settings | QueueRows]:
@@ -178,7 +176,7 @@ def _counted_frames(state: State) -> Iterator[CountedRows]:
 
 
 def _kept_frames(state: State) -> Iterator[KeptRows]:
-    kept = iter(state.kept)
+    kept = iter(state.retained_keys)
     while rows := list(islice(kept, limits.FRAME_JOBS_MAX)):
         yield KeptRows(rows)
 
@@ -193,7 +191,7 @@ _AnyJob = TypeVar("_AnyJob", Job, DelayedJob, RunningJob)
 
 
 def _portions(jobs: Iterable[_AnyJob]) -> Iterator[list[_AnyJob]]:
-    """The jobs in lists that make frames of a handy size."""
+    """The jobs in lists of a size that fits a frame."""
     portion: list[_AnyJob] = []
     data_bytes = 0
     for job in jobs:

@@ -13,8 +13,8 @@ from cluster.storage import ballast
 from cluster.storage.ballast import Ballast
 from cluster.wire.messages import Ack
 from core import Done, Get, Handed, Put, Request, SwitchService
-from core.ops.cluster import OpenSession
 from core.ops.replies import SessionOpened
+from core.ops.sessions import OpenSession
 from tests.cluster.memory_disk import PLENTY_BYTES, MemoryDisk
 from tests.cluster.small_cluster import Outcome, SimNode, SmallCluster
 from tests.cluster.test_hazards import lagging

@@ -23,11 +23,14 @@ from core import (
     Put,
     PutWith,
     Request,
+    Requested,
     cost,
     encode_entry,
 )
+from core.handlers.cost import JOB
+from core.handlers.dispatch import ATOMIC, REQUESTED
 from core.handlers.table import HANDLERS
-from core.ops.cost import COSTS, JOB
+from core.ops.jobs import Atomic
 from tests.core.logs import LAW
 
 ENTRY_BYTES = 32        # of an entry without operations
@@ -73,8 +76,10 @@ def test_no_entry_is_longer_than_its_operations_say(operations: list[Operation])
     assert len(encode_entry(2**63, 2**64 - 1, operations)) <= ENTRY_BYTES + sum(cost(one)[0] for one in operations)
 
 
-def test_every_operation_has_a_cost() -> None:
-    assert set(COSTS) == set(HANDLERS) == set(get_args(Operation))
+def test_the_table_has_every_operation_and_agrees_with_the_types() -> None:
+    assert set(HANDLERS) == set(get_args(Operation))
+    assert set(ATOMIC) == set(get_args(Atomic))
+    assert set(REQUESTED) == set(get_args(Requested))
 
 
 def test_names_items_ids_and_jobs_are_work() -> None:

@@ -42,7 +42,7 @@ def finish(machine: Machine, *keys: str, now_ms: int, queue: str = "q") -> None:
 
 
 def kept(machine: Machine) -> int:
-    return len(machine._state.kept)
+    return len(machine._state.retained_keys)
 
 
 def test_keys_are_forgotten_as_fast_as_they_are_remembered() -> None:
@@ -92,9 +92,9 @@ def test_a_queue_of_many_keys_is_freed_little_by_little() -> None:
     finish(machine, *[f"k{key}" for key in range(3 * FORGOTTEN_KEYS_MAX)], now_ms=0)
     run(machine, DeleteQueue("q", False))
     assert kept(machine) == 0
-    left = [len(keys.until_ms) for keys in machine._state.kept._dropped]
+    left = [len(keys.until_ms) for keys in machine._state.retained_keys._dropped]
     entries = 0
-    while machine._state.kept._dropped:
+    while machine._state.retained_keys._dropped:
         assert machine.next_due_ms() == machine.clock_ms        # so that it goes on while nobody asks for anything
         run(machine, Tick())
         entries += 1
@@ -122,8 +122,8 @@ def test_a_batch_that_is_taken_back_has_forgotten_nothing(monkeypatch: pytest.Mo
     run(machine, keeping())
     finish(machine, "a", "b", now_ms=0)
     run(machine, *[PutWith(Put("q", 0, b""), key=key) for key in "cd"], Pick(Get(("q",)), 2), now_ms=5)
-    before = list(machine._state.kept)
+    before = list(machine._state.retained_keys)
     run(machine, Batch((Done(3), Done(4), Done(99)), atomic=True), now_ms=6)
-    assert list(machine._state.kept) == before == [("q", "a", KEEP_MS), ("q", "b", KEEP_MS)]
+    assert list(machine._state.retained_keys) == before == [("q", "a", KEEP_MS), ("q", "b", KEEP_MS)]
     run(machine, Batch((Done(3), Done(4)), atomic=True), now_ms=6)
-    assert list(machine._state.kept) == [("q", "c", KEEP_MS + 6), ("q", "d", KEEP_MS + 6)]
+    assert list(machine._state.retained_keys) == [("q", "c", KEEP_MS + 6), ("q", "d", KEEP_MS + 6)]

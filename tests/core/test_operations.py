@@ -61,7 +61,7 @@ from core import (
     decode_entry,
     encode_entry,
 )
-from core.ops.cluster import ENTRY_FORMAT
+from core.ops.entry import ENTRY_FORMAT
 
 # What stands in an entry for each operation. Never edited: fields are only added at the end, with a default.
 FORMS: list[tuple[Operation, list[object]]] = [

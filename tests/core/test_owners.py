@@ -24,7 +24,7 @@ from core import (
     TouchSession,
     limits,
 )
-from core.store import session_owners as owners_module
+from core.sessions import owners as owners_module
 from tests.core.logs import ask, restored, run, snapshot_of
 
 HERE, THERE = "10.0.0.1", "10.0.0.2"

@@ -16,7 +16,7 @@ from cluster.storage import journal_format, snapshot_file
 from cluster.storage.disk import Disk
 from cluster.storage.journal import Journal
 from cluster.storage.snapshot_file import SnapshotFile
-from core.ops.cluster import ENTRY_FORMAT
+from core.ops.entry import ENTRY_FORMAT
 from core.snapshot.write import FORMAT, MAGIC
 from devcluster.cluster import LocalCluster
 from tests.upgrade.directories import DATA, stopped_node, unpack

@@ -1,7 +1,7 @@
-"""The server ids INTERCONNECT tells (spec/cluster 5).
+"""The server ids that INTERCONNECT reports (spec/cluster 5).
 
-Old clients connect to every server and take the one with the smallest id. So the leader's id must be the smallest, and
-a node that was overtaken gets a new one past all others, as the original's returning server did.
+Old clients connect to every server and use the one with the smallest id. So the leader's id must be the smallest, and a
+node that had a smaller one gets a new one beyond all others, like a returning server of the original.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ class Servers:
 
     def __init__(self) -> None:
         self.ids: dict[str, int] = {}
-        self.max_id = 0         # no id beyond this one was ever given
+        self.max_id = 0         # no greater id was ever assigned
 
     def lead(self, leader: str, members: Sequence[str]) -> None:
-        """`leader` leads: its id becomes the smallest. When there are no ids yet it gets the first, then the `members`.
+        """Make the id of `leader` the smallest. If there are no ids yet it gets the first one, then the `members`
+        follow.
 
-        A leader that was removed, and leads until another one is elected, has no id and changes none.
+        A removed leader, which leads until another one is elected, has no id and changes none.
         """
         if not self.ids:
             self.renew(leader)
@@ -34,11 +35,11 @@ class Servers:
                     self.renew(name)
 
     def renew(self, name: str) -> int:
-        """A new id for this node, past all others; returns it."""
+        """Give this node a new id beyond all others; returns it."""
         self.max_id += 1
         self.ids[name] = self.max_id
         return self.max_id
 
     def forget(self, name: str) -> None:
-        """This node is no member any more; it must have been one."""
+        """Remove this node, which must be a member."""
         del self.ids[name]

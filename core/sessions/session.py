@@ -4,8 +4,8 @@ A client that lost its connection cannot know whether its last request was execu
 requests and simply repeats the last one: the answers to the newest numbers are kept, and a request that was answered
 before gets the same answer and is not executed again.
 
-Answers are small. Instead of a job that was handed out its id is kept: as long as it runs the same job can be given
-again, and after that it would be of no use.
+Answers are small. Of a job that was handed out only the id is kept: while it runs the same job can be sent again, and
+after that it would be of no use.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from core.store.job import RunningJob
 
 
 class HandedOut(Struct, gc=False, frozen=True):
-    """What is kept of a Handed."""
+    """Remembered in place of a Handed."""
 
     id: int
 
 
 class HandedOutMany(Struct, gc=False, frozen=True):
-    """What is kept of a HandedMany."""
+    """Remembered in place of a HandedMany."""
 
     ids: tuple[int, ...]
 
@@ -33,7 +33,7 @@ Answer = Reply | HandedOut | HandedOutMany      # never a Handed or HandedMany
 
 
 class Answered(Struct, gc=False, eq=False):
-    """A request, and its answers by part. Most commands have one part only, and that must cost little."""
+    """A request and its answers by part. Most requests have one part only, which must cost little."""
 
     digest: bytes
     first: Answer | None = None                     # of part 0
@@ -51,7 +51,7 @@ class Answered(Struct, gc=False, eq=False):
         return answers if self.others is None else answers | self.others
 
     def keep(self, part: int, answer: Answer | None) -> None:
-        """This is the answer to the part now; None: it has none."""
+        """Remember the answer to the part; None: it has none."""
         if part == 0:
             self.first = answer
             return
@@ -64,33 +64,33 @@ class Answered(Struct, gc=False, eq=False):
 
 
 class Session(Struct, gc=False, eq=False):
-    """One session. It refers to no object that refers back, so the garbage collector need not see it (see job.py)."""
+    """One session. No object it refers to refers back, so the garbage collector need not track it."""
 
     number: int
     secret: int
     ttl_ms: int
-    deadline_ms: int                # when it ends, if nobody uses it
-    filed_ms: int                   # under which it is filed in the calendar: the deadline of some time ago
-    user: str = ""                  # whose it is, "" when nobody's
-    address: str = ""               # from where it was opened, "" when nobody knows
+    deadline_ms: int                # when it ends unless it is used
+    scheduled_ms: int                   # for which the timer wheel has it: an earlier deadline
+    user: str = ""                  # the owner's name, "" if there is none
+    address: str = ""               # from where it was opened, "" if unknown
     used_ms: int = 0                # its last use
-    graced: bool = False            # the failover grace was used up; the next use brings a new one
-    ending: bool = False            # it has ended, but there were more bound jobs than one entry can release
-    newest: int = 0                 # the greatest request number, 0: there was none
+    graced: bool = False            # the failover grace is used up, until the next use
+    ending: bool = False            # it has ended, but not all of its bound jobs are released yet
+    newest: int = 0                 # the greatest request number, 0 before the first
     requests: dict[int, Answered] = field(default_factory=dict)     # by number, those of the window only
     taken: dict[int, None] = field(default_factory=dict)            # ids of the bound jobs, in rising order
-    soon: bool = False              # where it is filed in the calendar
-    aside: bool = False             # not among those of its owner that can be given up (session_owners.py)
+    imminent: bool = False              # where the timer wheel has it
+    aside: bool = False             # not among those its owner can give up (owners.py)
 
     @property
     def owner(self) -> tuple[str, str]:
-        """Who has one session more because of it."""
+        """User and address."""
         return (self.user, self.address)
 
     def advance(self, number: int) -> None:
-        """The window moves on to `number`, the newest from now on; what falls out of it is forgotten."""
+        """Move the window on to `number`, the newest now; answers to older ones are forgotten."""
         newest = self.newest
-        if number == newest + 1:        # nearly always, so it must cost little
+        if number == newest + 1:        # nearly always, so it must be cheap
             self.requests.pop(number - limits.REQUEST_WINDOW, None)
         elif number < newest + limits.REQUEST_WINDOW:
             for old in range(newest - limits.REQUEST_WINDOW + 1, number - limits.REQUEST_WINDOW + 1):
@@ -100,17 +100,17 @@ class Session(Struct, gc=False, eq=False):
         self.newest = number
 
     def forgotten(self, number: int) -> bool:
-        """Does this number lie below the window? Then nobody knows whether it was used. Below 1 there is none."""
+        """Whether the number is below the window, so that nothing is known about it, or below 1."""
         return number <= self.newest - limits.REQUEST_WINDOW or number < 1
 
     def keep(self, number: int, digest: bytes, part: int, answer: Answer | None) -> None:
-        """This is the answer to one part of a request from now on; None: it has none yet."""
+        """Remember the answer to one part of a request; None: it has none yet."""
         answered = self.requests.get(number)
         if answered is None:
             answered = self.requests[number] = Answered(digest)
         answered.keep(part, answer)
 
     def bind(self, job: RunningJob) -> None:
-        """The job just handed out goes LATER when the session ends."""
+        """Bind the job just handed out: it goes LATER when the session ends."""
         job.session = self.number
         self.taken[job.id] = None

@@ -1,4 +1,4 @@
-"""Who belongs to the cluster (spec/cluster 7).
+"""The members of the cluster (spec/cluster 7).
 
 Voters elect leaders and make majorities. A node that joins is a learner first: it gets the log and counts for nothing
 until it has caught up. The set of voters changes by one node at a time, so that any majority of the old set and any of
@@ -15,7 +15,7 @@ from core.ops.cluster import Address
 
 
 class Membership(Struct, frozen=True):
-    """The members at one position of the log. Never altered: a change makes a new one, so `is not` tells of it."""
+    """The members at one position of the log. Immutable: a change makes a new object, so `is not` detects it."""
 
     addresses: dict[str, Address] = field(default_factory=dict)     # of voters and learner, by name, in name order
     learner: str | None = None
@@ -27,23 +27,23 @@ class Membership(Struct, frozen=True):
         return tuple(name for name in self.addresses if name != self.learner)
 
     def joined(self, address: Address) -> Membership:
-        """With the new node of this address as the learner; there must be none."""
+        """The same with a new node at this address as its learner; there must be no other learner."""
         assert self.learner is None
         return Membership(_by_name([*self.addresses.values(), address]), address.name, self.configuration)
 
     def promoted(self) -> Membership:
-        """With the learner as a voter."""
+        """The same with the learner as a voter."""
         return Membership(self.addresses, None, self.configuration + 1)
 
     def without(self, name: str) -> Membership:
-        """Without this member."""
+        """The same without this member."""
         addresses = {other: address for other, address in self.addresses.items() if other != name}
         if name == self.learner:
             return Membership(addresses, None, self.configuration)
         return Membership(addresses, self.learner, self.configuration + 1)
 
     def filled(self, addresses: Iterable[Address]) -> Membership:
-        """With these addresses where a member's is not known yet; itself when that changes nothing."""
+        """The same with these addresses for members without one; itself if nothing changes."""
         known = dict(self.addresses)
         for new in addresses:
             old = known.get(new.name)
@@ -53,7 +53,7 @@ class Membership(Struct, frozen=True):
 
 
 def seeded(names: Iterable[str]) -> Membership:
-    """The first membership of a cluster: these voters, at addresses not known yet."""
+    """The first membership of a cluster: these voters, at unknown addresses."""
     return Membership(_by_name(Address(name) for name in names))
 
 

@@ -1,9 +1,9 @@
-"""Whose sessions are whose, so that nobody uses up those of others.
+"""The sessions of each owner, so that no owner can use up those of others.
 
-An owner is a user at an address. One that has as many sessions as it may have gets another one only in the place of its
-own longest unused one without bound jobs; so programs that open a session each and leave it behind take places from
-nobody but each other. Which one that is must be found quickly, as somebody may do nothing else all day: the sessions of
-an owner are in a heap by their last use at some time ago, and only one that comes to the top is looked at.
+An owner is a user at an address. When it has as many sessions as allowed, a new one replaces its own least recently
+used one without bound jobs; so programs that each open a session and abandon it take places only from each other. That
+one must be found quickly, as a client may do nothing else all day: the sessions of an owner are in a heap by a possibly
+outdated time of their last use, and only the one at the top is looked at.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from heapq import heapify, heappop, heappush, heapreplace
 from msgspec import Struct, field
 
 from core import limits
-from core.store.session import Session
+from core.sessions.session import Session
 
 
 class _Owner(Struct, gc=False, eq=False):
     """One user at one address."""
 
     sessions: int = 0
-    # (last use, number) of its sessions, but for those that had bound jobs when they were looked at; and of some that
-    # have ended. No session was used earlier than it says here.
+    # (last use, number) of its sessions, except those that had bound jobs when they were looked at; also of some that
+    # have ended. No session was last used before the time here.
     unused: list[tuple[int, int]] = field(default_factory=list)
 
 
 class Owners:
-    """Those that have a session."""
+    """All owners that have a session."""
 
     __slots__ = ("_by_number", "_owners")
 
     def __init__(self, by_number: Mapping[int, Session]) -> None:
-        """`by_number` has all sessions in it that were added."""
+        """`by_number`: contains all sessions that were added."""
         self._by_number = by_number
         self._owners: dict[tuple[str, str], _Owner] = {}
 
@@ -42,7 +42,7 @@ class Owners:
         return 0 if owner is None else owner.sessions
 
     def add(self, session: Session) -> None:
-        """There is another session."""
+        """Count a new session."""
         owner = self._owners.get(session.owner)
         if owner is None:
             owner = self._owners[session.owner] = _Owner()
@@ -51,7 +51,7 @@ class Owners:
         heappush(owner.unused, (session.used_ms, session.number))
 
     def remove(self, session: Session) -> None:
-        """It is no more; `by_number` does not have it either."""
+        """Uncount a session that `by_number` no longer has."""
         owner = self._owners[session.owner]
         owner.sessions -= 1
         if not owner.sessions:
@@ -61,13 +61,13 @@ class Owners:
             heapify(owner.unused)
 
     def freed(self, session: Session) -> None:
-        """Its last bound job is gone."""
+        """The last bound job of the session is gone."""
         if session.aside:
             session.aside = False
             heappush(self._owners[session.owner].unused, (session.used_ms, session.number))
 
     def longest_unused(self, user: str, address: str) -> Session | None:
-        """The session of this owner that can be given up best: without bound jobs, and not used for longest."""
+        """The least recently used session of this owner without bound jobs; None: all have bound jobs."""
         owner = self._owners.get((user, address))
         unused = [] if owner is None else owner.unused
         while unused:

@@ -24,8 +24,8 @@ HELD_MAX = 16 << 20             # bytes of memory in all lanes together, about
 TURN_S = 1.0                    # who had no turn for so long is told that there is too much to do
 LOOK_S = 0.1                    # between two looks for those
 
-# With its bytes and its work (core/ops/cost.py) and its bytes of memory; True: it stands behind the one before. At the
-# end what it is charged for: its bytes, or WORK_BYTES for each unit of its work if that is more.
+# With its bytes and its work (core/handlers/cost.py) and its bytes of memory; True: it stands behind the one before. At
+# the end what it is charged for: its bytes, or WORK_BYTES for each unit of its work if that is more.
 Queued = tuple[Operation, Pending, int, int, int, bool, int]
 OfClient = tuple[Operation, ClientPending, int, int, int, bool, int]
 

@@ -16,41 +16,20 @@ from cluster.api import BACKLOG_BYTES_MAX, ClientPending, Pending
 from cluster.leader.lanes import WORK_BYTES, Lanes, Queued
 from cluster.metrics.histogram import Histogram
 from cluster.raft.pysyncobj_adapter import NOT_EXECUTED, SUCCESS, Callback
-from core import (
-    OPERATION_BYTES_MAX,
-    Applied,
-    Effects,
-    Get,
-    Operation,
-    Put,
-    PutWith,
-    Request,
-    cost,
-    encode_entry,
-)
+from core import OPERATION_BYTES_MAX, Applied, Effects, Operation, continues, cost, encode_entry
 
 log = logging.getLogger("sockpqd.cluster")
 
 OPERATIONS_MAX = 448            # of one entry: with more, others wait longer; with fewer, less is done in a second
 ENTRY_BYTES = 1 << 20           # an entry is closed at this size; a larger operation travels alone
 IN_FLIGHT_MAX = 1               # entries proposed and not applied; 2 made entries smaller and a PUT a quarter dearer
-WORK_MAX = 16_000               # the same for commands that have much to do, in names: core/ops/cost.py; some 10 ms
+WORK_MAX = 16_000               # the same for the work of its operations, in names (core/handlers/cost.py); some 10 ms
 WORK_HELD_BYTES = 48            # of memory for a unit of work: a name, or a share of an operation and its outcome,
 HELD_PER_BYTE_MAX = 8           # but only so much for each byte: what is just asked for takes up none
 OUTCOME_S = 3.0                 # no answer for so long: unknown (spec/cluster 3.1)
 OUTCOME_AFTER_LOSS_S = 1.0      # the same once this node has lost leadership or the lease
 
 _random = Random()              # seeded by the operating system
-
-
-def _belongs_to_put(operation: Operation, before: Operation) -> bool:
-    """Is this the hand-out of a PUT .. WAIT? It stands in the entry of its Put, always (spec/state-machine 4.7)."""
-    if type(operation) is Request:
-        return operation.part > 0 and type(before) is Request and type(before.operation) in _PUTS
-    return type(operation) is Get and (operation.item_of_put or operation.item is not None) and type(before) in _PUTS
-
-
-_PUTS = (Put, PutWith)
 
 
 def _held_bytes(size: int, work: int) -> int:
@@ -211,7 +190,7 @@ class Proposer:
             operation, pending, size, work, held, _, _ = queue[0]
             total_work += work
             if len(operations) >= OPERATIONS_MAX or total_work > WORK_MAX or total + size > ENTRY_BYTES:
-                if operations and not _belongs_to_put(operation, operations[-1]):
+                if operations and not continues(operation, operations[-1]):
                     break
                 if size > OPERATION_BYTES_MAX:          # whoever proposes must not: no node could send it
                     log.error("an operation of %d bytes is refused: report it, with this line", size)

@@ -13,8 +13,6 @@ from typing import Any
 
 import msgspec
 
-from core import Handed, HandedMany, Reply
-
 log = logging.getLogger("sockpqd.cluster")
 
 CHECKPOINT_ENTRIES = 256        # every so many entries there is a value to compare
@@ -24,18 +22,6 @@ ASIDE_BYTES = 256 << 10         # from here on the hash is made beside the loop:
 DUE_BYTES_MAX = 32 << 20        # of entries that wait for it, in memory; beyond that the loop waits
 
 _encode = msgspec.msgpack.Encoder().encode
-
-
-def compared(replies: list[Reply]) -> list[Any]:
-    """What the chain has of the replies to an entry's operations: of a job handed out the id and its length only.
-
-    Its data, of megabytes, came with an entry that is in the chain; with the same reply they may come a thousand times.
-    """
-    return [
-        (reply.id, len(reply.data)) if type(reply) is Handed
-        else [(job.id, len(job.data)) for job in reply.jobs] if type(reply) is HandedMany else reply
-        for reply in replies
-    ]
 
 
 def _hash(before: bytes, entry: bytes, answers: bytes) -> bytes:
@@ -75,7 +61,7 @@ class Chain:
         self._checkpoints.clear()
 
     def extend(self, index: int, entry: bytes, replies: list[Any]) -> None:
-        """The entry was applied and these are its replies, as `compared` gives them."""
+        """The entry was applied and these are its replies, as core.digests_of returns them."""
         self.index = index
         answers = _encode(replies)
         if not self._due and len(entry) + len(answers) < ASIDE_BYTES:

@@ -1,4 +1,4 @@
-"""What leaders tell the state: who leads since when, that time passes, that the service pauses."""
+"""What leaders report: the beginning of a leadership, the passing of time, pauses of the service."""
 
 from __future__ import annotations
 

@@ -8,11 +8,11 @@ from core.ops.jobs import Then
 
 
 class Tick(Struct, array_like=True, tag=6, gc=False, frozen=True):
-    """Nothing; its entry carries the clock forward."""
+    """Nothing: its entry carries the clock forward."""
 
 
 class Address(Struct, array_like=True, gc=False, frozen=True):
-    """Where a node is found: "host:port" for the other nodes and for clients, "" when it is not known."""
+    """Where a node can be reached: "host:port" for the other nodes and for clients, "" if unknown."""
 
     name: str
     peer: str = ""
@@ -22,9 +22,9 @@ class Address(Struct, array_like=True, gc=False, frozen=True):
 class Lead(Struct, array_like=True, tag=7, gc=False, frozen=True):
     """`node` leads from here on: the first operation of each leadership (spec/cluster 4.4).
 
-    `members` are all configured nodes in name order. They, `cluster_id` (16 random bytes) and `expire_default` only
-    count in the first Lead of an empty cluster. `grace_ms`: leases that would end sooner are extended to clock +
-    grace_ms, once per hand-out. `addresses` are used for members whose address is not known yet.
+    `members`: all configured nodes in name order. They, `cluster_id` (16 random bytes) and `expire_default` only count
+    in the first Lead of an empty cluster. `grace_ms`: leases that would end sooner are extended to clock + grace_ms,
+    once per hand-out. `addresses`: used for members whose address is unknown.
     """
 
     node: str
@@ -37,14 +37,14 @@ class Lead(Struct, array_like=True, tag=7, gc=False, frozen=True):
 
 
 class CloneBegin(Struct, array_like=True, tag=8, gc=False, frozen=True):
-    """A snapshot of `total_bytes` follows in chunks; an unfinished earlier one is dropped."""
+    """A snapshot of `total_bytes` follows in chunks; an unfinished earlier one is discarded."""
 
-    clone: int          # chosen by the proposer, tells the chunks of two clients apart
+    clone: int          # chosen by the proposer, to distinguish the chunks of two clients
     total_bytes: int
 
 
 class CloneChunk(Struct, array_like=True, tag=9, gc=False, frozen=True):
-    """The next bytes of clone `clone`."""
+    """The next bytes of the clone."""
 
     clone: int
     data: bytes
@@ -57,7 +57,7 @@ class CloneEnd(Struct, array_like=True, tag=10, gc=False, frozen=True):
 
 
 class AddLearner(Struct, array_like=True, tag=11, gc=False, frozen=True):
-    """`node` joins the cluster, at first without a vote (spec/cluster 7.2). `peer` and `client` are as in Address."""
+    """`node` joins the cluster, at first without a vote (spec/cluster 7.2); `peer` and `client`: as in Address."""
 
     node: str
     peer: str
@@ -72,17 +72,17 @@ class PromoteLearner(Struct, array_like=True, tag=12, gc=False, frozen=True):
 
 
 class RemoveMember(Struct, array_like=True, tag=13, gc=False, frozen=True):
-    """`node` leaves the cluster: a voter if the voters are still those of `configuration`, the learner in any case."""
+    """`node` leaves the cluster: a voter if the voters are still those of `configuration`, a learner in any case."""
 
     node: str
     configuration: int
 
 
 class SwitchService(Struct, array_like=True, tag=14, gc=False, frozen=True):
-    """The whole service goes online or offline, whoever leads. While it is offline no lease ends.
+    """The whole service goes online or offline, independently of who leads. While it is offline no lease ends.
 
     `grace_ms`: when it goes online, leases that would end sooner are extended to clock + grace_ms, once per hand-out,
-    so that workers can finish what they could not meanwhile.
+    so that workers can report what they have finished in the meantime.
     """
 
     online: bool
@@ -90,10 +90,10 @@ class SwitchService(Struct, array_like=True, tag=14, gc=False, frozen=True):
 
 
 class Resume(Struct, array_like=True, tag=42, gc=False, frozen=True):
-    """For a while nothing could be logged, on full disks say, so nobody could prolong a lease or use a session.
+    """For a while nothing could be logged, because of full disks for example: no client could use leases or sessions.
 
-    Those that would end sooner are extended to clock + `grace_ms`, also if they had the failover grace before, which
-    is not used up by this (spec/state-machine 3.4). It is the first operation of its entry; nothing ends before it.
+    Those that would end sooner are extended to clock + `grace_ms`, even after a failover grace, which this does not use
+    up (spec/state-machine 3.4). It must be the first operation of its entry; nothing ends before it.
     """
 
     grace_ms: int

@@ -9,11 +9,11 @@ from core.ops.cluster import CloneEnd
 
 
 class OpenSession(Struct, array_like=True, tag=15, gc=False, frozen=True):
-    """A client wants a session (spec/sessions 1), which ends `ttl_ms` after its last use.
+    """Open a session (spec/sessions 1), which ends `ttl_ms` after its last use.
 
-    `secret`: 64 random bits, so that nobody can guess the name of somebody else's session. `user`: whose session it
-    is, "" when the client has no name. `address`: where the client is. One user at one address may have `owner_max`
-    sessions: for another one it loses its longest unused one without bound jobs.
+    `secret`: 64 random bits, so that no other client can guess the name of the session. `user`: the owner, "" for a
+    client without a name. `address`: of the client. One user at one address may have `owner_max` sessions: one more
+    ends its least recently used one without bound jobs.
     """
 
     secret: int
@@ -24,9 +24,9 @@ class OpenSession(Struct, array_like=True, tag=15, gc=False, frozen=True):
 
 
 class AttachSession(Struct, array_like=True, tag=16, gc=False, frozen=True):
-    """A client comes back to the session that it names by number and secret.
+    """A client comes back to its session, named by number and secret.
 
-    A session of a user is there for this `user` only; "" for a client that has no name, which any session is there for.
+    A session of a user is open to this `user` only, and to clients without a name ("").
     """
 
     session: int
@@ -35,10 +35,10 @@ class AttachSession(Struct, array_like=True, tag=16, gc=False, frozen=True):
 
 
 class CloseSession(Struct, array_like=True, tag=17, gc=False, frozen=True):
-    """The session ends now. Jobs bound to it go LATER with `release`, otherwise they run on (spec/sessions 4.2).
+    """End the session. Jobs bound to it go LATER with `release`, otherwise they run on (spec/sessions 4.2).
 
-    Replies: Accepted, SessionNotFound; Removed when there were more jobs to unbind than one entry should: the session
-    lives on with the others.
+    Replies: Accepted, SessionNotFound; Removed if there were more jobs to unbind than one entry may: the session goes
+    on with the others.
     """
 
     session: int
@@ -58,12 +58,12 @@ Requested = (
 
 
 class Request(Struct, array_like=True, tag=19, gc=False, frozen=True):
-    """Execute `operation`, unless request `number` of the session was answered before: then answer the same again.
+    """Execute `operation`, unless request `number` of the session was answered before: then repeat the answer.
 
-    `digest` (16 bytes) is that of the client's whole command: under one number there is one command only. A command of
-    several operations gives each of them a `part` of its own: 0 is the command itself, 1 the hand-out of a PUT .. WAIT.
-    An Empty is no answer yet with `keep_waiting` (GETB, GETBE, the hand-out of a WAIT): the same Request is proposed
-    again when a job may be there. With `until_finished` as well (GETBE) only an Empty with unfinished jobs is none.
+    `digest` (16 bytes) is that of the client's whole command: one number stands for one command. A command of several
+    operations gives each of them its own `part`: 0 is the command itself, 1 the hand-out of a PUT .. WAIT. With
+    `keep_waiting` (GETB, GETBE, the hand-out of a WAIT) an Empty is not an answer yet: the same Request is proposed
+    again when there may be a job. With `until_finished` too (GETBE), that is so only for an Empty with unfinished jobs.
     """
 
     session: int

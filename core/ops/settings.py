@@ -1,4 +1,4 @@
-"""The settings of a queue and of the cluster (spec/state-machine 10), as they stand when nothing is set."""
+"""The settings of a queue and of the cluster (spec/state-machine 10), with their defaults."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from core.ops.queues import Order
 
 
 class QueueSettings(Struct, gc=False, frozen=True):
-    """Of one queue; 0 stands for no limit. QueueChange tells what each means."""
+    """Of one queue; 0 means no limit. QueueChange explains each."""
 
     expire_ms: int = 0
     then: Then = Then.LATER
@@ -30,7 +30,7 @@ class QueueSettings(Struct, gc=False, frozen=True):
 
 
 class ClusterSettings(Struct, gc=False, frozen=True):
-    """Of the cluster; None: what each node's own configuration says."""
+    """Of the cluster; None: as each node's own configuration says."""
 
     expire_default: Then = Then.LATER
     autocreate: bool = True

@@ -6,16 +6,16 @@ from msgspec import Struct
 
 
 class User(Struct, frozen=True):
-    """One user, who proves to know `key`. `rights`: as USER SET has given them."""
+    """One user, authenticated by `key`. `rights`: as in USER SET."""
 
     rights: str
     key: bytes
 
 
 class SetUser(Struct, array_like=True, tag=20, gc=False, frozen=True):
-    """`name` is a user from now on, or has these rights and this key from now on (spec/access 1.1).
+    """Add the user `name`, or replace its rights and key (spec/access 1.1).
 
-    What the words of `rights` mean is known by those who ask for them.
+    The words of `rights` mean something to the gateway only.
     """
 
     name: str
@@ -24,6 +24,6 @@ class SetUser(Struct, array_like=True, tag=20, gc=False, frozen=True):
 
 
 class DeleteUser(Struct, array_like=True, tag=21, gc=False, frozen=True):
-    """`name` is no user any more."""
+    """Remove the user `name`."""
 
     name: str

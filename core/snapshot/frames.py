@@ -276,8 +276,8 @@ class SessionRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     ending: bool
     requests: list[RequestRow]                  # in rising number
     taken: list[Counter]                        # ids of the bound jobs, in rising order
-    user: str                                   # whose it is, "" when nobody's
-    address: str                                # from where it was opened, "" when nobody knows
+    user: str                                   # the owner, "" if there is none
+    address: str                                # from where it was opened, "" if unknown
     used_ms: Counter                            # its last use
 
 

@@ -58,10 +58,10 @@ def restore(chunks: Iterable[bytes]) -> State:
 def adopt(state: State, other: State) -> None:
     """Replace the jobs of `state` by those of a restored snapshot (CLONE, spec/cluster 8.6).
 
-    The settings of queues and the keys that are remembered come with the jobs. What belongs to this cluster stays: its
-    index, term, clock, members, server ids, cluster id, settings and whether it is online, its users, and its sessions,
-    to which those of their jobs stay bound that are still there. Counters only grow. A running job of another cluster
-    whose id may have been issued here gets no chance to be mistaken for that one: it waits again, at its old place.
+    The settings of queues and the retained keys come with the jobs. What belongs to this cluster stays: its index,
+    term, clock, members, server ids, cluster id, settings, whether it is online, its users, and its sessions with those
+    of their bound jobs that still exist. Counters only grow. A running job of another cluster whose id may also have
+    been assigned here goes back to its old place, so that it cannot be mistaken for the other one.
     """
     if other.cluster_id is None or other.cluster_id != state.cluster_id:
         issued = [number for number in other.in_order() if number < state.next_id]

@@ -27,7 +27,7 @@ from cluster.wire.messages import Ack, Admit, Append, PreVote, RequestVote
 from core import Membership, PromoteLearner, RemoveMember, Reply
 from core.handlers.dispatch import EXECUTE
 from core.state import State
-from tests.core.model import Model
+from tests.core.model.model import Model
 from tests.sim import scenarios
 from tests.sim.plan import spent_constants
 from tests.sim.scenarios import SCRIPTED

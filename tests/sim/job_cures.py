@@ -17,8 +17,8 @@ from core.state import State
 from core.store.delayed import Delays
 from core.store.job import Extras, RunningJob
 from core.undo import Undo
-from tests.core.model import Model
-from tests.core.model_jobs import ModelJob
+from tests.core.model.jobs import ModelJob
+from tests.core.model.model import Model
 from tests.sim import reference
 from tests.sim.cures import TABLE, Cure
 

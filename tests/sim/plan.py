@@ -16,7 +16,9 @@ from cluster.raft import append_entries, pysyncobj_adapter, snapshot_transfer
 from cluster.raft.pysyncobj_adapter import PeerNode
 from cluster.storage import ballast, journal
 from core import Then, limits
-from tests.core import model, model_give, model_sessions
+from tests.core.model import give as model_give
+from tests.core.model import model
+from tests.core.model import sessions as model_sessions
 from tests.sim import ledger
 
 NETWORK = (

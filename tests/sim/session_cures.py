@@ -20,9 +20,9 @@ from core.sessions.table import Sessions
 from core.snapshot import sessions as session_frames
 from core.snapshot.frames import RequestRow
 from core.state import State
-from tests.core.model import Model
-from tests.core.model_jobs import ModelApplied
-from tests.core.model_sessions import ModelSession, ModelSessions
+from tests.core.model.jobs import ModelApplied
+from tests.core.model.model import Model
+from tests.core.model.sessions import ModelSession, ModelSessions
 from tests.sim import session_scenarios
 from tests.sim.cures import TABLE, Cure
 from tests.sim.session_scenarios import SCRIPTED

@@ -29,27 +29,7 @@ from msgspec.structs import asdict, astuple
 from core import limits
 from core.ops.settings import ClusterSettings
 from core.ops.users import User
-from core.snapshot.frames import (
-    Chunk,
-    Clone,
-    CountedRow,
-    CountedRows,
-    Delayed,
-    End,
-    ExtrasRow,
-    Frame,
-    Head,
-    KeptRows,
-    QueueRow,
-    QueueRows,
-    Released,
-    Running,
-    RunningRow,
-    Settings,
-    UserRow,
-    UserRows,
-    Waiting,
-)
+from core.snapshot import frames
 from core.snapshot.sessions import session_frames
 from core.state import State
 from core.store.job import DelayedJob, Extras, Job, RunningJob
@@ -85,24 +65,24 @@ def _cut(chunk: bytearray) -> Iterator[bytes]:
         yield bytes(chunk[start : start + limits.CHUNK_BYTES_MAX])
 
 
-def _frames(state: State, users: bool) -> Iterator[Frame]:
+def _frames(state: State, users: bool) -> Iterator[frames.Frame]:
     yield _head(state)
     yield from _settings_frames(state)
     names = sorted(state.queues.by_name)
     for name in names:
         for jobs in _portions(state.queues.by_name[name].all_ready()):
-            yield Waiting(name, [
+            yield frames.Waiting(name, [
                 (-job.rank, job.when, job.seq, job.item, job.data, job.attempts, job.at_ms, _extras_row(job.extras))
                 for job in jobs
             ])
     for name in names:
         for delayed in _portions(state.queues.by_name[name].delayed or ()):
-            yield Delayed(name, [
+            yield frames.Delayed(name, [
                 (job.due_ms, job.seq, -job.rank, job.item, job.data, job.attempts, job.at_ms, _extras_row(job.extras))
                 for job in delayed
             ])
     for running in _portions(state.in_order().values()):
-        yield Running([_running_row(job) for job in running])
+        yield frames.Running([_running_row(job) for job in running])
     yield from _released_frames(state)
     yield from _counted_frames(state)
     yield from _kept_frames(state)
@@ -110,14 +90,15 @@ def _frames(state: State, users: bool) -> Iterator[Frame]:
     if users:
         yield from _user_frames(state.users)
     if state.clone is not None:
-        yield Clone(state.clone.clone, state.clone.total_bytes)
+        yield frames.Clone(state.clone.clone, state.clone.total_bytes)
         for data in state.clone.chunks:
-            yield Chunk(data)
-    yield End(state.queues.waiting, len(state.running), sum(queue.deferred for queue in state.queues.by_name.values()))
+            yield frames.Chunk(data)
+    delayed_jobs = sum(queue.deferred for queue in state.queues.by_name.values())
+    yield frames.End(state.queues.waiting, len(state.running), delayed_jobs)
 
 
-def _head(state: State) -> Head:
-    return Head(
+def _head(state: State) -> frames.Head:
+    return frames.Head(
         index=state.index,
         term=state.term,
         leader=state.leader,
@@ -137,54 +118,54 @@ def _head(state: State) -> Head:
     )
 
 
-def _running_row(job: RunningJob) -> RunningRow:
-    return RunningRow(
+def _running_row(job: RunningJob) -> frames.RunningRow:
+    return frames.RunningRow(
         job.id, job.queue, job.priority, job.seq, job.item, job.data, job.deadline_ms, job.then, job.graced, job.when,
         job.attempts, job.at_ms, job.lease_ms, _extras_row(job.extras),
     )
 
 
-def _extras_row(extras: Extras | None) -> ExtrasRow | None:
-    return None if extras is None else ExtrasRow(*astuple(extras))
+def _extras_row(extras: Extras | None) -> frames.ExtrasRow | None:
+    return None if extras is None else frames.ExtrasRow(*astuple(extras))
 
 
-def _settings_frames(state: State) -> Iterator[Settings | QueueRows]:
+def _settings_frames(state: State) -> Iterator[frames.Settings | frames.QueueRows]:
     known = state.settings
     if known != ClusterSettings(expire_default=known.expire_default):
-        yield Settings(known.autocreate, known.policy, known.grace_ms, known.session_ttl_ms, known.fast_empty)
-    rows = [QueueRow(name, **asdict(settings)) for name, settings in sorted(state.queues.settings.items())]
+        yield frames.Settings(known.autocreate, known.policy, known.grace_ms, known.session_ttl_ms, known.fast_empty)
+    rows = [frames.QueueRow(name, **asdict(settings)) for name, settings in sorted(state.queues.settings.items())]
     for start in range(0, len(rows), limits.FRAME_ROWS_MAX):
-        yield QueueRows(rows[start : start + limits.FRAME_ROWS_MAX])
+        yield frames.QueueRows(rows[start : start + limits.FRAME_ROWS_MAX])
 
 
-def _released_frames(state: State) -> Iterator[Released]:
+def _released_frames(state: State) -> Iterator[frames.Released]:
     for batch in state.delays.released.values():
         seqs = list(batch.seqs)
         for start in range(0, len(seqs), limits.FRAME_JOBS_MAX):
             end = start + limits.FRAME_JOBS_MAX
-            yield Released(batch.item, seqs[start:end], end < len(seqs))
+            yield frames.Released(batch.item, seqs[start:end], end < len(seqs))
 
 
-def _counted_frames(state: State) -> Iterator[CountedRows]:
+def _counted_frames(state: State) -> Iterator[frames.CountedRows]:
     queues = state.queues
     names = iter(sorted((*queues.by_name, *queues.idle)))
     while piece := list(islice(names, limits.FRAME_JOBS_MAX)):
         counted = ((name, queue.counters) for name in piece if (queue := queues.find(name)) is not None)
-        rows = [CountedRow(name, *counters) for name, counters in counted if any(counters)]
+        rows = [frames.CountedRow(name, *counters) for name, counters in counted if any(counters)]
         if rows:
-            yield CountedRows(rows)
+            yield frames.CountedRows(rows)
 
 
-def _kept_frames(state: State) -> Iterator[KeptRows]:
+def _kept_frames(state: State) -> Iterator[frames.KeptRows]:
     kept = iter(state.retained_keys)
     while rows := list(islice(kept, limits.FRAME_JOBS_MAX)):
-        yield KeptRows(rows)
+        yield frames.KeptRows(rows)
 
 
-def _user_frames(users: Mapping[str, User]) -> Iterator[UserRows]:
-    rows = [UserRow(name, users[name].rights, users[name].key) for name in sorted(users)]
+def _user_frames(users: Mapping[str, User]) -> Iterator[frames.UserRows]:
+    rows = [frames.UserRow(name, users[name].rights, users[name].key) for name in sorted(users)]
     for start in range(0, len(rows), limits.FRAME_ROWS_MAX):
-        yield UserRows(rows[start : start + limits.FRAME_ROWS_MAX])
+        yield frames.UserRows(rows[start : start + limits.FRAME_ROWS_MAX])
 
 
 _AnyJob = TypeVar("_AnyJob", Job, DelayedJob, RunningJob)

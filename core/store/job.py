@@ -28,7 +28,7 @@ nothing. "+": at the tail of its priority; "=": at its old place; "dead": READY 
       for now                                     READY +     READY             RUNNING, same id
     Touch                                                                       RUNNING, same id
     Lead, Resume                                                                RUNNING, longer lease
-    Delete                                        (none)      (none)            (none)
+    Delete; its queue is deleted                  (none)      (none)            (none)
     Purge                                         (none)      (none)
     TTL over                                                  (none)
 

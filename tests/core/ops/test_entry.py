@@ -58,8 +58,10 @@ from core import (
     Touch,
     TouchSession,
     When,
+    continues,
     decode_entry,
     encode_entry,
+    name_of,
 )
 from core.ops.entry import ENTRY_FORMAT
 
@@ -202,3 +204,27 @@ def test_entry_of_the_format_before_the_first_release_is_refused_as_such() -> No
 def test_entry_of_a_newer_format_is_refused_with_its_number_and_ours() -> None:
     with pytest.raises(ValueError, match=r"format 3; this version reads format 2$"):
         decode_entry(msgspec.msgpack.encode([3, 0, 0, []]))
+
+
+PUT, WITH = Put("q", 0, b""), PutWith(Put("q", 0, b""), ttl_ms=5)
+
+
+@pytest.mark.parametrize(("operation", "before", "expected"), [
+    (Get(("o",), item_of_put=True), PUT, True),
+    (Get(("o",), item="i"), WITH, True),
+    (Get(("o",)), PUT, False),
+    (Get(("o",), item_of_put=True), Done(1), False),
+    (Pick(Get(("o",), item_of_put=True)), PUT, False),
+    (Request(1, 2, b"d", 1, True, Get(("o",), item_of_put=True)), Request(1, 2, b"d", 0, False, PUT), True),
+    (Request(1, 2, b"d", 0, True, Get(("o",), item_of_put=True)), Request(1, 2, b"d", 0, False, PUT), False),
+    (Request(1, 2, b"d", 1, True, Get(("o",), item_of_put=True)), PUT, False),
+    (Request(1, 2, b"d", 1, True, Get(("o",), item_of_put=True)), Request(1, 2, b"d", 0, False, Done(1)), False),
+])
+def test_the_hand_out_of_a_put_wait_stands_directly_behind_its_put(
+    operation: Operation, before: Operation, expected: bool,
+) -> None:
+    assert continues(operation, before) is expected
+
+
+def test_an_operation_is_called_by_what_it_does() -> None:
+    assert name_of(PUT) == name_of(Request(1, 2, b"d", 0, False, PUT)) == "Put"

@@ -41,6 +41,8 @@ from core import (
     Touch,
     When,
 )
+from core.snapshot.frames import ExtrasRow
+from core.store.job import Extras
 from tests.core.helpers.forge import forged
 from tests.core.helpers.forged_frames import HEAD, RUNNING, WAITING, changed
 from tests.core.helpers.logs import ask, lead, play, restored, run, snapshot_of
@@ -55,7 +57,7 @@ QUEUE: list[Any] = [
     "q", 60_000, Then.DEAD.value, Order.FIFO.value, 3, "graves", 1, 10, 1, 0, 0, 5, 1000, 50, False, True,
 ]
 QUEUES: list[Any] = ["queues", [QUEUE, ["r", *QUEUE[1:]]]]
-# key, tries, ttl_ms, fade_ms, every_ms, origin, after
+# key, tries, ttl_ms, expires_at_ms, every_ms, origin, after
 DELAYED: list[Any] = [
     "delayed",
     "q",
@@ -68,6 +70,7 @@ RELEASED: list[Any] = ["released", "y", [5], False]
 KEPT: list[Any] = ["kept", [["q", "old", 1040], ["r", "old", 1050]]]
 END: list[Any] = ["end", 4, 2, 2]
 ALL = [HEAD, SETTINGS, QUEUES, WAITING, DELAYED, RUNNING, RELEASED, KEPT, END]
+
 
 @pytest.fixture
 def machine() -> Machine:
@@ -236,3 +239,7 @@ def test_export_of_a_long_log_can_be_cloned() -> None:
         pass
     assert b"".join(machine.export()) == snapshot_of(machine)       # there are no users
     assert snapshot_of(restored(snapshot_of(machine))) == snapshot_of(machine)
+
+
+def test_a_row_has_all_extras_of_a_job_in_their_order() -> None:
+    assert ExtrasRow.__struct_fields__ == Extras.__struct_fields__

@@ -10,17 +10,10 @@ from msgspec.structs import replace
 from core import limits
 from core.handlers.cost import BASE_BYTES, CHANGE_BYTES, JOB, Cost, of_names
 from core.ops import queues as ops
+from core.ops import replies
 from core.ops.jobs import Policy, Then
 from core.ops.queues import JobState, Order
-from core.ops.replies import (
-    ACCEPTED,
-    QUEUE_EXISTS,
-    QUEUE_NOT_EMPTY,
-    QUEUE_NOT_FOUND,
-    TOO_MANY_QUEUES,
-    Removed,
-    Reply,
-)
+from core.ops.replies import Removed, Reply
 from core.ops.settings import QueueSettings
 from core.state import State
 from core.store.job import DelayedJob, Job
@@ -31,7 +24,7 @@ def create_queue(state: State, operation: ops.CreateQueue, seed: int) -> Reply:
     """Give settings to a queue that does not exist yet."""
     name = operation.queue
     if name in state.queues.settings or name in state.queues.by_name:
-        return QUEUE_EXISTS
+        return replies.QUEUE_EXISTS
     return _configure(state, name, _changed(QueueSettings(), operation.change))
 
 
@@ -62,7 +55,7 @@ def resume_queue(state: State, operation: ops.ResumeQueue, seed: int) -> Reply:
     """End all pauses of the queue."""
     settings = state.queues.settings.get(operation.queue)
     if settings is None:
-        return ACCEPTED if operation.queue in state.queues.by_name else QUEUE_NOT_FOUND
+        return replies.ACCEPTED if operation.queue in state.queues.by_name else replies.QUEUE_NOT_FOUND
     return _configure(state, operation.queue, replace(settings, paused_in=False, paused_out=False))
 
 
@@ -90,12 +83,12 @@ def _configure(state: State, name: str, settings: QueueSettings) -> Reply:
     queues = state.queues
     before = queues.settings.get(name)
     if before is None and len(queues.settings) >= limits.QUEUES_MAX:
-        return TOO_MANY_QUEUES
+        return replies.TOO_MANY_QUEUES
     queue = queues.by_name.get(name)
     old = before or QueueSettings()
     if queue is not None and (old.order, old.item_limit) != (settings.order, settings.item_limit):
         if queue.ready_count > limits.RESORTED_JOBS_MAX:
-            return QUEUE_NOT_EMPTY
+            return replies.QUEUE_NOT_EMPTY
         _resort(state, queue, old, settings)
     else:
         queues.configure(name, settings)
@@ -103,7 +96,7 @@ def _configure(state: State, name: str, settings: QueueSettings) -> Reply:
         state.retained_keys.drop(name)
     if queue is not None and queue.ready.size and not queue.closed:
         state.effects.reopened[name] = None
-    return ACCEPTED
+    return replies.ACCEPTED
 
 
 def _resort(state: State, queue: Queue, old: QueueSettings, settings: QueueSettings) -> None:
@@ -122,7 +115,7 @@ def purge_queue(state: State, operation: ops.PurgeQueue, seed: int) -> Reply:
     """End jobs that are not running, without their being done."""
     name = operation.queue
     if not _exists(state, name):
-        return QUEUE_NOT_FOUND
+        return replies.QUEUE_NOT_FOUND
     jobs = _not_running(state, name, operation.state, operation.before_seq, limits.PORTION_MAX + 1)
     for job in jobs[:limits.PORTION_MAX]:
         _drop(state, job)
@@ -138,9 +131,9 @@ def delete_queue(state: State, operation: ops.DeleteQueue, seed: int) -> Reply:
     """Remove the settings of the queue and, with `force`, its jobs, as many as one entry may."""
     name = operation.queue
     if not _exists(state, name):
-        return QUEUE_NOT_FOUND
+        return replies.QUEUE_NOT_FOUND
     if not operation.force and (name in state.queues.by_name or name in state.dead):
-        return QUEUE_NOT_EMPTY
+        return replies.QUEUE_NOT_EMPTY
     jobs = _not_running(state, name, None, None, limits.PORTION_MAX)
     for job in jobs:
         _drop(state, job)
@@ -154,7 +147,7 @@ def delete_queue(state: State, operation: ops.DeleteQueue, seed: int) -> Reply:
         return Removed(len(jobs) + len(taken), more=True)
     state.queues.forget(name)
     state.retained_keys.drop(name)
-    return ACCEPTED
+    return replies.ACCEPTED
 
 
 def _exists(state: State, name: str) -> bool:
@@ -202,4 +195,4 @@ def configure(state: State, operation: ops.Configure, seed: int) -> Reply:
     if operation.policy is not None:
         values["policy"] = Policy(operation.policy)
     state.settings = replace(state.settings, **values)
-    return ACCEPTED
+    return replies.ACCEPTED

@@ -6,16 +6,9 @@ from itertools import islice
 
 from core import limits
 from core.handlers.cost import BASE_BYTES, JOB, Cost, of_names
+from core.ops import replies
 from core.ops import sessions as ops
-from core.ops.replies import (
-    ACCEPTED,
-    SESSION_NOT_FOUND,
-    Removed,
-    Reply,
-    SessionAttached,
-    SessionOpened,
-    TooManySessions,
-)
+from core.ops.replies import ACCEPTED, SESSION_NOT_FOUND, Reply
 from core.rules.expire import end_session
 from core.state import State
 
@@ -28,13 +21,13 @@ def open_session(state: State, operation: ops.OpenSession, seed: int) -> Reply:
     if operation.owner_max is not None and sessions.owners.count(user, address) >= operation.owner_max:
         unused = sessions.owners.longest_unused(user, address)
         if unused is None:
-            return TooManySessions()
+            return replies.TooManySessions()
         end_session(state, unused, limits.DUE_MAX)
     if len(sessions.by_number) >= limits.SESSIONS_MAX:
-        return TooManySessions()
+        return replies.TooManySessions()
     ttl_ms = min(max(operation.ttl_ms, limits.SESSION_TTL_MS_MIN), limits.SESSION_TTL_MS_MAX)
     session = sessions.open(operation.secret & SECRET_MASK, ttl_ms, user, address, state.clock_ms)
-    return SessionOpened(f"{session.number}_{session.secret:016x}", ttl_ms)
+    return replies.SessionOpened(f"{session.number}_{session.secret:016x}", ttl_ms)
 
 
 def open_cost(operation: ops.OpenSession) -> Cost:
@@ -53,7 +46,7 @@ def attach_session(state: State, operation: ops.AttachSession, seed: int) -> Rep
     if session.user and operation.user and session.user != operation.user:
         return SESSION_NOT_FOUND
     state.sessions.use(operation.session, state.clock_ms)
-    return SessionAttached(session.ttl_ms, session.newest)
+    return replies.SessionAttached(session.ttl_ms, session.newest)
 
 
 def attach_cost(operation: ops.AttachSession) -> Cost:
@@ -71,7 +64,7 @@ def close_session(state: State, operation: ops.CloseSession, seed: int) -> Reply
             state.sessions.unbind(state.running[number])
         if session.taken:
             state.sessions.use(operation.session, state.clock_ms)
-            return Removed(limits.UNBOUND_MAX, more=True)
+            return replies.Removed(limits.UNBOUND_MAX, more=True)
     end_session(state, session, limits.DUE_MAX)
     return ACCEPTED
 

@@ -8,8 +8,8 @@ import traceback
 import msgspec
 
 from cluster.errors import ApplyFailed, EntryTooNew, OutOfMemory
-from cluster.storage.state_hash import Chain, compared
-from core import Applied, Machine, Operation, Request, decode_entry
+from cluster.storage.state_hash import Chain
+from core import Applied, Machine, decode_entry, digests_of, name_of
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -48,19 +48,13 @@ class Execution:
         except Exception as error:
             # Neither its bytes nor what the exception says: jobs are in both.
             place = traceback.extract_tb(error.__traceback__)[-1]
-            verb = _verb(self._machine.failed)
+            failed = self._machine.failed
+            verb = "time" if failed is None else name_of(failed)      # None: what is due by time
             log.critical(
                 "entry %d (%s) cannot be applied: %s in %s, line %d. It is committed and never skipped, so this node "
                 "stops, and tries it again when it is started. If only this node fails on it, replace the node; if "
                 "others do, upgrade all. Report it, with this line", index, verb, type(error).__name__,
                 place.filename, place.lineno, extra={"fields": {"entry": index, "verb": verb}})
             raise ApplyFailed(f"entry {index} ({verb}) cannot be applied") from error
-        self._chain.extend(index, data, compared(applied.replies))
+        self._chain.extend(index, data, digests_of(applied.replies))
         return applied
-
-
-def _verb(operation: Operation | None) -> str:
-    """What was to be done; None: what is due by time."""
-    if isinstance(operation, Request):
-        operation = operation.operation
-    return "time" if operation is None else type(operation).__name__

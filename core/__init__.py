@@ -1,33 +1,32 @@
 """The queue as a function of the log: no clock, no randomness, no input or output."""
 
+from core.handlers.dispatch import COSTS, cost
+from core.limits import (
+    DURATION_MS_MAX,
+    OPERATION_BYTES_MAX,
+    OPERATION_WORK_MAX,
+    PORTION_MAX,
+    SESSION_TTL_MS_MAX,
+    SESSION_TTL_MS_MIN,
+    SESSIONS_MAX,
+)
 from core.machine import Applied, Machine, Totals
+from core.members.membership import Membership
 from core.ops.cluster import (
     AddLearner,
     Address,
-    AttachSession,
     CloneBegin,
     CloneChunk,
     CloneEnd,
-    CloseSession,
-    DeleteUser,
-    Entry,
     Lead,
-    OpenSession,
-    Operation,
     PromoteLearner,
     RemoveMember,
-    Request,
-    Requested,
     Resume,
-    SetUser,
     SwitchService,
     Tick,
-    TouchSession,
-    decode_entry,
-    encode_entry,
 )
-from core.ops.cost import COSTS, OPERATION_BYTES_MAX, OPERATION_WORK_MAX, cost
 from core.ops.effects import Effects
+from core.ops.entry import Entry, Operation, continues, decode_entry, encode_entry, name_of
 from core.ops.jobs import (
     Atomic,
     Batch,
@@ -106,22 +105,25 @@ from core.ops.replies import (
     TooManyUsers,
     UnknownNode,
     UserNotFound,
+    digests_of,
 )
-from core.ops.settings import PORTION_MAX, ClusterSettings, QueueSettings
-from core.ops.users import User
+from core.ops.sessions import AttachSession, CloseSession, OpenSession, Request, Requested, TouchSession
+from core.ops.settings import ClusterSettings, QueueSettings
+from core.ops.users import DeleteUser, SetUser, User
+from core.queries import Counts, History, Seen
+from core.sessions.session import Session
 from core.snapshot.frames import SnapshotError
 from core.store.job import RunningJob
-from core.store.membership import Membership
-from core.store.session import Session
-from core.store.sessions import SESSIONS_MAX
-from core.store.views import Counts, History, Seen
 
 __all__ = [
     "COSTS",
+    "DURATION_MS_MAX",
     "OPERATION_BYTES_MAX",
     "OPERATION_WORK_MAX",
     "PORTION_MAX",
     "SESSIONS_MAX",
+    "SESSION_TTL_MS_MAX",
+    "SESSION_TTL_MS_MIN",
     "Aborted",
     "Accepted",
     "AddLearner",
@@ -230,7 +232,10 @@ __all__ = [
     "User",
     "UserNotFound",
     "When",
+    "continues",
     "cost",
     "decode_entry",
+    "digests_of",
     "encode_entry",
+    "name_of",
 ]

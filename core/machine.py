@@ -1,7 +1,7 @@
-"""The seam between the queue and those who replicate it: `apply`, `snapshot`, `restore`; the rest is for reading.
+"""The interface between the queue and its replication: `apply`, `snapshot`, `restore`; the rest is for reading.
 
-The queue is a function of the log. Nothing but `apply` changes it, and what `apply` does depends on nothing but the
-state and its arguments: time is `now_ms`, chance is `seed`.
+The queue is a function of the log. Only `apply` changes it, and what `apply` does depends only on the state and its
+arguments: time is `now_ms`, chance is `seed`.
 """
 
 from __future__ import annotations
@@ -10,32 +10,33 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from core import queries
-from core.handlers.table import HANDLERS
-from core.ops.cluster import Lead, Operation, Resume
+from core import limits, queries
+from core.handlers.table import EXECUTE
+from core.members.membership import Membership
+from core.ops.cluster import Lead, Resume
 from core.ops.effects import Effects
+from core.ops.entry import Operation
 from core.ops.jobs import Selector
 from core.ops.queues import JobState
 from core.ops.replies import Reply
-from core.ops.settings import SPENT_MAX, ClusterSettings, QueueSettings
+from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import User
+from core.queries import Counts, History, Seen
 from core.rules.activate import pass_time, release
 from core.rules.expire import end_due
 from core.rules.hand_out import available_of_item
+from core.sessions.session import Session
 from core.snapshot import upload, write
 from core.state import State
-from core.store.job import SEQ_BITS, SEQ_MAX, RunningJob
-from core.store.membership import Membership
-from core.store.session import Session
-from core.store.views import Counts, History, Seen
+from core.store.job import RunningJob
 
-GRACIOUS = (Lead, Resume)       # in an entry that begins with one of them nothing ends by time
+GRACIOUS = (Lead, Resume)       # nothing ends by time in an entry that begins with one of these
 
 
 class Applied(Struct):
-    """The replies to the operations of an entry, in their order, and what the entry brought about.
+    """The replies to the operations of an entry, in their order, and its effects.
 
-    There are fewer replies than operations when the entry had enough: see Machine.apply.
+    There are fewer replies than operations when the entry was cut short: see Machine.apply.
     """
 
     replies: list[Reply]
@@ -43,11 +44,11 @@ class Applied(Struct):
 
 
 class Totals(Struct, frozen=True):
-    """What TOTAL tells (spec/state-machine 5.4)."""
+    """The sums that TOTAL reports (spec/state-machine 5.4)."""
 
-    queues: int         # with an unfinished job, or settings
-    priorities: int     # pairs (queue, priority) with a waiting job
-    jobs: int           # waiting, READY or DELAYED
+    queues: int         # with an unfinished job or settings
+    priorities: int     # pairs (queue, priority) with a READY or DELAYED job
+    jobs: int           # READY or DELAYED
     running: int
 
 
@@ -56,19 +57,19 @@ class Machine:
 
     def __init__(self) -> None:
         self._state = State()
-        self.failed: Operation | None = None    # the operation that raised, when apply() did
+        self.failed: Operation | None = None    # the operation that made apply() raise
 
     def apply(self, index: int, now_ms: int, seed: int, operations: Sequence[Operation]) -> Applied:
         """Execute one log entry.
 
-        `index`: its place in the log, which must be beyond that of the last one. `now_ms`: the leader's clock, Unix
-        time in milliseconds; replicated time follows it, but never goes back. `seed`: 64 random bits. What time ends
-        or begins comes first (while the service is online), then the operations are executed in order. An
-        exception is a bug, never a client's mistake, and leaves the state undefined: the node must stop.
+        `index`: its position in the log, beyond that of the last one. `now_ms`: the leader's clock, Unix time in
+        milliseconds; replicated time follows it but never goes back. `seed`: 64 random bits. First comes what is due by
+        time (while the service is online), then the operations are executed in order. An exception is a bug, never a
+        client's mistake, and leaves the state undefined: the node must stop.
 
-        When so much was handed out, or done that nobody could foresee, that the entry would take too long, the rest of
-        its operations is not executed, here or anywhere: they have no reply, and belong at the head of the next entry.
-        The first one is always executed, and so is a hand-out that stands behind its Put.
+        When the entry would take too long, because more was handed out or done than could be foreseen, the rest of its
+        operations are not executed, on any node: they get no reply and belong at the head of the next entry. The first
+        one is always executed, and so is a hand-out directly behind its Put.
         """
         state = self._state
         assert index > state.index, f"entry {index} after entry {state.index}"
@@ -77,26 +78,27 @@ class Machine:
         state.spent = 0
         if now_ms > state.clock_ms:
             state.clock_ms = now_ms
-        seq = state.clock_ms << SEQ_BITS
-        if state.next_seq < seq <= SEQ_MAX:
+        seq = state.clock_ms << limits.SEQ_BITS
+        if state.next_seq < seq <= limits.SEQ_MAX:
             state.next_seq = seq
-        state.kept.remembered = 0
+        state.retained_keys.added = 0
         effects = state.effects = Effects()
-        # A new leader grants the failover grace before anything may end, and so does who switches the service online,
-        # or could log nothing for a while; what has used up its grace ends with the next entry.
+        # A new leader, and one that can log again after a while, grants a grace before anything may end; whatever has
+        # used up its grace ends with the next entry.
         if state.online and not (operations and type(operations[0]) in GRACIOUS):
             end_due(state)
             pass_time(state)
         replies: list[Reply] = []
+        enough = limits.SPENT_MAX
         try:
             for operation in operations:
-                if state.spent >= SPENT_MAX:        # a Put spends nothing, so its hand-out is not cut off
+                if state.spent >= enough:       # a Put spends nothing, so its hand-out is not cut off
                     break
-                replies.append(HANDLERS[type(operation)](state, operation, seed))
+                replies.append(EXECUTE[type(operation)](state, operation, seed))
                 seed += 1
                 if state.finished_items:
                     release(state)
-            state.kept.forget(state.clock_ms)
+            state.retained_keys.expire(state.clock_ms)
         except BaseException:
             self.failed = operation
             raise
@@ -105,16 +107,16 @@ class Machine:
     def snapshot(self) -> Iterator[bytes]:
         """The state in chunks of 64 KiB to 1 MiB (the last may be smaller).
 
-        It is made while it is taken: `apply` must not be called before the last chunk, unless a forked child takes it.
+        It is created while it is read: `apply` must not be called before the last chunk, except beside a forked child.
         """
         return write.write(self._state, users=True)
 
     def export(self) -> Iterator[bytes]:
-        """The same for a client, who must not learn the keys of the users: they are not in it."""
+        """The same for a client: without the users, whose keys it must not learn."""
         return write.write(self._state, users=False)
 
     def restore(self, chunks: Iterable[bytes]) -> None:
-        """Replace the state by the one in a snapshot, cut in any way. Raises SnapshotError; nothing is changed then."""
+        """Replace the state by that of a snapshot, in pieces of any size. Raises SnapshotError and changes nothing."""
         self._state = upload.restore(chunks)
 
     @property
@@ -139,17 +141,17 @@ class Machine:
 
     @property
     def cluster_id(self) -> bytes | None:
-        """The id the first Lead gave to the cluster."""
+        """The id of the cluster, from the first Lead."""
         return self._state.cluster_id
 
     @property
     def membership(self) -> Membership:
-        """The members of the cluster; another object after each change."""
+        """The members of the cluster; a new object after each change."""
         return self._state.membership
 
     @property
     def online(self) -> bool:
-        """Is the service as a whole switched on? See SwitchService."""
+        """Whether the service as a whole is online: see SwitchService."""
         return self._state.online
 
     @property
@@ -159,11 +161,11 @@ class Machine:
 
     @property
     def max_id(self) -> int:
-        """The greatest server id ever given."""
+        """The greatest server id ever assigned."""
         return self._state.servers.max_id
 
     def total(self, queue: str | None) -> Totals:
-        """The sums over one queue, or over all when `queue` is None."""
+        """The sums of one queue, or of all if `queue` is None."""
         queues = self._state.queues
         if queue is None:
             existing = len(queues.by_name) + len(queues.idle)
@@ -174,67 +176,67 @@ class Machine:
         return Totals(1, len(one.ranks), one.ready_count + one.deferred, one.running)
 
     def queue_names(self, prefix: str) -> list[str]:
-        """The names of the queues that begin like this: with unfinished jobs, settings or dead jobs, each once."""
+        """The names with this prefix of all queues that have unfinished jobs, settings or dead jobs, each once."""
         return queries.names(self._state, prefix)
 
     @property
     def settings(self) -> ClusterSettings:
-        """The settings of the cluster; another object after each change."""
+        """The settings of the cluster; a new object after each change."""
         return self._state.settings
 
     def queue_settings(self, queue: str) -> QueueSettings | None:
-        """The settings of `queue`, None when none were ever given; another object after each change."""
+        """The settings of `queue`, None: it has none; a new object after each change."""
         return self._state.queues.settings.get(queue)
 
     def counts(self, queue: str) -> Counts | None:
-        """How many jobs of `queue` are in each state, None when there is no such queue."""
+        """The number of jobs of `queue` in each state; None: there is no such queue."""
         return queries.counts(self._state, queue)
 
     def stat(self, queue: str, now_ms: int) -> list[tuple[str, int]] | None:
-        """QUEUE STAT's counters by name, in a fixed order; None when there is no such queue.
+        """The figures of QUEUE STAT by name, in a fixed order; None: there is no such queue.
 
-        `now_ms`: what replicated time is now, as it stands still while nothing is applied.
+        `now_ms`: the replicated time now, as that of the state stands still while nothing is applied.
         """
         return queries.stat(self._state, queue, now_ms)
 
     def history(self, queue: str, now_ms: int) -> History:
-        """What happened in `queue` since it began, and for how long its oldest READY job has been waiting."""
+        """The counters of `queue`, and for how long its oldest READY job has been waiting."""
         return queries.history(self._state, queue, now_ms)
 
     def peek(self, selector: Selector) -> Seen | None:
-        """The job that is named, in whatever state."""
+        """The selected job, in any state; None: there is none."""
         return queries.peek(self._state, selector)
 
     def peek_queue(self, queue: str, state: JobState, count: int) -> list[Seen]:
-        """The first `count` jobs of `queue` in this state; dead ones are those that come from it."""
+        """The first `count` jobs of `queue` in this state; dead jobs are those that came from it."""
         return queries.peek_queue(self._state, queue, state, count)
 
     def unfinished(self, queue: str | None, item: str | None = None) -> bool:
-        """Has `queue` (None: any) an unfinished job, of this item when one is named?"""
+        """Whether `queue` (None: any) has an unfinished job, of this item if there is one."""
         return queries.unfinished(self._state, None if queue is None else (queue,), item)
 
     @property
     def next_seq(self) -> int:
-        """The place the next job gets: see PurgeQueue."""
+        """The seq of the next job: see PurgeQueue."""
         return self._state.next_seq
 
     @property
     def users(self) -> Mapping[str, User]:
-        """The users set by SetUser, by name; another object after each change."""
+        """The users by name; a new object after each change."""
         return self._state.users
 
     @property
     def next_id(self) -> int:
-        """The id of the next hand-out: none from this one on was ever given."""
+        """The id of the next hand-out; neither it nor a greater one was ever assigned."""
         return self._state.next_id
 
     def queue_of(self, number: int) -> str | None:
-        """The queue of the running job of this id, None when there is no such job."""
+        """The queue of the running job of this id; None: there is no such job."""
         job = self._state.running.get(number)
         return None if job is None else job.queue
 
     def running(self) -> list[RunningJob]:
-        """All running jobs in rising id. For reading."""
+        """All running jobs in rising id, read-only."""
         return list(self._state.in_order().values())
 
     @property
@@ -243,45 +245,45 @@ class Machine:
         return len(self._state.sessions.by_number)
 
     def sessions(self) -> list[Session]:
-        """All sessions, by number. For reading; their secrets are nobody's business."""
+        """All sessions in rising number, read-only; do not show their secrets."""
         return list(self._state.sessions.by_number.values())
 
     def sessions_beside(self, session: int) -> int:
-        """How many sessions the owner of this one has; 0 when there is no such session."""
+        """The number of sessions of the owner of this one; 0: there is no such session."""
         found = self._state.sessions.get(session)
         return 0 if found is None else self._state.sessions.owners.count(*found.owner)
 
     def taken(self, session: int) -> list[RunningJob]:
-        """The running jobs bound to this session, in rising id; none when there is no such session. For reading."""
+        """The running jobs bound to this session in rising id, read-only; none if there is no such session."""
         bound = self._state.sessions.get(session)
         return [] if bound is None else [self._state.running[number] for number in bound.taken]
 
     def ready(self, queue: str) -> int:
-        """Number of jobs of `queue` that Gets would be given now."""
+        """Number of jobs of `queue` that could be handed out now."""
         one = self._state.queues.by_name.get(queue)
         return 0 if one is None else one.available()
 
     def ready_of_item(self, queue: str, item: str) -> int:
-        """Number of jobs of `item` in `queue` that Gets would be given now."""
-        part = self._state.items.part(item, queue)
-        return 0 if part is None else available_of_item(self._state.queues.by_name[queue], part)
+        """Number of jobs of `item` in `queue` that could be handed out now."""
+        item_queue = self._state.items.in_queue(item, queue)
+        return 0 if item_queue is None else available_of_item(self._state.queues.by_name[queue], item_queue)
 
     def nonempty(self) -> Sequence[str]:
-        """Sorted names of the queues with a job to give: a view, valid until the next entry."""
+        """Sorted names of the queues that can hand out a job: a view, valid until the next entry."""
         names: Sequence[str] = self._state.queues.nonempty
         return names
 
     def next_due_ms(self) -> int | None:
-        """Replicated time at which a Tick should be applied because something ends or begins then, or may.
+        """The replicated time at which a Tick should be applied because something may be due; None: nothing will be.
 
-        None: there is nothing. A session that was used in the meantime is not over, and then there is a later time.
+        It may be early: a session that was used in the meantime is not over.
         """
         state = self._state
         times = (
             state.leases.next_due_ms(),
             state.sessions.next_due_ms(),
-            state.fading.next_due_ms(),
+            state.ttls.next_due_ms(),
             state.delays.next_due_ms(state.clock_ms),
-            state.kept.next_due_ms(state.clock_ms),
+            state.retained_keys.next_due_ms(state.clock_ms),
         )
         return min((time_ms for time_ms in times if time_ms is not None), default=None)

@@ -1,33 +1,73 @@
-"""Reading jobs and queues from outside; views.py has the forms."""
+"""Reading jobs and queues from outside (PEEK, QUEUE LIST, QUEUE STAT, TOTAL), and the forms in which they are seen."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
 
+from msgspec import Struct
+
+from core import limits
 from core.ops.jobs import Selector
 from core.ops.queues import JobState
 from core.rules.hand_out import unfinished as any_unfinished
 from core.state import State
-from core.store.job import SEQ_BITS, AnyJob, DelayedJob, RunningJob
-from core.store.views import Counts, History, Seen
+from core.store.job import AnyJob, DelayedJob, RunningJob
+
+
+class Seen(Struct, gc=False, frozen=True):
+    """One job."""
+
+    queue: str
+    id: int | None              # of a running job
+    priority: int
+    data: bytes
+    state: JobState
+    item: str | None
+    key: str | None
+    attempts: int               # hand-outs so far
+    at_ms: int | None           # the time it was put for, if any
+    deadline_ms: int | None     # of a running job with a lease
+
+
+class Counts(Struct, gc=False, frozen=True):
+    """The number of jobs of a queue in each state; dead jobs are those that came from it."""
+
+    ready: int
+    delayed: int
+    running: int
+    dead: int
+
+
+class History(Struct, gc=False, frozen=True):
+    """The counters of a queue, which live and die with it."""
+
+    put: int            # jobs that came, by Put, Move and Kick
+    taken: int          # hand-outs, including undone ones
+    done: int           # hand-outs that ended with Done, Move, or a lease that ended THEN DONE
+    later: int          # hand-outs that ended with Later or with their session
+    expired: int        # hand-outs that ended with their lease
+    dead: int           # jobs that were moved to the dead queue
+    faded: int          # jobs whose TTL ended
+    oldest_ms: int      # how long the oldest READY job has been waiting; 0: there is none
+
 
 NOTHING = History(0, 0, 0, 0, 0, 0, 0, 0)
 
 
 def unfinished(state: State, queues: tuple[str, ...] | None, item: str | None) -> bool:
-    """Have these queues an unfinished job (of the item)?"""
+    """Whether one of these queues has an unfinished job (of the item)."""
     return any_unfinished(state, queues, item)
 
 
 def names(state: State, prefix: str) -> list[str]:
-    """The names of the queues that have unfinished jobs, settings or dead jobs, and begin like this."""
+    """The names with this prefix of all queues that have unfinished jobs, settings or dead jobs."""
     known = dict.fromkeys((*state.queues.by_name, *state.queues.idle, *state.dead))
     return [name for name in known if name.startswith(prefix)] if prefix else list(known)
 
 
 def counts(state: State, name: str) -> Counts | None:
-    """How many jobs the queue has in each state, None when there is no such queue."""
+    """The number of jobs of the queue in each state; None: there is no such queue."""
     queue, dead = state.queues.by_name.get(name), state.dead.get(name)
     if queue is None and dead is None and name not in state.queues.settings:
         return None
@@ -38,18 +78,18 @@ def counts(state: State, name: str) -> Counts | None:
 
 
 def history(state: State, name: str, now_ms: int) -> History:
-    """What happened in the queue since it began, and for how long its oldest READY job has been waiting."""
+    """The counters of the queue, and for how long its oldest READY job has been waiting."""
     queue = state.queues.find(name)
     if queue is None:
         return NOTHING
     seq = queue.oldest_seq()
-    oldest_ms = 0 if seq is None else max(0, now_ms - max(seq >> SEQ_BITS, state.seqs_since_ms))
+    oldest_ms = 0 if seq is None else max(0, now_ms - max(seq >> limits.SEQ_BITS, state.seqs_since_ms))
     put, taken, done, later, expired, dead, faded = queue.counters
     return History(put, taken, done, later, expired, dead, faded, oldest_ms)
 
 
 def stat(state: State, name: str, now_ms: int) -> list[tuple[str, int]] | None:
-    """The figures of the queue, None when there is no such queue."""
+    """The figures of the queue, in the order of QUEUE STAT; None: there is no such queue."""
     known = counts(state, name)
     if known is None:
         return None
@@ -78,7 +118,7 @@ def stat(state: State, name: str, now_ms: int) -> list[tuple[str, int]] | None:
 
 
 def peek(state: State, selector: Selector) -> Seen | None:
-    """The job that is named."""
+    """The selected job; None: there is none."""
     if selector.id:
         running = state.running.get(selector.id)
         return None if running is None else _seen(running)
@@ -105,8 +145,8 @@ def peek_queue(state: State, name: str, which: JobState, count: int) -> list[See
 
 
 def _seen(job: AnyJob, ready: JobState = JobState.READY) -> Seen:
-    """What is seen of a job. `ready`: how the state of a READY one is called."""
-    key = None if job.more is None else job.more.key
+    """A job as clients see it. `ready`: the state of one that is READY, which may also be DEAD."""
+    key = None if job.extras is None else job.extras.key
     if isinstance(job, RunningJob):
         return Seen(job.queue, job.id, job.priority, job.data, JobState.RUNNING, job.item, key, job.attempts, job.at_ms,
                     job.deadline_ms)

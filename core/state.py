@@ -1,34 +1,35 @@
-"""The replicated state, and the transitions of a job in it (the table stands in job.py).
+"""The replicated state, and the transitions of a job in it (store/job.py has them as a table).
 
-All that alters the state of a job goes through a few pairs of methods that undo each other: `add` and `remove` (READY),
-`defer` and `undefer` (DELAYED), `start` and `stop` (RUNNING), and `swap`. They keep all counters and lists right, so
-that none can drift from the jobs. Whoever has taken a job away without putting it back into the same queue and item
-closes these, which tells whether they are finished.
+The state of a job changes only through a few pairs of methods that undo each other: `add` and `remove` (READY), `defer`
+and `undefer` (DELAYED), `start` and `stop` (RUNNING), and `swap`. They keep all counters and lists right, so that none
+can drift from the jobs. A caller that takes a job away without putting it back into the same queue and item must call
+`close`, which tells whether these are finished.
 """
 
 from __future__ import annotations
 
 from typing import Protocol
 
+from msgspec.structs import replace
+
+from core import limits
+from core.members.membership import Membership
+from core.members.server_ids import Servers
 from core.ops.effects import Effects
 from core.ops.jobs import Then
 from core.ops.queues import Order
 from core.ops.settings import ClusterSettings
 from core.ops.users import User
+from core.sessions.table import Sessions
 from core.store.delayed import Delays, Release
-from core.store.item_limit import balance
-from core.store.items import Items, Part
-from core.store.job import AnyJob, DelayedJob, Job, More, RunningJob, fading
+from core.store.item_limit import apply_item_limit
+from core.store.items import ItemQueue, Items
+from core.store.job import AnyJob, DelayedJob, Extras, Job, RunningJob, expiring
 from core.store.job_list import JobList
 from core.store.leases import Leases
-from core.store.membership import Membership
 from core.store.queues import TAKEN, Queue, Queues
-from core.store.retained_keys import Kept
-from core.store.server_ids import Servers
-from core.store.sessions import Sessions
-from core.store.ttl import Fading
-
-EXPIRE_MS_MAX = 100 * 366 * 86_400_000      # 100 years
+from core.store.retained_keys import RetainedKeys
+from core.store.timer_index import TimerIndex
 
 
 class Upload(Protocol):
@@ -46,32 +47,32 @@ class Upload(Protocol):
 
 
 class UndoLog(Protocol):
-    """What is told of each step of a batch, so that there is a way back (undo.py)."""
+    """Records each step of a batch, so that it can be undone (undo.py)."""
 
     def added(self, job: Job) -> None:
         """`job` became READY."""
 
     def removed(self, job: Job) -> None:
-        """`job` was READY."""
+        """`job` is no longer READY."""
 
     def deferred(self, job: DelayedJob) -> None:
         """`job` became DELAYED."""
 
     def undeferred(self, job: DelayedJob, releases: list[Release]) -> None:
-        """`job` was DELAYED, and among these releases."""
+        """`job` is no longer DELAYED; it was part of these releases."""
 
     def stopped(self, job: RunningJob) -> None:
-        """`job` runs no more; it is still bound to its session."""
+        """`job` no longer runs; it is still bound to its session."""
 
     def swapped(self, old: RunningJob, new: RunningJob) -> None:
         """`new` took the place of `old`."""
 
-    def kept(self, queue: str, key: str, before_ms: int, forgotten: tuple[int, str] | None) -> None:
-        """The key was kept; it had been until `before_ms`. Another one was `forgotten` for it."""
+    def retained(self, queue: str, key: str, before_ms: int, forgotten: tuple[int, str] | None) -> None:
+        """The key is retained; before, it was until `before_ms` (0: it was not). `forgotten`: another one made room."""
 
 
 class State:
-    """Everything the log determines. Two states are equal iff their snapshots are equal bytes."""
+    """Everything that the log determines. Two states are equal iff their snapshots are the same bytes."""
 
     __slots__ = (
         "clock_ms",
@@ -81,11 +82,9 @@ class State:
         "delays",
         "disordered",
         "effects",
-        "fading",
         "finished_items",
         "index",
         "items",
-        "kept",
         "leader",
         "leases",
         "membership",
@@ -94,6 +93,7 @@ class State:
         "online",
         "put_item",
         "queues",
+        "retained_keys",
         "running",
         "seqs_since_ms",
         "servers",
@@ -101,6 +101,7 @@ class State:
         "settings",
         "spent",
         "term",
+        "ttls",
         "undo",
         "users",
     )
@@ -117,22 +118,21 @@ class State:
         self.online = True                          # the service as a whole, see SwitchService
         self.next_id = 1
         self.next_seq = 1
-        self.seqs_since_ms = 0                      # the seqs of jobs that are older do not tell since when (job.py)
+        self.seqs_since_ms = 0                      # seqs below do not tell since when their job waits (store/job.py)
         self.queues = Queues()
         self.items = Items()
         self.running: dict[int, RunningJob] = {}    # in rising id (ids only grow), unless
-        self.disordered = False                     # a batch was undone: see in_order()
+        self.disordered = False                     # an undone batch brought some back: see in_order()
         self.leases = Leases()
         self.delays = Delays()
-        self.fading = Fading()
-        self.dead: dict[str, JobList[Job]] = {}     # the READY dead jobs, by the queue they come from
-        self.kept = Kept()
+        self.ttls: TimerIndex[tuple[int, int, Job]] = TimerIndex(limits.DUE_BITS)   # of READY jobs: (end, seq, job)
+        self.dead: dict[str, JobList[Job]] = {}     # the READY dead jobs, by the queue they came from
+        self.retained_keys = RetainedKeys()
         self.sessions = Sessions()
         self.users: dict[str, User] = {}            # never altered: a change makes a new one
         self.clone: Upload | None = None
-        # No part of the state between two entries: the item of the last Put of the entry being applied; what the entry
-        # has cost (settings.py) and brought about; items that were finished in the operation being executed; the way
-        # back to before it.
+        # Only meaningful while an entry is applied: the item of its last Put; what it has spent (limits.SPENT_MAX) and
+        # brought about; the items finished by the current operation; the steps of the current batch.
         self.put_item: str | None = None
         self.spent = 0
         self.effects = Effects()
@@ -140,56 +140,50 @@ class State:
         self.undo: UndoLog | None = None
 
     def new_seq(self) -> int:
-        """The place behind all others."""
+        """A place behind all others."""
         seq = self.next_seq
         self.next_seq = seq + 1
         return seq
 
     # ---- READY
 
-    def wait(
-        self, queue: Queue, rank: int, seq: int, data: bytes, item_name: str | None,
-        attempts: int = 0, at_ms: int | None = None, more: More | None = None, active_ms: int | None = None,
-    ) -> None:
-        """A job is READY from now on, at `seq` of its priority.
+    def make_ready(self, queue: Queue, job: Job, active_ms: int | None = None) -> None:
+        """`job` becomes READY at its rank and seq; `when` and the end of its TTL are determined here.
 
-        `active_ms`: since when, for queues in the order of time; None: since now.
+        `active_ms`: since when it counts as active in a queue with ORDER TIME; None: since now.
         """
-        when = 0
         if queue.settings is not None and queue.settings.order is Order.TIME:
-            when = self.clock_ms if active_ms is None else active_ms
-        if more is not None and more.ttl_ms is not None:
-            more = fading(more, self.clock_ms + more.ttl_ms)
-        if item_name is not None:
-            item_name = self.items.open(item_name).name     # names of long-lived objects: one string for all jobs
-        self.add(queue, Job(rank, when, seq, queue.name, data, item_name, attempts, at_ms, more))
+            job = replace(job, when=self.clock_ms if active_ms is None else active_ms)
+        if job.extras is not None and job.extras.ttl_ms is not None:
+            job = replace(job, extras=expiring(job.extras, self.clock_ms))
+        self.add(queue, job)
 
     def add(self, queue: Queue, job: Job) -> None:
-        """`job` is READY from now on."""
+        """`job` becomes READY."""
         effects, name = self.effects, job.queue
         effects.ready[name] = None
         if job.item is None:
             self.queues.add(queue, job)
         else:
             effects.ready_items[name, job.item] = None
-            part = self.items.add(self.items.open(job.item), job)
+            item_queue = self.items.add(self.items.open(job.item), job)
             if queue.settings is None or not queue.settings.item_limit:
                 self.queues.add(queue, job)
             else:
-                withheld = part.ready.position(job) >= part.given
-                part.given += not withheld
+                withheld = item_queue.ready.position(job) >= item_queue.eligible
+                item_queue.eligible += not withheld
                 self.queues.add(queue, job, withheld)
-                balance(self.queues, self.effects, queue, part)
-        if job.more is not None:
-            self._note(queue, job, job.more)
+                apply_item_limit(self.queues, self.effects, queue, item_queue)
+        if job.extras is not None:
+            self._index(queue, job, job.extras)
         if self.undo is not None:
             self.undo.added(job)
 
     def remove(self, queue: Queue, job: Job) -> None:
-        """`job` is not READY any more, or not with this content."""
+        """`job` is no longer READY, or no longer with this content."""
         self._take_out(queue, job)
-        if job.more is not None:
-            self._strike(queue, job, job.more)
+        if job.extras is not None:
+            self._unindex(queue, job, job.extras)
         if self.undo is not None:
             self.undo.removed(job)
 
@@ -197,22 +191,22 @@ class State:
         if job.item is None:
             self.queues.remove(queue, job)
             return
-        part = self.items.part(job.item, job.queue)
-        assert part is not None
+        item_queue = self.items.in_queue(job.item, job.queue)
+        assert item_queue is not None
         if queue.settings is None or not queue.settings.item_limit:
             self.items.remove(job)
             self.queues.remove(queue, job)
             return
-        withheld = part.ready.position(job) >= part.given
-        part.given -= not withheld
+        withheld = item_queue.ready.position(job) >= item_queue.eligible
+        item_queue.eligible -= not withheld
         self.items.remove(job)
         self.queues.remove(queue, job, withheld)
-        balance(self.queues, self.effects, queue, part)
+        apply_item_limit(self.queues, self.effects, queue, item_queue)
 
     def take(self, queue: Queue, item_name: str | None) -> Job:
-        """Take out the first job of `queue` that can be given, of this item when one is named; there must be one."""
+        """Take out the job of `queue` that is next (of this item when one is named); there must be one."""
         if item_name is not None:
-            job = self.items.by_name[item_name].parts[queue.name].ready[0]
+            job = self.items.by_name[item_name].by_queue[queue.name].ready[0]
             self._take_out(queue, job)
         elif queue.settings is not None and queue.settings.item_limit:
             job = queue.ready.first
@@ -222,48 +216,48 @@ class State:
             self.queues.removed(queue, job)
             if job.item is not None:
                 self.items.remove(job)
-        if job.more is not None:
-            self._strike(queue, job, job.more)
+        if job.extras is not None:
+            self._unindex(queue, job, job.extras)
         return job
 
     # ---- DELAYED
 
     def defer(self, queue: Queue, job: DelayedJob) -> None:
-        """`job` is DELAYED from now on."""
+        """`job` becomes DELAYED."""
         if job.item is not None:
             self.items.defer(self.items.open(job.item), job.queue)
         self.delays.add(queue, job)
         self.queues.count(queue, job.rank)
-        if job.more is not None:
-            self._note(queue, job, job.more)
+        if job.extras is not None:
+            self._index(queue, job, job.extras)
         if self.undo is not None:
             self.undo.deferred(job)
 
     def undefer(self, queue: Queue, job: DelayedJob) -> None:
-        """It is no longer, or not with this content."""
+        """`job` is no longer DELAYED, or no longer with this content."""
         releases = self.delays.remove(queue, job)
         self.queues.uncount(queue, job.rank)
         if job.item is not None:
             self.items.undefer(job.item, job.queue)
-        if job.more is not None:
-            self._strike(queue, job, job.more)
+        if job.extras is not None:
+            self._unindex(queue, job, job.extras)
         if self.undo is not None:
             self.undo.undeferred(job, releases)
 
     # ---- RUNNING
 
     def hand_out(self, queue: Queue, job: Job, lease_ms: int | None, then: Then) -> RunningJob:
-        """The job just taken runs under a new id, for `lease_ms` or without limit."""
+        """The job just taken out runs under a new id, leased for `lease_ms` or without limit."""
         number = self.next_id
         self.next_id = number + 1
         self.spent += len(job.data)
         deadline_ms = None if lease_ms is None else self.clock_ms + lease_ms
         running = RunningJob(
             number, job.queue, -job.rank, job.data, job.item, deadline_ms, then, job.when, job.seq, job.attempts + 1,
-            job.at_ms, job.more, lease_ms,
+            job.at_ms, job.extras, lease_ms,
         )
         queue.counters[TAKEN] += 1
-        if queue.settings is None and job.item is None and job.more is None:    # as in `start`, which has more to ask
+        if queue.settings is None and job.item is None and job.extras is None:    # the common part of `start`
             queue.taken[number] = None
             self.running[number] = running
             if deadline_ms is not None:
@@ -273,22 +267,22 @@ class State:
         return running
 
     def start(self, queue: Queue, job: RunningJob) -> None:
-        """`job` runs from now on; of those that run its id is the greatest (but see undo.py)."""
+        """`job` becomes RUNNING; its id is greater than those of all others that run (but see undo.py)."""
         queue.taken[job.id] = None
         if queue.settings is not None:
             self.queues.relist(queue)
         if job.item is not None:
-            part = self.items.start(self.items.open(job.item), job.queue)
+            item_queue = self.items.start(self.items.open(job.item), job.queue)
             if queue.settings is not None and queue.settings.item_limit:
-                balance(self.queues, self.effects, queue, part)
+                apply_item_limit(self.queues, self.effects, queue, item_queue)
         self.running[job.id] = job
         if job.deadline_ms is not None:
             self.leases.add(job)
-        if job.more is not None and job.more.key is not None:
-            _keys(queue)[job.more.key] = job
+        if job.extras is not None and job.extras.key is not None:
+            _keys(queue)[job.extras.key] = job
 
     def stop(self, number: int) -> RunningJob | None:
-        """The hand-out `number` is over and its id void; None when there is no such. Its job must go somewhere."""
+        """End the hand-out `number`, whose id becomes void; None: there is none. The caller must place its job."""
         job = self.running.pop(number, None)
         if job is None:
             return None
@@ -301,15 +295,15 @@ class State:
             if queue.settings.limit and queue.ready.size:
                 self.effects.reopened[job.queue] = None
         if job.item is not None:
-            part = self.items.stop(job.item, job.queue)
+            item_queue = self.items.stop(job.item, job.queue)
             if queue.settings is not None and queue.settings.item_limit:
-                balance(self.queues, self.effects, queue, part)
+                apply_item_limit(self.queues, self.effects, queue, item_queue)
         if job.deadline_ms is not None:
             self.leases.remove(job)
         if job.session is not None:
             self.sessions.unbind(job)
-        if job.more is not None and job.more.key is not None:
-            _drop_key(queue, job.more.key)
+        if job.extras is not None and job.extras.key is not None:
+            _drop_key(queue, job.extras.key)
         return job
 
     def in_order(self) -> dict[int, RunningJob]:
@@ -320,55 +314,55 @@ class State:
         return self.running
 
     def swap(self, old: RunningJob, new: RunningJob) -> None:
-        """The running job is `new` from now on: under the same id, in the same queue, with the same key."""
+        """Replace a running job by a changed one with the same id, queue and key."""
         queue = self.queues.by_name[old.queue]
         if self.undo is not None:
             self.undo.swapped(old, new)
         if old.item != new.item:
             if new.item is not None:
-                part = self.items.start(self.items.open(new.item), new.queue)
-                self._balance_if_limited(queue, part)
+                item_queue = self.items.start(self.items.open(new.item), new.queue)
+                self._apply_item_limit(queue, item_queue)
             if old.item is not None:
-                self._balance_if_limited(queue, self.items.stop(old.item, old.queue))
+                self._apply_item_limit(queue, self.items.stop(old.item, old.queue))
         self.running[new.id] = new
         if old.deadline_ms is not None:
             self.leases.remove(old)
         if new.deadline_ms is not None:
             self.leases.add(new)
-        if new.more is not None and new.more.key is not None:
-            _keys(queue)[new.more.key] = new
+        if new.extras is not None and new.extras.key is not None:
+            _keys(queue)[new.extras.key] = new
 
-    def _balance_if_limited(self, queue: Queue, part: Part) -> None:
+    def _apply_item_limit(self, queue: Queue, item_queue: ItemQueue) -> None:
         if queue.settings is not None and queue.settings.item_limit:
-            balance(self.queues, self.effects, queue, part)
+            apply_item_limit(self.queues, self.effects, queue, item_queue)
 
-    # ---- what few jobs have
+    # ---- extras
 
-    def _note(self, queue: Queue, job: Job | DelayedJob, more: More) -> None:
-        if more.key is not None:
-            _keys(queue)[more.key] = job
+    def _index(self, queue: Queue, job: Job | DelayedJob, extras: Extras) -> None:
+        if extras.key is not None:
+            _keys(queue)[extras.key] = job
         if isinstance(job, Job):
-            if more.fade_ms is not None:
-                self.fading.add(job)
-            if more.origin is not None:
-                self.dead.setdefault(more.origin, JobList()).add(job)
+            if extras.expires_at_ms is not None:
+                self.ttls.add((extras.expires_at_ms, job.seq, job))
+            if extras.origin is not None:
+                self.dead.setdefault(extras.origin, JobList()).add(job)
 
-    def _strike(self, queue: Queue, job: Job | DelayedJob, more: More) -> None:
-        if more.key is not None:
-            _drop_key(queue, more.key)
+    def _unindex(self, queue: Queue, job: Job | DelayedJob, extras: Extras) -> None:
+        if extras.key is not None:
+            _drop_key(queue, extras.key)
         if isinstance(job, Job):
-            if more.fade_ms is not None:
-                self.fading.remove(job)
-            if more.origin is not None:
-                jobs = self.dead[more.origin]
+            if extras.expires_at_ms is not None:
+                self.ttls.remove((extras.expires_at_ms, job.seq, job))
+            if extras.origin is not None:
+                jobs = self.dead[extras.origin]
                 jobs.remove(job)
                 if not jobs.size:
-                    del self.dead[more.origin]
+                    del self.dead[extras.origin]
 
     # ---- the end
 
     def close(self, queue_name: str, item_name: str | None) -> tuple[bool, bool]:
-        """A job of these has ended: is the queue finished (FINQ), is the item finished (FINI)?"""
+        """A job has left this queue and item. Returns whether the queue is finished (FINQ), and the item (FINI)."""
         item_done = item_name is not None and self.close_item(item_name, queue_name)
         queue = self.queues.by_name.get(queue_name)
         if queue is None:
@@ -379,13 +373,13 @@ class State:
         return True, item_done
 
     def close_item(self, item_name: str, queue_name: str) -> bool:
-        """A job of the item has ended in the queue, or has left it: is the item finished (FINI)?"""
+        """A job of the item has left the queue. Returns whether the item is finished (FINI)."""
         item = self.items.by_name.get(item_name)
         if item is None:
             return True
-        part = item.parts.get(queue_name)
-        if part is not None and part.finished:
-            del item.parts[queue_name]
+        item_queue = item.by_queue.get(queue_name)
+        if item_queue is not None and item_queue.finished:
+            del item.by_queue[queue_name]
             self.effects.ended_items[queue_name, item_name] = None
         if item.unfinished:
             return False
@@ -395,9 +389,9 @@ class State:
         return True
 
     def grant_grace(self, grace_ms: int, *, once: bool = True) -> None:
-        """Leases and sessions that would end sooner end in `grace_ms`: nobody could use them for a while.
+        """Extend leases and sessions that would end sooner to `grace_ms` from now, as clients could not use them.
 
-        `once`: those that had it since they were used last do not get it again.
+        `once`: not those that were extended before and have not been used since.
         """
         if grace_ms > 0:
             self.leases.extend(self.clock_ms + grace_ms, once=once)

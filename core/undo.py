@@ -1,14 +1,14 @@
-"""The way back from a batch of which one operation is refused (spec/state-machine 9.3): step by step, the last first.
+"""Undoes a batch of which one operation is refused (spec/state-machine 9.3): step by step, the last one first.
 
-What cannot be in a batch (hand-outs, settings, sessions) has no step here.
+Operations that are not allowed in a batch (hand-outs, settings, sessions) need no step here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from core import limits
 from core.ops.effects import Effects
-from core.ops.settings import STEP
 from core.state import State
 from core.store.delayed import Release
 from core.store.job import DelayedJob, Job, RunningJob
@@ -16,30 +16,30 @@ from core.store.queues import NOTHING_COUNTED
 
 
 class Undo:
-    """What has been done to `state` since this was made, and how to undo it."""
+    """The steps done to `state` since this object was created, and how to undo them."""
 
     __slots__ = ("_counters", "_effects", "_next_item", "_next_seq", "_places", "_sessions", "_state", "_steps")
 
     def __init__(self, state: State) -> None:
         self._state = state
         self._steps: list[Callable[[], None]] = []
-        self._places: dict[tuple[str, str | None], None] = {}       # queues and items from which a job was taken away
-        self._sessions: dict[int, None] = {}                        # sessions that lost a job
-        self._counters: dict[str, list[int]] = {}             # of the queues in which something was done, before
+        self._places: dict[tuple[str, str | None], None] = {}       # queues and items into which jobs were put
+        self._sessions: dict[int, None] = {}                        # sessions of jobs that were stopped
+        self._counters: dict[str, list[int]] = {}             # of the queues that were touched, as they were before
         self._next_seq = state.next_seq
         self._next_item = state.items.next_item
         self._effects = state.effects
-        state.effects = Effects()       # what is undone has had no effect
+        state.effects = Effects()       # steps that are undone have no effects
         state.undo = self
 
     def commit(self) -> None:
-        """What was done is right."""
+        """Keep all steps."""
         self._state.undo = None
         effects, self._state.effects = self._state.effects, self._effects
         self._effects.add(effects)
 
     def back(self) -> None:
-        """Make the state what it was."""
+        """Undo all steps."""
         state = self._state
         state.undo = None
         for step in reversed(self._steps):
@@ -53,16 +53,16 @@ class Undo:
         for number in self._sessions:       # ids came back behind greater ones
             session = state.sessions.by_number[number]
             session.taken = dict.fromkeys(sorted(session.taken))
-            state.spent += STEP // 8 * len(session.taken)
+            state.spent += limits.STEP // 8 * len(session.taken)
         state.finished_items.clear()
         state.next_seq = self._next_seq
         state.items.next_item = self._next_item
         state.effects = self._effects
 
-    # ---- the steps, told by the state
+    # ---- the steps, as the state reports them
 
     def _keep_counters(self, queue: str) -> None:
-        """Each of the steps is told before anything is counted, and before the queue may end with it."""
+        """Save the counters: each step is reported before anything is counted, and before the queue may be finished."""
         if queue not in self._counters:
             known = self._state.queues.find(queue)
             self._counters[queue] = list(NOTHING_COUNTED if known is None else known.counters)
@@ -74,7 +74,7 @@ class Undo:
         self._steps.append(lambda: self._state.remove(self._state.queues.open(job.queue), job))
 
     def removed(self, job: Job) -> None:
-        """`job` was READY."""
+        """`job` is no longer READY."""
         self._keep_counters(job.queue)
         self._steps.append(lambda: self._state.add(self._state.queues.open(job.queue), job))
 
@@ -85,7 +85,7 @@ class Undo:
         self._steps.append(lambda: self._state.undefer(self._state.queues.open(job.queue), job))
 
     def undeferred(self, job: DelayedJob, releases: list[Release]) -> None:
-        """`job` was DELAYED, and among these releases."""
+        """`job` is no longer DELAYED; it was part of these releases."""
         self._keep_counters(job.queue)
         def step() -> None:
             self._state.defer(self._state.queues.open(job.queue), job)
@@ -94,7 +94,7 @@ class Undo:
         self._steps.append(step)
 
     def stopped(self, job: RunningJob) -> None:
-        """`job` runs no more; it is still bound to its session."""
+        """`job` no longer runs; it is still bound to its session."""
         self._keep_counters(job.queue)
         number = job.session
         if number is not None:
@@ -114,12 +114,12 @@ class Undo:
         self._places[new.queue, new.item] = None
         self._steps.append(lambda: self._state.swap(new, old))
 
-    def kept(self, queue: str, key: str, before_ms: int, forgotten: tuple[int, str] | None) -> None:
-        """The key was kept; it had been until `before_ms`. Another one was `forgotten` for it, until when and which."""
+    def retained(self, queue: str, key: str, before_ms: int, forgotten: tuple[int, str] | None) -> None:
+        """The key is retained; before, it was until `before_ms` (0: it was not). `forgotten`: another one made room."""
         def step() -> None:
-            self._state.kept.keep(queue, key, before_ms)
+            self._state.retained_keys.retain(queue, key, before_ms)
             if forgotten is not None:
                 until_ms, other = forgotten
-                self._state.kept.keep(queue, other, until_ms)
+                self._state.retained_keys.retain(queue, other, until_ms)
 
         self._steps.append(step)

@@ -6,6 +6,11 @@ from msgspec import Struct
 
 from core import OPERATION_BYTES_MAX, OPERATION_WORK_MAX
 
+# Limits of the replicated state that the grammar checks as well.
+from core import PORTION_MAX as PORTION_MAX
+from core import SESSION_TTL_MS_MAX as SESSION_TTL_MS_MAX
+from core import SESSION_TTL_MS_MIN as SESSION_TTL_MS_MIN
+
 KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
@@ -52,7 +57,7 @@ BATCH_JOBS_MAX = 10_000
 NUMBERED_BATCH_JOBS_MAX = 4096
 
 # The lines and data of one PUTS, kept in memory until they are complete.
-BATCH_BYTES_MAX = 16 * MIB
+BATCH_BYTES_MAX = OPERATION_BYTES_MAX
 
 # Commands of one transaction (spec/state-machine 9.3), and what they may cost together: they are one operation.
 TRANSACTION_COMMANDS_MAX = 1000
@@ -71,9 +76,6 @@ AFTER_ITEMS_MAX = 100
 # Numbers of jobs and attempts in settings; a larger one is a mistake, 0 means no limit.
 SETTING_MAX = 2**31 - 1
 WEIGHT_MAX = 1_000_000
-
-# Jobs of a queue that one entry activates (PORTION): more would make entries long.
-PORTION_MAX = 1000
 
 # What the kernel does not take at once of one connection's answers before the gateway stops executing its commands, and
 # the account is told. The kernel's buffer keeps the line busy; with nothing here, nothing is held that is not counted.
@@ -95,10 +97,8 @@ EXPORTS_MAX = 2
 # or longer as long as the client takes what it has not got yet.
 LINGER_S = 1.0
 
-# How long a session lives without use: the original's 15 minutes when nothing is said. Less than the
-# minimum would not survive an election, more than the maximum would keep memory for clients that are gone.
+# How long a session lives without use when its client does not say: the original's 15 minutes.
 SESSION_TTL_MS_DEFAULT = 900_000
-SESSION_TTL_MS_MIN, SESSION_TTL_MS_MAX = 1_000, 86_400_000
 
 # A command that waits in a session uses it so many times per TTL: one use may be late without harm. An owner of as many
 # sessions as it may have loses the longest unused ones, which are not to be those. So it is looked at this interval how

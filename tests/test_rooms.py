@@ -15,7 +15,10 @@ ROOT = Path(__file__).parents[1]
 
 # Modules directly in the package are rooms of their own.
 ORDER = {
-    "core": ("ops", "store", "state", "undo", "rules", "snapshot", "handlers", "queries", "machine"),
+    "core": (
+        "limits", "ops", "store", "sessions", "members", "state", "undo", "rules", "snapshot", "handlers", "queries",
+        "machine",
+    ),
     "cluster": (
         "limits", "metrics", "api", "settings", "errors", "storage", "journal", "snapshots", "wire", "raft", "capacity",
         "leader", "execution", "driver", "stats", "administration", "exit_codes", "node",

@@ -18,8 +18,8 @@ from cluster import limits
 from cluster.api import ClientPending, Pending
 from core import Operation
 
-# An operation, its pending, encoded bytes, work (core/ops/cost.py), bytes of memory, whether it must stay right behind
-# the one before, and its charge: its bytes, or LANE_WORK_BYTES for each unit of its work if that is more.
+# An operation, its pending, encoded bytes, work (core/handlers/cost.py), bytes of memory, whether it must stay right
+# behind the one before, and its charge: its bytes, or LANE_WORK_BYTES for each unit of its work if that is more.
 Queued = tuple[Operation, Pending, int, int, int, bool, int]
 OfClient = tuple[Operation, ClientPending, int, int, int, bool, int]
 

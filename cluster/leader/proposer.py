@@ -18,35 +18,13 @@ from cluster.api import ClientPending, Pending
 from cluster.leader.lanes import Lanes, Queued
 from cluster.metrics.histogram import Histogram
 from cluster.raft.pysyncobj_adapter import NOT_EXECUTED, SUCCESS, Callback
-from core import (
-    COSTS,
-    OPERATION_BYTES_MAX,
-    Applied,
-    Effects,
-    Get,
-    Operation,
-    Put,
-    PutWith,
-    Request,
-    cost,
-    encode_entry,
-)
+from core import COSTS, OPERATION_BYTES_MAX, Applied, Effects, Operation, continues, cost, encode_entry
 
 log = logging.getLogger("sockpqd.cluster")
 
 
 _random = Random()              # seeded by the operating system
 _BYTES, _WORK = itemgetter(2), itemgetter(3)    # of what is queued
-
-
-def _belongs_to_put(operation: Operation, before: Operation) -> bool:
-    """Is this the hand-out of a PUT .. WAIT? It stands in the entry of its Put, always (spec/state-machine 4.7)."""
-    if type(operation) is Request:
-        return operation.part > 0 and type(before) is Request and type(before.operation) in _PUTS
-    return type(operation) is Get and (operation.item_of_put or operation.item is not None) and type(before) in _PUTS
-
-
-_PUTS = (Put, PutWith)
 
 
 def _held_bytes(size: int, work: int) -> int:
@@ -237,7 +215,7 @@ class Proposer:
                 len(taken) >= limits.ENTRY_OPERATIONS_MAX
                 or total_work > limits.ENTRY_WORK_MAX or total + size > limits.ENTRY_BYTES_MAX
             ):
-                if taken and not _belongs_to_put(operation, taken[-1][0]):
+                if taken and not continues(operation, taken[-1][0]):
                     break
                 if size > OPERATION_BYTES_MAX:          # must not be proposed: no node could send it
                     log.error("an operation of %d bytes is refused: report it, with this line", size)

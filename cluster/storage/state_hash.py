@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 
 from cluster import limits
-from core import Handed, HandedMany, Reply
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -22,18 +21,6 @@ CHECKPOINT_ENTRIES = 256        # entries between two values to compare; the sam
 DIGEST_BYTES = 16
 
 _encode = msgspec.msgpack.Encoder().encode
-
-
-def compared(replies: list[Reply]) -> list[Any]:
-    """What the chain has of the replies to an entry's operations: of a job handed out the id and its length only.
-
-    Its data, of megabytes, came with an entry that is in the chain; with the same reply they may come a thousand times.
-    """
-    return [
-        (reply.id, len(reply.data)) if type(reply) is Handed
-        else [(job.id, len(job.data)) for job in reply.jobs] if type(reply) is HandedMany else reply
-        for reply in replies
-    ]
 
 
 def _hash(before: bytes, entry: bytes, answers: bytes) -> bytes:
@@ -73,7 +60,7 @@ class Chain:
         self._checkpoints.clear()
 
     def extend(self, index: int, entry: bytes, replies: list[Any]) -> None:
-        """Extend the chain by an applied entry and its replies, as `compared` gives them."""
+        """The entry was applied and these are its replies, as core.digests_of returns them."""
         self.index = index
         answers = _encode(replies)
         if not self._due and len(entry) + len(answers) < limits.BACKGROUND_HASH_BYTES:

@@ -1,75 +1,46 @@
-"""Several operations in a row, as one (spec/state-machine 9); basic.py says what a handler is."""
+"""Several operations in a row, as one (spec/state-machine 9)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from core.handlers.basic import done, later, put
-from core.handlers.edit import bury_, change, delete, done_last, later_with, move, touch
-from core.handlers.put import put_with
-from core.ops.jobs import (
-    Atomic,
-    Batch,
-    Bury,
-    Change,
-    Delete,
-    Done,
-    DoneLast,
-    Later,
-    LaterWith,
-    Move,
-    Put,
-    PutWith,
-    Touch,
-)
-from core.ops.replies import (
-    Aborted,
-    Accepted,
-    Finished,
-    JobIgnored,
-    JobReplaced,
-    Leased,
-    Rearmed,
-    Reply,
-    Results,
-    Stored,
-)
+from core.handlers.cost import BASE_BYTES, JOB, Cost
+from core.handlers.dispatch import ATOMIC, cost
+from core.ops import replies
+from core.ops.jobs import Batch
+from core.ops.replies import Reply
 from core.state import State
 from core.undo import Undo
 
-ATOMIC: dict[type[Atomic], Callable[[State, Any, int], Reply]] = {
-    Put: put,
-    PutWith: put_with,
-    Done: done,
-    DoneLast: done_last,
-    Later: later,
-    LaterWith: later_with,
-    Move: move,
-    Change: change,
-    Delete: delete,
-    Touch: touch,
-    Bury: bury_,
-}
-
-_EXECUTED = (Stored, JobIgnored, JobReplaced, Finished, Rearmed, Accepted, Leased)
+_EXECUTED = (
+    replies.Stored, replies.JobIgnored, replies.JobReplaced, replies.Finished, replies.Rearmed, replies.Accepted,
+    replies.Leased,
+)
 
 
 def batch(state: State, operation: Batch, seed: int) -> Reply:
-    """Execute them in order; if `atomic` all or, when one is refused, none."""
+    """Execute the operations in order; with `atomic` all of them, or none if one is refused."""
     put_item = state.put_item
     undo = Undo(state) if operation.atomic else None
-    replies: list[Reply] = []
+    answers: list[Reply] = []
     for part in operation.operations:
         reply = ATOMIC[type(part)](state, part, seed)
-        replies.append(reply)
+        answers.append(reply)
         if undo is not None and type(reply) not in _EXECUTED:
             break
     state.put_item = put_item
     if undo is None:
-        return Results(tuple(replies))
-    if replies and type(replies[-1]) not in _EXECUTED:
+        return replies.Results(tuple(answers))
+    if answers and type(answers[-1]) not in _EXECUTED:
         undo.back()
-        return Aborted(len(replies), replies[-1])
+        return replies.Aborted(len(answers), answers[-1])
     undo.commit()
-    return Results(tuple(replies))
+    return replies.Results(tuple(answers))
+
+
+def batch_cost(operation: Batch) -> Cost:
+    """Bytes and work of a Batch: the sums of its operations."""
+    size, work = BASE_BYTES, JOB
+    for part in operation.operations:
+        its_size, its_work = cost(part)
+        size += its_size
+        work += its_work
+    return size, work

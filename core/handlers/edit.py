@@ -1,167 +1,41 @@
-"""What the operations on jobs do that the original protocol has not; basic.py says what a handler is."""
+"""The operations that change a job, its lease or its queue (spec/state-machine 3.2, 7.3, 8.3, 9.1)."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
-from core.ops.jobs import (
-    Bury,
-    Change,
-    Delete,
-    DoneAll,
-    DoneLast,
-    Kick,
-    LaterAll,
-    LaterWith,
-    Move,
-    Selector,
-    Then,
-    Touch,
-)
+from core import limits
+from core.handlers.cost import BASE_BYTES, JOB, JOB_WITH_EXTRAS, Cost, of_names
+from core.ops import jobs as ops
+from core.ops import replies
 from core.ops.queues import Order
-from core.ops.replies import Leased, Removed, Reply, Results
-from core.ops.settings import PORTION_MAX, STEP
-from core.rules import activate
-from core.rules.admit import (
-    ACCEPTED,
-    FINISHED,
-    JOB_EXISTS,
-    JOB_RUNNING,
-    NOT_FOUND,
-    full,
-    key_taken,
-    shut,
-    too_large,
-)
-from core.rules.complete import bury, finish, kick, put_back
-from core.state import EXPIRE_MS_MAX, State
-from core.store.job import DelayedJob, Job, More, RunningJob
+from core.ops.replies import ACCEPTED, FINISHED, NOT_FOUND, Reply
+from core.rules import activate, complete
+from core.rules.admit import at_capacity, key_taken, rejects_puts, too_large
+from core.state import State
+from core.store.job import DelayedJob, Extras, Job, RunningJob
 from core.store.queues import DONE, PUT, Queue
 
 
-def done_all(state: State, operation: DoneAll, seed: int) -> Reply:
-    """The jobs are finished."""
-    replies: list[Reply] = []
-    for number in operation.ids:
-        job = state.stop(number)
-        replies.append(NOT_FOUND if job is None else finish(state, job))
-    return Results(tuple(replies))
-
-
-def done_last(state: State, operation: DoneLast, seed: int) -> Reply:
-    """The job is finished for good."""
-    job = state.stop(operation.id)
-    return NOT_FOUND if job is None else finish(state, job, last=True)
-
-
-def later_all(state: State, operation: LaterAll, seed: int) -> Reply:
-    """The jobs go to the tails of their priorities."""
-    replies: list[Reply] = []
-    for number in operation.ids:
-        job = state.stop(number)
-        if job is not None:
-            put_back(state, job)
-        replies.append(NOT_FOUND if job is None else ACCEPTED)
-    return Results(tuple(replies))
-
-
-def later_with(state: State, operation: LaterWith, seed: int) -> Reply:
-    """The job goes back as the options say."""
-    job = state.stop(operation.id)
-    if job is None:
-        return NOT_FOUND
-    put_back(state, job, operation)
-    return ACCEPTED
-
-
-def touch(state: State, operation: Touch, seed: int) -> Reply:
-    """The lease counts from now. What follows its end stays as it was, unless the operation says so."""
+def touch(state: State, operation: ops.Touch, seed: int) -> Reply:
+    """Let the lease count from now. What follows its end stays the same unless the operation says so."""
     job = state.running.get(operation.id)
     if job is None:
         return NOT_FOUND
     lease_ms, then = job.lease_ms, job.then
     if operation.expire_ms is not None:
-        lease_ms = min(operation.expire_ms, EXPIRE_MS_MAX) if operation.expire_ms > 0 else None
-        if operation.then is not Then.DEFAULT:
+        lease_ms = min(operation.expire_ms, limits.DURATION_MS_MAX) if operation.expire_ms > 0 else None
+        if operation.then is not ops.Then.DEFAULT:
             then = operation.then
         elif job.deadline_ms is None:
             then = state.settings.expire_default
     deadline_ms = None if lease_ms is None else state.clock_ms + lease_ms
     state.swap(job, replace(job, deadline_ms=deadline_ms, then=then, graced=False))
-    return Leased(deadline_ms)
+    return replies.Leased(deadline_ms)
 
 
-def bury_(state: State, operation: Bury, seed: int) -> Reply:
-    """The job is dead."""
-    job = state.stop(operation.id)
-    return NOT_FOUND if job is None else FINISHED[bury(state, job), False]
-
-
-def kick_(state: State, operation: Kick, seed: int) -> Reply:
-    """Dead jobs come back to their queue."""
-    kicked = kick(state, operation.queue, min(operation.count, PORTION_MAX))
-    return Removed(kicked, kicked < operation.count and operation.queue in state.dead)
-
-
-def move(state: State, operation: Move, seed: int) -> Reply:
-    """The job is done here and waits there, with its item, key and tries."""
-    job = state.running.get(operation.id)
-    if job is None:
-        return NOT_FOUND
-    data = job.data if operation.data is None else operation.data
-    refusal = shut(state, operation.queue, len(data))
-    more = More() if job.more is None else job.more
-    if refusal is None and more.key is not None and operation.queue != job.queue:
-        refusal = JOB_EXISTS if key_taken(state, operation.queue, more.key) else None
-    refusal = refusal or full(state, operation.queue)
-    if refusal is not None:
-        return refusal
-    state.stop(job.id)
-    state.queues.by_name[job.queue].counters[DONE] += 1
-    queue = state.queues.open(operation.queue)
-    more = More(more.key, more.tries)
-    at_ms = None if operation.when is None else activate.moment(state, operation.when)
-    rank = -job.priority if operation.priority is None else -operation.priority
-    activate.place(
-        state, queue, rank, state.new_seq(), data, job.item, 0, at_ms, None if more == More() else more, at_ms)
-    queue.counters[PUT] += 1
-    return FINISHED[state.close(job.queue, job.item)[0], False]
-
-
-def _selected(state: State, selector: Selector) -> Job | DelayedJob | RunningJob | Reply:
-    """The job that is meant, or why there is none."""
-    if selector.id:
-        return state.running.get(selector.id, NOT_FOUND)
-    queue = state.queues.by_name.get(selector.queue)
-    job = None if queue is None or queue.keys is None else queue.keys.get(selector.key)
-    if job is None:
-        return NOT_FOUND
-    return JOB_RUNNING if isinstance(job, RunningJob) else job
-
-
-def delete(state: State, operation: Delete, seed: int) -> Reply:
-    """The job ends without being done."""
-    job = _selected(state, operation.selector)
-    if isinstance(job, RunningJob):
-        state.stop(job.id)
-    elif isinstance(job, Job):
-        state.remove(state.queues.by_name[job.queue], job)
-    elif isinstance(job, DelayedJob):
-        _spend(state, job)
-        state.undefer(state.queues.by_name[job.queue], job)
-    else:
-        return job
-    return FINISHED[state.close(job.queue, job.item)]
-
-
-def _spend(state: State, job: DelayedJob) -> None:
-    """A job that waits for many items is much to do."""
-    if job.more is not None:
-        state.spent += STEP * len(job.more.after)
-
-
-def change(state: State, operation: Change, seed: int) -> Reply:
-    """Other content, priority, item or time for a job."""
+def change(state: State, operation: ops.Change, seed: int) -> Reply:
+    """Give a job other data, or another priority, item or time."""
     job = _selected(state, operation.selector)
     if not isinstance(job, Job | DelayedJob | RunningJob):
         return job
@@ -180,19 +54,13 @@ def change(state: State, operation: Change, seed: int) -> Reply:
         if isinstance(job, Job):
             _change_ready(state, queue, job, operation, replace(job, rank=rank, data=data, item=item, at_ms=at_ms))
         else:
-            _spend(state, job)
-            more = activate.awaiting(state, job)
-            state.undefer(queue, job)
-            # A job that becomes active gets a place behind the others, as it does when its time has come.
-            waits = (more is not None and bool(more.after)) or (at_ms is not None and at_ms > state.clock_ms)
-            seq = job.seq if waits else state.new_seq()
-            activate.place(state, queue, rank, seq, data, item, job.attempts, at_ms, more, at_ms)
+            _change_delayed(state, queue, job, replace(job, rank=rank, data=data, item=item, at_ms=at_ms))
     if job.item is not None and job.item != item:
         state.close_item(job.item, job.queue)
     return ACCEPTED
 
 
-def _change_ready(state: State, queue: Queue, job: Job, operation: Change, changed: Job) -> None:
+def _change_ready(state: State, queue: Queue, job: Job, operation: ops.Change, changed: Job) -> None:
     """It keeps its place among those of its priority, unless its time is another."""
     state.remove(queue, job)
     at_ms = changed.at_ms
@@ -202,5 +70,108 @@ def _change_ready(state: State, queue: Queue, job: Job, operation: Change, chang
         in_time = queue.settings is not None and queue.settings.order is Order.TIME
         state.add(queue, replace(changed, when=at_ms) if in_time else changed)
     else:
-        activate.place(state, queue, changed.rank, changed.seq, changed.data, changed.item, changed.attempts, at_ms,
-                    changed.more, at_ms)
+        state.defer(queue, changed.delayed(at_ms))
+
+
+def _change_delayed(state: State, queue: Queue, job: DelayedJob, changed: DelayedJob) -> None:
+    """It keeps its place unless it becomes active: then it goes behind the others, as when its time comes."""
+    _spend(state, job)
+    extras = activate.without_released_items(state, job)
+    state.undefer(queue, job)
+    at_ms = changed.at_ms
+    waits = (extras is not None and bool(extras.after)) or (at_ms is not None and at_ms > state.clock_ms)
+    seq = job.seq if waits else state.new_seq()
+    activate.place(state, queue, replace(changed, extras=extras).ready(seq), active_ms=at_ms)
+
+
+def change_cost(operation: ops.Change) -> Cost:
+    """Bytes and work of a Change."""
+    selector, data = operation.selector, operation.data or b""
+    return BASE_BYTES + of_names(selector.queue, selector.key, operation.item) + len(data), JOB_WITH_EXTRAS
+
+
+def delete(state: State, operation: ops.Delete, seed: int) -> Reply:
+    """End the job without its being done."""
+    job = _selected(state, operation.selector)
+    if isinstance(job, RunningJob):
+        state.stop(job.id)
+    elif isinstance(job, Job):
+        state.remove(state.queues.by_name[job.queue], job)
+    elif isinstance(job, DelayedJob):
+        _spend(state, job)
+        state.undefer(state.queues.by_name[job.queue], job)
+    else:
+        return job
+    return FINISHED[state.close(job.queue, job.item)]
+
+
+def delete_cost(operation: ops.Delete) -> Cost:
+    """Bytes and work of a Delete."""
+    return BASE_BYTES + of_names(operation.selector.queue, operation.selector.key), JOB_WITH_EXTRAS
+
+
+def move(state: State, operation: ops.Move, seed: int) -> Reply:
+    """End the job here and put it into another queue, with its item, key and tries."""
+    job = state.running.get(operation.id)
+    if job is None:
+        return NOT_FOUND
+    data = job.data if operation.data is None else operation.data
+    refusal = rejects_puts(state, operation.queue, len(data))
+    extras = Extras() if job.extras is None else job.extras
+    if refusal is None and extras.key is not None and operation.queue != job.queue:
+        refusal = replies.JOB_EXISTS if key_taken(state, operation.queue, extras.key) else None
+    refusal = refusal or at_capacity(state, operation.queue)
+    if refusal is not None:
+        return refusal
+    state.stop(job.id)
+    state.queues.by_name[job.queue].counters[DONE] += 1
+    queue = state.queues.open(operation.queue)
+    extras = Extras(key=extras.key, tries=extras.tries)
+    at_ms = None if operation.when is None else activate.moment(state, operation.when)
+    moved = Job(
+        rank=-job.priority if operation.priority is None else -operation.priority,
+        when=0,
+        seq=state.new_seq(),
+        queue=queue.name,
+        data=data,
+        item=job.item,
+        attempts=0,
+        at_ms=at_ms,
+        extras=None if extras == Extras() else extras,
+    )
+    activate.place(state, queue, moved, active_ms=at_ms)
+    queue.counters[PUT] += 1
+    return FINISHED[state.close(job.queue, job.item)[0], False]
+
+
+def move_cost(operation: ops.Move) -> Cost:
+    """Bytes and work of a Move."""
+    return BASE_BYTES + of_names(operation.queue) + len(operation.data or b""), JOB_WITH_EXTRAS
+
+
+def kick(state: State, operation: ops.Kick, seed: int) -> Reply:
+    """Put dead jobs back into the queue they came from."""
+    kicked = complete.kick(state, operation.queue, min(operation.count, limits.PORTION_MAX))
+    return replies.Removed(kicked, kicked < operation.count and operation.queue in state.dead)
+
+
+def kick_cost(operation: ops.Kick) -> Cost:
+    """Bytes and work of a Kick."""
+    return BASE_BYTES + of_names(operation.queue), JOB * max(0, min(operation.count, limits.PORTION_MAX))
+
+
+def _selected(state: State, selector: ops.Selector) -> Job | DelayedJob | RunningJob | Reply:
+    """The selected job, or the reply if there is none or it may not be changed."""
+    if selector.id:
+        return state.running.get(selector.id, NOT_FOUND)
+    queue = state.queues.by_name.get(selector.queue)
+    job = None if queue is None or queue.keys is None else queue.keys.get(selector.key)
+    if job is None:
+        return NOT_FOUND
+    return replies.JOB_RUNNING if isinstance(job, RunningJob) else job
+
+
+def _spend(state: State, job: DelayedJob) -> None:
+    """Count the work of undeferring a job: it may wait for many items."""
+    if job.extras is not None:
+        state.spent += limits.STEP * len(job.extras.after)

@@ -1,23 +1,70 @@
-"""A Get with options: several jobs, another choice of the queue, attempt data (spec/state-machine 4)."""
+"""Get, plain and with options: several jobs, another choice of the queue, attempt data (spec/state-machine 4)."""
 
 from __future__ import annotations
 
-from core.ops.cost import JOB, OPERATION_WORK_MAX
+from core import limits
+from core.handlers.cost import BASE_BYTES, ID_BYTES, JOB, NAME_BYTES, Cost
 from core.ops.jobs import Get, Pick, Policy
-from core.ops.replies import Handed, HandedMany, Meta, Reply
-from core.ops.settings import HANDED_BYTES_MAX
-from core.rules.admit import EMPTY, EMPTY_UNFINISHED, SESSION_NOT_FOUND
+from core.ops.replies import EMPTY, EMPTY_UNFINISHED, SESSION_NOT_FOUND, Handed, HandedMany, Meta, Reply
 from core.rules.hand_out import hand_out, lease, unfinished
 from core.rules.select import choice, next_job, offers
 from core.state import State
 from core.store.job import RunningJob
 
-COUNT_MAX = 10_000
 GOLDEN = 0x9E3779B97F4A7C15         # the n-th job of a Pick is chosen by the random bits plus n times this
+
+# All jobs of one Pick together may have no more data than what is left of HANDED_BYTES_MAX, and be no more work than
+# OPERATION_WORK_MAX; the first job is handed out in any case. The work for one job, as measured: for one without item
+# and extras, and for any other; twice as much where its queue must be chosen first.
+PLAIN = JOB * 3 // 8
+OTHER = JOB * 3 // 2
+
+
+def get(state: State, operation: Get, seed: int) -> Reply:
+    """Hand out the first job of one of the queues asked for that have one; each of these queues is equally likely.
+
+    Unless the cluster has another policy.
+    """
+    session = None
+    if operation.session is not None:
+        session = state.sessions.use(operation.session, state.clock_ms)
+        if session is None:
+            return SESSION_NOT_FOUND
+    item = operation.item
+    if operation.item_of_put:
+        item = state.put_item
+        if item is None:
+            return EMPTY
+    queues = operation.queues
+    if item is None and queues is not None and len(queues) == 1:
+        queue = state.queues.by_name.get(queues[0])
+        if queue is None:
+            return EMPTY
+        if not queue.ready.size or queue.closed:
+            return EMPTY_UNFINISHED
+    else:
+        queue = choice(state, queues, item, state.settings.policy, seed)
+        if queue is None:
+            return EMPTY_UNFINISHED if unfinished(state, queues, item) else EMPTY
+    job = hand_out(state, queue, item, operation)
+    if session is not None:
+        session.bind(job)
+    return Handed(job.id, job.queue, job.priority, job.data, job.item)
+
+
+def get_cost(operation: Get) -> Cost:
+    """Bytes and work of a Get: each queue it names is looked at."""
+    queues = operation.queues
+    size = BASE_BYTES if operation.item is None else BASE_BYTES + len(operation.item)
+    if queues is None:
+        return size, JOB
+    if len(queues) == 1:
+        return size + NAME_BYTES + len(queues[0]), JOB
+    return size + NAME_BYTES * len(queues) + sum(map(len, queues)), JOB + len(queues)
 
 
 def pick(state: State, operation: Pick, seed: int) -> Reply:
-    """Hand out one job, or as many as there are up to `count`, with a new choice of the queue for each."""
+    """Hand out one job, or up to `count`, with a new choice of the queue for each."""
     get = operation.get
     session = None
     if get.session is not None:
@@ -28,14 +75,14 @@ def pick(state: State, operation: Pick, seed: int) -> Reply:
     if get.item_of_put and item is None:
         return EMPTY
     policy = state.settings.policy if operation.policy is None else operation.policy
-    count = 1 if operation.count is None else min(operation.count, COUNT_MAX)
+    count = 1 if operation.count is None else min(operation.count, limits.COUNT_MAX)
     if item is None and get.queues is not None and len(get.queues) == 1:
-        jobs = _of_one(state, get, get.queues[0], count)
+        jobs = _of_one_queue(state, get, get.queues[0], count)
     elif count == 1:
         queue = choice(state, get.queues, item, policy, seed)
         jobs = [] if queue is None else [hand_out(state, queue, item, get)]
     else:
-        jobs = _jobs(state, get, item, policy, count, seed)
+        jobs = _of_many_queues(state, get, item, policy, count, seed)
     if not jobs:
         return EMPTY_UNFINISHED if unfinished(state, get.queues, item) else EMPTY
     if session is not None:
@@ -46,15 +93,15 @@ def pick(state: State, operation: Pick, seed: int) -> Reply:
     return HandedMany(tuple([handed(job, operation.meta) for job in jobs]))
 
 
-# Of all jobs of one Pick together neither the data may be more than what is left of HANDED_BYTES_MAX, nor the work more
-# than OPERATION_WORK_MAX; the first job is given in any case. The work for a job, as measured: one that has neither an
-# item nor anything else that few jobs have, and another one; with a choice before it twice as much.
-PLAIN = JOB * 3 // 8
-OTHER = JOB * 3 // 2
+def pick_cost(operation: Pick) -> Cost:
+    """Bytes and work of a Pick."""
+    size, work = get_cost(operation.get)
+    count = operation.count
+    return size + ID_BYTES, work if count is None else work + max(0, min(JOB * count, limits.OPERATION_WORK_MAX))
 
 
-def _of_one(state: State, get: Get, name: str, count: int) -> list[RunningJob]:
-    """The same as below where there is nothing to choose, in a fifth less time."""
+def _of_one_queue(state: State, get: Get, name: str, count: int) -> list[RunningJob]:
+    """The same as _of_many_queues where there is no choice, in a fifth less time."""
     jobs: list[RunningJob] = []
     queue = state.queues.by_name.get(name)
     if queue is None:
@@ -62,29 +109,31 @@ def _of_one(state: State, get: Get, name: str, count: int) -> list[RunningJob]:
     if queue.settings is not None and queue.settings.batch:
         count = min(count, queue.settings.batch)
     lease_ms, then = lease(state, queue, get)
-    room, work = HANDED_BYTES_MAX - state.spent, OPERATION_WORK_MAX
+    room, work = limits.HANDED_BYTES_MAX - state.spent, limits.OPERATION_WORK_MAX
     while len(jobs) < count and queue.ready.size and not queue.closed:
         job = queue.ready.first
         room -= len(job.data)
-        work -= PLAIN if job.item is None and job.more is None else OTHER
+        work -= PLAIN if job.item is None and job.extras is None else OTHER
         if (room < 0 or work < 0) and jobs:
             break
         jobs.append(state.hand_out(queue, state.take(queue, None), lease_ms, then))
     return jobs
 
 
-def _jobs(state: State, get: Get, item: str | None, policy: Policy, count: int, seed: int) -> list[RunningJob]:
+def _of_many_queues(
+    state: State, get: Get, item: str | None, policy: Policy, count: int, seed: int,
+) -> list[RunningJob]:
     jobs: list[RunningJob] = []
     offered = offers(state, get.queues, item, policy)
-    left: dict[str, int] = {}       # how many each queue with a BATCH may still give
-    room, work = HANDED_BYTES_MAX - state.spent, OPERATION_WORK_MAX
+    left: dict[str, int] = {}       # how many jobs each queue with a BATCH may still hand out
+    room, work = limits.HANDED_BYTES_MAX - state.spent, limits.OPERATION_WORK_MAX
     while len(jobs) < count:
         queue = offered.choose(seed + len(jobs) * GOLDEN)
         if queue is None:
             break
         job = next_job(state, queue, item)
         room -= len(job.data)
-        work -= 2 * (PLAIN if job.item is None and job.more is None else OTHER)
+        work -= 2 * (PLAIN if job.item is None and job.extras is None else OTHER)
         if (room < 0 or work < 0) and jobs:
             break
         exhausted = False
@@ -101,6 +150,6 @@ def handed(job: RunningJob, meta: bool) -> Handed:
     """The reply that hands out this job."""
     if not meta:
         return Handed(job.id, job.queue, job.priority, job.data, job.item)
-    key = None if job.more is None else job.more.key
-    told = Meta(key, job.attempts, job.at_ms, job.deadline_ms)
-    return Handed(job.id, job.queue, job.priority, job.data, job.item, told)
+    key = None if job.extras is None else job.extras.key
+    attempt_data = Meta(key, job.attempts, job.at_ms, job.deadline_ms)
+    return Handed(job.id, job.queue, job.priority, job.data, job.item, attempt_data)

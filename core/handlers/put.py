@@ -1,81 +1,128 @@
-"""A Put with options: for later, with a key, periodic, after items (spec/state-machine 6)."""
+"""Put, plain and with options: for later, with a key, periodic, after items (spec/state-machine 6)."""
 
 from __future__ import annotations
 
-from core.ops.jobs import OnDup, PutWith
-from core.ops.replies import Reply, Stored
+from core import limits
+from core.handlers.cost import AFTER, BASE_BYTES, JOB, JOB_WITH_EXTRAS, OPTIONS_BYTES, Cost, of_names
+from core.ops import replies
+from core.ops.jobs import OnDup, Put, PutWith
+from core.ops.replies import STORED, Reply, Stored
 from core.rules import activate
-from core.rules.admit import JOB_EXISTS, JOB_IGNORED, JOB_REPLACED, JOB_RUNNING, STORED, full, key_taken, shut
+from core.rules.admit import at_capacity, key_taken, rejects_puts
 from core.state import State
-from core.store.job import DelayedJob, More, RunningJob
+from core.store.job import DelayedJob, Extras, Job, RunningJob
 from core.store.queues import PUT, Queue
 
-TRIES_MAX = 1 << 62
+
+def put(state: State, operation: Put, seed: int) -> Reply:
+    """A new job at the tail of its priority."""
+    name = operation.queue
+    queue = state.queues.by_name.get(name)
+    if queue is None or queue.settings is not None:
+        refusal = rejects_puts(state, name, len(operation.data)) or at_capacity(state, name)
+        if refusal is not None:
+            state.put_item = None
+            return refusal
+        queue = state.queues.open(name)
+    item = state.items.new_name(seed) if operation.new_item else operation.item
+    state.put_item = item
+    if item is not None:
+        item = state.items.open(item).name      # one string for all jobs of the item
+    job = Job(-operation.priority, 0, state.new_seq(), queue.name, operation.data, item, 0, None, None)
+    state.make_ready(queue, job)
+    queue.counters[PUT] += 1
+    return Stored(item) if operation.new_item else STORED
+
+
+def put_cost(operation: Put) -> Cost:
+    """Bytes and work of a Put."""
+    item = operation.item
+    if item is None:
+        return BASE_BYTES + len(operation.data) + len(operation.queue), JOB
+    return BASE_BYTES + len(operation.data) + len(operation.queue) + len(item), JOB
 
 
 def put_with(state: State, operation: PutWith, seed: int) -> Reply:
-    """A new job; or, with a key that is taken, what ONDUP says."""
+    """A new job; if its key is taken, what ONDUP says."""
     put = operation.put
     name = put.queue
     state.put_item = None
-    refusal = shut(state, name, len(put.data))
+    refusal = rejects_puts(state, name, len(put.data))
     if refusal is not None:
         return refusal
     if operation.key is not None and key_taken(state, name, operation.key):
         return _duplicate(state, operation, operation.key, seed)
-    refusal = full(state, name)
+    refusal = at_capacity(state, name)
     if refusal is not None:
         return refusal
     queue = state.queues.open(name)
     item = state.items.new_name(seed) if put.new_item else put.item
     state.put_item = item
-    _place(state, operation, queue, item, state.new_seq(), 0, None)
+    _place(state, operation, queue, item, state.new_seq())
     queue.counters[PUT] += 1
     return Stored(item) if put.new_item else STORED
+
+
+def put_with_cost(operation: PutWith) -> Cost:
+    """Bytes and work of a PutWith."""
+    size, _ = put_cost(operation.put)
+    after = operation.after
+    return size + OPTIONS_BYTES + of_names(*after) + of_names(operation.key), JOB_WITH_EXTRAS + AFTER * len(after)
 
 
 def _duplicate(state: State, operation: PutWith, key: str, seed: int) -> Reply:
     """The key is taken."""
     if operation.on_dup is OnDup.IGNORE:
-        return JOB_IGNORED
+        return replies.JOB_IGNORED
     put = operation.put
     queue = state.queues.by_name.get(put.queue)
     job = None if queue is None or queue.keys is None else queue.keys.get(key)
     if operation.on_dup is OnDup.FAIL or job is None or queue is None:
-        return JOB_EXISTS
+        return replies.JOB_EXISTS
     if isinstance(job, RunningJob):
-        return JOB_RUNNING
+        return replies.JOB_RUNNING
     if isinstance(job, DelayedJob):
         state.undefer(queue, job)
     else:
         state.remove(queue, job)
     item = state.items.new_name(seed) if put.new_item else put.item
-    _place(state, operation, queue, item, job.seq, job.attempts, None if job.more is None else job.more.origin)
+    _place(state, operation, queue, item, job.seq, replaced=job)
     if job.item is not None:
         state.close_item(job.item, job.queue)
-    return JOB_REPLACED
+    return replies.JOB_REPLACED
 
 
 def _place(
-    state: State, operation: PutWith, queue: Queue, item: str | None, seq: int, attempts: int, origin: str | None,
+    state: State, operation: PutWith, queue: Queue, item: str | None, seq: int,
+    replaced: Job | DelayedJob | None = None,
 ) -> None:
     put = operation.put
     at_ms = None if operation.when is None else activate.moment(state, operation.when)
-    every_ms = _bounded(operation.every_ms, 0, activate.CENTURY_MS) or None
+    every_ms = _bounded(operation.every_ms, limits.DURATION_MS_MAX) or None
     if every_ms is not None and at_ms is None:
         at_ms = state.clock_ms
-    more = More(
+    extras = Extras(
         key=operation.key,
-        tries=_bounded(operation.tries, 0, TRIES_MAX),
-        ttl_ms=_bounded(operation.ttl_ms, 0, activate.CENTURY_MS),
+        tries=_bounded(operation.tries, limits.NUMBER_MAX),
+        ttl_ms=_bounded(operation.ttl_ms, limits.DURATION_MS_MAX),
         every_ms=every_ms,
-        origin=origin,
-        after=activate.after(state, operation.after),
+        origin=None if replaced is None or replaced.extras is None else replaced.extras.origin,
+        after=activate.unfinished_items(state, operation.after),
     )
-    activate.place(state, queue, -put.priority, seq, put.data, item, attempts, at_ms, None if more == More() else more,
-                at_ms)
+    job = Job(
+        rank=-put.priority,
+        when=0,
+        seq=seq,
+        queue=queue.name,
+        data=put.data,
+        item=None if item is None else state.items.open(item).name,
+        attempts=0 if replaced is None else replaced.attempts,
+        at_ms=at_ms,
+        extras=None if extras == Extras() else extras,
+    )
+    activate.place(state, queue, job, active_ms=at_ms)
 
 
-def _bounded(value: int | None, least: int, most: int) -> int | None:
-    """A number that a snapshot can hold, whatever a client said."""
-    return None if value is None else min(max(value, least), most)
+def _bounded(value: int | None, most: int) -> int | None:
+    """A number that a snapshot can hold, whatever the client sent."""
+    return None if value is None else min(max(value, 0), most)

@@ -1,4 +1,4 @@
-"""What the operations on queues and on the settings do (spec/state-machine 10); basic.py says what a handler is."""
+"""What the operations on queues and on the settings do (spec/state-machine 10)."""
 
 from __future__ import annotations
 
@@ -7,45 +7,43 @@ from itertools import islice
 
 from msgspec.structs import replace
 
+from core import limits
+from core.handlers.cost import BASE_BYTES, CHANGE_BYTES, JOB, Cost, of_names
+from core.ops import queues as ops
+from core.ops import replies
 from core.ops.jobs import Policy, Then
-from core.ops.queues import (
-    Configure,
-    ConfigureQueue,
-    CreateQueue,
-    DeleteQueue,
-    JobState,
-    Order,
-    PauseQueue,
-    PurgeQueue,
-    QueueChange,
-    ResumeQueue,
-)
+from core.ops.queues import JobState, Order
 from core.ops.replies import Removed, Reply
-from core.ops.settings import PORTION_MAX, QUEUES_MAX, RESORTED_JOBS_MAX, QueueSettings
-from core.rules.admit import ACCEPTED, QUEUE_EXISTS, QUEUE_NOT_EMPTY, QUEUE_NOT_FOUND, TOO_MANY_QUEUES
-from core.state import EXPIRE_MS_MAX, State
+from core.ops.settings import QueueSettings
+from core.state import State
 from core.store.job import DelayedJob, Job
 from core.store.queues import Queue
 
-_MAX = 1 << 62
 
-
-def create_queue(state: State, operation: CreateQueue, seed: int) -> Reply:
-    """Settings for a queue that does not exist yet."""
+def create_queue(state: State, operation: ops.CreateQueue, seed: int) -> Reply:
+    """Give settings to a queue that does not exist yet."""
     name = operation.queue
     if name in state.queues.settings or name in state.queues.by_name:
-        return QUEUE_EXISTS
+        return replies.QUEUE_EXISTS
     return _configure(state, name, _changed(QueueSettings(), operation.change))
 
 
-def configure_queue(state: State, operation: ConfigureQueue, seed: int) -> Reply:
-    """Other settings for a queue."""
+def configure_queue(state: State, operation: ops.ConfigureQueue, seed: int) -> Reply:
+    """Change settings of a queue."""
     settings = state.queues.settings.get(operation.queue, QueueSettings())
     return _configure(state, operation.queue, _changed(settings, operation.change))
 
 
-def pause_queue(state: State, operation: PauseQueue, seed: int) -> Reply:
-    """It takes no jobs, or gives none, or neither; what was paused before stays so."""
+def settings_cost(operation: ops.CreateQueue | ops.ConfigureQueue) -> Cost:
+    """Bytes and work of an operation that changes settings: some re-sort the READY jobs."""
+    change = operation.change
+    resorts = change.order is not None or change.item_limit is not None
+    size = BASE_BYTES + CHANGE_BYTES + of_names(operation.queue, change.dead)
+    return size, JOB * limits.RESORTED_JOBS_MAX if resorts else JOB
+
+
+def pause_queue(state: State, operation: ops.PauseQueue, seed: int) -> Reply:
+    """Let the queue refuse Puts, or hand out nothing, or both; what is paused already stays so."""
     settings = state.queues.settings.get(operation.queue, QueueSettings())
     return _configure(state, operation.queue, replace(
         settings, paused_in=settings.paused_in or operation.incoming,
@@ -53,18 +51,18 @@ def pause_queue(state: State, operation: PauseQueue, seed: int) -> Reply:
     ))
 
 
-def resume_queue(state: State, operation: ResumeQueue, seed: int) -> Reply:
-    """It takes and gives jobs."""
+def resume_queue(state: State, operation: ops.ResumeQueue, seed: int) -> Reply:
+    """End all pauses of the queue."""
     settings = state.queues.settings.get(operation.queue)
     if settings is None:
-        return ACCEPTED if operation.queue in state.queues.by_name else QUEUE_NOT_FOUND
+        return replies.ACCEPTED if operation.queue in state.queues.by_name else replies.QUEUE_NOT_FOUND
     return _configure(state, operation.queue, replace(settings, paused_in=False, paused_out=False))
 
 
-def _changed(settings: QueueSettings, change: QueueChange) -> QueueSettings:
-    """The settings with what the change says; what is out of range becomes the nearest that is not."""
+def _changed(settings: QueueSettings, change: ops.QueueChange) -> QueueSettings:
+    """The settings with the change; a value out of range is replaced by the nearest in range."""
     values: dict[str, object] = {
-        name: min(max(value, 0), EXPIRE_MS_MAX if name.endswith("_ms") else _MAX)
+        name: min(max(value, 0), limits.DURATION_MS_MAX if name.endswith("_ms") else limits.NUMBER_MAX)
         for name in ("expire_ms", "tries", "limit", "item_limit", "capacity", "data_bytes_max", "batch", "keep_ms")
         if (value := getattr(change, name)) is not None
     }
@@ -75,34 +73,34 @@ def _changed(settings: QueueSettings, change: QueueChange) -> QueueSettings:
     if change.order is not None:
         values["order"] = change.order
     if change.weight is not None:
-        values["weight"] = min(max(change.weight, 1), _MAX)
+        values["weight"] = min(max(change.weight, 1), limits.NUMBER_MAX)
     if change.portion is not None:
-        values["portion"] = min(max(change.portion, 1), PORTION_MAX)
+        values["portion"] = min(max(change.portion, 1), limits.PORTION_MAX)
     return replace(settings, **values)
 
 
 def _configure(state: State, name: str, settings: QueueSettings) -> Reply:
     queues = state.queues
     before = queues.settings.get(name)
-    if before is None and len(queues.settings) >= QUEUES_MAX:
-        return TOO_MANY_QUEUES
+    if before is None and len(queues.settings) >= limits.QUEUES_MAX:
+        return replies.TOO_MANY_QUEUES
     queue = queues.by_name.get(name)
     old = before or QueueSettings()
     if queue is not None and (old.order, old.item_limit) != (settings.order, settings.item_limit):
-        if queue.ready_count > RESORTED_JOBS_MAX:
-            return QUEUE_NOT_EMPTY
+        if queue.ready_count > limits.RESORTED_JOBS_MAX:
+            return replies.QUEUE_NOT_EMPTY
         _resort(state, queue, old, settings)
     else:
         queues.configure(name, settings)
     if not settings.keep_ms:
-        state.kept.drop(name)
+        state.retained_keys.drop(name)
     if queue is not None and queue.ready.size and not queue.closed:
         state.effects.reopened[name] = None
-    return ACCEPTED
+    return replies.ACCEPTED
 
 
 def _resort(state: State, queue: Queue, old: QueueSettings, settings: QueueSettings) -> None:
-    """Take all READY jobs out and put them in again, now that their places, or how many are withheld, are others."""
+    """Take all READY jobs out and put them in again, as their places change, or how many are blocked."""
     jobs = list(queue.all_ready())
     for job in jobs:
         state.remove(queue, job)
@@ -113,29 +111,34 @@ def _resort(state: State, queue: Queue, old: QueueSettings, settings: QueueSetti
         state.add(queue, job)
 
 
-def purge_queue(state: State, operation: PurgeQueue, seed: int) -> Reply:
-    """Jobs that do not run end without being done."""
+def purge_queue(state: State, operation: ops.PurgeQueue, seed: int) -> Reply:
+    """End jobs that are not running, without their being done."""
     name = operation.queue
     if not _exists(state, name):
-        return QUEUE_NOT_FOUND
-    jobs = _not_running(state, name, operation.state, operation.before_seq, PORTION_MAX + 1)
-    for job in jobs[:PORTION_MAX]:
+        return replies.QUEUE_NOT_FOUND
+    jobs = _not_running(state, name, operation.state, operation.before_seq, limits.PORTION_MAX + 1)
+    for job in jobs[:limits.PORTION_MAX]:
         _drop(state, job)
-    return Removed(min(len(jobs), PORTION_MAX), len(jobs) > PORTION_MAX)
+    return Removed(min(len(jobs), limits.PORTION_MAX), len(jobs) > limits.PORTION_MAX)
 
 
-def delete_queue(state: State, operation: DeleteQueue, seed: int) -> Reply:
-    """The queue is no more: its settings, and with `force` its jobs, if they are few enough for one entry."""
+def purge_cost(operation: ops.DeleteQueue | ops.PurgeQueue) -> Cost:
+    """Bytes and work of an operation that removes jobs."""
+    return BASE_BYTES + of_names(operation.queue), JOB * limits.PORTION_MAX
+
+
+def delete_queue(state: State, operation: ops.DeleteQueue, seed: int) -> Reply:
+    """Remove the settings of the queue and, with `force`, its jobs, as many as one entry may."""
     name = operation.queue
     if not _exists(state, name):
-        return QUEUE_NOT_FOUND
+        return replies.QUEUE_NOT_FOUND
     if not operation.force and (name in state.queues.by_name or name in state.dead):
-        return QUEUE_NOT_EMPTY
-    jobs = _not_running(state, name, None, None, PORTION_MAX)
+        return replies.QUEUE_NOT_EMPTY
+    jobs = _not_running(state, name, None, None, limits.PORTION_MAX)
     for job in jobs:
         _drop(state, job)
     queue = state.queues.by_name.get(name)
-    taken = [] if queue is None else queue.first_taken(PORTION_MAX - len(jobs))
+    taken = [] if queue is None else queue.first_taken(limits.PORTION_MAX - len(jobs))
     for number in taken:
         running = state.stop(number)
         assert running is not None
@@ -143,8 +146,8 @@ def delete_queue(state: State, operation: DeleteQueue, seed: int) -> Reply:
     if name in state.queues.by_name or name in state.dead:
         return Removed(len(jobs) + len(taken), more=True)
     state.queues.forget(name)
-    state.kept.drop(name)
-    return ACCEPTED
+    state.retained_keys.drop(name)
+    return replies.ACCEPTED
 
 
 def _exists(state: State, name: str) -> bool:
@@ -154,7 +157,7 @@ def _exists(state: State, name: str) -> bool:
 def _not_running(
     state: State, name: str, which: JobState | None, before_seq: int | None, count: int | None,
 ) -> list[Job | DelayedJob]:
-    """The first `count` jobs of the queue in this state, None: in any but RUNNING; only those put before."""
+    """The first `count` jobs of the queue in this state (None: any but RUNNING), only those put before `before_seq`."""
     queue = state.queues.by_name.get(name)
     jobs: dict[int, Job | DelayedJob] = {}
     sources: list[tuple[JobState, Iterable[Job | DelayedJob]]] = [(JobState.DEAD, state.dead.get(name, ()))]
@@ -176,8 +179,8 @@ def _drop(state: State, job: Job | DelayedJob) -> None:
     state.close(job.queue, job.item)
 
 
-def configure(state: State, operation: Configure, seed: int) -> Reply:
-    """Other settings of the cluster."""
+def configure(state: State, operation: ops.Configure, seed: int) -> Reply:
+    """Change settings of the cluster."""
     values: dict[str, object] = {
         name: value
         for name in ("autocreate", "fast_empty")
@@ -186,10 +189,10 @@ def configure(state: State, operation: Configure, seed: int) -> Reply:
     for name in ("grace_ms", "session_ttl_ms"):
         length_ms = getattr(operation, name)
         if length_ms is not None:
-            values[name] = min(max(length_ms, 0), EXPIRE_MS_MAX)
+            values[name] = min(max(length_ms, 0), limits.DURATION_MS_MAX)
     if operation.expire_default is not None:
         values["expire_default"] = Then.DONE if operation.expire_default is Then.DONE else Then.LATER
     if operation.policy is not None:
         values["policy"] = Policy(operation.policy)
     state.settings = replace(state.settings, **values)
-    return ACCEPTED
+    return replies.ACCEPTED

@@ -1,55 +1,93 @@
-"""Which handler executes which operation; basic.py says what a handler is."""
+"""The table of all operations: how each is executed, what it costs, and where it is allowed.
+
+A new operation needs a struct in core/ops (and its place in a union there), a handler and a cost in this room, and a
+row here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-from core.handlers.basic import clone_begin, clone_chunk, lead, resume, return_, tick
-from core.handlers.members import add_learner, promote_learner, remove_member, switch_service
-from core.handlers.sessions import REQUESTED, attach_session, close_session, open_session, request, touch_session
-from core.handlers.users import delete_user, set_user
-from core.ops.cluster import (
-    AddLearner,
-    AttachSession,
-    CloneBegin,
-    CloneChunk,
-    CloseSession,
-    DeleteUser,
-    Lead,
-    OpenSession,
-    PromoteLearner,
-    RemoveMember,
-    Request,
-    Resume,
-    SetUser,
-    SwitchService,
-    Tick,
-    TouchSession,
+from core.handlers import (
+    batch,
+    clone,
+    cost,
+    dispatch,
+    edit,
+    finish,
+    get,
+    leadership,
+    members,
+    put,
+    queues,
+    requests,
+    sessions,
+    users,
 )
-from core.ops.jobs import Return
-from core.ops.replies import Reply
-from core.state import State
+from core.ops import cluster as cluster_ops
+from core.ops import jobs as job_ops
+from core.ops import queues as queue_ops
+from core.ops import sessions as session_ops
+from core.ops import users as user_ops
 
-Handler = Callable[[State, Any, int], Reply]
+
+class Handler(NamedTuple):
+    """One operation. It may be a command by itself, or also part of others."""
+
+    execute: dispatch.Execute
+    cost: Callable[[Any], cost.Cost]
+    in_batch: bool = False          # PUTS; BEGIN .. COMMIT
+    in_request: bool = False        # REQ
+
 
 HANDLERS: dict[type[Any], Handler] = {
-    **REQUESTED,
-    Return: return_,
-    Tick: tick,
-    Lead: lead,
-    CloneBegin: clone_begin,
-    CloneChunk: clone_chunk,
-    AddLearner: add_learner,
-    PromoteLearner: promote_learner,
-    RemoveMember: remove_member,
-    SwitchService: switch_service,
-    Resume: resume,
-    OpenSession: open_session,
-    AttachSession: attach_session,
-    CloseSession: close_session,
-    TouchSession: touch_session,
-    Request: request,
-    SetUser: set_user,
-    DeleteUser: delete_user,
+    job_ops.Put: Handler(put.put, put.put_cost, in_batch=True, in_request=True),
+    job_ops.PutWith: Handler(put.put_with, put.put_with_cost, in_batch=True, in_request=True),
+    job_ops.Get: Handler(get.get, get.get_cost, in_request=True),
+    job_ops.Pick: Handler(get.pick, get.pick_cost, in_request=True),
+    job_ops.Done: Handler(finish.done, cost.small, in_batch=True, in_request=True),
+    job_ops.DoneLast: Handler(finish.done_last, cost.small, in_batch=True, in_request=True),
+    job_ops.DoneAll: Handler(finish.done_all, finish.ids_cost, in_request=True),
+    job_ops.Later: Handler(finish.later, cost.small, in_batch=True, in_request=True),
+    job_ops.LaterWith: Handler(finish.later_with, cost.small, in_batch=True, in_request=True),
+    job_ops.LaterAll: Handler(finish.later_all, finish.ids_cost, in_request=True),
+    job_ops.Return: Handler(finish.return_, cost.small),
+    job_ops.Bury: Handler(finish.bury, cost.small, in_batch=True, in_request=True),
+    job_ops.Touch: Handler(edit.touch, cost.small, in_batch=True, in_request=True),
+    job_ops.Change: Handler(edit.change, edit.change_cost, in_batch=True, in_request=True),
+    job_ops.Delete: Handler(edit.delete, edit.delete_cost, in_batch=True, in_request=True),
+    job_ops.Move: Handler(edit.move, edit.move_cost, in_batch=True, in_request=True),
+    job_ops.Kick: Handler(edit.kick, edit.kick_cost, in_request=True),
+    job_ops.Batch: Handler(batch.batch, batch.batch_cost, in_request=True),
+    queue_ops.CreateQueue: Handler(queues.create_queue, queues.settings_cost, in_request=True),
+    queue_ops.ConfigureQueue: Handler(queues.configure_queue, queues.settings_cost, in_request=True),
+    queue_ops.DeleteQueue: Handler(queues.delete_queue, queues.purge_cost, in_request=True),
+    queue_ops.PurgeQueue: Handler(queues.purge_queue, queues.purge_cost, in_request=True),
+    queue_ops.PauseQueue: Handler(queues.pause_queue, cost.on_queue, in_request=True),
+    queue_ops.ResumeQueue: Handler(queues.resume_queue, cost.on_queue, in_request=True),
+    queue_ops.Configure: Handler(queues.configure, cost.small, in_request=True),
+    session_ops.OpenSession: Handler(sessions.open_session, sessions.open_cost),
+    session_ops.AttachSession: Handler(sessions.attach_session, sessions.attach_cost),
+    session_ops.CloseSession: Handler(sessions.close_session, sessions.close_cost),
+    session_ops.TouchSession: Handler(sessions.touch_session, cost.small),
+    session_ops.Request: Handler(requests.request, requests.request_cost),
+    user_ops.SetUser: Handler(users.set_user, users.set_cost),
+    user_ops.DeleteUser: Handler(users.delete_user, users.delete_cost),
+    cluster_ops.Tick: Handler(leadership.tick, cost.small),
+    cluster_ops.Lead: Handler(leadership.lead, leadership.lead_cost),
+    cluster_ops.Resume: Handler(leadership.resume, cost.small),
+    cluster_ops.SwitchService: Handler(leadership.switch_service, cost.small),
+    cluster_ops.AddLearner: Handler(members.add_learner, members.add_cost),
+    cluster_ops.PromoteLearner: Handler(members.promote_learner, cost.on_node),
+    cluster_ops.RemoveMember: Handler(members.remove_member, cost.on_node),
+    cluster_ops.CloneBegin: Handler(clone.begin, cost.small),
+    cluster_ops.CloneChunk: Handler(clone.chunk, clone.chunk_cost),
+    cluster_ops.CloneEnd: Handler(clone.end, clone.end_cost, in_request=True),
 }
+
+EXECUTE = dispatch.EXECUTE
+EXECUTE.update({kind: row.execute for kind, row in HANDLERS.items()})
+dispatch.ATOMIC.update({kind: row.execute for kind, row in HANDLERS.items() if row.in_batch})
+dispatch.REQUESTED.update({kind: row.execute for kind, row in HANDLERS.items() if row.in_request})
+dispatch.COSTS.update({kind: row.cost for kind, row in HANDLERS.items()})

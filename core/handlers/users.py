@@ -1,25 +1,36 @@
-"""What the operations on users do; basic.py says what a handler is."""
+"""What the operations on users do."""
 
 from __future__ import annotations
 
-from core.ops.cluster import DeleteUser, SetUser
-from core.ops.replies import Reply, TooManyUsers, UserNotFound
-from core.ops.users import USERS_MAX, User
-from core.rules.admit import ACCEPTED
+from core import limits
+from core.handlers.cost import BASE_BYTES, USERS, Cost, of_names
+from core.ops import replies
+from core.ops import users as ops
+from core.ops.replies import Reply
 from core.state import State
 
 
-def set_user(state: State, operation: SetUser, seed: int) -> Reply:
-    """A new user, or another key and other rights of one."""
-    if operation.name not in state.users and len(state.users) >= USERS_MAX:
-        return TooManyUsers()
-    state.users = {**state.users, operation.name: User(operation.rights, operation.key)}
-    return ACCEPTED
+def set_user(state: State, operation: ops.SetUser, seed: int) -> Reply:
+    """Add a user, or give one another key and other rights."""
+    if operation.name not in state.users and len(state.users) >= limits.USERS_MAX:
+        return replies.TooManyUsers()
+    state.users = {**state.users, operation.name: ops.User(operation.rights, operation.key)}
+    return replies.ACCEPTED
 
 
-def delete_user(state: State, operation: DeleteUser, seed: int) -> Reply:
-    """The user is gone."""
+def set_cost(operation: ops.SetUser) -> Cost:
+    """Bytes and work of a SetUser."""
+    return BASE_BYTES + of_names(operation.name, operation.rights) + len(operation.key), USERS
+
+
+def delete_user(state: State, operation: ops.DeleteUser, seed: int) -> Reply:
+    """Remove the user."""
     if operation.name not in state.users:
-        return UserNotFound()
+        return replies.UserNotFound()
     state.users = {name: user for name, user in state.users.items() if name != operation.name}
-    return ACCEPTED
+    return replies.ACCEPTED
+
+
+def delete_cost(operation: ops.DeleteUser) -> Cost:
+    """Bytes and work of a DeleteUser."""
+    return BASE_BYTES + of_names(operation.name), USERS

@@ -1,4 +1,4 @@
-"""What the log carries and what the machine answers: operations, replies, effects, settings, and what each costs.
+"""What the log carries and what the machine answers: operations, entries, replies, effects, settings.
 
-Uses nothing else of core.
+Uses only the limits.
 """

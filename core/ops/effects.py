@@ -1,4 +1,4 @@
-"""What an entry brought about, for those who wait for it on the node that owns the clients."""
+"""The effects of an entry, for the blocked clients of the node that serves."""
 
 from __future__ import annotations
 
@@ -6,22 +6,21 @@ from msgspec import Struct, field
 
 
 class Effects(Struct):
-    """Where something happened. Dicts without values: sets that keep the order of occurrence."""
+    """Queues and items to look at. The dicts have no values: they are sets that keep the order of occurrence."""
 
-    # Queues in which a job became ready, or one of an item that was withheld (ITEMLIMIT) may be given; and its item,
-    # when it has one.
+    # Queues in which a job became READY, or one that was blocked by ITEMLIMIT became eligible; and its item, if any.
     ready: dict[str, None] = field(default_factory=dict)
     ready_items: dict[tuple[str, str], None] = field(default_factory=dict)
-    # Queues that gave less than they had (LIMIT, PAUSE), or nothing, and may give more now.
+    # Queues that may hand out more than before (LIMIT, PAUSE).
     reopened: dict[str, None] = field(default_factory=dict)
-    # Queues that have no unfinished job any more, and pairs (queue, item) of which the same is true.
+    # Queues, and pairs (queue, item), whose last unfinished job has ended.
     ended: dict[str, None] = field(default_factory=dict)
     ended_items: dict[tuple[str, str], None] = field(default_factory=dict)
     # A CLONE replaced everything.
     restored: bool = False
 
     def add(self, other: Effects) -> None:
-        """What `other` says has happened too, after this."""
+        """Add effects that came after these."""
         self.ready.update(other.ready)
         self.ready_items.update(other.ready_items)
         self.reopened.update(other.reopened)

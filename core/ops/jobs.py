@@ -1,8 +1,8 @@
-"""The operations on jobs; cluster.py says what an operation is.
+"""The operations on jobs; entry.py says what an operation is.
 
-Those of the original protocol, and beside them others for what was added to it. What a plain PUT or GET needs stays as
-small as it was, and a node of an older version, which does not know what is new, refuses the whole entry: had an
-old operation got new fields, it would execute the entry without them.
+Those of the original protocol, and separate ones for what was added to it. So a plain PUT or GET stays as small as it
+was, and a node of an older version refuses an entry with operations it does not know: if an old operation had got new
+fields, the node would execute it without them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Then(IntEnum):
 
 
 class Put(Struct, array_like=True, tag=1, gc=False, frozen=True):
-    """Add a job. `new_item` asks for an item name made by the machine (PUT .. NEW); `item` is then None."""
+    """Add a job. `new_item`: the machine makes up an item name (PUT .. NEW), and `item` is None."""
 
     queue: str
     priority: int
@@ -32,13 +32,13 @@ class Put(Struct, array_like=True, tag=1, gc=False, frozen=True):
 
 
 class Get(Struct, array_like=True, tag=2, gc=False, frozen=True):
-    """Hand out one job of the named queues, or of any queue when `queues` is None.
+    """Hand out one job of the named queues, or of any queue if `queues` is None.
 
-    `expire_ms` None means no EXPIRE was given (a queue's default may apply), 0 means no limit. With `item` only jobs of
-    that item count; `item_of_put` means "the item of the Put that stands before this operation in the same entry": the
-    hand-out of a PUT .. WAIT, which finds nothing when that Put was refused, and whose item may have no name yet when
-    the entry is made (NEW). `session`: the hand-out is bound to this session, so that the job goes LATER when the
-    session ends (GET .. BOUND).
+    `expire_ms`: the length of the lease, 0: no limit; None: no EXPIRE, so the queue's default applies. `item`: only
+    jobs of this item count. `item_of_put`: only those of the item of the Put before this operation in the same entry;
+    this is the hand-out of a PUT .. WAIT, which finds nothing if the Put was refused, and whose item may get its name
+    only there (NEW). `session`: bind the job to this session, so that it goes LATER when the session ends (GET ..
+    BOUND).
     """
 
     queues: tuple[str, ...] | None
@@ -50,7 +50,7 @@ class Get(Struct, array_like=True, tag=2, gc=False, frozen=True):
 
 
 class Done(Struct, array_like=True, tag=3, gc=False, frozen=True):
-    """The running job `id` is finished: remove it."""
+    """The running job `id` is done: remove it."""
 
     id: int
 
@@ -78,23 +78,23 @@ class OnDup(IntEnum):
 class Policy(IntEnum):
     """How one of several queues is chosen (GET .. BY, spec/state-machine 4.1)."""
 
-    RANDOM = 0      # each that has a job to give is equally likely
-    PRIORITY = 1    # the one that holds the job of the highest priority; of equal ones the first in the Get's order
+    RANDOM = 0      # each one that has a job is equally likely
+    PRIORITY = 1    # the one with the job of the highest priority; among equals the first in the Get
 
 
 class When(Struct, array_like=True, gc=False, frozen=True):
-    """When a job becomes active: `delay_ms` from now, or at `at_ms` Unix time when that is given (also in the past)."""
+    """When a job becomes active: `delay_ms` from now, or at `at_ms` Unix time if given (which may be in the past)."""
 
     delay_ms: int = 0
     at_ms: int | None = None
 
 
 class PutWith(Struct, array_like=True, tag=22, gc=False, frozen=True):
-    """A Put with options; what is None is not wished for.
+    """A Put with options; None: without this one.
 
-    `ttl_ms`: the job is removed when it was not handed out that long after it became active. `every_ms`: a Done makes
-    it active again at the next multiple. `after`: it is deferred until each of these items has had no unfinished job
-    once. `tries`: after so many attempts it is dead, whatever its queue says.
+    `ttl_ms`: the job is removed if it is not handed out within this time after it becomes active. `every_ms`: a Done
+    makes it active again at the next multiple. `after`: it stays DELAYED until each of these items was finished once.
+    `tries`: after this many attempts it is dead, instead of the number of its queue.
     """
 
     put: Put
@@ -108,10 +108,10 @@ class PutWith(Struct, array_like=True, tag=22, gc=False, frozen=True):
 
 
 class Pick(Struct, array_like=True, tag=23, gc=False, frozen=True):
-    """A Get with options: several jobs (at most `count`; None: one, in the form of a Get), `policy`, attempt data.
+    """A Get with options: up to `count` jobs, a `policy`, attempt data.
 
-    Replies: Handed or Empty without `count`, HandedMany or Empty with it. With PRIORITY and queues named the order of
-    `get.queues` decides among equals.
+    Replies: Empty, or HandedMany with `count`, Handed without. With PRIORITY the order of `get.queues`, if any, decides
+    among equals.
     """
 
     get: Get
@@ -121,19 +121,19 @@ class Pick(Struct, array_like=True, tag=23, gc=False, frozen=True):
 
 
 class DoneAll(Struct, array_like=True, tag=24, gc=False, frozen=True):
-    """DONE of several jobs; a reply for each, in Results."""
+    """DONE of several jobs. Reply: Results, with a reply for each."""
 
     ids: tuple[int, ...]
 
 
 class LaterAll(Struct, array_like=True, tag=25, gc=False, frozen=True):
-    """LATER of several jobs; a reply for each, in Results."""
+    """LATER of several jobs. Reply: Results, with a reply for each."""
 
     ids: tuple[int, ...]
 
 
 class DoneLast(Struct, array_like=True, tag=26, gc=False, frozen=True):
-    """DONE .. LAST: also a periodic job ends."""
+    """DONE .. LAST: even a periodic job ends."""
 
     id: int
 
@@ -163,7 +163,7 @@ class Touch(Struct, array_like=True, tag=28, gc=False, frozen=True):
 
 
 class Selector(Struct, array_like=True, gc=False, frozen=True):
-    """One job: the running one of this `id` when it is not 0, otherwise the one of `queue` that has `key`."""
+    """One job: the running one of this `id`, or if that is 0 the one of `queue` that has `key`."""
 
     id: int = 0
     queue: str = ""
@@ -171,9 +171,9 @@ class Selector(Struct, array_like=True, gc=False, frozen=True):
 
 
 class Change(Struct, array_like=True, tag=29, gc=False, frozen=True):
-    """CHANGE (spec/state-machine 7.3); what is None stays. `no_item`: it has no item any more.
+    """CHANGE (spec/state-machine 7.3); None: unchanged. `no_item`: remove its item.
 
-    A job named by key that runs belongs to its holder: JobRunning. A running job takes `when` when it waits again.
+    A running job can be changed by id only, otherwise the reply is JobRunning; its new `when` counts once it goes back.
     """
 
     selector: Selector
@@ -210,9 +210,9 @@ class Bury(Struct, array_like=True, tag=32, gc=False, frozen=True):
 
 
 class Kick(Struct, array_like=True, tag=33, gc=False, frozen=True):
-    """KICK (spec/state-machine 8.3): at most `count` dead jobs that come from `queue` wait there again.
+    """KICK (spec/state-machine 8.3): put up to `count` dead jobs that came from `queue` back there.
 
-    Reply: Removed. One operation moves PORTION_MAX at most.
+    Reply: Removed. One operation moves PORTION_MAX jobs at most.
     """
 
     queue: str
@@ -225,7 +225,7 @@ Atomic = Put | PutWith | Done | DoneLast | Later | LaterWith | Move | Change | D
 class Batch(Struct, array_like=True, tag=34, gc=False, frozen=True):
     """Several operations in a row (PUTS; BEGIN .. COMMIT). Replies: Results, Aborted.
 
-    `atomic`: when one of them is refused, none is executed.
+    `atomic`: if one of them is refused, none is executed.
     """
 
     operations: tuple[Atomic, ...]

@@ -1,4 +1,4 @@
-"""The operations on queues and on the cluster's settings (spec/state-machine 10); cluster.py says what those are."""
+"""The operations on queues and on the settings of the cluster (spec/state-machine 10)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Order(IntEnum):
 
 
 class JobState(IntEnum):
-    """The states a job can be looked for in."""
+    """The states of jobs, as clients see them."""
 
     READY = 0
     DELAYED = 1
@@ -26,9 +26,9 @@ class JobState(IntEnum):
 
 
 class QueueChange(Struct, array_like=True, gc=False, frozen=True):
-    """New values for settings of a queue; what is None stays.
+    """New values for settings of a queue; None: unchanged.
 
-    0 takes a limit away: `expire_ms`, `tries`, `limit`, `item_limit`, `capacity`, `data_bytes_max`, `batch`, `keep_ms`.
+    0 removes a limit: `expire_ms`, `tries`, `limit`, `item_limit`, `capacity`, `data_bytes_max`, `batch`, `keep_ms`.
     """
 
     expire_ms: int | None = None        # the lease of hand-outs without EXPIRE, and what follows it
@@ -99,11 +99,14 @@ class ResumeQueue(Struct, array_like=True, tag=40, gc=False, frozen=True):
 
 
 class Configure(Struct, array_like=True, tag=41, gc=False, frozen=True):
-    """CONFIG with a setting; what is None stays. Reply: Accepted."""
+    """CONFIG with a setting; None: unchanged. Reply: Accepted."""
 
     expire_default: Then | None = None
     autocreate: bool | None = None
     policy: Policy | None = None
-    grace_ms: int | None = None         # the failover grace of later leaderships, in place of their own configuration
-    session_ttl_ms: int | None = None   # of sessions whose client names none
+    grace_ms: int | None = None         # the failover grace of later leaderships, instead of their own configuration
+    session_ttl_ms: int | None = None   # the TTL of sessions whose client names none
     fast_empty: bool | None = None      # a Get that finds nothing is answered without the log
+
+
+OnQueues = CreateQueue | ConfigureQueue | DeleteQueue | PurgeQueue | PauseQueue | ResumeQueue | Configure

@@ -1,4 +1,4 @@
-"""What the machine answers: one reply for each operation. A client's mistake is a reply too, never an exception."""
+"""The replies of the machine, one for each operation. A mistake of a client is a reply too, never an exception."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from msgspec import UNSET, Struct, UnsetType
 
 
 class Stored(Struct, gc=False, frozen=True):
-    """Put: the job is queued. `item` is the name the machine made for PUT .. NEW, otherwise None."""
+    """Put: the job is queued. `item`: the name made up for PUT .. NEW, otherwise None."""
 
     item: str | None = None
 
 
 class Meta(Struct, gc=False, frozen=True):
-    """What GET .. META tells of a job handed out."""
+    """The attempt data of a job handed out (GET .. META)."""
 
     key: str | None
     attempt: int                # this hand-out is the n-th
-    at_ms: int | None           # the time for which it was put, when it was put for one
+    at_ms: int | None           # the time it was put for, if any
     deadline_ms: int | None
 
 
 class Handed(Struct, gc=False, frozen=True):
     """Get: this job is now running under `id`.
 
-    `meta`: only a Pick may ask for it. It is unset otherwise, and then no part of what the chain of hashes is made of:
-    nodes of older versions make the same.
+    `meta`: unset unless a Pick asks for it, and then not encoded, so that the chain of hashes stays the same as that of
+    older versions.
     """
 
     id: int
@@ -42,7 +42,7 @@ class HandedMany(Struct, gc=False, frozen=True):
 
 
 class Empty(Struct, gc=False, frozen=True):
-    """Get: nothing to give. `unfinished`: the queues asked for still have unfinished jobs (decides GETBE)."""
+    """Get: there is no job. `unfinished`: the queues asked for still have unfinished jobs (which decides GETBE)."""
 
     unfinished: bool
 
@@ -61,7 +61,7 @@ class Rearmed(Struct, gc=False, frozen=True):
 
 
 class Leased(Struct, gc=False, frozen=True):
-    """Touch: the lease ends at `deadline_ms` now; None: there is no limit."""
+    """Touch: the lease now ends at `deadline_ms`; None: it has no limit."""
 
     deadline_ms: int | None
 
@@ -71,7 +71,7 @@ class JobExists(Struct, gc=False, frozen=True):
 
 
 class JobIgnored(Struct, gc=False, frozen=True):
-    """PutWith with IGNORE: the same, and that is as wished (200 OK EXISTS)."""
+    """PutWith with IGNORE: the same, which counts as success (200 OK EXISTS)."""
 
 
 class JobReplaced(Struct, gc=False, frozen=True):
@@ -79,11 +79,11 @@ class JobReplaced(Struct, gc=False, frozen=True):
 
 
 class JobRunning(Struct, gc=False, frozen=True):
-    """Change, Delete by key, PutWith with REPLACE: the job runs, and so belongs to its holder."""
+    """Change and Delete by key, PutWith with REPLACE: the job is running, so it belongs to its worker."""
 
 
 class QueueNotFound(Struct, gc=False, frozen=True):
-    """The queue does not exist, and is not made by a Put when AUTOCREATE is OFF."""
+    """The queue does not exist; a Put does not create it while AUTOCREATE is OFF."""
 
 
 class QueueExists(Struct, gc=False, frozen=True):
@@ -95,7 +95,7 @@ class QueueNotEmpty(Struct, gc=False, frozen=True):
 
 
 class QueueFull(Struct, gc=False, frozen=True):
-    """Put, Move: as many jobs wait as may (CAPACITY); 503 Queue Full."""
+    """Put, Move: the queue has as many waiting jobs as it may (CAPACITY); 503 Queue Full."""
 
 
 class QueuePaused(Struct, gc=False, frozen=True):
@@ -107,11 +107,11 @@ class DataTooLarge(Struct, gc=False, frozen=True):
 
 
 class TooManyQueues(Struct, gc=False, frozen=True):
-    """CreateQueue, ConfigureQueue, PauseQueue: as many queues have settings as may; 503 Busy."""
+    """CreateQueue, ConfigureQueue, PauseQueue: no more queues may have settings; 503 Busy."""
 
 
 class Removed(Struct, gc=False, frozen=True):
-    """PurgeQueue, Kick: so many jobs were removed or moved; `more`: ask again for the rest."""
+    """PurgeQueue, Kick: the number of jobs removed or moved; `more`: ask again for the rest."""
 
     count: int
     more: bool = False
@@ -124,7 +124,7 @@ class Results(Struct, gc=False, frozen=True):
 
 
 class Aborted(Struct, gc=False, frozen=True):
-    """Batch: nothing was executed, because the operation at `position` (from 1) gets this `reply`."""
+    """Batch: nothing was executed, because the operation at `position` (from 1) was refused with `reply`."""
 
     position: int
     reply: Reply
@@ -143,7 +143,7 @@ class InvalidSnapshot(Struct, gc=False, frozen=True):
 
 
 class Joined(Struct, gc=False, frozen=True):
-    """AddLearner: the node is the learner now, with this server id."""
+    """AddLearner: the node is now the learner, with this server id."""
 
     id: int
 
@@ -153,7 +153,7 @@ class NodeExists(Struct, gc=False, frozen=True):
 
 
 class UnknownNode(Struct, gc=False, frozen=True):
-    """RemoveMember: the node is no member."""
+    """RemoveMember: the node is not a member."""
 
 
 class LastNode(Struct, gc=False, frozen=True):
@@ -161,29 +161,29 @@ class LastNode(Struct, gc=False, frozen=True):
 
 
 class ChangeInProgress(Struct, gc=False, frozen=True):
-    """AddLearner, PromoteLearner, RemoveMember: another change came first, or has not ended yet."""
+    """AddLearner, PromoteLearner, RemoveMember: another change came first, or is still in progress."""
 
 
 class SessionOpened(Struct, gc=False, frozen=True):
-    """OpenSession: the session's name, as the client will give it, and how long it lives without use."""
+    """OpenSession: the name by which the client will refer to the session, and how long it lives without use."""
 
     sid: str
     ttl_ms: int
 
 
 class TooManySessions(Struct, gc=False, frozen=True):
-    """OpenSession: there are as many sessions as there may be."""
+    """OpenSession: no more sessions may be opened."""
 
 
 class SessionAttached(Struct, gc=False, frozen=True):
-    """AttachSession: the session lives. `last`: the greatest request number seen, 0 when there was none."""
+    """AttachSession: the session exists. `last`: its greatest request number, 0 before the first."""
 
     ttl_ms: int
     last: int
 
 
 class SessionNotFound(Struct, gc=False, frozen=True):
-    """Whatever names a session: it has ended or never was. Nothing was executed."""
+    """Any operation that names a session: it has ended or never existed. Nothing was executed."""
 
 
 class RequestMismatch(Struct, gc=False, frozen=True):
@@ -191,7 +191,7 @@ class RequestMismatch(Struct, gc=False, frozen=True):
 
 
 class RequestTooOld(Struct, gc=False, frozen=True):
-    """Request: the number lies below the session's window, so nobody knows any more whether it was used."""
+    """Request: the number is below the window of the session, so it is unknown whether it was used."""
 
 
 class UserNotFound(Struct, gc=False, frozen=True):
@@ -199,7 +199,7 @@ class UserNotFound(Struct, gc=False, frozen=True):
 
 
 class TooManyUsers(Struct, gc=False, frozen=True):
-    """SetUser: there are as many users as there may be."""
+    """SetUser: no more users may be added."""
 
 
 Reply = (
@@ -241,3 +241,36 @@ Reply = (
     | Results
     | Aborted
 )
+
+# Replies that say nothing but their type, and few others that are frequent, are created once.
+ACCEPTED = Accepted()
+NOT_FOUND = NotFound()
+SESSION_NOT_FOUND = SessionNotFound()
+STORED = Stored()
+INVALID_SNAPSHOT = InvalidSnapshot()
+EMPTY = Empty(unfinished=False)
+EMPTY_UNFINISHED = Empty(unfinished=True)
+FINISHED = {(queue, item): Finished(queue, item) for queue in (False, True) for item in (False, True)}
+DATA_TOO_LARGE = DataTooLarge()
+JOB_EXISTS = JobExists()
+JOB_IGNORED = JobIgnored()
+JOB_REPLACED = JobReplaced()
+JOB_RUNNING = JobRunning()
+QUEUE_EXISTS = QueueExists()
+QUEUE_FULL = QueueFull()
+QUEUE_NOT_EMPTY = QueueNotEmpty()
+QUEUE_NOT_FOUND = QueueNotFound()
+QUEUE_PAUSED = QueuePaused()
+TOO_MANY_QUEUES = TooManyQueues()
+
+
+def digests_of(replies: list[Reply]) -> list[object]:
+    """What the hash chain covers of the replies to the operations of an entry: all but the data of jobs handed out.
+
+    These data, up to megabytes, came with an entry that the chain covers; a job is represented by its id and length.
+    """
+    return [
+        (reply.id, len(reply.data)) if type(reply) is Handed
+        else [(job.id, len(job.data)) for job in reply.jobs] if type(reply) is HandedMany else reply
+        for reply in replies
+    ]

@@ -1,26 +1,16 @@
-"""The settings of a queue and of the cluster (spec/state-machine 10), as they stand when nothing is set."""
+"""The settings of a queue and of the cluster (spec/state-machine 10), with their defaults."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
+from core.limits import PORTION_MAX
 from core.ops.jobs import Policy, Then
 from core.ops.queues import Order
 
-PORTION_MAX = 1000          # jobs that one entry activates, purges or kicks: keeps it short
-QUEUES_MAX = 100_000        # that have settings
-RESORTED_JOBS_MAX = 2_000   # waiting jobs of a queue whose order may still be changed
-
-# An entry is over when this was spent, and its other operations are left to the next one: a byte handed out counts as
-# one, a step of work that cannot be foreseen (core/ops/cost.py has the measure) as STEP. The last operation may go
-# beyond it; a job has 8 MiB at most, so an entry hands out 16 MiB at most.
-SPENT_MAX = 8 << 20
-STEP = 512
-HANDED_BYTES_MAX = 2 * SPENT_MAX
-
 
 class QueueSettings(Struct, gc=False, frozen=True):
-    """Of one queue; 0 stands for no limit. QueueChange tells what each means."""
+    """Of one queue; 0 means no limit. QueueChange explains each."""
 
     expire_ms: int = 0
     then: Then = Then.LATER
@@ -40,7 +30,7 @@ class QueueSettings(Struct, gc=False, frozen=True):
 
 
 class ClusterSettings(Struct, gc=False, frozen=True):
-    """Of the cluster; None: what each node's own configuration says."""
+    """Of the cluster; None: as each node's own configuration says."""
 
     expire_default: Then = Then.LATER
     autocreate: bool = True

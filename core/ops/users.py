@@ -1,14 +1,29 @@
-"""The users that are part of the replicated state (spec/access 1.1)."""
+"""The users, which are part of the replicated state (spec/access 1.1), and the operations on them."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
-USERS_MAX = 10_000      # each change makes a new table of them, which must stay cheap
-
 
 class User(Struct, frozen=True):
-    """One user. `rights` is what USER SET said of them; whoever knows `key` is this user."""
+    """One user, authenticated by `key`. `rights`: as in USER SET."""
 
     rights: str
     key: bytes
+
+
+class SetUser(Struct, array_like=True, tag=20, gc=False, frozen=True):
+    """Add the user `name`, or replace its rights and key (spec/access 1.1).
+
+    The words of `rights` mean something to the gateway only.
+    """
+
+    name: str
+    rights: str
+    key: bytes
+
+
+class DeleteUser(Struct, array_like=True, tag=21, gc=False, frozen=True):
+    """Remove the user `name`."""
+
+    name: str

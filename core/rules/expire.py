@@ -1,20 +1,19 @@
-"""Leases and sessions that are over, the earlier deadline first; of equal ones leases first, then by id or number."""
+"""Ends leases and sessions that are over: by deadline, leases before sessions, then by id or number."""
 
 from __future__ import annotations
 
+from core import limits
 from core.ops.jobs import Then
 from core.rules.complete import bury, finish, put_back
+from core.sessions.session import Session
 from core.state import State
 from core.store.job import RunningJob
 from core.store.queues import EXPIRED
-from core.store.session import Session
-
-DUE_MAX = 1000      # jobs and sessions that end in one entry: keeps it short, the leader proposes Ticks for the rest
 
 
 def end_due(state: State) -> None:
-    """End what is over at the replicated time, at most DUE_MAX jobs and sessions."""
-    left = DUE_MAX
+    """End leases and sessions that are over at the replicated time, DUE_MAX jobs and sessions at most."""
+    left = limits.DUE_MAX
     while left > 0:
         job = state.leases.first_due(state.clock_ms)
         session = state.sessions.first_due(state.clock_ms)
@@ -44,9 +43,9 @@ def _end_lease(state: State, job: RunningJob) -> None:
 
 
 def end_session(state: State, session: Session, ends_max: int) -> int:
-    """Release the bound jobs and forget the session, at most `ends_max` jobs and sessions; returns how many it were.
+    """Release the bound jobs and forget the session, `ends_max` jobs and sessions at most; returns how many.
 
-    The session has ended in any case. When it has too many jobs it is due again at the next entry.
+    The session has ended in any case. If it has more bound jobs it is due again at the next entry.
     """
     state.sessions.end(session, state.clock_ms)
     released = [number for number, _ in zip(session.taken, range(ends_max), strict=False)]

@@ -1,11 +1,11 @@
 """The queues that have a job for a Get, and the choice among them (spec/state-machine 4.1).
 
-RANDOM: each of them is equally likely. PRIORITY: the one with the job of the highest priority; of equal ones the first
-in the Get's order, or any, equally likely, where the Get names none.
+RANDOM: each of them is equally likely. PRIORITY: the one with the job of the highest priority; among equals the first
+in the order of the Get, or each equally likely if the Get names no queues.
 
-They are found once. Whoever takes several jobs is told `gave` after each of them, and only the queue that gave it is
-looked at again, as a hand-out changes nothing for the others. For Gets of any queue the lists that the state keeps
-anyway do: nothing has to be found.
+The candidates are determined once. A caller that hands out several jobs calls `gave` after each, and only the queue of
+that job is looked at again, as a hand-out changes nothing for the others. For Gets of any queue the state keeps sorted
+lists, so there is nothing to determine.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from bisect import insort
 from heapq import heapify, heappop, heappush
 from typing import Protocol
 
+from core import limits
 from core.ops.jobs import Policy
-from core.ops.settings import STEP
-from core.rules.hand_out import gives
+from core.rules.hand_out import can_hand_out
 from core.state import State
 from core.store.choice import draw
 from core.store.job import Job
@@ -24,20 +24,20 @@ from core.store.queues import Queue
 
 
 class Offers(Protocol):
-    """The queues that have a job to give, while jobs are taken."""
+    """The queues that have a job, while several jobs are handed out."""
 
     def choose(self, bits: int) -> Queue | None:
-        """The queue that gives the next job; None: there is none."""
+        """The queue of the next job; None: there is none."""
 
     def gave(self, *, exhausted: bool) -> None:
-        """It has given one; `exhausted`: it is to give no more."""
+        """A job of the chosen queue was handed out; `exhausted`: none of its other jobs may be."""
 
     def end(self) -> None:
-        """No more are taken."""
+        """All jobs are handed out."""
 
 
 def offers(state: State, asked: tuple[str, ...] | None, item: str | None, policy: Policy) -> Offers:
-    """For whoever takes several jobs: of the queues asked for (None: of any), and of the item when one is named."""
+    """The choices for several jobs: of the queues asked for (None: any), and of the item if there is one."""
     if asked is None and item is None:
         return _Any(state, policy)
     if policy is Policy.PRIORITY:
@@ -46,12 +46,12 @@ def offers(state: State, asked: tuple[str, ...] | None, item: str | None, policy
 
 
 def choice(state: State, asked: tuple[str, ...] | None, item: str | None, policy: Policy, bits: int) -> Queue | None:
-    """For whoever takes one job: the queue that gives it; None: there is none."""
+    """The queue of a single job; None: there is none."""
     if asked is None and item is None:
         return _Any(state, policy).choose(bits)
     if policy is not Policy.PRIORITY:
         return _Random(state, asked, item).choose(bits)
-    names = _giving(state, asked, item)
+    names = _candidates(state, asked, item)
     if not names:
         return None
     ranks = _ranks(state, names, item)
@@ -63,12 +63,12 @@ def choice(state: State, asked: tuple[str, ...] | None, item: str | None, policy
 
 
 def next_job(state: State, queue: Queue, item: str | None) -> Job:
-    """The job that the queue would give next; it must have one to give."""
-    return queue.ready.first if item is None else state.items.by_name[item].parts[queue.name].ready.first
+    """The next job of the queue, which must have one."""
+    return queue.ready.first if item is None else state.items.by_name[item].by_queue[queue.name].ready.first
 
 
-def _giving(state: State, asked: tuple[str, ...] | None, item_name: str | None) -> list[str]:
-    """The names of the queues with a job to give, each once, in the order asked for; otherwise sorted."""
+def _candidates(state: State, asked: tuple[str, ...] | None, item_name: str | None) -> list[str]:
+    """The names of the queues that have a job, each once, in the order asked for, otherwise sorted."""
     by_name = state.queues.by_name
     if item_name is None:
         return [
@@ -78,38 +78,38 @@ def _giving(state: State, asked: tuple[str, ...] | None, item_name: str | None) 
     item = state.items.by_name.get(item_name)
     if item is None:
         return []
-    parts = item.parts
+    by_queue = item.by_queue
     if asked is None:
-        state.spent += STEP * len(item.nonempty)        # there may be any number of them
+        state.spent += limits.STEP * len(item.nonempty)        # there may be any number of them
         return [
             name for name in item.nonempty
-            if (queue := by_name[name]).settings is None or gives(queue, parts[name])
+            if (queue := by_name[name]).settings is None or can_hand_out(queue, by_queue[name])
         ]
     return [
         name for name in dict.fromkeys(asked)
-        if (part := parts.get(name)) is not None and gives(by_name[name], part)
+        if (item_queue := by_queue.get(name)) is not None and can_hand_out(by_name[name], item_queue)
     ]
 
 
-def _gives(state: State, queue: Queue, item_name: str | None) -> bool:
-    """Has the queue a job to give?"""
+def _can_hand_out(state: State, queue: Queue, item_name: str | None) -> bool:
+    """Whether the queue has a job."""
     if item_name is None:
         return queue.front is not None
-    part = state.items.part(item_name, queue.name)
-    return part is not None and gives(queue, part)
+    item_queue = state.items.in_queue(item_name, queue.name)
+    return item_queue is not None and can_hand_out(queue, item_queue)
 
 
 def _ranks(state: State, names: list[str], item: str | None) -> list[int]:
-    """Of the jobs that these queues would give next; each must have one to give."""
+    """The ranks of the next jobs of these queues, each of which must have one."""
     if item is None:
         by_name = state.queues.by_name
         return [by_name[name].ready.front for name in names]
-    parts = state.items.by_name[item].parts if names else {}
-    return [parts[name].ready.first.rank for name in names]
+    by_queue = state.items.by_name[item].by_queue if names else {}
+    return [by_queue[name].ready.first.rank for name in names]
 
 
 class _Any:
-    """Jobs of any queue: their lists are always there."""
+    """Jobs of any queue, from the lists that the state keeps."""
 
     def __init__(self, state: State, policy: Policy) -> None:
         self._queues = state.queues
@@ -118,7 +118,7 @@ class _Any:
         self._withdrawn: list[Queue] = []
 
     def choose(self, bits: int) -> Queue | None:
-        """See Offers."""
+        """Implements Offers."""
         names = self._queues.nonempty
         if not names:
             return None
@@ -132,29 +132,29 @@ class _Any:
         return self._chosen
 
     def gave(self, *, exhausted: bool) -> None:
-        """See Offers."""
+        """Implements Offers."""
         if exhausted and self._chosen is not None and self._chosen.front is not None:
             self._queues.withdraw(self._chosen)
             self._withdrawn.append(self._chosen)
 
     def end(self) -> None:
-        """See Offers."""
+        """Implements Offers."""
         for queue in self._withdrawn:
             self._queues.relist(queue)
 
 
 class _Random:
-    """Jobs of some queues, or of an item, each queue equally likely."""
+    """Jobs of some queues or of an item, each queue equally likely."""
 
     def __init__(self, state: State, asked: tuple[str, ...] | None, item: str | None) -> None:
         self._state = state
         self._item = item
-        names = _giving(state, asked, item)
+        names = _candidates(state, asked, item)
         self._names = names if asked is None else sorted(names)
-        self._at = 0                                            # the place of the one that was chosen
+        self._at = 0                                            # the position of the chosen one
 
     def choose(self, bits: int) -> Queue | None:
-        """See Offers."""
+        """Implements Offers."""
         names = self._names
         if not names:
             return None
@@ -162,12 +162,12 @@ class _Random:
         return self._state.queues.by_name[names[self._at]]
 
     def gave(self, *, exhausted: bool) -> None:
-        """See Offers."""
-        if exhausted or not _gives(self._state, self._state.queues.by_name[self._names[self._at]], self._item):
+        """Implements Offers."""
+        if exhausted or not _can_hand_out(self._state, self._state.queues.by_name[self._names[self._at]], self._item):
             del self._names[self._at]
 
     def end(self) -> None:
-        """See Offers."""
+        """Implements Offers."""
 
 
 class _ByRank:
@@ -177,7 +177,7 @@ class _ByRank:
         self._state = state
         self._item = item
         self._ordered = asked is not None       # of equal ones the first, in the order asked for; otherwise any
-        self._names = _giving(state, asked, item)
+        self._names = _candidates(state, asked, item)
         self._equal: dict[int, list[int]] = {}                  # by rank: the places of the names, in rising order
         for place, rank in enumerate(_ranks(state, self._names, item)):
             self._equal.setdefault(rank, []).append(place)
@@ -186,7 +186,7 @@ class _ByRank:
         self._at = 0                                            # which of the first ones was chosen
 
     def choose(self, bits: int) -> Queue | None:
-        """See Offers."""
+        """Implements Offers."""
         if not self._first:
             return None
         places = self._equal[self._first[0]]
@@ -194,13 +194,13 @@ class _ByRank:
         return self._state.queues.by_name[self._names[places[self._at]]]
 
     def gave(self, *, exhausted: bool) -> None:
-        """See Offers."""
+        """Implements Offers."""
         places = self._equal[self._first[0]]
         place = places.pop(self._at)
         if not places:
             del self._equal[heappop(self._first)]
         name = self._names[place]
-        if exhausted or not _gives(self._state, self._state.queues.by_name[name], self._item):
+        if exhausted or not _can_hand_out(self._state, self._state.queues.by_name[name], self._item):
             return
         (rank,) = _ranks(self._state, [name], self._item)
         if rank not in self._equal:
@@ -209,4 +209,4 @@ class _ByRank:
         insort(self._equal[rank], place)
 
     def end(self) -> None:
-        """See Offers."""
+        """Implements Offers."""

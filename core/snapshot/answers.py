@@ -2,135 +2,98 @@
 
 from __future__ import annotations
 
-from core.ops.replies import (
-    Aborted,
-    Accepted,
-    DataTooLarge,
-    Empty,
-    Finished,
-    InvalidSnapshot,
-    JobExists,
-    JobIgnored,
-    JobReplaced,
-    JobRunning,
-    Leased,
-    NotFound,
-    QueueExists,
-    QueueFull,
-    QueueNotEmpty,
-    QueueNotFound,
-    QueuePaused,
-    Rearmed,
-    Removed,
-    Reply,
-    Results,
-    SessionNotFound,
-    Stored,
-    TooManyQueues,
-)
-from core.snapshot.frames import (
-    AbortedAnswer,
-    AnswerRow,
-    EmptyAnswer,
-    FinishedAnswer,
-    HandedAnswer,
-    HandedManyAnswer,
-    LeasedAnswer,
-    PlainAnswer,
-    RearmedAnswer,
-    RemovedAnswer,
-    ResultsAnswer,
-    SingleAnswer,
-    StoredAnswer,
-    check,
-)
-from core.store.session import Answer, HandedOut, HandedOutMany
+from core.ops import replies
+from core.sessions.session import Answer, HandedOut, HandedOutMany
+from core.snapshot import frames
+from core.snapshot.frames import check
 
-# Answers that are made once, because there may be millions of them.
-_COMMON: list[tuple[Reply, SingleAnswer]] = [
-    (Stored(), StoredAnswer(None)),
-    (Empty(False), EmptyAnswer(False)),
-    (Empty(True), EmptyAnswer(True)),
-    *((Finished(queue, item), FinishedAnswer(queue, item)) for queue in (False, True) for item in (False, True)),
-    (Accepted(), PlainAnswer("accepted")),
-    (NotFound(), PlainAnswer("not found")),
-    (InvalidSnapshot(), PlainAnswer("invalid")),
-    (SessionNotFound(), PlainAnswer("no session")),
-    (JobExists(), PlainAnswer("job exists")),
-    (JobIgnored(), PlainAnswer("job ignored")),
-    (JobReplaced(), PlainAnswer("job replaced")),
-    (JobRunning(), PlainAnswer("job running")),
-    (QueueNotFound(), PlainAnswer("queue not found")),
-    (QueueExists(), PlainAnswer("queue exists")),
-    (QueueNotEmpty(), PlainAnswer("queue not empty")),
-    (QueueFull(), PlainAnswer("queue full")),
-    (QueuePaused(), PlainAnswer("queue paused")),
-    (DataTooLarge(), PlainAnswer("too large")),
-    (TooManyQueues(), PlainAnswer("too many queues")),
+# One object each, shared by all sessions: there may be millions of them.
+_COMMON: list[tuple[replies.Reply, frames.SingleAnswer]] = [
+    (replies.STORED, frames.StoredAnswer(None)),
+    (replies.EMPTY, frames.EmptyAnswer(False)),
+    (replies.EMPTY_UNFINISHED, frames.EmptyAnswer(True)),
+    *((finished, frames.FinishedAnswer(queue, item)) for (queue, item), finished in replies.FINISHED.items()),
+    (replies.ACCEPTED, frames.PlainAnswer("accepted")),
+    (replies.NOT_FOUND, frames.PlainAnswer("not found")),
+    (replies.INVALID_SNAPSHOT, frames.PlainAnswer("invalid")),
+    (replies.SESSION_NOT_FOUND, frames.PlainAnswer("no session")),
+    (replies.JOB_EXISTS, frames.PlainAnswer("job exists")),
+    (replies.JOB_IGNORED, frames.PlainAnswer("job ignored")),
+    (replies.JOB_REPLACED, frames.PlainAnswer("job replaced")),
+    (replies.JOB_RUNNING, frames.PlainAnswer("job running")),
+    (replies.QUEUE_NOT_FOUND, frames.PlainAnswer("queue not found")),
+    (replies.QUEUE_EXISTS, frames.PlainAnswer("queue exists")),
+    (replies.QUEUE_NOT_EMPTY, frames.PlainAnswer("queue not empty")),
+    (replies.QUEUE_FULL, frames.PlainAnswer("queue full")),
+    (replies.QUEUE_PAUSED, frames.PlainAnswer("queue paused")),
+    (replies.DATA_TOO_LARGE, frames.PlainAnswer("too large")),
+    (replies.TOO_MANY_QUEUES, frames.PlainAnswer("too many queues")),
 ]
-_ROWS: dict[Answer, SingleAnswer] = dict(_COMMON)
+_ROWS: dict[Answer, frames.SingleAnswer] = dict(_COMMON)
 _ANSWERS = {row: answer for answer, row in _COMMON}
 
 
-def answer_row(answer: Answer) -> AnswerRow:
+def answer_row(answer: Answer) -> frames.AnswerRow:
     """The row of an answer."""
     match answer:
         case HandedOut(number):
-            return HandedAnswer(number)
-        case Results(replies):
-            return ResultsAnswer(tuple([_single_row(reply) for reply in replies]))
-        case Aborted(position, reply):
-            return AbortedAnswer(position, _single_row(reply))
+            return frames.HandedAnswer(number)
+        case replies.Results(answers):
+            return frames.ResultsAnswer(tuple([_single_row(reply) for reply in answers]))
+        case replies.Aborted(position, reply):
+            return frames.AbortedAnswer(position, _single_row(reply))
         case _:
             return _single_row(answer)
 
 
-def _single_row(answer: Answer) -> SingleAnswer:
+def _single_row(answer: Answer) -> frames.SingleAnswer:
     match answer:
-        case Stored(str(item)):
-            return StoredAnswer(item)
+        case replies.Stored(str(item)):
+            return frames.StoredAnswer(item)
         case HandedOutMany(numbers):
-            return HandedManyAnswer(numbers)
-        case Rearmed(next_ms):
-            return RearmedAnswer(next_ms)
-        case Leased(deadline_ms):
-            return LeasedAnswer(deadline_ms)
-        case Removed(count, more):
-            return RemovedAnswer(count, more)
+            return frames.HandedManyAnswer(numbers)
+        case replies.Rearmed(next_ms):
+            return frames.RearmedAnswer(next_ms)
+        case replies.Leased(deadline_ms):
+            return frames.LeasedAnswer(deadline_ms)
+        case replies.Removed(count, more):
+            return frames.RemovedAnswer(count, more)
         case _:
             return _ROWS[answer]
 
 
-def ids_of(row: AnswerRow) -> tuple[int, ...]:
+def ids_of(row: frames.AnswerRow) -> tuple[int, ...]:
     """The ids of the jobs that the answer handed out."""
-    return (row.id,) if isinstance(row, HandedAnswer) else row.ids if isinstance(row, HandedManyAnswer) else ()
+    if isinstance(row, frames.HandedAnswer):
+        return (row.id,)
+    return row.ids if isinstance(row, frames.HandedManyAnswer) else ()
 
 
-def answer_of(row: AnswerRow) -> Answer:
+def answer_of(row: frames.AnswerRow) -> Answer:
     """The answer in the row. Raises SnapshotError."""
     match row:
-        case ResultsAnswer(rows):
-            return Results(tuple([_reply_of(one) for one in rows]))
-        case AbortedAnswer(position, one):
-            return Aborted(position, _reply_of(one))
-        case HandedAnswer(number):
+        case frames.ResultsAnswer(rows):
+            return replies.Results(tuple([_reply_of(one) for one in rows]))
+        case frames.AbortedAnswer(position, one):
+            return replies.Aborted(position, _reply_of(one))
+        case frames.HandedAnswer(number):
             return HandedOut(number)
-        case HandedManyAnswer(numbers):
+        case frames.HandedManyAnswer(numbers):
             return HandedOutMany(numbers)
         case _:
             return _reply_of(row)
 
 
-def _reply_of(row: SingleAnswer) -> Reply:
+def _reply_of(row: frames.SingleAnswer) -> replies.Reply:
     match row:
-        case StoredAnswer(str(item)):
-            return Stored(item)
-        case RearmedAnswer(next_ms):
-            return Rearmed(next_ms)
-        case LeasedAnswer(deadline_ms):
-            return Leased(deadline_ms)
-        case RemovedAnswer(count, more):
-            return Removed(count, more)
+        case frames.StoredAnswer(str(item)):
+            return replies.Stored(item)
+        case frames.RearmedAnswer(next_ms):
+            return replies.Rearmed(next_ms)
+        case frames.LeasedAnswer(deadline_ms):
+            return replies.Leased(deadline_ms)
+        case frames.RemovedAnswer(count, more):
+            return replies.Removed(count, more)
         case _:
             check(row in _ANSWERS, "an answer in a batch that can be in none")
             return _ANSWERS[row]

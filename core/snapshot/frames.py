@@ -1,6 +1,6 @@
-"""The frames a snapshot consists of; write.py tells how they follow each other, and what to do to change one.
+"""The frames that a snapshot consists of; write.py says in which order, and how to change one.
 
-They are types of their own, so that the classes of the state can change while the bytes stay.
+They are separate types, so that the classes of the state can change while the bytes stay the same.
 """
 
 from __future__ import annotations
@@ -9,27 +9,26 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from core.limits import COUNTER_MAX
 from core.ops.jobs import Policy, Then
 from core.ops.queues import Order
-
-COUNTER_MAX = (1 << 63) - 1
 
 Counter = Annotated[int, Meta(ge=0, le=COUNTER_MAX)]
 Number = Annotated[int, Meta(ge=0)]         # up to 64 bits
 
 
 class SnapshotError(ValueError):
-    """These bytes are not a snapshot this version can read."""
+    """The bytes are not a snapshot that this version can read."""
 
 
 def check(right: bool, wrong: str) -> None:
-    """Raise SnapshotError, unless all is `right`; otherwise the snapshot contradicts itself in what `wrong` tells."""
+    """Raise SnapshotError unless `right`; `wrong`: how the snapshot contradicts itself."""
     if not right:
         raise SnapshotError(f"inconsistent snapshot: {wrong}")
 
 
 class Head(Struct, array_like=True, tag="head", forbid_unknown_fields=True):
-    """All of the state that does not grow with the jobs."""
+    """Everything that does not grow with the number of jobs."""
 
     index: Counter
     term: Counter
@@ -49,20 +48,20 @@ class Head(Struct, array_like=True, tag="head", forbid_unknown_fields=True):
     seqs_since_ms: Counter
 
 
-class MoreRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
-    """What few jobs have."""
+class ExtrasRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """The fields of store.job.Extras, in their order."""
 
     key: str | None
     tries: Counter | None
     ttl_ms: Counter | None
-    fade_ms: Counter | None
+    expires_at_ms: Counter | None
     every_ms: Counter | None
     origin: str | None
     after: tuple[str, ...]
 
 
-# priority, when, seq, item, data, attempts, at_ms, more
-WaitingRow = tuple[int, Counter, Counter, str | None, bytes, Counter, Counter | None, MoreRow | None]
+# priority, when, seq, item, data, attempts, at_ms, extras
+WaitingRow = tuple[int, Counter, Counter, str | None, bytes, Counter, Counter | None, ExtrasRow | None]
 
 
 class Waiting(Struct, array_like=True, tag="waiting", forbid_unknown_fields=True):
@@ -72,8 +71,8 @@ class Waiting(Struct, array_like=True, tag="waiting", forbid_unknown_fields=True
     jobs: list[WaitingRow]
 
 
-# due_ms, seq, priority, item, data, attempts, at_ms, more
-DelayedRow = tuple[Counter, Counter, int, str | None, bytes, Counter, Counter | None, MoreRow | None]
+# due_ms, seq, priority, item, data, attempts, at_ms, extras
+DelayedRow = tuple[Counter, Counter, int, str | None, bytes, Counter, Counter | None, ExtrasRow | None]
 
 
 class Delayed(Struct, array_like=True, tag="delayed", forbid_unknown_fields=True):
@@ -99,7 +98,7 @@ class RunningRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     attempts: Counter
     at_ms: Counter | None
     lease_ms: Counter | None
-    more: MoreRow | None
+    extras: ExtrasRow | None
 
 
 class Running(Struct, array_like=True, tag="running", forbid_unknown_fields=True):
@@ -109,7 +108,7 @@ class Running(Struct, array_like=True, tag="running", forbid_unknown_fields=True
 
 
 class Released(Struct, array_like=True, tag="released", forbid_unknown_fields=True):
-    """Some DELAYED jobs that waited for `item`, which is finished; with `more` the next frame has others of them."""
+    """Some DELAYED jobs that waited for `item`, which is finished; `more`: the next frame continues them."""
 
     item: str
     seqs: list[Counter]
@@ -123,7 +122,7 @@ class KeptRows(Struct, array_like=True, tag="kept", forbid_unknown_fields=True):
 
 
 class Settings(Struct, array_like=True, tag="settings", forbid_unknown_fields=True):
-    """The cluster's settings, but for the expire default, which the head has."""
+    """The settings of the cluster, except the expire default, which is in the head."""
 
     autocreate: bool
     policy: Policy
@@ -160,7 +159,7 @@ class QueueRows(Struct, array_like=True, tag="queues", forbid_unknown_fields=Tru
 
 
 class CountedRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
-    """What has happened in one queue since it began."""
+    """The counters of one queue."""
 
     name: str
     put: Counter
@@ -169,11 +168,11 @@ class CountedRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     later: Counter
     expired: Counter
     dead: Counter
-    faded: Counter
+    ttl_ended: Counter
 
 
 class CountedRows(Struct, array_like=True, tag="counted", forbid_unknown_fields=True):
-    """What has happened in some queues that exist, if anything has."""
+    """The counters of some queues, of those where one is not zero."""
 
     rows: list[CountedRow]
 
@@ -229,7 +228,7 @@ class RemovedAnswer(Struct, array_like=True, tag="removed", forbid_unknown_field
 
 
 class PlainAnswer(Struct, array_like=True, tag="plain", forbid_unknown_fields=True, gc=False, frozen=True):
-    """The answer was one that says nothing but its name."""
+    """The answer was one without fields."""
 
     name: Literal[
         "accepted", "not found", "invalid", "no session", "job exists", "job ignored", "job replaced", "job running",
@@ -277,13 +276,13 @@ class SessionRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     ending: bool
     requests: list[RequestRow]                  # in rising number
     taken: list[Counter]                        # ids of the bound jobs, in rising order
-    user: str                                   # whose it is, "" when nobody's
-    address: str                                # from where it was opened, "" when nobody knows
+    user: str                                   # the owner, "" if there is none
+    address: str                                # from where it was opened, "" if unknown
     used_ms: Counter                            # its last use
 
 
 class SessionTable(Struct, array_like=True, tag="sessions", forbid_unknown_fields=True):
-    """There has been a session."""
+    """The counters of sessions, if there ever was one."""
 
     next_session: Counter
     sessions: Counter                           # how many there are now
@@ -310,20 +309,20 @@ class UserRows(Struct, array_like=True, tag="users", forbid_unknown_fields=True)
 
 
 class Clone(Struct, array_like=True, tag="clone", forbid_unknown_fields=True):
-    """A CLONE is under way."""
+    """A CLONE is in progress."""
 
     clone: int
     total_bytes: int
 
 
 class Chunk(Struct, array_like=True, tag="chunk", forbid_unknown_fields=True):
-    """One chunk it has received."""
+    """One chunk that it has received."""
 
     data: bytes
 
 
 class End(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
-    """Nothing follows but the checksum."""
+    """The sums of jobs; only the checksum follows."""
 
     waiting: Counter        # READY or DELAYED
     running: Counter

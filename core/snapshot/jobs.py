@@ -1,20 +1,22 @@
-"""Jobs of a snapshot back into a state. What the machine relies on is verified: read.py says why."""
+"""Puts the jobs of a snapshot into a state, and verifies what the machine relies on: read.py says why."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec.structs import astuple
+
 from core.ops.jobs import Then
-from core.snapshot.frames import Delayed, End, MoreRow, Released, Running, RunningRow, SnapshotError, Waiting, check
+from core.snapshot.frames import Delayed, End, ExtrasRow, Released, Running, RunningRow, SnapshotError, Waiting, check
 from core.state import State
 from core.store.delayed import Release
-from core.store.job import NEVER_MS, DelayedJob, Job, More, RunningJob
+from core.store.job import NEVER_MS, DelayedJob, Extras, Job, RunningJob
 from core.store.job_list import JobList
 from core.store.queues import Queue
 
 
 class JobBuilder:
-    """Puts the jobs into `state`. `check_name` raises SnapshotError when a name must not come in."""
+    """Puts jobs into `state`. `check_name` raises SnapshotError when a name is not allowed."""
 
     def __init__(self, state: State, check_name: Callable[[str], None]) -> None:
         self._state = state
@@ -26,7 +28,7 @@ class JobBuilder:
         self._seqs: set[int] = set()
         self._jobs = 0
         self._delayed = 0
-        self._released: Release | None = None           # the batch that goes on with the next frame
+        self._released: Release | None = None           # the release that the next frame continues
 
     def add(self, frame: Waiting | Delayed | Running | Released) -> None:
         """The next frame, in the right order. Raises SnapshotError."""
@@ -48,7 +50,7 @@ class JobBuilder:
                 self._add_delayed(frame)
 
     def check_sums(self, end: End) -> None:
-        """All frames have come. Raises SnapshotError."""
+        """Verify the sums after the last frame. Raises SnapshotError."""
         state = self._state
         check(len(self._seqs) == self._jobs, "two jobs have one place")
         check(end.waiting == state.queues.waiting, "waiting jobs are missing")
@@ -59,24 +61,24 @@ class JobBuilder:
             check(item in state.items.by_name, "a job waits for an item that is finished")
 
     def _add_waiting(self, frame: Waiting) -> None:
-        for priority, when, seq, item, data, attempts, at_ms, more_row in frame.jobs:
+        for priority, when, seq, item, data, attempts, at_ms, extras_row in frame.jobs:
             place = (-priority, when, seq)
             check(self._place < place, "jobs are not in order")
             self._place = place
-            queue, item, more = self._checked(frame.queue, seq, item, at_ms, more_row)
-            check(more is None or not more.after, "a waiting job waits for items")
-            check(more is None or (more.ttl_ms is None) == (more.fade_ms is None), "a TTL has no end")
-            self._state.add(queue, Job(-priority, when, seq, queue.name, data, item, attempts, at_ms, more))
+            queue, item, extras = self._checked(frame.queue, seq, item, at_ms, extras_row)
+            check(extras is None or not extras.after, "a waiting job waits for items")
+            check(extras is None or (extras.ttl_ms is None) == (extras.expires_at_ms is None), "a TTL has no end")
+            self._state.add(queue, Job(-priority, when, seq, queue.name, data, item, attempts, at_ms, extras))
 
     def _add_delayed(self, frame: Delayed) -> None:
-        for due_ms, seq, priority, item, data, attempts, at_ms, more_row in frame.jobs:
+        for due_ms, seq, priority, item, data, attempts, at_ms, extras_row in frame.jobs:
             check(self._place < (due_ms, seq), "jobs are not in order")
             self._place = (due_ms, seq)
-            queue, item, more = self._checked(frame.queue, seq, item, at_ms, more_row)
-            dependent = more is not None and bool(more.after)
+            queue, item, extras = self._checked(frame.queue, seq, item, at_ms, extras_row)
+            dependent = extras is not None and bool(extras.after)
             check(dependent == (due_ms == NEVER_MS), "a delayed job waits neither for items nor for a time")
-            check(more is None or more.fade_ms is None, "a TTL goes on while its job is delayed")
-            job = DelayedJob(due_ms, seq, -priority, queue.name, data, item, attempts, at_ms, more)
+            check(extras is None or extras.expires_at_ms is None, "a TTL goes on while its job is delayed")
+            job = DelayedJob(due_ms, seq, -priority, queue.name, data, item, attempts, at_ms, extras)
             self._state.defer(queue, job)
             self._delayed += 1
 
@@ -86,17 +88,29 @@ class JobBuilder:
         check(row.attempts > 0, "a running job was never handed out")
         self._id = row.id
         self._check_name(row.queue)
-        queue, item, more = self._checked(row.queue, row.seq, row.item, row.at_ms, row.more)
-        check(more is None or not more.after, "a running job waits for items")
+        queue, item, extras = self._checked(row.queue, row.seq, row.item, row.at_ms, row.extras)
+        check(extras is None or not extras.after, "a running job waits for items")
         self._state.start(queue, RunningJob(
-            row.id, queue.name, row.priority, row.data, item, row.deadline_ms, row.then, row.when, row.seq,
-            row.attempts, row.at_ms, more, row.lease_ms, row.graced,
+            id=row.id,
+            queue=queue.name,
+            priority=row.priority,
+            data=row.data,
+            item=item,
+            deadline_ms=row.deadline_ms,
+            then=row.then,
+            when=row.when,
+            seq=row.seq,
+            attempts=row.attempts,
+            at_ms=row.at_ms,
+            extras=extras,
+            lease_ms=row.lease_ms,
+            graced=row.graced,
         ))
 
     def _checked(
-        self, queue_name: str, seq: int, item: str | None, at_ms: int | None, row: MoreRow | None,
-    ) -> tuple[Queue, str | None, More | None]:
-        """The queue of a job, its item by the name that all jobs share, and what few jobs have."""
+        self, queue_name: str, seq: int, item: str | None, at_ms: int | None, row: ExtrasRow | None,
+    ) -> tuple[Queue, str | None, Extras | None]:
+        """The queue of a job, the name of its item (one string for all its jobs), and its extras."""
         state = self._state
         check(seq < state.next_seq, "place of a job out of range")
         self._seqs.add(seq)
@@ -108,15 +122,16 @@ class JobBuilder:
             item = state.items.open(item).name
         if row is None:
             return queue, item, None
-        more = More(row.key, row.tries, row.ttl_ms, row.fade_ms, row.every_ms, row.origin, row.after)
-        for name in (more.key, more.origin, *more.after):
+        extras = Extras(*astuple(row))
+        for name in (extras.key, extras.origin, *extras.after):
             if name is not None:
                 self._check_name(name)
-        check(more.key is None or queue.keys is None or more.key not in queue.keys, "two jobs of a queue have one key")
-        periodic = more.every_ms is not None and more.origin is None
-        check(more.every_ms != 0 and (not periodic or at_ms is not None), "a periodic job has no time")
-        check(len(set(more.after)) == len(more.after), "a job waits twice for an item")
-        return queue, item, more
+        taken = queue.keys is not None and extras.key in queue.keys
+        check(not taken, "two jobs of a queue have one key")
+        periodic = extras.every_ms is not None and extras.origin is None
+        check(extras.every_ms != 0 and (not periodic or at_ms is not None), "a periodic job has no time")
+        check(len(set(extras.after)) == len(extras.after), "a job waits twice for an item")
+        return queue, item, extras
 
     def _add_released(self, frame: Released) -> None:
         delays = self._state.delays

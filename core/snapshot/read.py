@@ -1,11 +1,11 @@
-"""Bytes back into a state, piece by piece as they come.
+"""Bytes back into a state, piece by piece as they arrive.
 
-A snapshot may come from a damaged disk or from a client (CLONE), and a checksum proves only that nobody made a mistake.
-So everything is verified: the layout by the types of the frames, and whatever the machine relies on by hand. Nothing is
-believed before `finish`, which gives a new state; the caller's own state is not touched until then.
+A snapshot may come from a damaged disk or from a client (CLONE), and a checksum only protects from accidents. So
+everything is verified: the layout by the types of the frames, and what the machine relies on by hand. `finish` returns
+a new state when all is right; the caller's own state is not touched.
 
-A foreign snapshot, one that came from a client, is held to more: what this cluster made itself it must be able to read
-again, whatever rules for names or limits have become stricter since.
+A foreign snapshot, one from a client, must satisfy more: a cluster must be able to read its own snapshots again, even
+if rules for names or limits have become stricter since.
 """
 
 from __future__ import annotations
@@ -18,75 +18,71 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec.structs import asdict, astuple
 
+from core import limits
+from core.members.membership import Membership
 from core.ops.cluster import Address
 from core.ops.jobs import Then
 from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import User
-from core.snapshot.frames import (
-    Chunk,
-    Clone,
-    CountedRows,
-    Delayed,
-    End,
-    Frame,
-    Head,
-    KeptRows,
-    QueueRows,
-    Released,
-    Running,
-    SessionRows,
-    SessionTable,
-    Settings,
-    SnapshotError,
-    UserRows,
-    Waiting,
-    check,
-)
+from core.snapshot import frames
+from core.snapshot.frames import SnapshotError, check
 from core.snapshot.jobs import JobBuilder
 from core.snapshot.sessions import restored_session
 from core.snapshot.write import CHECKSUM_BYTES, FORMAT, MAGIC
 from core.state import State
-from core.store.membership import Membership
 
 # The frames of each format that was released. Those before FORMAT never were.
-_DECODERS: dict[int, msgspec.msgpack.Decoder[Any]] = {FORMAT: msgspec.msgpack.Decoder(Frame)}
+_DECODERS: dict[int, msgspec.msgpack.Decoder[Any]] = {FORMAT: msgspec.msgpack.Decoder(frames.Frame)}
 
-# Counters of a foreign snapshot leave room to count on for ever.
-FOREIGN_COUNTER_MAX = 1 << 62
-
-# Names become tokens of the protocol's lines, so one with a space or a line end must not come in.
+# Names become words in lines of the protocol, so they must not contain a space or a line end.
 _name = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")
 
-# The frames in their order; those of ONCE come once at most, Head and End always.
-_ORDER: list[type[Frame]] = [
-    Head, Settings, QueueRows, Waiting, Delayed, Running, Released, CountedRows, KeptRows, SessionTable, SessionRows,
-    UserRows, Clone, Chunk, End,
+# The frames in their order; those in _ONCE come once at most, Head and End always.
+_ORDER: list[type[frames.Frame]] = [
+    frames.Head,
+    frames.Settings,
+    frames.QueueRows,
+    frames.Waiting,
+    frames.Delayed,
+    frames.Running,
+    frames.Released,
+    frames.CountedRows,
+    frames.KeptRows,
+    frames.SessionTable,
+    frames.SessionRows,
+    frames.UserRows,
+    frames.Clone,
+    frames.Chunk,
+    frames.End,
 ]
-_ONCE = (Head, Settings, SessionTable, Clone, End)
-_NEEDED: dict[type[Frame], type[Frame]] = {SessionRows: SessionTable, Chunk: Clone}     # which must have come before
+_ONCE = (frames.Head, frames.Settings, frames.SessionTable, frames.Clone, frames.End)
+_NEEDED: dict[type[frames.Frame], type[frames.Frame]] = {       # which must come before
+    frames.SessionRows: frames.SessionTable,
+    frames.Chunk: frames.Clone,
+}
 
 
 class Reader:
-    """Feed it the snapshot, in pieces of any size, then take the state. `foreign`: the bytes come from a client."""
+    """Takes a snapshot in pieces of any size and returns its state. `foreign`: the bytes come from a client."""
 
     def __init__(self, foreign: bool = False) -> None:
         self._buffer = bytearray()
         self._digest = blake2b(digest_size=CHECKSUM_BYTES)
         self._builder = _Builder(foreign)
-        self._decoder = _DECODERS[FORMAT]       # of the snapshot's own format when that is known
-        # What is read next, and its size. A plain function: a bound method would tie the reader, and the state in it,
-        # into a cycle that only the garbage collector could free.
+        self._decoder = _DECODERS[FORMAT]       # of the format of the snapshot, once that is known
+        # What is read next, and its size. A plain function: a bound method would make a cycle with the reader, and the
+        # state in it, that only the garbage collector could free.
         self._step: Callable[[Reader, bytes], None] = Reader._prologue
         self._size = len(MAGIC) + 4
         self._complete = False
 
     @property
-    def pending(self) -> tuple[Clone, list[bytes]] | None:
-        """The CLONE that was under way, and its chunks; valid after `finish`."""
+    def pending(self) -> tuple[frames.Clone, list[bytes]] | None:
+        """The CLONE that was in progress, and its chunks; valid after `finish`."""
         return None if self._builder.clone is None else (self._builder.clone, self._builder.chunks)
 
     def feed(self, data: bytes) -> None:
-        """The next bytes. Raises SnapshotError as soon as they cannot be right; the reader is useless then."""
+        """The next bytes. Raises SnapshotError as soon as they are wrong; the reader must not be used afterwards."""
         buffer = self._buffer
         buffer += data
         start = 0
@@ -97,7 +93,7 @@ class Reader:
         del buffer[:start]
 
     def finish(self) -> State:
-        """The state, when all bytes were fed and are right. Raises SnapshotError."""
+        """The state, after all bytes. Raises SnapshotError when they are incomplete."""
         if not self._complete:
             raise SnapshotError("snapshot is cut off")
         return self._builder.state
@@ -124,7 +120,7 @@ class Reader:
         except (msgspec.MsgspecError, ValueError) as error:
             raise SnapshotError(f"bad frame in snapshot: {error}") from None
         self._builder.add(frame)
-        if isinstance(frame, End):
+        if isinstance(frame, frames.End):
             self._step, self._size = Reader._checksum, CHECKSUM_BYTES
         else:
             self._step, self._size = Reader._length, 4
@@ -140,35 +136,35 @@ class Reader:
 
 
 class _Builder:
-    """Makes a state of frames, or finds what is wrong with them."""
+    """Builds a state from frames, or finds what is wrong with them."""
 
     def __init__(self, foreign: bool) -> None:
         self._foreign = foreign
         self.state = State()
-        self.clone: Clone | None = None
+        self.clone: frames.Clone | None = None
         self.chunks: list[bytes] = []                   # of the clone
-        self._last: type[Frame] | None = None           # type of the last frame
-        self._seen: set[type[Frame]] = set()            # types that have come
+        self._last: type[frames.Frame] | None = None           # type of the last frame
+        self._seen: set[type[frames.Frame]] = set()            # types of all frames so far
         self._jobs = JobBuilder(self.state, self._check_name)
         self._session = 0                               # number of the last session
         self._sessions = 0                              # how many there are
         self._user = ""                                 # name of the last user
         self._settings = ""                             # name of the last queue with settings
-        self._counted = ""                              # and of the last one in which something was counted
+        self._counted = ""                              # name of the last queue with counters
 
-    def add(self, frame: Frame) -> None:
+    def add(self, frame: frames.Frame) -> None:
         """The next frame."""
         kind = type(frame)
         first = _ORDER.index(self._last) if self._last is not None else -1
         right = _ORDER.index(kind) >= first and (kind is not self._last or kind not in _ONCE)
         needed = _NEEDED.get(kind)
-        if not right or (first < 0) != (kind is Head) or (needed is not None and needed not in self._seen):
+        if not right or (first < 0) != (kind is frames.Head) or (needed is not None and needed not in self._seen):
             raise SnapshotError(f"{kind.__name__} frame out of order")
         self._last = kind
         self._seen.add(kind)
         self._add[kind](self, frame)
 
-    def _add_head(self, head: Head) -> None:
+    def _add_head(self, head: frames.Head) -> None:
         state = self.state
         state.index = head.index
         state.term = head.term
@@ -190,9 +186,9 @@ class _Builder:
         check(head.expire_default is not Then.DEFAULT, "expire default is not given")
         counters = (head.next_id, head.next_seq, head.next_item)
         check(min(counters) > 0, "counter is zero")
-        check(not self._foreign or max(counters) <= FOREIGN_COUNTER_MAX, "counter is absurd")
+        check(not self._foreign or max(counters) <= limits.NUMBER_MAX, "counter is absurd")
 
-    def _add_members(self, head: Head) -> None:
+    def _add_members(self, head: frames.Head) -> None:
         names = [name for name, _, _ in head.members]
         check(names == sorted(self.state.servers.ids), "members are not the servers in name order")
         addresses = {name: Address(name, peer, client) for name, peer, client in head.members}
@@ -202,13 +198,13 @@ class _Builder:
         self.state.membership = membership
         self.state.online = head.online
 
-    def _add_settings(self, frame: Settings) -> None:
+    def _add_settings(self, frame: frames.Settings) -> None:
         self.state.settings = ClusterSettings(
             self.state.settings.expire_default, frame.autocreate, frame.policy, frame.grace_ms, frame.session_ttl_ms,
             frame.fast_empty,
         )
 
-    def _add_queues(self, frame: QueueRows) -> None:
+    def _add_queues(self, frame: frames.QueueRows) -> None:
         for row in frame.rows:
             check(self._settings < row.name, "settings of queues are not in order")
             self._settings = row.name
@@ -220,10 +216,10 @@ class _Builder:
             del values["name"]
             self.state.queues.configure(row.name, QueueSettings(**values))
 
-    def _add_jobs(self, frame: Waiting | Delayed | Running | Released) -> None:
+    def _add_jobs(self, frame: frames.Waiting | frames.Delayed | frames.Running | frames.Released) -> None:
         self._jobs.add(frame)
 
-    def _add_counted(self, frame: CountedRows) -> None:
+    def _add_counted(self, frame: frames.CountedRows) -> None:
         for row in frame.rows:
             name, *counters = astuple(row)
             check(self._counted < name, "counters of queues are not in order")
@@ -234,26 +230,26 @@ class _Builder:
             check(any(counters), "nothing was counted")
             queue.counters = counters
 
-    def _add_kept(self, frame: KeptRows) -> None:
+    def _add_kept(self, frame: frames.KeptRows) -> None:
         for queue, key, until_ms in frame.rows:
-            check(until_ms > 0 and not self.state.kept.until_ms(queue, key), "a key is remembered twice")
+            check(until_ms > 0 and not self.state.retained_keys.until_ms(queue, key), "a key is remembered twice")
             self._check_name(queue)
             self._check_name(key)
-            self.state.kept.keep(queue, key, until_ms)
+            self.state.retained_keys.retain(queue, key, until_ms)
 
-    def _add_session_table(self, frame: SessionTable) -> None:
+    def _add_session_table(self, frame: frames.SessionTable) -> None:
         check(frame.next_session > 1, "sessions where none has been")
-        check(not self._foreign or frame.next_session <= FOREIGN_COUNTER_MAX, "counter is absurd")
+        check(not self._foreign or frame.next_session <= limits.NUMBER_MAX, "counter is absurd")
         self.state.sessions.next_session = frame.next_session
         self._sessions = frame.sessions
 
-    def _add_sessions(self, frame: SessionRows) -> None:
+    def _add_sessions(self, frame: frames.SessionRows) -> None:
         for row in frame.rows:
             check(self._session < row.number < self.state.sessions.next_session, "session number out of order")
             self._session = row.number
             self.state.sessions.resume(restored_session(row, self.state.running, self.state.next_id))
 
-    def _add_users(self, frame: UserRows) -> None:
+    def _add_users(self, frame: frames.UserRows) -> None:
         for row in frame.rows:
             check(self._user < row.name, "users are not in order")
             self._user = row.name
@@ -262,30 +258,30 @@ class _Builder:
     def _check_name(self, name: str) -> None:
         check(not self._foreign or _name.fullmatch(name) is not None, "a name the protocol does not allow")
 
-    def _check_sums(self, end: End) -> None:
+    def _check_sums(self, end: frames.End) -> None:
         self._jobs.check_sums(end)
         check(self._sessions == len(self.state.sessions.by_number), "sessions are missing")
 
-    def _set_clone(self, frame: Clone) -> None:
+    def _set_clone(self, frame: frames.Clone) -> None:
         self.clone = frame
 
-    def _add_chunk(self, frame: Chunk) -> None:
+    def _add_chunk(self, frame: frames.Chunk) -> None:
         self.chunks.append(frame.data)
 
-    _add: ClassVar[dict[type[Frame], Callable[[_Builder, Any], None]]] = {
-        Head: _add_head,
-        Settings: _add_settings,
-        QueueRows: _add_queues,
-        Waiting: _add_jobs,
-        Delayed: _add_jobs,
-        Running: _add_jobs,
-        Released: _add_jobs,
-        CountedRows: _add_counted,
-        KeptRows: _add_kept,
-        SessionTable: _add_session_table,
-        SessionRows: _add_sessions,
-        UserRows: _add_users,
-        Clone: _set_clone,
-        Chunk: _add_chunk,
-        End: _check_sums,
+    _add: ClassVar[dict[type[frames.Frame], Callable[[_Builder, Any], None]]] = {
+        frames.Head: _add_head,
+        frames.Settings: _add_settings,
+        frames.QueueRows: _add_queues,
+        frames.Waiting: _add_jobs,
+        frames.Delayed: _add_jobs,
+        frames.Running: _add_jobs,
+        frames.Released: _add_jobs,
+        frames.CountedRows: _add_counted,
+        frames.KeptRows: _add_kept,
+        frames.SessionTable: _add_session_table,
+        frames.SessionRows: _add_sessions,
+        frames.UserRows: _add_users,
+        frames.Clone: _set_clone,
+        frames.Chunk: _add_chunk,
+        frames.End: _check_sums,
     }

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from core import limits
+from core.sessions.session import Answered, Session
+from core.sessions.table import Sessions
 from core.snapshot.answers import answer_of, answer_row, ids_of
 from core.snapshot.frames import RequestRow, SessionRow, SessionRows, SessionTable, check
 from core.store.job import RunningJob
-from core.store.session import WINDOW, Answered, Session
-from core.store.sessions import Sessions
-
-FRAME_ROWS_MAX = 1000       # sessions, requests and ids; a frame is closed when it has so many
 
 
 def session_frames(sessions: Sessions) -> Iterator[SessionTable | SessionRows]:
@@ -23,7 +22,7 @@ def session_frames(sessions: Sessions) -> Iterator[SessionTable | SessionRows]:
     for session in sessions.by_number.values():
         rows.append(_session_row(session))
         size += 1 + len(session.requests) + len(session.taken)
-        if size >= FRAME_ROWS_MAX:
+        if size >= limits.FRAME_SESSION_PARTS_MAX:
             yield SessionRows(rows)
             rows = []
             size = 0
@@ -62,7 +61,7 @@ def restored_session(row: SessionRow, running: Mapping[int, RunningJob], next_id
     check(_rise(numbers), "requests are not in order")
     if numbers:
         session.newest = numbers[-1]
-        check(numbers[0] > max(0, session.newest - WINDOW), "request below the window")
+        check(numbers[0] > max(0, session.newest - limits.REQUEST_WINDOW), "request below the window")
     for request in row.requests:
         answered = session.requests[request.number] = Answered(request.digest)
         check(_rise([part for part, _ in request.answers]), "answers are not in order")

@@ -1,7 +1,7 @@
-"""A CLONE under way: a snapshot that arrives in chunks through the log (spec/cluster 8.6).
+"""A CLONE in progress: a snapshot that arrives in chunks through the log (spec/cluster 8.6).
 
-The chunks are read as they come, so that the last one has little left to do. They are kept as well: a node that
-restores a snapshot taken in the middle of a CLONE must be able to go on.
+The chunks are decoded as they arrive, so that little is left to do after the last one. They are also stored: a node
+that restores a snapshot taken in the middle of a CLONE must be able to continue.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from core.state import State
 
 
 class PendingClone:
-    """The chunks of clone `clone`, `total_bytes` in the end."""
+    """The chunks of the upload `clone`, which will have `total_bytes` altogether."""
 
     __slots__ = ("_reader", "_received_bytes", "chunks", "clone", "total_bytes")
 
@@ -42,7 +42,7 @@ class PendingClone:
 
 
 def restore(chunks: Iterable[bytes]) -> State:
-    """The state in a whole snapshot, with the CLONE that was under way in it. Raises SnapshotError."""
+    """The state in a whole snapshot, with the CLONE that was in progress. Raises SnapshotError."""
     reader = Reader()
     for chunk in chunks:
         reader.feed(chunk)
@@ -58,10 +58,10 @@ def restore(chunks: Iterable[bytes]) -> State:
 def adopt(state: State, other: State) -> None:
     """Replace the jobs of `state` by those of a restored snapshot (CLONE, spec/cluster 8.6).
 
-    The settings of queues and the keys that are remembered come with the jobs. What belongs to this cluster stays: its
-    index, term, clock, members, server ids, cluster id, settings and whether it is online, its users, and its sessions,
-    to which those of their jobs stay bound that are still there. Counters only grow. A running job of another cluster
-    whose id may have been issued here gets no chance to be mistaken for that one: it waits again, at its old place.
+    The settings of queues and the retained keys come with the jobs. What belongs to this cluster stays: its index,
+    term, clock, members, server ids, cluster id, settings, whether it is online, its users, and its sessions with those
+    of their bound jobs that still exist. Counters only grow. A running job of another cluster whose id may also have
+    been assigned here goes back to its old place, so that it cannot be mistaken for the other one.
     """
     if other.cluster_id is None or other.cluster_id != state.cluster_id:
         issued = [number for number in other.in_order() if number < state.next_id]
@@ -75,9 +75,9 @@ def adopt(state: State, other: State) -> None:
     state.running = other.running
     state.leases = other.leases
     state.delays = other.delays
-    state.fading = other.fading
+    state.ttls = other.ttls
     state.dead = other.dead
-    state.kept = other.kept
+    state.retained_keys = other.retained_keys
     other.items.next_item = max(state.items.next_item, other.items.next_item)
     state.items = other.items
     state.next_id = max(state.next_id, other.next_id)

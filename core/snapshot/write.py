@@ -1,19 +1,19 @@
-"""The state as bytes. Equal states give equal bytes, whatever way led to them.
+"""The state as bytes. Equal states give equal bytes, whatever their history.
 
     magic       8 bytes     PQRAFT1 and a newline
-    format      4 bytes     big endian; a change of anything below gives it a new number
+    format      4 bytes     big endian; any change of what follows gets a new number
     frames                  each: length of its body (4 bytes, big endian), body (MessagePack)
     checksum    32 bytes    BLAKE2b of everything before
 
 The frames are, in this order: one Head; Settings, when any was given; QueueRows, in name order; Waiting, queues in
-name order and the jobs of a queue in the order in which they will be handed out; Delayed, likewise in the order in
-which they become active; Running, in rising id; Released, in the order in which the items were finished; CountedRows,
-in name order; KeptRows, queues in name order and the keys of a queue in the order in which they will be forgotten;
-SessionTable and SessionRows, in rising number, when there has been a session; UserRows, in name order; Clone and its
-Chunks, when a CLONE is under way; one End. Long lists are cut into several frames.
+name order and the jobs of a queue in the order of their places; Delayed, likewise in the order in which they become
+active; Running, in rising id; Released, in the order in which the items were finished; CountedRows, in name order;
+KeptRows, queues in name order and the keys of a queue in the order of their expiry; SessionTable and SessionRows, in
+rising number, when there has been a session; UserRows, in name order; Clone and its Chunks, when a CLONE is in
+progress; one End. Long lists are cut into several frames.
 
-To change the layout: raise FORMAT, keep the old frames and make today's of them (read.py has the table of formats),
-record a data directory of the new format (tests/upgrade/scenario.py).
+To change the layout: raise FORMAT, keep the old frames and convert them (read.py has the table of formats), and record
+a data directory of the new format (tests/upgrade/scenario.py).
 """
 
 from __future__ import annotations
@@ -24,44 +24,19 @@ from itertools import islice
 from typing import TypeVar
 
 import msgspec
-from msgspec.structs import asdict
+from msgspec.structs import asdict, astuple
 
+from core import limits
 from core.ops.settings import ClusterSettings
 from core.ops.users import User
-from core.snapshot.frames import (
-    Chunk,
-    Clone,
-    CountedRow,
-    CountedRows,
-    Delayed,
-    End,
-    Frame,
-    Head,
-    KeptRows,
-    MoreRow,
-    QueueRow,
-    QueueRows,
-    Released,
-    Running,
-    RunningRow,
-    Settings,
-    UserRow,
-    UserRows,
-    Waiting,
-)
+from core.snapshot import frames
 from core.snapshot.sessions import session_frames
 from core.state import State
-from core.store.job import DelayedJob, Job, More, RunningJob
+from core.store.job import DelayedJob, Extras, Job, RunningJob
 
 MAGIC = b"PQRAFT1\n"
 FORMAT = 5
 CHECKSUM_BYTES = 32
-
-CHUNK_BYTES = 256 << 10             # a chunk is yielded when it has this size
-CHUNK_BYTES_MAX = 1 << 20           # a larger one, caused by a large job, is cut
-FRAME_JOBS_MAX = 1000
-FRAME_DATA_BYTES = 128 << 10        # a frame is closed when the data in it have this size
-FRAME_ROWS_MAX = 100
 
 _encoder = msgspec.msgpack.Encoder()
 
@@ -77,7 +52,7 @@ def write(state: State, *, users: bool) -> Iterator[bytes]:
         body = _encoder.encode(frame)
         chunk += len(body).to_bytes(4, "big")
         chunk += body
-        if len(chunk) >= CHUNK_BYTES:
+        if len(chunk) >= limits.CHUNK_BYTES:
             digest.update(chunk)
             yield from _cut(chunk)
             chunk.clear()
@@ -86,28 +61,28 @@ def write(state: State, *, users: bool) -> Iterator[bytes]:
 
 
 def _cut(chunk: bytearray) -> Iterator[bytes]:
-    for start in range(0, len(chunk), CHUNK_BYTES_MAX):
-        yield bytes(chunk[start : start + CHUNK_BYTES_MAX])
+    for start in range(0, len(chunk), limits.CHUNK_BYTES_MAX):
+        yield bytes(chunk[start : start + limits.CHUNK_BYTES_MAX])
 
 
-def _frames(state: State, users: bool) -> Iterator[Frame]:
+def _frames(state: State, users: bool) -> Iterator[frames.Frame]:
     yield _head(state)
     yield from _settings_frames(state)
     names = sorted(state.queues.by_name)
     for name in names:
         for jobs in _portions(state.queues.by_name[name].all_ready()):
-            yield Waiting(name, [
-                (-job.rank, job.when, job.seq, job.item, job.data, job.attempts, job.at_ms, _more_row(job.more))
+            yield frames.Waiting(name, [
+                (-job.rank, job.when, job.seq, job.item, job.data, job.attempts, job.at_ms, _extras_row(job.extras))
                 for job in jobs
             ])
     for name in names:
         for delayed in _portions(state.queues.by_name[name].delayed or ()):
-            yield Delayed(name, [
-                (job.due_ms, job.seq, -job.rank, job.item, job.data, job.attempts, job.at_ms, _more_row(job.more))
+            yield frames.Delayed(name, [
+                (job.due_ms, job.seq, -job.rank, job.item, job.data, job.attempts, job.at_ms, _extras_row(job.extras))
                 for job in delayed
             ])
     for running in _portions(state.in_order().values()):
-        yield Running([_running_row(job) for job in running])
+        yield frames.Running([_running_row(job) for job in running])
     yield from _released_frames(state)
     yield from _counted_frames(state)
     yield from _kept_frames(state)
@@ -115,14 +90,15 @@ def _frames(state: State, users: bool) -> Iterator[Frame]:
     if users:
         yield from _user_frames(state.users)
     if state.clone is not None:
-        yield Clone(state.clone.clone, state.clone.total_bytes)
+        yield frames.Clone(state.clone.clone, state.clone.total_bytes)
         for data in state.clone.chunks:
-            yield Chunk(data)
-    yield End(state.queues.waiting, len(state.running), sum(queue.deferred for queue in state.queues.by_name.values()))
+            yield frames.Chunk(data)
+    delayed_jobs = sum(queue.deferred for queue in state.queues.by_name.values())
+    yield frames.End(state.queues.waiting, len(state.running), delayed_jobs)
 
 
-def _head(state: State) -> Head:
-    return Head(
+def _head(state: State) -> frames.Head:
+    return frames.Head(
         index=state.index,
         term=state.term,
         leader=state.leader,
@@ -142,69 +118,67 @@ def _head(state: State) -> Head:
     )
 
 
-def _running_row(job: RunningJob) -> RunningRow:
-    return RunningRow(
+def _running_row(job: RunningJob) -> frames.RunningRow:
+    return frames.RunningRow(
         job.id, job.queue, job.priority, job.seq, job.item, job.data, job.deadline_ms, job.then, job.graced, job.when,
-        job.attempts, job.at_ms, job.lease_ms, _more_row(job.more),
+        job.attempts, job.at_ms, job.lease_ms, _extras_row(job.extras),
     )
 
 
-def _more_row(more: More | None) -> MoreRow | None:
-    if more is None:
-        return None
-    return MoreRow(more.key, more.tries, more.ttl_ms, more.fade_ms, more.every_ms, more.origin, more.after)
+def _extras_row(extras: Extras | None) -> frames.ExtrasRow | None:
+    return None if extras is None else frames.ExtrasRow(*astuple(extras))
 
 
-def _settings_frames(state: State) -> Iterator[Settings | QueueRows]:
+def _settings_frames(state: State) -> Iterator[frames.Settings | frames.QueueRows]:
     known = state.settings
     if known != ClusterSettings(expire_default=known.expire_default):
-        yield Settings(known.autocreate, known.policy, known.grace_ms, known.session_ttl_ms, known.fast_empty)
-    rows = [QueueRow(name, **asdict(settings)) for name, settings in sorted(state.queues.settings.items())]
-    for start in range(0, len(rows), FRAME_ROWS_MAX):
-        yield QueueRows(rows[start : start + FRAME_ROWS_MAX])
+        yield frames.Settings(known.autocreate, known.policy, known.grace_ms, known.session_ttl_ms, known.fast_empty)
+    rows = [frames.QueueRow(name, **asdict(settings)) for name, settings in sorted(state.queues.settings.items())]
+    for start in range(0, len(rows), limits.FRAME_ROWS_MAX):
+        yield frames.QueueRows(rows[start : start + limits.FRAME_ROWS_MAX])
 
 
-def _released_frames(state: State) -> Iterator[Released]:
+def _released_frames(state: State) -> Iterator[frames.Released]:
     for batch in state.delays.released.values():
         seqs = list(batch.seqs)
-        for start in range(0, len(seqs), FRAME_JOBS_MAX):
-            end = start + FRAME_JOBS_MAX
-            yield Released(batch.item, seqs[start:end], end < len(seqs))
+        for start in range(0, len(seqs), limits.FRAME_JOBS_MAX):
+            end = start + limits.FRAME_JOBS_MAX
+            yield frames.Released(batch.item, seqs[start:end], end < len(seqs))
 
 
-def _counted_frames(state: State) -> Iterator[CountedRows]:
+def _counted_frames(state: State) -> Iterator[frames.CountedRows]:
     queues = state.queues
     names = iter(sorted((*queues.by_name, *queues.idle)))
-    while piece := list(islice(names, FRAME_JOBS_MAX)):
+    while piece := list(islice(names, limits.FRAME_JOBS_MAX)):
         counted = ((name, queue.counters) for name in piece if (queue := queues.find(name)) is not None)
-        rows = [CountedRow(name, *counters) for name, counters in counted if any(counters)]
+        rows = [frames.CountedRow(name, *counters) for name, counters in counted if any(counters)]
         if rows:
-            yield CountedRows(rows)
+            yield frames.CountedRows(rows)
 
 
-def _kept_frames(state: State) -> Iterator[KeptRows]:
-    kept = iter(state.kept)
-    while rows := list(islice(kept, FRAME_JOBS_MAX)):
-        yield KeptRows(rows)
+def _kept_frames(state: State) -> Iterator[frames.KeptRows]:
+    kept = iter(state.retained_keys)
+    while rows := list(islice(kept, limits.FRAME_JOBS_MAX)):
+        yield frames.KeptRows(rows)
 
 
-def _user_frames(users: Mapping[str, User]) -> Iterator[UserRows]:
-    rows = [UserRow(name, users[name].rights, users[name].key) for name in sorted(users)]
-    for start in range(0, len(rows), FRAME_ROWS_MAX):
-        yield UserRows(rows[start : start + FRAME_ROWS_MAX])
+def _user_frames(users: Mapping[str, User]) -> Iterator[frames.UserRows]:
+    rows = [frames.UserRow(name, users[name].rights, users[name].key) for name in sorted(users)]
+    for start in range(0, len(rows), limits.FRAME_ROWS_MAX):
+        yield frames.UserRows(rows[start : start + limits.FRAME_ROWS_MAX])
 
 
 _AnyJob = TypeVar("_AnyJob", Job, DelayedJob, RunningJob)
 
 
 def _portions(jobs: Iterable[_AnyJob]) -> Iterator[list[_AnyJob]]:
-    """The jobs in lists that make frames of a handy size."""
+    """The jobs in lists of a size that fits a frame."""
     portion: list[_AnyJob] = []
     data_bytes = 0
     for job in jobs:
         portion.append(job)
         data_bytes += len(job.data)
-        if data_bytes >= FRAME_DATA_BYTES or len(portion) >= FRAME_JOBS_MAX:
+        if data_bytes >= limits.FRAME_DATA_BYTES or len(portion) >= limits.FRAME_JOBS_MAX:
             yield portion
             portion = []
             data_bytes = 0

@@ -1,6 +1,6 @@
 """The random choice among queues: uniform, and the same on every node.
 
-The leader puts 64 random bits into each log entry; the n-th operation of the entry mixes them with n.
+The leader puts 64 random bits into each log entry; the n-th operation of the entry gets them plus n as its seed.
 """
 
 from __future__ import annotations

@@ -1,29 +1,29 @@
 """DELAYED jobs: which becomes active next, and which waits for which items (spec/state-machine 6).
 
-Each queue has its DELAYED jobs in the order in which they will become active; here the queues stand in the order of
-their first ones. At most `portion` jobs of a queue become active with one entry, and PORTION_MAX in all, so that a
-hundred thousand jobs due in the same second stop nobody: the leader proposes Ticks until none is left.
+Each queue keeps its DELAYED jobs in the order in which they become active; an index here has the first one of each
+queue. One entry activates at most `portion` jobs of a queue and PORTION_MAX in all, so a hundred thousand jobs due in
+the same second block nobody: the leader proposes Ticks until none is left.
 
-A job that waits for items (PUT .. AFTER) has no due time yet. When an item is finished, those that wait for it are
-released, in portions too. So there may be a batch of jobs that nothing holds back but that their turn has not come; an
-item that begins anew meanwhile does not hold them up. Items and releases know these jobs by their seqs, and where a seq
-stands is found without a search, however many items were finished: each of a hundred thousand may release one job.
+A job that waits for items (PUT .. AFTER) has no due time yet. When an item is finished, the jobs that wait for it are
+released, also in portions. So there may be a release whose jobs nothing holds back except that their turn has not come;
+an item that begins anew in the meantime does not hold them back again. Items and releases refer to these jobs by seq,
+and a seq is found without a search, however many items were finished: each of a hundred thousand may release one job.
 """
 
 from __future__ import annotations
 
 from msgspec import Struct, field
-from sortedcontainers import SortedDict, SortedList
+from sortedcontainers import SortedDict
 
+from core import limits
 from core.store.job import NEVER_MS, DelayedJob
 from core.store.job_list import JobList
 from core.store.queues import Queue
-
-TICK_BITS = 4       # due times are looked at every 16 ms
+from core.store.timer_index import TimerIndex
 
 
 class Release(Struct, gc=False, eq=False):
-    """Jobs that waited for `item`, which was finished meanwhile; `number` is greater than those of earlier ones."""
+    """Jobs that waited for `item`, which has been finished; `number` is greater than those of earlier releases."""
 
     number: int
     item: str
@@ -36,7 +36,7 @@ class Delays:
     __slots__ = ("_firsts", "_next_release", "_of_item", "dependents", "released", "waiting")
 
     def __init__(self) -> None:
-        self._firsts: SortedList = SortedList()                     # (due_ms of its first job, queue)
+        self._firsts: TimerIndex[tuple[int, str]] = TimerIndex(limits.DUE_BITS)     # (due_ms of its first job, queue)
         self.waiting: dict[int, DelayedJob] = {}                    # the jobs that wait for items, by seq
         self.dependents: dict[str, dict[int, None]] = {}            # seqs of those that wait for an item, by item
         self.released: SortedDict = SortedDict()                    # releases by number
@@ -44,63 +44,63 @@ class Delays:
         self._next_release = 0
 
     def add(self, queue: Queue, job: DelayedJob) -> None:
-        """`job` is DELAYED in `queue` from now on."""
+        """`job` becomes DELAYED in `queue`."""
         delayed = queue.delayed
         if delayed is None:
             delayed = queue.delayed = JobList()
         delayed.add(job)
-        self._file(queue)
-        if job.due_ms == NEVER_MS and job.more is not None:
+        self._index(queue)
+        if job.due_ms == NEVER_MS and job.extras is not None:
             self.waiting[job.seq] = job
             dependents = self.dependents
-            for item in job.more.after:
+            for item in job.extras.after:
                 seqs = dependents.get(item)
                 if seqs is None:
                     seqs = dependents[item] = {}
                 seqs[job.seq] = None
 
     def remove(self, queue: Queue, job: DelayedJob) -> list[Release]:
-        """It is no longer. Returns the releases among which it was: see `reinstate`."""
+        """`job` is no longer DELAYED. Returns the releases it was part of: see `reinstate`."""
         assert queue.delayed is not None
         queue.delayed.remove(job)
-        self._file(queue)
-        if job.due_ms != NEVER_MS or job.more is None:
+        self._index(queue)
+        if job.due_ms != NEVER_MS or job.extras is None:
             return []
         del self.waiting[job.seq]
-        found = [self._forget(item, job.seq) for item in job.more.after]
+        found = [self._forget(item, job.seq) for item in job.extras.after]
         return [release for release in found if release is not None]
 
     def free(self, queue: Queue, job: DelayedJob, freed: DelayedJob) -> None:
-        """`freed` takes the place of the job, which waits for one item less."""
+        """Replace `job` by `freed`, which waits for one item less."""
         assert queue.delayed is not None
         queue.delayed.remove(job)
         queue.delayed.add(freed)
-        self._file(queue)
+        self._index(queue)
         if freed.due_ms == NEVER_MS:
             self.waiting[job.seq] = freed
         else:
             del self.waiting[job.seq]
 
     def waits_for(self, item: str, seq: int) -> bool:
-        """Does the job wait for the item, which is not finished?"""
+        """Whether the job waits for the item, which is not finished."""
         seqs = self.dependents.get(item)
         return seqs is not None and seq in seqs
 
     def release(self, item: str) -> None:
-        """`item` is finished."""
+        """`item` is finished: release the jobs that wait for it."""
         seqs = self.dependents.pop(item, None)
         if seqs is not None:
             self.begin_release(item, JobList.of(sorted(seqs)))
 
     def begin_release(self, item: str, seqs: JobList[int]) -> Release:
-        """The jobs of these seqs need not wait for `item` any more, when their turn comes."""
+        """The jobs of these seqs stop waiting for `item` when their turn comes."""
         release = Release(self._next_release, item, seqs)
         self._next_release += 1
         self._list(release)
         return release
 
     def end_release(self, release: Release) -> None:
-        """It has no more jobs."""
+        """Remove a release that has no more jobs."""
         del self.released[release.number]
         of_item = self._of_item[release.item]
         del of_item[release.number]
@@ -112,7 +112,7 @@ class Delays:
         self._of_item.setdefault(release.item, {})[release.number] = release
 
     def reinstate(self, job: DelayedJob, releases: list[Release]) -> None:
-        """The job, which has come back as if it waited for all its items, is among these releases again (undo.py)."""
+        """Make a job that was just added back part of these releases again (undo.py)."""
         for release in releases:
             self._forget(release.item, job.seq)
             if release.number not in self.released:
@@ -120,38 +120,33 @@ class Delays:
             release.seqs.add(job.seq)
 
     def next_due_ms(self, clock_ms: int) -> int | None:
-        """When a job becomes active next, rounded up so that not every millisecond brings an entry; None: never."""
-        if self.released:
-            return clock_ms
-        if not self._firsts:
-            return None
-        due_ms: int = self._firsts[0][0]
-        return (due_ms + (1 << TICK_BITS) - 1) >> TICK_BITS << TICK_BITS
+        """When the next job becomes active, rounded up so that not every millisecond needs an entry; None: never."""
+        return clock_ms if self.released else self._firsts.next_due_ms()
 
     def due(self, clock_ms: int, queues_max: int) -> list[str]:
-        """Names of the queues that have a job due, those with the earliest first."""
+        """Names of the queues that have a due job, the earliest first."""
         names: list[str] = []
-        for due_ms, name in self._firsts:
+        for due_ms, name in self._firsts.entries:
             if due_ms > clock_ms or len(names) == queues_max:
                 break
             names.append(name)
         return names
 
-    def _file(self, queue: Queue) -> None:
+    def _index(self, queue: Queue) -> None:
         delayed = queue.delayed
         first_ms = delayed[0].due_ms if delayed is not None and delayed.size else NEVER_MS
         if delayed is not None and not delayed.size:
             queue.delayed = None
-        filed_ms = None if first_ms == NEVER_MS else first_ms
-        if filed_ms != queue.filed_ms:
-            if queue.filed_ms is not None:
-                self._firsts.remove((queue.filed_ms, queue.name))
-            queue.filed_ms = filed_ms
-            if filed_ms is not None:
-                self._firsts.add((filed_ms, queue.name))
+        next_ms = None if first_ms == NEVER_MS else first_ms
+        if next_ms != queue.indexed_ms:
+            if queue.indexed_ms is not None:
+                self._firsts.remove((queue.indexed_ms, queue.name))
+            queue.indexed_ms = next_ms
+            if next_ms is not None:
+                self._firsts.add((next_ms, queue.name))
 
     def _forget(self, item: str, seq: int) -> Release | None:
-        """The job waits for `item` no more; returns the release in which it was, if it was in one."""
+        """The job no longer waits for `item`; returns the release it was part of, if any."""
         seqs = self.dependents.get(item)
         if seqs is not None and seq in seqs:
             del seqs[seq]

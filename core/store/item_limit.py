@@ -1,35 +1,35 @@
-"""ITEMLIMIT: which READY jobs of an item can be given, and which are withheld until others end (see items.py)."""
+"""ITEMLIMIT: which READY jobs of an item may be handed out, and which are blocked until others end (see items.py)."""
 
 from __future__ import annotations
 
 from core.ops.effects import Effects
-from core.store.items import Part
+from core.store.items import ItemQueue
 from core.store.job_list import JobList
 from core.store.queues import Queue, Queues
 
 
-def balance(queues: Queues, effects: Effects, queue: Queue, part: Part) -> None:
-    """Give or withhold READY jobs of an item, so that those can be given that its ITEMLIMIT lets run."""
+def apply_item_limit(queues: Queues, effects: Effects, queue: Queue, item_queue: ItemQueue) -> None:
+    """Make as many READY jobs of an item eligible as the ITEMLIMIT of its queue lets run, and block the others."""
     limit = 0 if queue.settings is None else queue.settings.item_limit
-    given = max(0, min(limit - part.running, part.ready.size))
-    held = queue.held
-    if held is None and part.given > given:
-        held = queue.held = JobList()
-    while part.given < given:
-        assert held is not None
-        job = part.ready[part.given]
-        held.remove(job)
+    eligible = max(0, min(limit - item_queue.running, item_queue.ready.size))
+    blocked = queue.blocked
+    if blocked is None and item_queue.eligible > eligible:
+        blocked = queue.blocked = JobList()
+    while item_queue.eligible < eligible:
+        assert blocked is not None
+        job = item_queue.ready[item_queue.eligible]
+        blocked.remove(job)
         queue.ready.add(job)
-        part.given += 1
+        item_queue.eligible += 1
         effects.ready[queue.name] = None
         if job.item is not None:
             effects.ready_items[queue.name, job.item] = None
-    while part.given > given:
-        assert held is not None
-        part.given -= 1
-        job = part.ready[part.given]
+    while item_queue.eligible > eligible:
+        assert blocked is not None
+        item_queue.eligible -= 1
+        job = item_queue.ready[item_queue.eligible]
         queue.ready.remove(job)
-        held.add(job)
-    if queue.held is not None and not queue.held.size:
-        queue.held = None
+        blocked.add(job)
+    if queue.blocked is not None and not queue.blocked.size:
+        queue.blocked = None
     queues.relist(queue)

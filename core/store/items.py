@@ -1,13 +1,13 @@
 """Items: named groups of jobs, over one or several queues.
 
-An item exists while it has an unfinished job. For each queue it has jobs in, it keeps a list of its READY ones, so that
-a hand-out by item (PUT .. WAIT) finds its job without a search; a READY job with an item is thus in two lists.
+An item exists while it has an unfinished job. For each queue in which it has jobs it keeps a list of the READY ones, so
+that a hand-out by item (PUT .. WAIT) finds its job without a search; a READY job with an item is thus in two lists.
 
-In a queue with an ITEMLIMIT only as many READY jobs of an item as may still run are in the queue's list of what can be
-given, always the first ones; the others are withheld. So whoever takes the first job of that list never has to look
-whether its item may run.
+In a queue with an ITEMLIMIT the queue's own list holds only as many READY jobs of each item as may still run, always
+the first ones: these are eligible, the others blocked. So the first job of that list can be handed out without another
+look at its item.
 
-There may be as many items as jobs, so they too are kept out of the garbage collector's sight (see job.py).
+There may be as many items as jobs, so the garbage collector does not track them either (see job.py).
 """
 
 from __future__ import annotations
@@ -16,24 +16,23 @@ from bisect import bisect_left, insort
 
 from msgspec import Struct, field
 
+from core import limits
 from core.store.choice import splitmix64
 from core.store.job import Job
 from core.store.job_list import JobList
 
-TRIES_IN_A_ROW = 100        # for the name of an item
 
-
-class Part(Struct, gc=False, eq=False):
+class ItemQueue(Struct, gc=False, eq=False):
     """The unfinished jobs of one item in one queue."""
 
     ready: JobList[Job] = field(default_factory=JobList)
     running: int = 0
     deferred: int = 0
-    given: int = 0              # with an ITEMLIMIT: so many of the first READY jobs can be given
+    eligible: int = 0           # with an ITEMLIMIT: how many READY jobs, the first ones, may be handed out
 
     @property
     def finished(self) -> bool:
-        """Has it no unfinished job?"""
+        """Whether it has no unfinished job."""
         return not (self.running or self.ready.size or self.deferred)
 
 
@@ -42,15 +41,15 @@ class Item(Struct, gc=False, eq=False):
 
     name: str
     unfinished: int = 0
-    parts: dict[str, Part] = field(default_factory=dict)    # by queue
-    nonempty: list[str] = field(default_factory=list)       # sorted names of the queues in which a job of it is READY
+    by_queue: dict[str, ItemQueue] = field(default_factory=dict)
+    nonempty: list[str] = field(default_factory=list)       # sorted names of the queues in which it has a READY job
 
-    def open(self, queue: str) -> Part:
-        """The part in `queue`, made when it does not exist; the caller adds a job to it."""
-        part = self.parts.get(queue)
-        if part is None:
-            part = self.parts[queue] = Part()
-        return part
+    def open(self, queue: str) -> ItemQueue:
+        """Its jobs in `queue`, created if necessary; the caller adds a job."""
+        item_queue = self.by_queue.get(queue)
+        if item_queue is None:
+            item_queue = self.by_queue[queue] = ItemQueue()
+        return item_queue
 
 
 class Items:
@@ -63,77 +62,77 @@ class Items:
         self.next_item = 1
 
     def new_name(self, seed: int) -> str:
-        """A name no unfinished job has, and that was never made before (spec/state-machine 5.3).
+        """A new item name, which no unfinished job has and which was never made before (spec/state-machine 5.3).
 
-        Clients may have used the next names, any number of them. After some tries it goes on far away, where nobody
-        could know: `seed` are random bits.
+        Clients may have used any number of the next names. After some tries the counter jumps by a random distance
+        (`seed`: 64 random bits) that no client could have foreseen.
         """
         while True:
-            for number in range(self.next_item, self.next_item + TRIES_IN_A_ROW):
+            for number in range(self.next_item, self.next_item + limits.ITEM_NAMES_TRIED):
                 name = f"i{number}"
                 if name not in self.by_name:
                     self.next_item = number + 1
                     return name
-            self.next_item += TRIES_IN_A_ROW + (splitmix64(seed) >> 32)
+            self.next_item += limits.ITEM_NAMES_TRIED + (splitmix64(seed) >> 32)
 
     def open(self, name: str) -> Item:
-        """The item of this name, made when it does not exist; the caller adds a job to it."""
+        """The item of this name, created if necessary; the caller adds a job."""
         item = self.by_name.get(name)
         if item is None:
             item = self.by_name[name] = Item(name)
         return item
 
-    def part(self, name: str, queue: str) -> Part | None:
-        """What the item `name` has in `queue`; None when it has no unfinished job there."""
+    def in_queue(self, name: str, queue: str) -> ItemQueue | None:
+        """The jobs of the item `name` in `queue`; None: it has no unfinished job there."""
         item = self.by_name.get(name)
-        return None if item is None else item.parts.get(queue)
+        return None if item is None else item.by_queue.get(queue)
 
-    def add(self, item: Item, job: Job) -> Part:
-        """`job` of this item is READY from now on."""
-        part = item.open(job.queue)
-        if not part.ready.size:
+    def add(self, item: Item, job: Job) -> ItemQueue:
+        """`job` of this item becomes READY."""
+        item_queue = item.open(job.queue)
+        if not item_queue.ready.size:
             insort(item.nonempty, job.queue)
-        part.ready.add(job)
+        item_queue.ready.add(job)
         item.unfinished += 1
-        return part
+        return item_queue
 
-    def remove(self, job: Job) -> Part:
-        """A job is not READY any more."""
+    def remove(self, job: Job) -> ItemQueue:
+        """`job` is no longer READY."""
         assert job.item is not None
         item = self.by_name[job.item]
-        part = item.parts[job.queue]
-        part.ready.remove(job)
-        self.removed(item, part, job.queue)
-        return part
+        item_queue = item.by_queue[job.queue]
+        item_queue.ready.remove(job)
+        self.removed(item, item_queue, job.queue)
+        return item_queue
 
-    def removed(self, item: Item, part: Part, queue: str) -> None:
-        """The same when it was taken out of the list of its part already."""
+    def removed(self, item: Item, item_queue: ItemQueue, queue: str) -> None:
+        """Count a job that was already taken out of the list of READY ones."""
         item.unfinished -= 1
-        if not part.ready.size:
+        if not item_queue.ready.size:
             del item.nonempty[bisect_left(item.nonempty, queue)]
 
     def defer(self, item: Item, queue: str) -> None:
-        """One more job of this item is DELAYED in `queue`."""
+        """A job of this item becomes DELAYED in `queue`."""
         item.open(queue).deferred += 1
         item.unfinished += 1
 
     def undefer(self, name: str, queue: str) -> None:
-        """One less."""
+        """A job of this item is no longer DELAYED in `queue`."""
         item = self.by_name[name]
-        item.parts[queue].deferred -= 1
+        item.by_queue[queue].deferred -= 1
         item.unfinished -= 1
 
-    def start(self, item: Item, queue: str) -> Part:
-        """One more job of this item runs in `queue`."""
-        part = item.open(queue)
-        part.running += 1
+    def start(self, item: Item, queue: str) -> ItemQueue:
+        """A job of this item starts to run in `queue`."""
+        item_queue = item.open(queue)
+        item_queue.running += 1
         item.unfinished += 1
-        return part
+        return item_queue
 
-    def stop(self, name: str, queue: str) -> Part:
-        """One less."""
+    def stop(self, name: str, queue: str) -> ItemQueue:
+        """A job of this item no longer runs in `queue`."""
         item = self.by_name[name]
-        part = item.parts[queue]
-        part.running -= 1
+        item_queue = item.by_queue[queue]
+        item_queue.running -= 1
         item.unfinished -= 1
-        return part
+        return item_queue

@@ -1,83 +1,82 @@
 """A job in its states.
 
-    state      meaning                                     held as
-    (none)     not yet put, or ended for good              nothing
-    DELAYED    it becomes active later: at a time, or      DelayedJob
-               when other items are finished
-    READY      in its queue, can be handed out             Job
-    RUNNING    handed out under an id, until its end       RunningJob
+What each event makes of a job, by the state it is in; an operation on a job in any other state is refused and changes
+nothing. "+": at the tail of its priority; "=": at its old place; "dead": READY at the tail of a dead queue.
 
-    operation or event            from       to         place in the queue      id
-    Put                           (none)     READY      tail of its priority    -
-    Put for later, or after       (none)     DELAYED    -                       -
-    its time has come             DELAYED    READY      tail of its priority    -
-    Get                           READY      RUNNING    -                       a new one
-    Done                          RUNNING    (none)     -                       void
-    Done of a periodic job        RUNNING    DELAYED    -                       void
-    Later                         RUNNING    READY      tail of its priority    void
-    Later for later               RUNNING    DELAYED    -                       void
-    Later to its old place        RUNNING    READY      its old place           void
-    Return                        RUNNING    READY      its old place           void
-    lease over, THEN LATER        RUNNING    READY      tail of its priority    void
-    its session ends              RUNNING    READY      tail of its priority    void
-    lease over, THEN DONE         RUNNING    as Done    -                       void
-    lease over, THEN DEAD; Bury   RUNNING    READY      tail, dead queue        void
-    one attempt too many          RUNNING    READY      tail, dead queue        void
-    Kick                          READY      READY      tail, its old queue     -
-    Move                          RUNNING    READY      tail, another queue     void
-    Change for later              READY      DELAYED    -                       -
-    TTL over, Purge, Delete       READY      (none)     -                       -
-    Purge, Delete                 DELAYED    (none)     -                       -
-    Delete by id                  RUNNING    (none)     -                       void
-    Touch, Change by id           RUNNING    RUNNING    -                       kept
-    Lead                          RUNNING    RUNNING    -                       kept; the lease may get longer, once
+    event                               (none)    DELAYED     READY             RUNNING
+    ----------------------------------  --------  ----------  ----------------  ----------------------
+    Put                                 READY +
+    Put for later, or after items       DELAYED
+    Put that replaces the one of a key            READY =     READY =
+      the same for later                          DELAYED     DELAYED
+    its time comes                                READY +
+    Get                                                       RUNNING, new id
+    Done; lease over, THEN DONE                                                 (none)
+      of a periodic job                                                         DELAYED
+    Later; lease over, THEN LATER                                               READY +
+      for later                                                                 DELAYED
+      to its old place                                                          READY =
+      after its last attempt                                                    dead
+    its session ends                                                            READY +, or dead
+    Return                                                                      READY =
+    Bury; lease over, THEN DEAD                                                 dead
+    Kick                                                      READY +, from
+                                                              the dead queue
+    Move                                                                        READY +, other queue
+    Change                                        DELAYED     READY             RUNNING, same id
+      for later                                   DELAYED     DELAYED           RUNNING, same id
+      for now                                     READY +     READY             RUNNING, same id
+    Touch                                                                       RUNNING, same id
+    Lead, Resume                                                                RUNNING, longer lease
+    Delete; its queue is deleted                  (none)      (none)            (none)
+    Purge                                         (none)      (none)
+    TTL over                                                  (none)
 
-An operation on a job in another state than its "from" is refused and changes nothing. A job that does not run has no
-id: only by its key can an operation name it. "One attempt too many": what would have made it READY again (but for
-Return and a yielded Later) makes it dead when its queue, or its Put, allows no more attempts. A dead job is READY as
-any other, in another queue; it remembers the one that it comes from.
+A job is held as a DelayedJob, a Job (READY) or a RunningJob. Only a RUNNING job has an id, which is void when it leaves
+that state; operations name other jobs by their keys. A dead job is READY like any other, in another queue, and
+remembers the queue it came from. Return and a yielded Later do not count as attempts.
 
-The place of a READY job is (rank, when, seq). `rank` is the negated priority, so that the smallest place is the first
-to be handed out; `when` is the time at which it became active, in a queue in the order of time, otherwise 0; `seq` is a
-number no other job of the cluster has: a new one puts the job at the tail, the old one puts it back to where it was. A
-running job keeps when and seq for that. The numbers given in an entry begin at its time times 2^SEQ_BITS, so that seq
-also tells since when the job has its place.
+The place of a READY job is (rank, when, seq). `rank` is the negated priority, so that the smallest place is handed out
+first; `when` is the time at which the job became active in a queue with ORDER TIME, otherwise 0; `seq` is a number that
+no other job of the cluster has: a new one puts the job at the tail, the old one back where it was. A running job keeps
+`when` and `seq` for that. The seqs of an entry begin at its time times 2^SEQ_BITS, so a seq also tells since when the
+job has had its place.
 
-All types are out of the garbage collector's sight (gc=False), so that a million jobs cost it nothing. That is safe
-because they refer to strings, bytes and numbers only, and so cannot be part of a cycle.
+None of these types is tracked by the garbage collector (gc=False), so a million jobs cost it nothing. That is safe
+because they refer to strings, bytes and numbers only and cannot be part of a cycle.
+
+A new attribute that few jobs have goes into Extras here and into ExtrasRow (core/snapshot/frames.py), and follows the
+job through all of its states.
 """
 
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core.ops.jobs import Then
 
 NEVER_MS = (1 << 63) - 1        # the due time of a job that waits for items
 
-# A thousand places in a millisecond: who needs more for a moment is some ms ahead of the clock for as long. For two
-# centuries they are below 2^53, so that any language can hold them.
-SEQ_BITS = 10
-SEQ_MAX = 1 << 62               # with a clock beyond that it is only counted on
 
-
-class More(Struct, gc=False, frozen=True):
-    """What few jobs have; most have none of it."""
+class Extras(Struct, gc=False, frozen=True):
+    """Attributes that most jobs lack."""
 
     key: str | None = None
-    tries: int | None = None        # attempts it has, when its Put said so; 0: any number
-    ttl_ms: int | None = None       # it ends when it was READY for so long
-    fade_ms: int | None = None      # while it is READY: when that will be
-    every_ms: int | None = None     # of a periodic job
-    origin: str | None = None       # of a dead job: the queue that it comes from
-    after: tuple[str, ...] = ()     # of a DELAYED one: items that must be finished first
+    tries: int | None = None            # attempts, when its Put set a limit; 0: unlimited
+    ttl_ms: int | None = None           # how long it may be READY
+    expires_at_ms: int | None = None    # when its TTL ends, while it is READY
+    every_ms: int | None = None         # the period of a periodic job
+    origin: str | None = None           # of a dead job: the queue it came from
+    after: tuple[str, ...] = ()         # of a DELAYED job: items that must be finished first
 
 
-def fading(more: More, fade_ms: int | None) -> More:
-    """The same with another end of its TTL."""
-    if more.fade_ms == fade_ms:
-        return more
-    return More(more.key, more.tries, more.ttl_ms, fade_ms, more.every_ms, more.origin, more.after)
+def expiring(extras: Extras | None, clock_ms: int | None) -> Extras | None:
+    """The extras of a job that is READY since `clock_ms`; None: that is not READY, so its TTL stands still."""
+    if extras is None:
+        return None
+    expires_at_ms = None if clock_ms is None or extras.ttl_ms is None else clock_ms + extras.ttl_ms
+    return extras if extras.expires_at_ms == expires_at_ms else replace(extras, expires_at_ms=expires_at_ms)
 
 
 class Job(Struct, order=True, frozen=True, gc=False):
@@ -90,8 +89,15 @@ class Job(Struct, order=True, frozen=True, gc=False):
     data: bytes
     item: str | None
     attempts: int           # how often it was handed out
-    at_ms: int | None       # the time it was put for, when it was put for one
-    more: More | None
+    at_ms: int | None       # the time it was put for, if any
+    extras: Extras | None
+
+    def delayed(self, due_ms: int) -> DelayedJob:
+        """The same job, to become active at `due_ms`."""
+        return DelayedJob(
+            due_ms, self.seq, self.rank, self.queue, self.data, self.item, self.attempts, self.at_ms,
+            expiring(self.extras, None),
+        )
 
 
 class DelayedJob(Struct, order=True, frozen=True, gc=False):
@@ -105,13 +111,17 @@ class DelayedJob(Struct, order=True, frozen=True, gc=False):
     item: str | None
     attempts: int
     at_ms: int | None
-    more: More | None
+    extras: Extras | None
+
+    def ready(self, seq: int) -> Job:
+        """The same job at this place among the READY ones."""
+        return Job(self.rank, 0, seq, self.queue, self.data, self.item, self.attempts, self.at_ms, self.extras)
 
 
 class RunningJob(Struct, gc=False):
-    """A job handed out. Only its deadline changes (the failover grace), and its session when it is no longer bound.
+    """A job handed out. Only its deadline changes (failover grace), and its session when it is unbound.
 
-    What else changes makes another one of it, under the same id.
+    Any other change makes a new object under the same id.
     """
 
     id: int
@@ -123,12 +133,16 @@ class RunningJob(Struct, gc=False):
     then: Then                  # LATER, DONE or DEAD: what follows the deadline
     when: int                   # its old place
     seq: int
-    attempts: int               # this hand-out counted
+    attempts: int               # including this hand-out
     at_ms: int | None
-    more: More | None
-    lease_ms: int | None        # length of the lease as it was given, for TOUCH
-    graced: bool = False        # the failover grace was used up
+    extras: Extras | None
+    lease_ms: int | None        # length of the lease as it was granted, for TOUCH
+    graced: bool = False        # the failover grace is used up
     session: int | None = None  # the session it is bound to
+
+    def ready(self, seq: int, attempts: int, extras: Extras | None) -> Job:
+        """The same job at this place among the READY ones of its priority."""
+        return Job(-self.priority, 0, seq, self.queue, self.data, self.item, attempts, self.at_ms, extras)
 
 
 AnyJob = Job | DelayedJob | RunningJob

@@ -1,11 +1,11 @@
-"""Jobs in their order: the READY ones of an item or of a priority, the DELAYED ones of a queue, dead ones.
+"""A sorted list of jobs: the READY ones of an item or a priority, the DELAYED ones of a queue, dead ones.
 
-Also the places (seqs) of jobs alone, as of those that wait for an item.
+Also of the seqs alone of jobs that wait for an item.
 
-Jobs are put at the tail and nearly always taken from the front, but RETURN brings one back to its old place and a
-hand-out by item takes one from the middle. So this is a sorted list in blocks, as sortedcontainers has it: whatever
-happens costs O(log jobs) and the moves in one block, and nothing dead stays behind. But what happens nearly always
-costs nothing else: a job behind all others is compared with the last one alone, and the first one is simply taken.
+Jobs are added at the tail and nearly always taken from the front, but RETURN brings one back to its old place and a
+hand-out by item takes one from the middle. So this is a sorted list in blocks, as in sortedcontainers: any operation
+costs O(log jobs) and the moves within one block, and nothing dead stays behind. The common cases cost less: a job
+behind all others is compared only with the last one, and the first one is simply taken.
 """
 
 from __future__ import annotations
@@ -17,17 +17,16 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct, field
 
+from core.limits import BLOCK_JOBS_MAX
 from core.store.job import DelayedJob, Job
-
-BLOCK_MAX = 1000                # jobs; moving so many in memory takes less than a µs
 
 _Job = TypeVar("_Job", Job, DelayedJob, int)
 
 
 class JobList(Struct, Generic[_Job], gc=False, eq=False):
-    """Jobs, the next one first. Not collected as garbage for the reason given in job.py.
+    """Jobs, the next one first. Not tracked by the garbage collector; job.py says why.
 
-    The blocks are never empty, but that an empty list has one.
+    No block is empty, except the only one of an empty list.
     """
 
     size: int = 0
@@ -35,8 +34,9 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
 
     @staticmethod
     def of(jobs: list[_Job]) -> JobList[_Job]:
-        """These jobs, which are sorted."""
-        return JobList(len(jobs), [jobs[start:start + BLOCK_MAX] for start in range(0, len(jobs), BLOCK_MAX)] or [[]])
+        """A list of these jobs, which must be sorted."""
+        starts = range(0, len(jobs), BLOCK_JOBS_MAX)
+        return JobList(len(jobs), [jobs[start:start + BLOCK_JOBS_MAX] for start in starts] or [[]])
 
     def __iter__(self) -> Iterator[_Job]:
         return chain.from_iterable(self._blocks)
@@ -59,7 +59,7 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
         blocks = self._blocks
         block = blocks[-1]
         if not block or block[-1] < job:
-            if len(block) < BLOCK_MAX:
+            if len(block) < BLOCK_JOBS_MAX:
                 block.append(job)
             else:
                 blocks.append([job])
@@ -67,12 +67,12 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
         number = self._block_of(job)
         block = blocks[number]
         insort(block, job)
-        if len(block) > BLOCK_MAX:
+        if len(block) > BLOCK_JOBS_MAX:
             middle = len(block) // 2
             blocks[number:number + 1] = [block[:middle], block[middle:]]
 
     def _block_of(self, job: _Job) -> int:
-        """Number of the block in which the place of `job` is."""
+        """Index of the block in which the place of `job` is."""
         blocks = self._blocks
         return 0 if len(blocks) == 1 else min(bisect_left(blocks, job, key=_last), len(blocks) - 1)
 
@@ -92,7 +92,7 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
         return sum(map(len, self._blocks[:number])) + bisect_left(self._blocks[number], job)
 
     def remove(self, job: _Job) -> None:
-        """Take `job` out, wherever it is; it must be here."""
+        """Remove `job`, wherever it is; it must be here."""
         self.size -= 1
         number = self._block_of(job)
         block = self._blocks[number]
@@ -101,13 +101,13 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
             del self._blocks[number]
 
     def __contains__(self, job: _Job) -> bool:
-        """Is it here?"""
+        """Whether `job` is here."""
         block = self._blocks[self._block_of(job)]
         at = bisect_left(block, job)
         return at < len(block) and block[at] == job
 
     def discard(self, job: _Job) -> bool:
-        """Take `job` out if it is here; was it?"""
+        """Remove `job` if it is here; returns whether it was."""
         number = self._block_of(job)
         block = self._blocks[number]
         at = bisect_left(block, job)

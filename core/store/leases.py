@@ -1,20 +1,18 @@
-"""The leases of running jobs: which ends next.
+"""The leases of running jobs: which one ends next.
 
-Deadlines are kept in buckets of 16 ms, and a bucket is due when all of it has passed: a lease never ends early and at
-most 16 ms late. A job that is done leaves its bucket at once, so that a long EXPIRE leaves nothing behind.
+Deadlines are kept in buckets of 16 ms, and a bucket is due when all of it has passed: a lease never ends early, and at
+most 16 ms late. A job that is done leaves its bucket at once, so a long EXPIRE leaves nothing behind.
 
-A bucket that is due gets no new jobs (the clock never goes back, and a lease ends after the moment it was given), but
-for those that come back from a batch that was undone; so sorting it once is nearly always enough, however many entries
-it takes to work it off.
+A bucket that is due gets no new jobs (the clock never goes back, and a lease ends after it was granted), except those
+that an undone batch brings back; so sorting it once is nearly always enough, however many entries it takes to empty it.
 """
 
 from __future__ import annotations
 
 from sortedcontainers import SortedList
 
+from core.limits import LEASE_BITS
 from core.store.job import RunningJob
-
-BUCKET_BITS = 4     # 16 ms
 
 _Bucket = dict[int, RunningJob]     # by id
 
@@ -32,12 +30,12 @@ class Leases:
     def __init__(self) -> None:
         self._buckets: dict[int, _Bucket] = {}
         self._numbers: SortedList = SortedList()    # the keys of the buckets
-        self._sorted: int | None = None             # the bucket that is being worked off, the last job first
+        self._sorted: int | None = None             # the bucket that is being emptied, the last job first
 
     def add(self, job: RunningJob) -> None:
-        """`job` has a lease from now on."""
+        """Add a running job that has a deadline."""
         assert job.deadline_ms is not None
-        number = job.deadline_ms >> BUCKET_BITS
+        number = job.deadline_ms >> LEASE_BITS
         bucket = self._buckets.get(number)
         if bucket is None:
             bucket = self._buckets[number] = {}
@@ -47,21 +45,21 @@ class Leases:
         bucket[job.id] = job
 
     def remove(self, job: RunningJob) -> None:
-        """`job` has no lease any more."""
+        """`job` no longer runs, or no longer with this deadline."""
         assert job.deadline_ms is not None
-        number = job.deadline_ms >> BUCKET_BITS
+        number = job.deadline_ms >> LEASE_BITS
         bucket = self._buckets[number]
         del bucket[job.id]
         if not bucket:
             self._drop(number)
 
     def next_due_ms(self) -> int | None:
-        """The time from which `first_due` has something to give; None when there is no lease."""
-        return (self._numbers[0] + 1) << BUCKET_BITS if self._buckets else None
+        """When `first_due` will return something; None: there is no lease."""
+        return (self._numbers[0] + 1) << LEASE_BITS if self._buckets else None
 
     def first_due(self, clock_ms: int) -> RunningJob | None:
-        """The first job in the order (deadline, id), if its lease is over at `clock_ms`."""
-        if not self._buckets or self._numbers[0] >= clock_ms >> BUCKET_BITS:
+        """The first job in the order of (deadline, id), if its lease is over at `clock_ms`."""
+        if not self._buckets or self._numbers[0] >= clock_ms >> LEASE_BITS:
             return None
         number = self._numbers[0]
         bucket = self._buckets[number]
@@ -69,16 +67,16 @@ class Leases:
             bucket = {job.id: job for job in sorted(bucket.values(), key=_place, reverse=True)}
             self._buckets[number] = bucket
             self._sorted = number
-        key, job = bucket.popitem()     # the only way to look at the end that never walks over what was removed there
+        key, job = bucket.popitem()     # unlike any other look at the end, never walks over removed entries
         bucket[key] = job
         return job
 
     def extend(self, until_ms: int, *, once: bool = True) -> None:
-        """Leases that end before `until_ms` end then; `once`: per hand-out (spec/state-machine 3.3)."""
+        """Extend leases that end before `until_ms` to it; `once`: per hand-out (spec/state-machine 3.3)."""
         extended: _Bucket = {}
-        for number in list(self._numbers.irange(None, until_ms >> BUCKET_BITS)):
+        for number in list(self._numbers.irange(None, until_ms >> LEASE_BITS)):
             stay: _Bucket = {}
-            for job in self._buckets[number].values():      # of many jobs, so it does little for each
+            for job in self._buckets[number].values():      # may be many: as little as possible for each
                 if (once and job.graced) or (job.deadline_ms or 0) >= until_ms:
                     stay[job.id] = job
                 else:
@@ -93,7 +91,7 @@ class Leases:
             else:
                 self._drop(number)
         if extended:
-            number = until_ms >> BUCKET_BITS
+            number = until_ms >> LEASE_BITS
             if number not in self._buckets:
                 self._buckets[number] = {}
                 self._numbers.add(number)

@@ -1,11 +1,11 @@
-"""The queues that exist, what they are told to do, and which of them have something to give.
+"""The queues, their settings and counters, and which of them have a job to hand out.
 
-A queue exists while it has an unfinished job, DELAYED, READY or running, or settings (spec/state-machine 5.1).
-One that has nothing but settings stands aside, `idle`, so that nobody who looks for jobs meets it. The names of those
-that can give a job are kept up to date, sorted by themselves and by the rank of the job that comes next, so that a
-choice among a hundred thousand queues costs no more than one among two.
+A queue exists while it has settings or an unfinished job: DELAYED, READY or RUNNING (spec/state-machine 5.1). A queue
+with settings only is kept apart, in `idle`, so that searches for jobs do not meet it. The names of the queues that can
+hand out a job are kept sorted, and also sorted by the rank of their next job, so a choice among a hundred thousand
+queues costs no more than one among two.
 
-What has happened in a queue is counted in it, and forgotten with it.
+The counters of a queue live and die with it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from core.store.job import AnyJob, DelayedJob, Job
 from core.store.job_list import JobList
 from core.store.ready import ReadyJobs
 
-# What is counted in a queue since it began, by its place in Queue.counters: jobs that came, hand-outs, and how these
-# ended; jobs that were given up, and those whose TTL was over. A list, because to count in it costs least.
-PUT, TAKEN, DONE, LATER, EXPIRED, DEAD, FADED = range(7)
+# Positions in Queue.counters: jobs that came, hand-outs and how they ended, dead jobs, jobs whose TTL ended. A list,
+# because counting in it is cheapest.
+PUT, TAKEN, DONE, LATER, EXPIRED, DEAD, TTL_ENDED = range(7)
 NOTHING_COUNTED = (0,) * 7
 
 
@@ -35,16 +35,16 @@ class Queue(Struct, gc=False, eq=False):
     name: str
     settings: QueueSettings | None = None
     ready: ReadyJobs = field(default_factory=ReadyJobs)
-    taken: dict[int, None] = field(default_factory=dict)    # ids of the running ones, in rising order
-    disordered: bool = False                                # or not, since a batch was undone
-    ranks: dict[int, int] = field(default_factory=dict)     # rank -> waiting jobs of it, for TOTAL's priorities
-    held: JobList[Job] | None = None                        # READY, but withheld by ITEMLIMIT (see items.py)
+    taken: dict[int, None] = field(default_factory=dict)    # ids of the running jobs, in rising order, unless
+    disordered: bool = False                                # an undone batch brought some back
+    ranks: dict[int, int] = field(default_factory=dict)     # rank -> READY and DELAYED jobs, for TOTAL's priorities
+    blocked: JobList[Job] | None = None                     # READY, but blocked by ITEMLIMIT (see items.py)
     delayed: JobList[DelayedJob] | None = None
     keys: dict[str, AnyJob] | None = None                   # the jobs that have a key
-    filed_ms: int | None = None                             # under which it stands in delayed.py
-    seqs: SortedList | None = None                          # of all READY jobs, where their order is another
+    indexed_ms: int | None = None                           # due time of the first DELAYED job, as indexed in Delays
+    seqs: SortedList | None = None                          # of all READY jobs, if their order is another
     counters: list[int] = field(default_factory=lambda: [*NOTHING_COUNTED])
-    front: int | None = None                                # rank of the job it would give next; None: it gives none
+    front: int | None = None                                # rank of the job to hand out next; None: there is none
 
     @property
     def running(self) -> int:
@@ -52,7 +52,7 @@ class Queue(Struct, gc=False, eq=False):
         return len(self.taken)
 
     def first_taken(self, count: int) -> list[int]:
-        """The ids of so many running jobs, the smallest first."""
+        """The ids of the first `count` running jobs, in rising order."""
         if self.disordered:
             self.taken = dict.fromkeys(sorted(self.taken))
             self.disordered = False
@@ -60,8 +60,8 @@ class Queue(Struct, gc=False, eq=False):
 
     @property
     def ready_count(self) -> int:
-        """Number of READY jobs, withheld ones too."""
-        return self.ready.size if self.held is None else self.ready.size + self.held.size
+        """Number of READY jobs, including blocked ones."""
+        return self.ready.size if self.blocked is None else self.ready.size + self.blocked.size
 
     @property
     def deferred(self) -> int:
@@ -70,17 +70,17 @@ class Queue(Struct, gc=False, eq=False):
 
     @property
     def finished(self) -> bool:
-        """Has it no unfinished job?"""
+        """Whether it has no unfinished job."""
         return not (self.taken or self.ready_count or self.deferred)
 
     @property
     def closed(self) -> bool:
-        """Does it give nothing, whatever it has (LIMIT, PAUSE)?"""
+        """Whether LIMIT or PAUSE forbid hand-outs."""
         settings = self.settings
         return settings is not None and (settings.paused_out or 0 < settings.limit <= self.running)
 
     def available(self) -> int:
-        """How many jobs would be given now, one after the other."""
+        """How many jobs could be handed out now, one after the other."""
         settings = self.settings
         if settings is None:
             return self.ready.size
@@ -89,43 +89,43 @@ class Queue(Struct, gc=False, eq=False):
         return min(self.ready.size, max(0, settings.limit - self.running)) if settings.limit else self.ready.size
 
     def oldest_seq(self) -> int | None:
-        """The least sequence number of a READY job: that of the one which took its place first. None: there is none."""
+        """The least seq of a READY job: that of the job that was there first; None: there is none."""
         if self.seqs is not None:
             return self.seqs[0] if self.seqs else None
         return self.ready.oldest_seq() if self.ready.size else None
 
     def all_ready(self) -> Iterator[Job]:
         """The READY jobs in their order."""
-        return iter(self.ready) if self.held is None else merge(self.ready, self.held)
+        return iter(self.ready) if self.blocked is None else merge(self.ready, self.blocked)
 
 
 class Queues:
-    """All queues by name, their settings, and the sums TOTAL tells."""
+    """All queues by name, their settings, and the sums that TOTAL reports."""
 
     __slots__ = ("by_name", "by_rank", "idle", "nonempty", "priorities", "settings", "waiting")
 
     def __init__(self) -> None:
         self.by_name: dict[str, Queue] = {}         # those with an unfinished job
-        self.idle: dict[str, Queue] = {}            # those with settings and without one
+        self.idle: dict[str, Queue] = {}            # those with settings only
         self.settings: dict[str, QueueSettings] = {}
-        self.nonempty: SortedList = SortedList()    # names of the queues that can give a job
+        self.nonempty: SortedList = SortedList()    # names of the queues that can hand out a job
         self.by_rank: SortedList = SortedList()     # the same as pairs (front, name)
-        self.priorities = 0                         # pairs (queue, priority) with a waiting job
-        self.waiting = 0                            # jobs that wait, READY or DELAYED
+        self.priorities = 0                         # pairs (queue, priority) with a READY or DELAYED job
+        self.waiting = 0                            # READY and DELAYED jobs
 
     def open(self, name: str) -> Queue:
-        """The queue of this name, made when it does not exist; the caller puts a job into it."""
+        """The queue of this name, created if necessary; the caller puts a job into it."""
         queue = self.by_name.get(name)
         if queue is None:
             queue = self.by_name[name] = self.idle.pop(name) if name in self.idle else Queue(name)
         return queue
 
     def find(self, name: str) -> Queue | None:
-        """The queue of this name, also when it has nothing but settings."""
+        """The queue of this name, also one with settings only."""
         return self.by_name.get(name) or self.idle.get(name)
 
-    def add(self, queue: Queue, job: Job, withheld: bool = False) -> None:
-        """`job` is READY in `queue` from now on."""
+    def add(self, queue: Queue, job: Job, blocked: bool = False) -> None:
+        """`job` becomes READY in `queue`."""
         if queue.settings is None:
             front = queue.front
             if front is None or job.rank < front:
@@ -134,26 +134,26 @@ class Queues:
         else:
             if queue.seqs is not None:
                 queue.seqs.add(job.seq)
-            if withheld:
-                if queue.held is None:
-                    queue.held = JobList()
-                queue.held.add(job)
+            if blocked:
+                if queue.blocked is None:
+                    queue.blocked = JobList()
+                queue.blocked.add(job)
             else:
                 queue.ready.add(job)
                 self.relist(queue)
         self.count(queue, job.rank)
 
-    def remove(self, queue: Queue, job: Job, withheld: bool = False) -> None:
-        """`job` is not READY in `queue` any more."""
-        if withheld:
-            assert queue.held is not None
-            queue.held.remove(job)
+    def remove(self, queue: Queue, job: Job, blocked: bool = False) -> None:
+        """`job` is no longer READY in `queue`."""
+        if blocked:
+            assert queue.blocked is not None
+            queue.blocked.remove(job)
         else:
             queue.ready.remove(job)
         self.removed(queue, job)
 
     def removed(self, queue: Queue, job: Job) -> None:
-        """The same when it was taken out of its list already."""
+        """Count a job that was already taken out of its list."""
         if queue.settings is not None:
             if queue.seqs is not None:
                 queue.seqs.remove(job.seq)
@@ -165,7 +165,7 @@ class Queues:
         self.uncount(queue, job.rank)
 
     def count(self, queue: Queue, rank: int) -> None:
-        """One more job of this rank waits, READY or DELAYED."""
+        """A job of this rank becomes READY or DELAYED."""
         self.waiting += 1
         ranks = queue.ranks
         count = ranks.get(rank)
@@ -176,7 +176,7 @@ class Queues:
             ranks[rank] = count + 1
 
     def uncount(self, queue: Queue, rank: int) -> None:
-        """One less."""
+        """Undo `count`."""
         self.waiting -= 1
         count = queue.ranks[rank]
         if count == 1:
@@ -186,17 +186,17 @@ class Queues:
             queue.ranks[rank] = count - 1
 
     def relist(self, queue: Queue) -> None:
-        """Something has changed on which it depends which job this queue with settings would give, if any."""
+        """Find out anew which job this queue hands out next, if any: its jobs or what limits them have changed."""
         front = queue.ready.front if queue.ready.size and not queue.closed else None
         if front != queue.front:
             self._list(queue, front)
 
     def withdraw(self, queue: Queue) -> None:
-        """The queue is to give nothing until `relist`."""
+        """Let the queue hand out nothing until `relist`."""
         self._list(queue, None)
 
     def _list(self, queue: Queue, front: int | None) -> None:
-        """This is the rank of the job that the queue would give next; there was another, or none."""
+        """Set the rank of the job to hand out next, which differs from `queue.front`."""
         before, queue.front = queue.front, front
         if before is None:
             self.nonempty.add(queue.name)
@@ -208,25 +208,25 @@ class Queues:
             self.by_rank.add((front, queue.name))
 
     def configure(self, name: str, settings: QueueSettings) -> None:
-        """These are the settings of the queue from now on. For another order or ITEMLIMIT it must have no READY job."""
+        """Set the settings of the queue. When its order or ITEMLIMIT change it must have no READY job."""
         self.settings[name] = settings
         queue = self.find(name)
         if queue is None:
             queue = self.idle[name] = Queue(name)
         queue.settings = settings
-        # In a queue as it is by default the first job of a priority came first; see ready.py.
-        jumbled = settings.order is Order.TIME or settings.item_limit > 0
-        if jumbled != (queue.seqs is not None):
-            queue.seqs = SortedList() if jumbled else None
+        # By default the first job of a priority is the one that came first; see ready.py.
+        reordered = settings.order is Order.TIME or settings.item_limit > 0
+        if reordered != (queue.seqs is not None):
+            queue.seqs = SortedList() if reordered else None
         self.relist(queue)
 
     def forget(self, name: str) -> None:
-        """The queue, which has no unfinished job, has no settings any more, and so is no more."""
+        """Remove the settings of a queue that has no unfinished job, and so the queue."""
         self.settings.pop(name, None)
         self.idle.pop(name, None)
 
     def close(self, queue: Queue) -> bool:
-        """A job of the queue has ended or has left it; is the queue finished, and so gone?"""
+        """A job has left the queue. Returns whether it was the last one, so that the queue is finished."""
         if not queue.finished:
             return False
         del self.by_name[queue.name]

@@ -1,13 +1,14 @@
-"""The READY jobs of a queue: a run for each priority, whose tail is where new ones come.
+"""The READY jobs of a queue: one run for each priority, with new jobs at its end.
 
-With a million jobs of many priorities, finding the place of a new one among all of them means to look at twenty, which
-are anywhere in memory: that took longer than all the rest of a PUT. Here it is the end of a run, where those before it
-have just come to, and a hand-out is the beginning of the first run.
+To find the place of a new job among a million in one sorted list means looking at twenty of them, scattered in memory:
+that took longer than all the rest of a PUT. Here the place is the end of a run, still in the cache from the jobs
+before, and a hand-out takes the beginning of the first run.
 
-Most queues are short, and a plain list is then both the smallest and the fastest; it becomes runs past `FEW_MAX` jobs.
+Most queues are short, and a plain list is then both the smallest and the fastest; with more than UNSPLIT_JOBS_MAX jobs
+it is split into runs.
 
-Unless a queue is in the order of time, the first job of a run is the one that took its place first. So which one of all
-did is seen by looking at the first of each run; only with very many priorities these are kept in order.
+Unless the queue has ORDER TIME, the first job of a run is the one that has been there for longest. So the oldest of all
+is found among the first jobs of the runs; with very many priorities these are kept sorted.
 """
 
 from __future__ import annotations
@@ -18,24 +19,22 @@ from collections.abc import Iterator
 from msgspec import Struct, field
 from sortedcontainers import SortedList
 
+from core.limits import SCANNED_RUNS_MAX, UNSPLIT_JOBS_MAX
 from core.store.job import Job
 from core.store.job_list import JobList
-
-FEW_MAX = 500
-RUNS_LOOKED_AT_MAX = 100        # one after the other, to find the job that took its place first
 
 _NONE: SortedList = SortedList()        # the ranks while there are no runs
 
 
 class ReadyJobs(Struct, gc=False, eq=False):
-    """Jobs, the next one first. Not collected as garbage for the reason given in job.py."""
+    """Jobs, the next one first. Not tracked by the garbage collector; job.py says why."""
 
     size: int = 0
-    _few: list[Job] = field(default_factory=list)               # all of them, while there are no runs
-    _runs: dict[int, Job | JobList[Job]] | None = None          # by rank; of a single job: itself
+    _few: list[Job] = field(default_factory=list)               # all jobs, while there are no runs
+    _runs: dict[int, Job | JobList[Job]] | None = None          # by rank; a single job stands for itself
     _ranks: SortedList = field(default_factory=lambda: _NONE)   # of the runs,
     _front: int = 0                                             # and the first of these
-    # With many runs: (sequence number of the first job, rank) of each but the front one, whose first job changes often.
+    # With many runs: (seq of the first job, rank) of each run except the front one, whose first job changes often.
     _firsts: SortedList | None = None
 
     def __iter__(self) -> Iterator[Job]:
@@ -58,7 +57,7 @@ class ReadyJobs(Struct, gc=False, eq=False):
         return run[0] if isinstance(run, JobList) else run
 
     def oldest_seq(self) -> int:
-        """The least sequence number of all, in a queue as it is by default; there must be a job."""
+        """The least seq, in a queue without ORDER TIME and ITEMLIMIT; there must be a job."""
         runs = self._runs
         if runs is None:
             return min(job.seq for job in self._few)
@@ -91,18 +90,18 @@ class ReadyJobs(Struct, gc=False, eq=False):
             few.append(job)
         else:
             insort(few, job)
-        if self.size > FEW_MAX:
+        if self.size > UNSPLIT_JOBS_MAX:
             self._spread()
 
     def _spread(self) -> None:
-        """Make runs of the few, which are many."""
+        """Split the plain list into runs."""
         few, self._few, self.size = self._few, [], 0
         self._runs, self._ranks, self._front = {}, SortedList(), few[0].rank
         for job in few:
             self.add(job)
 
     def _begin(self, runs: dict[int, Job | JobList[Job]], job: Job, other: Job | None) -> None:
-        """There was no job of this rank, or only this one."""
+        """Add a job of a rank of which there was none, or only `other`."""
         rank, firsts = job.rank, self._firsts
         if other is None:
             if firsts is not None:
@@ -111,7 +110,7 @@ class ReadyJobs(Struct, gc=False, eq=False):
             runs[rank] = job
             self._ranks.add(rank)
             self._front = min(self._front, rank)
-            if firsts is None and len(runs) > RUNS_LOOKED_AT_MAX:
+            if firsts is None and len(runs) > SCANNED_RUNS_MAX:
                 self._firsts = SortedList((_first(runs[one]).seq, one) for one in self._ranks if one != self._front)
         else:
             if firsts is not None and rank != self._front and job < other:
@@ -137,7 +136,7 @@ class ReadyJobs(Struct, gc=False, eq=False):
         return run
 
     def remove(self, job: Job) -> None:
-        """Take `job` out, wherever it is; it must be here."""
+        """Remove `job`, wherever it is; it must be here."""
         self.size -= 1
         runs = self._runs
         if runs is None:
@@ -154,7 +153,7 @@ class ReadyJobs(Struct, gc=False, eq=False):
         self._end(runs, job)
 
     def _end(self, runs: dict[int, Job | JobList[Job]], last: Job) -> None:
-        """The run of this job, which was its last one, is no more."""
+        """Remove the run of which this was the last job."""
         rank = last.rank
         del runs[rank]
         self._ranks.remove(rank)
@@ -166,7 +165,7 @@ class ReadyJobs(Struct, gc=False, eq=False):
             self._front = self._ranks[0]
         if self._firsts is not None:
             self._firsts.remove((self.first.seq, self._front) if front else (last.seq, rank))
-            if len(runs) <= RUNS_LOOKED_AT_MAX // 2:
+            if len(runs) <= SCANNED_RUNS_MAX // 2:
                 self._firsts = None
 
 

@@ -1,6 +1,6 @@
 """Commands of many jobs as several operations, proposed at once, one behind the other: none keeps everybody waiting.
 
-Most commands are one operation. Where PUTS, DONE or LATER would cost more than one may (core/ops/cost.py), each
+Most commands are one operation. Where PUTS, DONE or LATER would cost more than one may (core/handlers/cost.py), each
 operation takes as many of the jobs as it can, and the answer is made of all replies. With REQ each is a part of the
 request.
 """

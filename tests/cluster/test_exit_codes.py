@@ -14,7 +14,7 @@ from cluster.exit_codes import restart_cures
 from cluster.raft.replica_check import Diverged
 from cluster.storage.errors import JournalDamaged, JournalTooNew, SnapshotDamaged, SnapshotTooNew, StorageInUse
 from core import Done, Operation, Put, Request, Tick
-from core.handlers.table import HANDLERS
+from core.handlers.dispatch import EXECUTE
 from core.machine import Machine
 from tests.cluster.helpers.small_cluster import SmallCluster
 
@@ -41,7 +41,7 @@ def fails(*_: Any) -> Any:
 
 def fail_on(monkeypatch: pytest.MonkeyPatch, *kinds: type) -> None:
     for kind in kinds:
-        monkeypatch.setitem(HANDLERS, kind, fails)
+        monkeypatch.setitem(EXECUTE, kind, fails)
 
 
 CASES: list[tuple[Operation, str]] = [

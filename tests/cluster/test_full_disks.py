@@ -12,8 +12,8 @@ from cluster.leader.leadership import Leadership
 from cluster.storage.ballast import Ballast
 from cluster.wire.messages import Ack
 from core import Done, Get, Handed, Put, Request, SwitchService
-from core.ops.cluster import OpenSession
 from core.ops.replies import SessionOpened
+from core.ops.sessions import OpenSession
 from tests.cluster.helpers.memory_disk import PLENTY_BYTES, MemoryDisk
 from tests.cluster.helpers.small_cluster import Outcome, SmallCluster, SmallNode
 from tests.cluster.test_hazards import lagging

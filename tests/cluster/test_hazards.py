@@ -23,7 +23,8 @@ from cluster.raft import elections, pysyncobj_adapter
 from cluster.raft.append_entries import Receiver, Sender
 from cluster.wire.messages import Ack, Append, Heartbeat, Info, Message, RequestVote, SnapshotChunk
 from core import OPERATION_BYTES_MAX, Batch, Get, Put, PutWith, Results, Stored, When, cost, encode_entry
-from core.ops.cost import BASE_BYTES, COSTS, JOB
+from core.handlers.cost import small
+from core.handlers.dispatch import COSTS
 from tests.cluster.helpers.small_cluster import Outcome, SmallCluster, SmallNode
 
 
@@ -506,7 +507,7 @@ def test_h11d_no_number_of_long_commands_makes_an_entry_too_large(
     world = SmallCluster(3)
     leader = world.leader()
     if not cured:
-        monkeypatch.setitem(COSTS, Get, lambda operation: (BASE_BYTES, JOB))
+        monkeypatch.setitem(COSTS, Get, small)
     get = Get(tuple(f"{number:0254}" for number in range(256)))
     outcomes = [leader.propose(get) for _ in range(64 * 10)]
     world.run(2.0)

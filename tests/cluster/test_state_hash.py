@@ -13,8 +13,8 @@ from cluster.raft.peer import Context
 from cluster.raft.quorum import Quorum
 from cluster.raft.replica_check import Diverged, ReplicaCheck
 from cluster.storage import state_hash
-from cluster.storage.state_hash import CHECKPOINT_ENTRIES, Chain, compared
-from core import Handed, HandedMany, Stored
+from cluster.storage.state_hash import CHECKPOINT_ENTRIES, Chain
+from core import Handed, HandedMany, Stored, digests_of
 from tests.cluster.helpers.small_cluster import SmallCluster
 
 
@@ -44,7 +44,7 @@ def test_equal_logs_give_equal_chains_and_any_difference_stays_visible() -> None
 
 def test_a_job_that_is_handed_out_is_compared_by_its_id_and_length() -> None:
     first, second = [Handed(number, "q", 0, bytes(1 << 20)) for number in (7, 8)]
-    assert compared([first, HandedMany((first, second)), Stored("i1"), first]) == [
+    assert digests_of([first, HandedMany((first, second)), Stored("i1"), first]) == [
         (7, 1 << 20), [(7, 1 << 20), (8, 1 << 20)], Stored("i1"), (7, 1 << 20),
     ]
 

@@ -25,10 +25,10 @@ from core import (
     Stored,
     Tick,
 )
-from core.ops.settings import HANDED_BYTES_MAX, SPENT_MAX
-from tests.core.agreement import assert_equal_to_model
-from tests.core.logs import LogEntry, ask, restored, run, snapshot_of
-from tests.core.model import Model
+from core.limits import HANDED_BYTES_MAX, SPENT_MAX
+from tests.core.helpers.agreement import assert_equal_to_model
+from tests.core.helpers.logs import LogEntry, ask, restored, run, snapshot_of
+from tests.core.model.model import Model
 
 LARGE = bytes(SPENT_MAX)
 HALF = bytes(SPENT_MAX // 2)

@@ -63,7 +63,7 @@ from core import (
     Touch,
     When,
 )
-from tests.core.logs import ask, data_of, lead, run
+from tests.core.helpers.logs import ask, data_of, lead, run
 
 GET = Get(("q",))
 KEY = Selector(queue="q", key="k")

@@ -22,7 +22,7 @@ from core import (
     Tick,
     Totals,
 )
-from tests.core.logs import ask, data_of, lead, run
+from tests.core.helpers.logs import ask, data_of, lead, run
 
 HUGE = 10**40
 

@@ -21,7 +21,7 @@ from gateway.auth.scrypt import Scrypt
 from gateway.auth.users_file import Account
 from gateway.config import ConfigError
 from gateway.limits import SCRYPTS_MAX
-from tests.core.logs import ask
+from tests.core.helpers.logs import ask
 from tests.gateway.memory import access_of
 
 KEY = b"secret-of-the-mailer"

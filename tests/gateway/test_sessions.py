@@ -321,7 +321,7 @@ def test_too_many_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
         await gateway.settle()
         assert client.take() == b"200 OK SESSION %s TTL 900 LAST 0\r\n200 OK\r\n" % SID
         await attached(gateway)
-    monkeypatch.setattr("core.handlers.sessions.SESSIONS_MAX", 1)
+    monkeypatch.setattr("core.limits.SESSIONS_MAX", 1)
     with_gateway(test)
 
 

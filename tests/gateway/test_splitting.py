@@ -17,7 +17,6 @@ from core import (
     Request,
     cost,
 )
-from core.handlers import sessions
 from gateway.commands.splitting import split
 from gateway.limits import QUEUES_MAX, Limits
 from gateway.protocol.parser import Parser
@@ -167,7 +166,7 @@ def test_a_queue_with_many_running_jobs_is_deleted_in_portions() -> None:
 
 
 def test_a_session_with_many_jobs_is_closed_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "UNBOUND_MAX", 2)
+    monkeypatch.setattr("core.limits.UNBOUND_MAX", 2)
 
     async def test(gateway: MemoryGateway) -> None:
         client = await attached(gateway)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core import Put, Request
-from core.store.session import HandedOut
+from core.sessions.session import HandedOut
 from gateway.server.hub import Hub
 from tests.gateway.fake_cluster import returned
 from tests.gateway.memory import MemoryClient, MemoryGateway

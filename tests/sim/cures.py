@@ -24,15 +24,15 @@ from cluster.raft.voter_admission import Admission
 from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.wire.messages import Ack, Admit, Append, PreVote, RequestVote
 from core import Membership, PromoteLearner, RemoveMember, Reply
-from core.handlers.table import HANDLERS
+from core.handlers.dispatch import EXECUTE
 from core.state import State
-from tests.core.model import Model
+from tests.core.model.model import Model
 from tests.sim import scenarios
 from tests.sim.plan import spent_constants
 from tests.sim.scenarios import SCRIPTED
 from tests.sim.world import World
 
-TABLE: dict[Any, Any] = HANDLERS       # for patches: they put other handlers in
+TABLE: dict[Any, Any] = EXECUTE       # for patches: they put other handlers in
 
 
 def compare_nothing(patch: pytest.MonkeyPatch) -> None:
@@ -149,7 +149,7 @@ def count_learners(patch: pytest.MonkeyPatch) -> None:
 
 def change_two_voters_at_once(patch: pytest.MonkeyPatch) -> None:
     """A change is made whatever configuration it was proposed for."""
-    real, model = HANDLERS[RemoveMember], Model.change
+    real, model = EXECUTE[RemoveMember], Model.change
 
     def remove(state: State, operation: RemoveMember, seed: int) -> Reply:
         return real(state, replace(operation, configuration=state.membership.configuration), seed)

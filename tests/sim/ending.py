@@ -169,8 +169,8 @@ class Ending:
 
     def _finish(self, job: RunningJob) -> Operation:
         """A periodic job would come again."""
-        more = job.more
-        return Done(job.id) if more is None or more.every_ms is None else DoneLast(job.id)
+        extras = job.extras
+        return Done(job.id) if extras is None or extras.every_ms is None else DoneLast(job.id)
 
     def _returns_soon(self, session: int | None) -> bool:
         """Is the job bound to a session that ends soon? Then nobody needs to do anything."""

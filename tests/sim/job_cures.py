@@ -11,15 +11,14 @@ import pytest
 from msgspec.structs import replace
 
 from core import DoneAll, Finished, LaterAll, Reply, Results, When, state
-from core.handlers.sessions import REQUESTED
-from core.handlers.table import HANDLERS
+from core.handlers.dispatch import EXECUTE, REQUESTED
 from core.rules import activate, complete
 from core.state import State
 from core.store.delayed import Delays
-from core.store.job import More, RunningJob
+from core.store.job import Extras, RunningJob
 from core.undo import Undo
-from tests.core.model import Model
-from tests.core.model_jobs import ModelJob
+from tests.core.model.jobs import ModelJob
+from tests.core.model.model import Model
 from tests.sim import reference
 from tests.sim.cures import TABLE, Cure
 
@@ -51,7 +50,7 @@ def promise_the_next_time(patch: pytest.MonkeyPatch) -> None:
     """DONE of a periodic job tells when it comes again, and it does not."""
     model = Model.done
 
-    def rearm(state: State, job: RunningJob, more: More, every_ms: int) -> int:
+    def rearm(state: State, job: RunningJob, extras: Extras, every_ms: int) -> int:
         assert job.at_ms is not None
         state.close(job.queue, job.item)
         periods = -((job.at_ms - state.clock_ms - 1) // every_ms) if job.at_ms <= state.clock_ms else 0
@@ -68,7 +67,7 @@ def promise_the_next_time(patch: pytest.MonkeyPatch) -> None:
 
 def end_only_the_first(patch: pytest.MonkeyPatch) -> None:
     """DONE of several jobs finishes one, and says that it has finished all."""
-    real, model = HANDLERS[DoneAll], Model.on_many
+    real, model = EXECUTE[DoneAll], Model.on_many
 
     def done_all(state: State, operation: DoneAll, seed: int) -> Reply:
         return _all(real(state, replace(operation, ids=operation.ids[:1]), seed), len(operation.ids))

@@ -45,8 +45,8 @@ from core import (
     SwitchService,
     Then,
     TouchSession,
+    limits,
 )
-from core.store import session
 from tests.sim.deadlines import Deadline
 from tests.sim.job_account import JobAccount
 from tests.sim.rules import Rules
@@ -228,7 +228,7 @@ class Ledger:
             self._seen["answered SessionNotFound"] += 1
             return
         number = request.number
-        too_old = number < 1 or number <= account.newest - session.WINDOW
+        too_old = number < 1 or number <= account.newest - limits.REQUEST_WINDOW
         mismatch = not too_old and account.digests.get(number, request.digest) != request.digest
         for holds, kind in ((too_old, RequestTooOld), (mismatch, RequestMismatch)):
             if holds != isinstance(reply, kind):

@@ -14,13 +14,11 @@ from cluster import driver, limits
 from cluster.leader import leadership, proposer
 from cluster.raft import pysyncobj_adapter
 from cluster.raft.pysyncobj_adapter import PeerNode
-from core import Then, machine, undo
-from core.handlers import edit, get
-from core.handlers import sessions as session_handlers
-from core.rules import select
-from core.snapshot import sessions as session_frames
-from core.store import session
-from tests.core import model, model_give, model_sessions
+from core import Then
+from core import limits as core_limits
+from tests.core.model import give as model_give
+from tests.core.model import model
+from tests.core.model import sessions as model_sessions
 from tests.sim import ledger
 
 NETWORK = (
@@ -110,9 +108,9 @@ def draw(seed: int, **fixed: Any) -> Plan:
 def spent_constants(spent: int) -> list[tuple[Any, str, Any]]:
     """An entry is over when it has handed out so many bytes."""
     return [
-        *((module, "SPENT_MAX", spent) for module in (machine, model, ledger)),
-        *((module, "STEP", 512 if spent > 40 else 0) for module in (edit, select, undo)),
-        (get, "HANDED_BYTES_MAX", 2 * spent),
+        *((module, "SPENT_MAX", spent) for module in (core_limits, model, ledger)),
+        (core_limits, "STEP", 512 if spent > 40 else 0),
+        (core_limits, "HANDED_BYTES_MAX", 2 * spent),
         (model_give, "PICK_BYTES", 2 * spent),
     ]
 
@@ -139,8 +137,9 @@ def _session_constants(rng: random.Random) -> list[tuple[Any, str, Any]]:
     """The same of sessions, which the model of the queue has to know as well."""
     window, ttl_ms = rng.choice((8, 64)), rng.choice((100, 1000))
     return [
-        *((module, "WINDOW", window) for module in (session, session_frames, model_sessions)),
-        (session_handlers, "TTL_MS_MIN", ttl_ms),
+        (core_limits, "REQUEST_WINDOW", window),
+        (model_sessions, "WINDOW", window),
+        (core_limits, "SESSION_TTL_MS_MIN", ttl_ms),
         (model_sessions, "SECOND_MS", ttl_ms),
     ]
 

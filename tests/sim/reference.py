@@ -6,8 +6,8 @@ import copy
 from typing import Any
 
 from core import Aborted, Batch, Reply, Results
-from tests.core.model import Fine, Model
-from tests.core.model_jobs import ModelApplied, ModelJob
+from tests.core.model.jobs import ModelApplied, ModelJob
+from tests.core.model.model import Fine, Model
 
 _Seen = tuple[list[tuple[int, str, str | None]], list[tuple[str, str | None]]]
 

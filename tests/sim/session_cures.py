@@ -12,17 +12,17 @@ import pytest
 from msgspec.structs import replace
 
 from core import Reply, Request, RequestMismatch
-from core.handlers import sessions
-from core.handlers.table import HANDLERS
+from core.handlers import requests, sessions
+from core.handlers.dispatch import EXECUTE
 from core.rules import expire
+from core.sessions.session import Answered, Session
+from core.sessions.table import Sessions
 from core.snapshot import sessions as session_frames
 from core.snapshot.frames import RequestRow
 from core.state import State
-from core.store.session import Answered, Session
-from core.store.sessions import Sessions
-from tests.core.model import Model
-from tests.core.model_jobs import ModelApplied
-from tests.core.model_sessions import ModelSession, ModelSessions
+from tests.core.model.jobs import ModelApplied
+from tests.core.model.model import Model
+from tests.core.model.sessions import ModelSession, ModelSessions
 from tests.sim import session_scenarios
 from tests.sim.cures import TABLE, Cure
 from tests.sim.session_scenarios import SCRIPTED
@@ -33,7 +33,7 @@ def forget_answers(patch: pytest.MonkeyPatch) -> None:
     """A repeated request is executed again."""
     def again(state: State, operation: Request, answered: Answered) -> Reply | None:
         return RequestMismatch() if answered.digest != operation.digest else None
-    patch.setattr(sessions, "_again", again)
+    patch.setattr(requests, "_again", again)
     patch.setattr(Model, "_known", lambda self, session, request: None)
 
 
@@ -46,24 +46,24 @@ def forget_answers_in_snapshots(patch: pytest.MonkeyPatch) -> None:
 
 def compare_no_digests(patch: pytest.MonkeyPatch) -> None:
     """A command is answered with the answer to another one of the same number."""
-    real, model = sessions._again, ModelSession.refusal
+    real, model = requests._again, ModelSession.refusal
 
     def again(state: State, operation: Request, answered: Answered) -> Reply | None:
         return real(state, replace(operation, digest=answered.digest), answered)
 
     def refusal(self: ModelSession, request: Request) -> Reply | None:
         return model(self, replace(request, digest=self.digests.get(request.number, request.digest)))
-    patch.setattr(sessions, "_again", again)
+    patch.setattr(requests, "_again", again)
     patch.setattr(ModelSession, "refusal", refusal)
 
 
 def execute_for_sessions_that_ended(patch: pytest.MonkeyPatch) -> None:
     """What is answered 404 Session Not Found is executed all the same."""
-    real, model = HANDLERS[Request], Model._request
+    real, model = EXECUTE[Request], Model._request
 
     def request(state: State, operation: Request, seed: int) -> Reply:
         if state.sessions.get(operation.session) is None:
-            HANDLERS[type(operation.operation)](state, operation.operation, seed)
+            EXECUTE[type(operation.operation)](state, operation.operation, seed)
         return real(state, operation, seed)
 
     def as_well(self: Model, operation: Request, bits: int, applied: ModelApplied) -> Reply:

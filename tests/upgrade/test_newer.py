@@ -17,7 +17,7 @@ from cluster.journal.journal import Journal
 from cluster.snapshots import snapshot_file
 from cluster.snapshots.snapshot_file import SnapshotFile
 from cluster.storage.disk import Disk
-from core.ops.cluster import ENTRY_FORMAT
+from core.ops.entry import ENTRY_FORMAT
 from core.snapshot.write import FORMAT, MAGIC
 from devcluster.cluster import LocalCluster
 from tests.upgrade.directories import DATA, stopped_node, unpack

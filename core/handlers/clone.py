@@ -1,0 +1,54 @@
+"""What CLONE does: a snapshot arrives in chunks through the log and replaces all jobs (spec/cluster 8.6)."""
+
+from __future__ import annotations
+
+from core import limits
+from core.handlers.cost import BASE_BYTES, JOB, Cost
+from core.ops.cluster import CloneBegin, CloneChunk, CloneEnd
+from core.ops.replies import ACCEPTED, INVALID_SNAPSHOT, Reply
+from core.snapshot.frames import SnapshotError
+from core.snapshot.upload import PendingClone, adopt
+from core.state import State
+
+
+def begin(state: State, operation: CloneBegin, seed: int) -> Reply:
+    """Expect a snapshot; an unfinished one is dropped."""
+    state.clone = PendingClone(operation.clone, operation.total_bytes)
+    return ACCEPTED
+
+
+def chunk(state: State, operation: CloneChunk, seed: int) -> Reply:
+    """Add the next bytes of the snapshot."""
+    pending = state.clone
+    if pending is None or pending.clone != operation.clone:
+        return INVALID_SNAPSHOT
+    try:
+        pending.add(operation.data)
+    except SnapshotError:
+        state.clone = None
+        return INVALID_SNAPSHOT
+    return ACCEPTED
+
+
+def chunk_cost(operation: CloneChunk) -> Cost:
+    """Bytes and work of a CloneChunk."""
+    return BASE_BYTES + len(operation.data), JOB
+
+
+def end(state: State, operation: CloneEnd, seed: int) -> Reply:
+    """Replace the jobs by those of the snapshot."""
+    pending = state.clone
+    if pending is None or pending.clone != operation.clone:
+        return INVALID_SNAPSHOT
+    state.clone = None
+    try:
+        adopt(state, pending.finish())
+    except SnapshotError:
+        return INVALID_SNAPSHOT
+    state.effects.restored = True
+    return ACCEPTED
+
+
+def end_cost(operation: CloneEnd) -> Cost:
+    """Bytes and work of a CloneEnd: how many jobs change is unknown, so it gets an entry of its own."""
+    return BASE_BYTES, limits.OPERATION_WORK_MAX

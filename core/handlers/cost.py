@@ -1,0 +1,48 @@
+"""What an operation costs: an upper bound of its bytes in an entry, and how much work it may be.
+
+The proposer closes an entry of the log by the sums of both (cluster/leader/proposer.py), so that no entry is too large
+to be sent and none blocks the others for long. Both follow from the operation alone, before it is proposed, and must be
+cheap to determine. What only the state knows is counted while an entry is applied: see State.spent.
+
+Work is counted in names: one is to look whether a queue of this name has a job to hand out. Names are plain ASCII
+(PROTOCOL "Lines, data, values"), so the length of one is its bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Cost = tuple[int, int]          # bytes, work
+
+BASE_BYTES = 64                 # of everything that has no length of its own, and of the operation in memory
+OPTIONS_BYTES = 64              # of the options of a Put
+CHANGE_BYTES = 128              # of the settings of a queue
+NAME_BYTES = 3                  # of a string besides its letters
+ID_BYTES = 9
+
+JOB = 8                         # to put, hand out or end a job
+JOB_WITH_EXTRAS = 24            # the same with all rare attributes: key, TTL, time, attempts
+AFTER = 2                       # to note that a job waits for an item
+USERS = 160                     # to change a user, for which the table of all is copied
+
+_SMALL = (BASE_BYTES, JOB)
+
+
+def small(operation: object) -> Cost:
+    """The cost of an operation that is a few numbers and changes one job at most."""
+    return _SMALL
+
+
+def of_names(*names: str | None) -> int:
+    """The bytes of these names."""
+    return sum(NAME_BYTES + len(name) for name in names if name is not None)
+
+
+def on_queue(operation: Any) -> Cost:
+    """The cost of a small operation on the queue it names."""
+    return BASE_BYTES + of_names(operation.queue), JOB
+
+
+def on_node(operation: Any) -> Cost:
+    """The cost of a small operation on the node it names."""
+    return BASE_BYTES + of_names(operation.node), JOB

@@ -1,0 +1,61 @@
+"""What leaders report: the beginning of a leadership, the passing of time, pauses of the service."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from core.handlers.cost import BASE_BYTES, JOB, Cost, of_names
+from core.members.membership import seeded
+from core.ops.cluster import Lead, Resume, SwitchService, Tick
+from core.ops.jobs import Then
+from core.ops.replies import ACCEPTED, Reply
+from core.state import State
+
+
+def lead(state: State, operation: Lead, seed: int) -> Reply:
+    """A new leadership: record it, grant the failover grace, drop an unfinished CLONE."""
+    if state.cluster_id is None:
+        state.cluster_id = operation.cluster_id
+        then = Then.DONE if operation.expire_default is Then.DONE else Then.LATER
+        state.settings = replace(state.settings, expire_default=then)
+    state.term = operation.term
+    state.leader = operation.node
+    _update_members(state, operation)
+    grace_ms = state.settings.grace_ms
+    state.grant_grace(operation.grace_ms if grace_ms is None else grace_ms)
+    state.clone = None
+    return ACCEPTED
+
+
+def _update_members(state: State, operation: Lead) -> None:
+    """The first Lead names the members, later ones only add addresses. The first leader always is a member."""
+    if not state.membership.addresses:
+        state.membership = seeded((*operation.members, operation.node))
+    state.membership = state.membership.filled(operation.addresses)
+    state.servers.lead(operation.node, list(state.membership.addresses))
+
+
+def lead_cost(operation: Lead) -> Cost:
+    """Bytes and work of a Lead."""
+    size = 2 * BASE_BYTES + of_names(operation.node, *operation.members)
+    return size + sum(1 + of_names(one.name, one.peer, one.client) for one in operation.addresses), JOB
+
+
+def tick(state: State, operation: Tick, seed: int) -> Reply:
+    """Nothing: the entry itself carries the clock forward."""
+    return ACCEPTED
+
+
+def resume(state: State, operation: Resume, seed: int) -> Reply:
+    """Entries can be logged again: grant the grace for the time in which they could not."""
+    grace_ms = state.settings.grace_ms
+    state.grant_grace(operation.grace_ms if grace_ms is None else grace_ms, once=False)
+    return ACCEPTED
+
+
+def switch_service(state: State, operation: SwitchService, seed: int) -> Reply:
+    """Switch the whole service offline or online."""
+    if operation.online and not state.online:
+        state.grant_grace(operation.grace_ms)
+    state.online = operation.online
+    return ACCEPTED

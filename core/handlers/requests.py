@@ -1,0 +1,92 @@
+"""What a Request does: execute another operation once, and answer again what was answered before."""
+
+from __future__ import annotations
+
+from core.handlers.cost import BASE_BYTES, Cost
+from core.handlers.dispatch import REQUESTED, cost
+from core.handlers.get import handed
+from core.ops import replies
+from core.ops.cluster import CloneEnd
+from core.ops.jobs import Get, Pick, Put, PutWith
+from core.ops.replies import Empty, Handed, HandedMany, Reply, Stored
+from core.ops.sessions import Request
+from core.sessions.session import Answer, Answered, HandedOut, HandedOutMany
+from core.state import State
+
+_MISMATCH = replies.RequestMismatch()
+_TOO_OLD = replies.RequestTooOld()
+
+
+def request(state: State, operation: Request, seed: int) -> Reply:
+    """Execute the requested operation unless it was executed before."""
+    session = state.sessions.use(operation.session, state.clock_ms)
+    if session is None:
+        return _unexecuted(state, operation, replies.SESSION_NOT_FOUND)
+    number = operation.number
+    answered = None
+    if number > session.newest:
+        session.advance(number)
+    else:
+        if session.forgotten(number):
+            return _unexecuted(state, operation, _TOO_OLD)
+        answered = session.requests.get(number)
+        again = None if answered is None else _again(state, operation, answered)
+        if again is not None:
+            return _unexecuted(state, operation, again)
+    requested = operation.operation
+    reply = REQUESTED[type(requested)](state, requested, seed)
+    handing = type(requested) is Get or type(requested) is Pick
+    answer: Answer | None = _remembered(operation, reply) if handing else reply
+    if answered is None and operation.part == 0:
+        session.requests[number] = Answered(operation.digest, answer)
+    else:
+        session.keep(number, operation.digest, operation.part, answer)
+    return reply
+
+
+def request_cost(operation: Request) -> Cost:
+    """Bytes and work of a Request."""
+    size, work = cost(operation.operation)
+    return BASE_BYTES + len(operation.digest) + size, work
+
+
+def _remembered(operation: Request, reply: Reply) -> Answer | None:
+    """What is remembered of the reply to a Get; None: it is not an answer yet."""
+    if isinstance(reply, Handed):
+        return HandedOut(reply.id)
+    if isinstance(reply, HandedMany):
+        return HandedOutMany(tuple([job.id for job in reply.jobs]))
+    if isinstance(reply, Empty) and operation.keep_waiting and (reply.unfinished or not operation.until_finished):
+        return None
+    return reply
+
+
+def _again(state: State, operation: Request, answered: Answered) -> Reply | None:
+    """The reply to a request whose number was used before; None: this part of it must be executed (again).
+
+    It was not executed, or is waiting, or handed out a job that no longer runs and whose id would be void.
+    """
+    if answered.digest != operation.digest:
+        return _MISMATCH
+    answer = answered.answer(operation.part)
+    if not isinstance(answer, HandedOut | HandedOutMany):
+        return answer
+    meta = type(operation.operation) is Pick and operation.operation.meta
+    numbers = (answer.id,) if isinstance(answer, HandedOut) else answer.ids
+    jobs = [handed(state.running[number], meta) for number in numbers if number in state.running]
+    if not jobs:
+        return None
+    state.spent += sum(len(job.data) for job in jobs)
+    return jobs[0] if isinstance(answer, HandedOut) else HandedMany(tuple(jobs))
+
+
+def _unexecuted(state: State, operation: Request, reply: Reply) -> Reply:
+    """Reply without executing the operation, but let the hand-out behind a Put know its item, and end a CLONE."""
+    requested = operation.operation
+    if isinstance(requested, Put | PutWith):
+        put = requested.put if isinstance(requested, PutWith) else requested
+        stored = isinstance(reply, Stored)
+        state.put_item = reply.item if isinstance(reply, Stored) and put.new_item else put.item if stored else None
+    elif type(requested) is CloneEnd and state.clone is not None and state.clone.clone == requested.clone:
+        state.clone = None
+    return reply

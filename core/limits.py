@@ -1,0 +1,81 @@
+"""All limits and sizes of core, with their units and the reason for each.
+
+Every node of a cluster must have the same ones: they decide what an entry of the log does. Handlers and rules read them
+as `limits.NAME`; the collections in core/store import those that are on their fastest paths by name.
+
+A name ends with its unit: _MS milliseconds, _BYTES bytes, _BITS a shift; otherwise it counts what the name says. What
+an operation costs is declared beside its handler, in the units of core/handlers/cost.py.
+"""
+
+from __future__ import annotations
+
+# ---- What clients may ask for. The gateway refuses most of what is beyond; a handler takes the nearest allowed value.
+
+DURATION_MS_MAX = 100 * 366 * 86_400_000    # of a lease, delay, TTL, period, KEEP, grace: a hundred years
+NUMBER_MAX = 1 << 62                # of all other numbers: a snapshot holds 63 bits, and counting on needs some room
+NAME_CHARS_MAX = 255                # of the names of queues, items and keys
+COUNT_MAX = 10_000                  # jobs of one GET .. COUNT
+SESSION_TTL_MS_MIN = 1_000          # less would not survive an election
+SESSION_TTL_MS_MAX = 86_400_000     # more would keep memory for clients that are gone
+
+# ---- How much the state may hold. The names of all queues with settings fit into a few entries; a change of a user
+# copies the table of all users.
+
+QUEUES_MAX = 100_000                # that have settings
+SESSIONS_MAX = 100_000
+USERS_MAX = 10_000
+RETAINED_KEYS_MAX = 1_000_000       # of one queue; one more makes it forget the one that would expire first
+REQUEST_WINDOW = 64                 # answers that a session remembers: those of the newest request numbers
+
+# ---- How large and how long one entry of the log may be, so that none keeps heartbeats and other clients waiting.
+
+# No operation may cost more, or it is refused before it is proposed. The work (core/handlers/cost.py) takes some 15 ms,
+# and 30 ms where the jobs have every rare attribute.
+OPERATION_BYTES_MAX = 16 << 20
+OPERATION_WORK_MAX = 30_000
+
+# An entry stops when it has spent this much, and the rest of its operations moves to the next one. Each byte handed out
+# counts as one, and a unit of work that could not be foreseen as STEP. The last operation may exceed it; as a job has
+# 8 MiB at most, an entry hands out 16 MiB at most.
+SPENT_MAX = 8 << 20
+STEP = 512
+HANDED_BYTES_MAX = 2 * SPENT_MAX
+
+# What becomes due in one entry; the leader proposes Ticks until nothing is left.
+DUE_MAX = 1000                      # leases and sessions that end
+TTL_ENDS_MAX = 1000                 # jobs whose TTL ends
+PORTION_MAX = 1000                  # jobs that are activated, purged or kicked
+UNBOUND_MAX = 10_000                # jobs that one CloseSession unbinds
+RESORTED_JOBS_MAX = 2_000           # READY jobs of a queue whose order may still be changed
+FORGOTTEN_KEYS_MAX = 1_000          # retained keys that expire, besides two for each that is added
+
+# ---- How exactly time is kept. Something due is looked for once in so many milliseconds (a power of two), never early.
+
+LEASE_BITS = 4                      # 16 ms: ends of leases and sessions
+DUE_BITS = 4                        # 16 ms: DELAYED jobs and TTLs
+RETAINED_KEY_BITS = 10              # about a second: forgetting a key only frees memory
+SESSION_SLOT_BITS = 10              # about a second: sessions that end later than in the current span are not sorted
+
+# The seq of a new job begins at the time of its entry shifted by this: a thousand jobs in a millisecond. If there are
+# more for a moment, seqs run ahead of the clock by some milliseconds. For two centuries they stay below 2^53, so any
+# language can hold them; with a clock beyond SEQ_MAX they only count on.
+SEQ_BITS = 10
+SEQ_MAX = 1 << 62
+
+# ---- Shapes of the collections, as measured.
+
+BLOCK_JOBS_MAX = 1000               # of a sorted list: moving so many in memory takes less than a µs
+UNSPLIT_JOBS_MAX = 500              # a queue with fewer READY jobs is one plain list
+SCANNED_RUNS_MAX = 100              # priorities scanned for the oldest job; with more there is an index
+STALE_OWNER_ENTRIES_MAX = 16        # of ended sessions in the heap of an owner, beyond as many as it has sessions
+ITEM_NAMES_TRIED = 100              # that clients may have taken already, before the counter jumps far ahead
+
+# ---- Snapshots: pieces small enough to be written and read one by one.
+
+CHUNK_BYTES = 256 << 10             # a chunk is yielded at this size
+CHUNK_BYTES_MAX = 1 << 20           # a larger one, caused by a large job, is cut
+FRAME_DATA_BYTES = 128 << 10        # a frame is closed when its jobs have this much data,
+FRAME_JOBS_MAX = 1000               # or this many jobs,
+FRAME_ROWS_MAX = 100                # or this many users or settings of queues,
+FRAME_SESSION_PARTS_MAX = 1000      # or this many sessions, requests and bound jobs together
+COUNTER_MAX = (1 << 63) - 1         # of any counter in a snapshot

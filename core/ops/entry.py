@@ -1,0 +1,91 @@
+"""The entry of the log: operations that are executed together, and its bytes.
+
+An entry is one record of the replicated log: the leader's clock, 64 random bits, and the operations collected in one
+turn of its event loop. Its bytes are a MessagePack array with the format number first, so that a node can refuse what
+it does not know. The tag of an operation is its number on disk: numbers are never reused.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from core.ops import cluster, jobs, queues, sessions, users
+
+ENTRY_FORMAT = 2
+
+Operation = (
+    jobs.Atomic
+    | jobs.Get
+    | jobs.Return
+    | jobs.Pick
+    | jobs.DoneAll
+    | jobs.LaterAll
+    | jobs.Kick
+    | jobs.Batch
+    | queues.OnQueues
+    | sessions.OpenSession
+    | sessions.AttachSession
+    | sessions.CloseSession
+    | sessions.TouchSession
+    | sessions.Request
+    | users.SetUser
+    | users.DeleteUser
+    | cluster.Tick
+    | cluster.Lead
+    | cluster.Resume
+    | cluster.CloneBegin
+    | cluster.CloneChunk
+    | cluster.CloneEnd
+    | cluster.AddLearner
+    | cluster.PromoteLearner
+    | cluster.RemoveMember
+    | cluster.SwitchService
+)
+
+
+class Entry(Struct, array_like=True, frozen=True):
+    """One record of the log. `now_ms` and `seed` are the leader's; `operations` are executed in order."""
+
+    format: int
+    now_ms: int
+    seed: int
+    operations: list[Operation]
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Entry)
+
+
+def encode_entry(now_ms: int, seed: int, operations: list[Operation]) -> bytes:
+    """Bytes of one log entry. `now_ms`: Unix time in milliseconds; `seed`: 64 random bits."""
+    return _encoder.encode(Entry(ENTRY_FORMAT, now_ms, seed, operations))
+
+
+def decode_entry(data: bytes) -> Entry:
+    """The entry in these bytes. Raises ValueError when they are not an entry of a known format."""
+    entry = _decoder.decode(data)
+    if entry.format != ENTRY_FORMAT:
+        never = ", which no release ever wrote" if entry.format < ENTRY_FORMAT else ""
+        raise ValueError(f"log entry of format {entry.format}{never}; this version reads format {ENTRY_FORMAT}")
+    return entry
+
+
+def continues(operation: Operation, before: Operation) -> bool:
+    """Whether `operation` must stand directly behind `before`, in the same entry.
+
+    So must the hand-out of a PUT .. WAIT, behind its Put (spec/state-machine 4.7).
+    """
+    if type(operation) is sessions.Request:
+        return operation.part > 0 and type(before) is sessions.Request and type(before.operation) in _PUTS
+    if type(operation) is not jobs.Get or type(before) not in _PUTS:
+        return False
+    return operation.item_of_put or operation.item is not None
+
+
+_PUTS = (jobs.Put, jobs.PutWith)
+
+
+def name_of(operation: Operation) -> str:
+    """What is done, for log messages; of a Request what it asks for."""
+    return type(operation.operation if isinstance(operation, sessions.Request) else operation).__name__

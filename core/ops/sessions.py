@@ -1,0 +1,75 @@
+"""Operations on sessions, and the Request, which executes another operation once."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from core.ops import jobs, queues
+from core.ops.cluster import CloneEnd
+
+
+class OpenSession(Struct, array_like=True, tag=15, gc=False, frozen=True):
+    """Open a session (spec/sessions 1), which ends `ttl_ms` after its last use.
+
+    `secret`: 64 random bits, so that no other client can guess the name of the session. `user`: the owner, "" for a
+    client without a name. `address`: of the client. One user at one address may have `owner_max` sessions: one more
+    ends its least recently used one without bound jobs.
+    """
+
+    secret: int
+    ttl_ms: int
+    user: str = ""
+    address: str = ""
+    owner_max: int | None = None        # None: any number
+
+
+class AttachSession(Struct, array_like=True, tag=16, gc=False, frozen=True):
+    """A client comes back to its session, named by number and secret.
+
+    A session of a user is open to this `user` only, and to clients without a name ("").
+    """
+
+    session: int
+    secret: int
+    user: str = ""
+
+
+class CloseSession(Struct, array_like=True, tag=17, gc=False, frozen=True):
+    """End the session. Jobs bound to it go LATER with `release`, otherwise they run on (spec/sessions 4.2).
+
+    Replies: Accepted, SessionNotFound; Removed if there were more jobs to unbind than one entry may: the session goes
+    on with the others.
+    """
+
+    session: int
+    release: bool
+
+
+class TouchSession(Struct, array_like=True, tag=18, gc=False, frozen=True):
+    """Use the session, so that it does not end."""
+
+    session: int
+
+
+Requested = (
+    jobs.Atomic | jobs.Get | jobs.Pick | jobs.DoneAll | jobs.LaterAll | jobs.Kick | jobs.Batch | queues.OnQueues
+    | CloneEnd
+)
+
+
+class Request(Struct, array_like=True, tag=19, gc=False, frozen=True):
+    """Execute `operation`, unless request `number` of the session was answered before: then repeat the answer.
+
+    `digest` (16 bytes) is that of the client's whole command: one number stands for one command. A command of several
+    operations gives each of them its own `part`: 0 is the command itself, 1 the hand-out of a PUT .. WAIT. With
+    `keep_waiting` (GETB, GETBE, the hand-out of a WAIT) an Empty is not an answer yet: the same Request is proposed
+    again when there may be a job. With `until_finished` too (GETBE), that is so only for an Empty with unfinished jobs.
+    """
+
+    session: int
+    number: int
+    digest: bytes
+    part: int
+    keep_waiting: bool
+    operation: Requested
+    until_finished: bool = False

@@ -1,0 +1,4 @@
+"""The sessions of clients: remembered answers, bound jobs, ends and owners.
+
+May use core.ops and core.store.
+"""

@@ -1,0 +1,85 @@
+"""The sessions of each owner, so that no owner can use up those of others.
+
+An owner is a user at an address. When it has as many sessions as allowed, a new one replaces its own least recently
+used one without bound jobs; so programs that each open a session and abandon it take places only from each other. That
+one must be found quickly, as a client may do nothing else all day: the sessions of an owner are in a heap by a possibly
+outdated time of their last use, and only the one at the top is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from heapq import heapify, heappop, heappush, heapreplace
+
+from msgspec import Struct, field
+
+from core import limits
+from core.sessions.session import Session
+
+
+class _Owner(Struct, gc=False, eq=False):
+    """One user at one address."""
+
+    sessions: int = 0
+    # (last use, number) of its sessions, except those that had bound jobs when they were looked at; also of some that
+    # have ended. No session was last used before the time here.
+    unused: list[tuple[int, int]] = field(default_factory=list)
+
+
+class Owners:
+    """All owners that have a session."""
+
+    __slots__ = ("_by_number", "_owners")
+
+    def __init__(self, by_number: Mapping[int, Session]) -> None:
+        """`by_number`: contains all sessions that were added."""
+        self._by_number = by_number
+        self._owners: dict[tuple[str, str], _Owner] = {}
+
+    def count(self, user: str, address: str) -> int:
+        """How many sessions this owner has."""
+        owner = self._owners.get((user, address))
+        return 0 if owner is None else owner.sessions
+
+    def add(self, session: Session) -> None:
+        """Count a new session."""
+        owner = self._owners.get(session.owner)
+        if owner is None:
+            owner = self._owners[session.owner] = _Owner()
+        owner.sessions += 1
+        session.aside = False
+        heappush(owner.unused, (session.used_ms, session.number))
+
+    def remove(self, session: Session) -> None:
+        """Uncount a session that `by_number` no longer has."""
+        owner = self._owners[session.owner]
+        owner.sessions -= 1
+        if not owner.sessions:
+            del self._owners[session.owner]
+        elif len(owner.unused) > 2 * owner.sessions + limits.STALE_OWNER_ENTRIES_MAX:
+            owner.unused = [entry for entry in owner.unused if entry[1] in self._by_number]
+            heapify(owner.unused)
+
+    def freed(self, session: Session) -> None:
+        """The last bound job of the session is gone."""
+        if session.aside:
+            session.aside = False
+            heappush(self._owners[session.owner].unused, (session.used_ms, session.number))
+
+    def longest_unused(self, user: str, address: str) -> Session | None:
+        """The least recently used session of this owner without bound jobs; None: all have bound jobs."""
+        owner = self._owners.get((user, address))
+        unused = [] if owner is None else owner.unused
+        while unused:
+            filed_ms, number = unused[0]
+            session = self._by_number.get(number)
+            if session is None or session.ending:
+                heappop(unused)
+            elif session.taken:
+                heappop(unused)
+                session.aside = True
+            elif session.used_ms > filed_ms:
+                heapreplace(unused, (session.used_ms, number))
+            else:
+                return session
+        return None

@@ -1,0 +1,116 @@
+"""One session: the answers it remembers, the jobs bound to it, and when it ends (spec/sessions 2).
+
+A client that lost its connection cannot know whether its last request was executed. In a session it numbers its
+requests and simply repeats the last one: the answers to the newest numbers are kept, and a request that was answered
+before gets the same answer and is not executed again.
+
+Answers are small. Of a job that was handed out only the id is kept: while it runs the same job can be sent again, and
+after that it would be of no use.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from core import limits
+from core.ops.replies import Reply
+from core.store.job import RunningJob
+
+
+class HandedOut(Struct, gc=False, frozen=True):
+    """Remembered in place of a Handed."""
+
+    id: int
+
+
+class HandedOutMany(Struct, gc=False, frozen=True):
+    """Remembered in place of a HandedMany."""
+
+    ids: tuple[int, ...]
+
+
+Answer = Reply | HandedOut | HandedOutMany      # never a Handed or HandedMany
+
+
+class Answered(Struct, gc=False, eq=False):
+    """A request and its answers by part. Most requests have one part only, which must cost little."""
+
+    digest: bytes
+    first: Answer | None = None                     # of part 0
+    others: dict[int, Answer] | None = None         # of the other parts
+
+    def answer(self, part: int) -> Answer | None:
+        """The answer to this part."""
+        if part == 0:
+            return self.first
+        return None if self.others is None else self.others.get(part)
+
+    def answers(self) -> dict[int, Answer]:
+        """All answers by part."""
+        answers = {} if self.first is None else {0: self.first}
+        return answers if self.others is None else answers | self.others
+
+    def keep(self, part: int, answer: Answer | None) -> None:
+        """Remember the answer to the part; None: it has none."""
+        if part == 0:
+            self.first = answer
+            return
+        others = {} if self.others is None else self.others
+        if answer is None:
+            others.pop(part, None)
+        else:
+            others[part] = answer
+        self.others = others or None
+
+
+class Session(Struct, gc=False, eq=False):
+    """One session. No object it refers to refers back, so the garbage collector need not track it."""
+
+    number: int
+    secret: int
+    ttl_ms: int
+    deadline_ms: int                # when it ends unless it is used
+    scheduled_ms: int                   # for which the timer wheel has it: an earlier deadline
+    user: str = ""                  # the owner's name, "" if there is none
+    address: str = ""               # from where it was opened, "" if unknown
+    used_ms: int = 0                # its last use
+    graced: bool = False            # the failover grace is used up, until the next use
+    ending: bool = False            # it has ended, but not all of its bound jobs are released yet
+    newest: int = 0                 # the greatest request number, 0 before the first
+    requests: dict[int, Answered] = field(default_factory=dict)     # by number, those of the window only
+    taken: dict[int, None] = field(default_factory=dict)            # ids of the bound jobs, in rising order
+    imminent: bool = False              # where the timer wheel has it
+    aside: bool = False             # not among those its owner can give up (owners.py)
+
+    @property
+    def owner(self) -> tuple[str, str]:
+        """User and address."""
+        return (self.user, self.address)
+
+    def advance(self, number: int) -> None:
+        """Move the window on to `number`, the newest now; answers to older ones are forgotten."""
+        newest = self.newest
+        if number == newest + 1:        # nearly always, so it must be cheap
+            self.requests.pop(number - limits.REQUEST_WINDOW, None)
+        elif number < newest + limits.REQUEST_WINDOW:
+            for old in range(newest - limits.REQUEST_WINDOW + 1, number - limits.REQUEST_WINDOW + 1):
+                self.requests.pop(old, None)
+        else:
+            self.requests.clear()
+        self.newest = number
+
+    def forgotten(self, number: int) -> bool:
+        """Whether the number is below the window, so that nothing is known about it, or below 1."""
+        return number <= self.newest - limits.REQUEST_WINDOW or number < 1
+
+    def keep(self, number: int, digest: bytes, part: int, answer: Answer | None) -> None:
+        """Remember the answer to one part of a request; None: it has none yet."""
+        answered = self.requests.get(number)
+        if answered is None:
+            answered = self.requests[number] = Answered(digest)
+        answered.keep(part, answer)
+
+    def bind(self, job: RunningJob) -> None:
+        """Bind the job just handed out: it goes LATER when the session ends."""
+        job.session = self.number
+        self.taken[job.id] = None

@@ -1,0 +1,106 @@
+"""All sessions by number, and when each of them ends (spec/sessions 2).
+
+A session ends `ttl_ms` after its last use. timers.py finds those that have ended; owners.py counts the sessions of each
+owner, and finds the one to give up when it has too many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from core.sessions.owners import Owners
+from core.sessions.session import Session
+from core.sessions.timers import TimerWheel
+from core.store.job import RunningJob
+
+
+class Sessions:
+    """All sessions by number, in rising order: numbers only grow."""
+
+    __slots__ = ("_timers", "by_number", "next_session", "owners")
+
+    def __init__(self) -> None:
+        self.by_number: dict[int, Session] = {}
+        self.next_session = 1
+        self.owners = Owners(self.by_number)
+        self._timers = TimerWheel(self.by_number)
+
+    def open(self, secret: int, ttl_ms: int, user: str, address: str, clock_ms: int) -> Session:
+        """Open a new session."""
+        end_ms = clock_ms + ttl_ms
+        session = Session(self.next_session, secret, ttl_ms, end_ms, end_ms, user, address, clock_ms)
+        self.next_session += 1
+        self.resume(session)
+        return session
+
+    def resume(self, session: Session) -> None:
+        """Add a session that exists; numbers must come in rising order."""
+        self.by_number[session.number] = session
+        self.owners.add(session)
+        self._timers.schedule(session)
+
+    def get(self, number: int) -> Session | None:
+        """The session of this number, unless it has ended."""
+        session = self.by_number.get(number)
+        return None if session is None or session.ending else session
+
+    def use(self, number: int, clock_ms: int) -> Session | None:
+        """The session of this number, unless it has ended. Its time starts anew, which never makes it end earlier."""
+        session = self.by_number.get(number)
+        if session is None or session.ending:
+            return None
+        deadline_ms = clock_ms + session.ttl_ms
+        if deadline_ms > session.deadline_ms:
+            session.deadline_ms = deadline_ms
+        session.used_ms = clock_ms
+        session.graced = False
+        return session
+
+    def next_due_ms(self) -> int | None:
+        """A time before which `first_due` returns nothing; None: there is no session."""
+        return self._timers.next_due_ms()
+
+    def first_due(self, clock_ms: int) -> Session | None:
+        """The first session in the order of (deadline, number), if it is over: never early, at most 16 ms late."""
+        return self._timers.first_due(clock_ms)
+
+    def extend(self, until_ms: int, *, once: bool = True) -> None:
+        """Extend sessions that end before `until_ms` to it; `once`: per use (spec/state-machine 3.3)."""
+        for session in self.by_number.values():
+            if session.deadline_ms < until_ms and not (once and session.graced) and not session.ending:
+                session.deadline_ms = until_ms
+                session.graced = session.graced or once
+
+    def end(self, session: Session, clock_ms: int) -> None:
+        """The session cannot be used any more; it is due until `remove`."""
+        session.ending = True
+        if session.deadline_ms > clock_ms:
+            self._timers.remove(session)
+            session.deadline_ms = clock_ms
+            self._timers.schedule(session)
+
+    def remove(self, session: Session) -> None:
+        """Forget the session."""
+        del self.by_number[session.number]
+        self.owners.remove(session)
+        self._timers.remove(session)
+
+    def unbind(self, job: RunningJob) -> None:
+        """The job no longer runs, or no longer depends on its session."""
+        assert job.session is not None
+        session = self.by_number[job.session]
+        del session.taken[job.id]
+        job.session = None
+        if not session.taken:
+            self.owners.freed(session)
+
+    def rebind(self, running: Mapping[int, RunningJob]) -> None:
+        """All jobs were replaced and these run now: bound jobs that still run stay bound, the others are forgotten."""
+        for job in running.values():
+            job.session = None
+        for session in self.by_number.values():
+            session.taken = {number: None for number in session.taken if number in running}
+            for number in session.taken:
+                running[number].session = session.number
+            if not session.taken:
+                self.owners.freed(session)

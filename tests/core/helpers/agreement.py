@@ -1,0 +1,98 @@
+"""That machine and reference model agree: on every reply and effect, and on everything that can be read."""
+
+from __future__ import annotations
+
+from core import Address, JobState, Machine, Selector
+from tests.core.helpers.logs import LogEntry, restored, snapshot_of
+from tests.core.model.model import Model
+
+PEEKED = 1000
+
+
+def assert_equal_to_model(log: list[LogEntry], machine: Machine, model: Model) -> None:
+    """Machine and model answer the same and end in the same, entry by entry."""
+    for entry in log:
+        index = machine.index + 1
+        applied = machine.apply(index, *entry)
+        expected = model.apply(index, *entry)
+        assert applied.replies == expected.replies
+        effects = applied.effects
+        assert effects.restored == expected.restored
+        if not effects.restored:        # then everybody asks again
+            # Who is told too much asks in vain and waits on; who is told too little waits for ever.
+            assert not {*expected.ready} - {*effects.ready, *effects.reopened}
+            told = {(queue, item) for queue, item in expected.ready_items if queue in effects.reopened}
+            assert not {*expected.ready_items} - {*effects.ready_items} - told
+            assert not {*expected.ended} - {*effects.ended}
+            assert not {*expected.ended_items} - {*effects.ended_items}
+        assert_same(machine, model)
+    due_ms, right_ms = restored(snapshot_of(machine)).next_due_ms(), model.next_due_ms()
+    assert (due_ms is None) == (right_ms is None)
+    assert max(model.clock_ms, due_ms or 0) == max(model.clock_ms, right_ms or 0)
+
+
+def assert_same(machine: Machine, model: Model) -> None:
+    """Everything that can be read is the same."""
+    assert machine.clock_ms == model.clock_ms
+    assert machine.next_id == model.next_id
+    assert machine.next_seq == model.next_seq
+    _assert_same_cluster(machine, model)
+    _assert_same_running(machine, model)
+    names = model.queue_names("") | {"unknown"}
+    assert {*machine.queue_names("")} == model.queue_names("")
+    assert {*machine.queue_names("a")} == model.queue_names("a")
+    for queue in names:
+        _assert_same_queue(machine, model, queue)
+    assert list(machine.nonempty()) == model.nonempty()
+    for name in (None, *sorted(names)):
+        total = machine.total(name)
+        assert (total.queues, total.priorities, total.jobs, total.running) == model.total(name)
+        assert machine.unfinished(name) == model.unfinished(name)
+    due_ms, right_ms = machine.next_due_ms(), model.next_due_ms()
+    assert (due_ms is None) == (right_ms is None)
+    assert (due_ms or 0) <= max(model.clock_ms, right_ms or 0)
+    if not model.sessions.all:          # sessions may be looked at too early
+        assert max(model.clock_ms, due_ms or 0) == max(model.clock_ms, right_ms or 0)
+
+
+def _assert_same_cluster(machine: Machine, model: Model) -> None:
+    assert (machine.term, machine.leader, machine.cluster_id) == (model.term, model.leader, model.cluster_id)
+    assert (machine.server_ids, machine.max_id) == (model.server_ids, model.max_id)
+    membership = machine.membership
+    assert (membership.voters, membership.learner) == (tuple(model.voters), model.learner)
+    assert (membership.configuration, machine.online) == (model.configuration, model.online)
+    assert list(membership.addresses.items()) == [
+        (name, Address(name, *model.addresses[name])) for name in sorted(model.addresses)
+    ]
+    assert {name: (user.rights, user.key) for name, user in machine.users.items()} == model.users
+    assert machine.settings == model.settings
+
+
+def _assert_same_running(machine: Machine, model: Model) -> None:
+    assert [
+        (job.id, job.queue, job.priority, job.data, job.item, job.deadline_ms, job.session) for job in machine.running()
+    ] == [job.facts() for job in model.running()]
+    assert [machine.queue_of(job.id) for job in machine.running()] == [job.queue for job in model.running()]
+    assert [(one.number, one.user, one.address, one.used_ms, one.ending) for one in machine.sessions()] == [
+        (one.number, one.user, one.address, one.used_ms, one.ending) for one in model.sessions.all
+    ]
+    for session in range(model.sessions.next_number + 1):
+        assert [job.id for job in machine.taken(session)] == [job.id for job in model.taken(session)]
+    for job in model.running():
+        assert machine.peek(Selector(job.id or 0)) == job.seen()
+
+
+def _assert_same_queue(machine: Machine, model: Model, queue: str) -> None:
+    assert machine.queue_settings(queue) == model.queues.get(queue)
+    assert machine.counts(queue) == model.counts(queue)
+    assert machine.history(queue, machine.clock_ms) == model.history(queue)
+    assert machine.ready(queue) == model.ready(queue)
+    items = sorted({job.item for job in model.jobs if job.queue == queue and job.item is not None} | {"x", "item_1"})
+    assert [machine.ready_of_item(queue, item) for item in items] == [model.ready(queue, item) for item in items]
+    assert [machine.unfinished(queue, item) for item in items] == [model.unfinished(queue, item) for item in items]
+    for state in JobState:
+        seen = model.peek_queue(queue, state, PEEKED)
+        assert machine.peek_queue(queue, state, PEEKED) == seen
+        assert machine.peek_queue(queue, state, 1) == seen[:1]
+    for key in {job.key for job in model.jobs if job.key is not None}:
+        assert machine.peek(Selector(queue=queue, key=key)) == model.peek(Selector(queue=queue, key=key))

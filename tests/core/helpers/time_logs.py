@@ -1,0 +1,334 @@
+"""Logs with all that jobs and queues can be told: strategies for Hypothesis, and long random ones from a seed."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from hypothesis import strategies as st
+from msgspec import structs
+
+from core import (
+    Atomic,
+    Batch,
+    Bury,
+    Change,
+    CloseSession,
+    Configure,
+    ConfigureQueue,
+    CreateQueue,
+    Delete,
+    DeleteQueue,
+    Done,
+    DoneAll,
+    DoneLast,
+    Get,
+    Handed,
+    HandedMany,
+    JobState,
+    Kick,
+    Later,
+    LaterAll,
+    LaterWith,
+    Machine,
+    Move,
+    OnDup,
+    OpenSession,
+    Operation,
+    Order,
+    PauseQueue,
+    Pick,
+    Policy,
+    PurgeQueue,
+    Put,
+    PutWith,
+    QueueChange,
+    Request,
+    Requested,
+    ResumeQueue,
+    Return,
+    Selector,
+    Then,
+    Touch,
+    When,
+)
+from tests.core.helpers.logs import LogEntry, lead, operations
+from tests.core.helpers.session_logs import KINDS
+
+QUEUES = ("a", "b", "a_dead")
+ITEMS = ("x", "y", "i1")
+KEYS = ("k", "l")
+
+# --- for Hypothesis: little of everything, so that operations meet each other
+
+def often(*strategies: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """One of them, each as often as it is named: one_of would look into those that are made of others."""
+    return st.sampled_from(strategies).flatmap(lambda strategy: strategy)
+
+
+
+_queue = st.sampled_from(["a", "a", "b", "a_dead"])
+_item = st.sampled_from([None, None, *ITEMS])
+_key = st.sampled_from(KEYS)
+_id = st.integers(1, 8)
+_data = st.sampled_from([b"", b"1", b"22", b"333"])
+_priority = st.integers(-1, 1)
+_when = st.builds(When, st.sampled_from([0, 1, 30, 100])) | st.builds(
+    When, st.just(0), st.sampled_from([0, 50, 100, 150, 200, 250, -5, 2**70])
+)
+_maybe_when = st.none() | _when
+_put = st.builds(Put, _queue, _priority, _data, _item, st.booleans())
+put_with = st.builds(
+    PutWith,
+    _put,
+    _maybe_when,
+    st.sampled_from([None, None, 1, 50]),
+    st.sampled_from([None, None, None, 7, 50]),
+    st.sampled_from([(), (), ("x",), ("x", "y"), ("x", "x")]),
+    st.sampled_from([None, *KEYS]),
+    st.sampled_from(OnDup),
+    st.sampled_from([None, None, 0, 1, 2]),
+)
+_get = st.builds(
+    Get,
+    often(st.none(), st.none(), st.lists(_queue, max_size=3).map(tuple)),
+    st.sampled_from([None, None, None, 0, 20, 60]),
+    st.sampled_from(Then),
+    st.sampled_from([None] * 6 + ["x", "y", "i1"]),
+    st.sampled_from([False] * 7 + [True]),
+    st.sampled_from([None] * 5 + [1]),
+)
+pick = st.builds(
+    Pick, _get, st.sampled_from([None, 1, 2, 3, 10]), st.sampled_from([None, *Policy]), st.booleans()
+)
+later_with = st.builds(
+    LaterWith, _id, _maybe_when, st.none() | _priority, st.sampled_from([False, False, True]), st.booleans()
+)
+selector = st.builds(Selector, _id) | st.builds(Selector, st.just(0), _queue, _key)
+change = st.builds(
+    Change,
+    selector,
+    st.none() | _priority,
+    _maybe_when,
+    _item,
+    st.sampled_from([False, False, True]),
+    st.none() | _data,
+)
+_on_running: st.SearchStrategy[Atomic] = often(
+    st.builds(Done, _id),
+    st.builds(DoneLast, _id),
+    st.builds(Later, _id),
+    later_with,
+    later_with,
+    st.builds(Bury, _id),
+    st.builds(Touch, _id, st.sampled_from([None, None, 0, 20, 10**30]), st.sampled_from(Then)),
+    st.builds(Move, _id, _queue, st.none() | _priority, _maybe_when, st.none() | _data),
+)
+_atomic: st.SearchStrategy[Atomic] = often(
+    put_with, put_with, _on_running, _on_running, change, st.builds(Delete, selector)
+)
+batch = st.builds(Batch, st.lists(_atomic, max_size=5).map(tuple), st.booleans())
+_ids = st.lists(_id, max_size=4).map(tuple)
+_many = often(
+    st.builds(DoneAll, _ids), st.builds(LaterAll, _ids), st.builds(Kick, _queue, st.sampled_from([0, 1, 2, 10]))
+)
+_limit = st.sampled_from([None, None, None, 0, 1, 2])
+queue_change = st.builds(
+    QueueChange,
+    st.sampled_from([None, None, None, 0, 20, 50]),
+    st.sampled_from(Then),
+    st.sampled_from([None, None, *Order]),
+    st.sampled_from([None, None, 0, 1, 2]),
+    st.sampled_from([None, None, "b", "a"]),
+    st.sampled_from([None, None, 5]),
+    _limit,
+    _limit,
+    st.sampled_from([None, None, None, 0, 1, 3]),
+    st.sampled_from([None, None, None, 0, 1, 2]),
+    _limit,
+    st.sampled_from([None, None, 1, 2]),
+    st.sampled_from([None, None, 0, 30, 100]),
+)
+on_queue: st.SearchStrategy[Requested] = often(
+    st.builds(ConfigureQueue, _queue, queue_change),
+    st.builds(ConfigureQueue, _queue, queue_change),
+    st.builds(ConfigureQueue, _queue, queue_change),
+    st.builds(CreateQueue, _queue, queue_change),
+    st.builds(DeleteQueue, _queue, st.booleans()),
+    st.builds(
+        PurgeQueue,
+        _queue,
+        st.sampled_from([None, JobState.READY, JobState.DELAYED, JobState.DEAD]),
+        st.sampled_from([None, None, 5]),
+    ),
+    st.builds(PauseQueue, _queue, st.sampled_from([False, False, True]), st.booleans()),
+    st.builds(ResumeQueue, _queue),
+    st.builds(ResumeQueue, _queue),
+    st.builds(
+        Configure,
+        st.sampled_from([None, Then.DONE, Then.LATER]),
+        st.sampled_from([None, None, True, False]),
+        st.sampled_from([None, *Policy]),
+        st.sampled_from([None, 0, 40]),
+        st.sampled_from([None, 5000]),
+        st.sampled_from([None, True, False]),
+    ),
+)
+requested: st.SearchStrategy[Requested] = often(
+    put_with, put_with, _get, pick, pick, _on_running, change, st.builds(Delete, selector), _many, batch, on_queue
+)
+time_operations: st.SearchStrategy[Operation] = often(
+    put_with, put_with, put_with, _put, pick, pick, _get, _on_running, _on_running, _on_running, change, _many, batch,
+    st.builds(Delete, selector), on_queue, st.builds(Return, _id),
+    often(operations, operations, st.builds(CloseSession, st.just(1), st.booleans())),
+)
+_step_ms = st.sampled_from([0, 0, 1, 7, 20, 50, 100, 500])
+_bits = st.integers(0, 2**64 - 1)
+time_entries = st.builds(LogEntry, _step_ms, _bits, st.lists(time_operations, max_size=6))
+_asked = st.builds(
+    lambda number, kind, operation: Request(1, number, b"%016d" % number, kind[0], kind[1], operation, kind[2]),
+    st.integers(1, 8),
+    st.sampled_from(KINDS),
+    requested,
+)
+_asked_entries = st.builds(LogEntry, _step_ms, _bits, st.lists(often(_asked, _asked, time_operations), max_size=6))
+
+
+def aimed(operation: Any, ids: list[int]) -> Any:
+    """The operation with the n-th of these ids for each n that it names as an id."""
+    changes: dict[str, Any] = {}
+    for field in structs.fields(operation):
+        value = getattr(operation, field.name)
+        if field.name == "id" and 0 < value < 8:
+            changes["id"] = ids[value % len(ids)]
+        elif field.name == "ids":
+            changes["ids"] = tuple(ids[number % len(ids)] for number in value)
+        elif field.name == "operations":
+            changes["operations"] = tuple(aimed(one, ids) for one in value)
+        elif field.name in ("selector", "operation"):
+            changes[field.name] = aimed(value, ids)
+    return structs.replace(operation, **changes)
+
+
+def played(entries: list[LogEntry]) -> list[LogEntry]:
+    """The log of these entries, whose clocks are the time between them, and whose ids mostly hit a running job."""
+    machine = Machine()
+    log: list[LogEntry] = []
+    now_ms = 0
+    for entry in entries:
+        now_ms += entry.now_ms
+        ids = [job.id for job in machine.running()] or [0]
+        log.append(LogEntry(now_ms, entry.seed, [aimed(operation, ids) for operation in entry.operations]))
+        machine.apply(len(log), *log[-1])
+    return log
+
+
+_begin = st.builds(
+    lambda ttl_ms, changes, puts, count: [
+        LogEntry(0, 0, [OpenSession(7, ttl_ms), *changes, *puts]), LogEntry(0, 0, [Pick(Get(None), count)])
+    ],
+    st.sampled_from([1000, 60_000]),
+    st.lists(st.builds(ConfigureQueue, _queue, queue_change), max_size=2),
+    st.lists(put_with | _put, max_size=6),
+    st.integers(0, 4),
+)
+time_logs = st.builds(lambda begin, entries: played([*begin, *entries]), _begin, st.lists(time_entries, max_size=25))
+# In which the same requests come several times.
+asked_time_logs = st.builds(
+    lambda begin, entries: played([*begin, *entries]), _begin, st.lists(_asked_entries, max_size=20)
+)
+
+
+# --- long ones
+
+def random_time_log(seed: int, length: int) -> list[LogEntry]:
+    """A log of `length` entries in which most operations hit something: a machine that plays along tells the ids."""
+    random = Random(seed)
+    machine = Machine()
+    now_ms = 1_700_000_000_000
+    log = [LogEntry(now_ms, 0, [lead()])]
+    machine.apply(1, *log[0])
+    ids: list[int] = []
+    while len(log) < length:
+        now_ms += random.choice([-20, 0, 1, 5, 30, 200])
+        found = [random_time_operation(random, ids, now_ms) for _ in range(random.randrange(8))]
+        if random.random() < 0.02:
+            found.insert(0, lead("n2", machine.term + 1, random.choice([0, 50])))
+        log.append(LogEntry(now_ms, random.getrandbits(64), found))
+        for reply in machine.apply(len(log), *log[-1]).replies:
+            jobs = reply.jobs if isinstance(reply, HandedMany) else [reply] if isinstance(reply, Handed) else []
+            ids += [job.id for job in jobs]
+        ids = ids[-20:]
+    return log
+
+
+def random_time_operation(random: Random, ids: list[int], now_ms: int) -> Operation:
+    """Any operation that a client can ask for, mostly on jobs that run."""
+    kind = random.random()
+    queue = random.choice(QUEUES)
+    number = random.choice(ids) if ids else 0
+    if kind < 0.3:
+        return _random_put(random, now_ms)
+    if kind < 0.55:
+        queues = random.choice([None, (queue,), QUEUES])
+        get = Get(queues, random.choice([None, None, 30, 300]), random.choice(list(Then)), random.choice(
+            [None, None, None, *ITEMS]))
+        return Pick(get, random.choice([None, 1, 3]), random.choice([None, *Policy]), random.random() < 0.5)
+    if kind < 0.9:
+        when = _random_when(random, now_ms)
+        one: list[Atomic] = [
+            Done(number), DoneLast(number), Later(number), LaterWith(number, when), LaterWith(number, first=True),
+            LaterWith(number, priority=1, yielded=True), Bury(number), Touch(number, random.choice([None, 100])),
+            Move(number, queue, None, when), Change(Selector(number), 1, when, random.choice(ITEMS)),
+            Change(Selector(0, queue, random.choice(KEYS)), -1, when, data=b"changed"),
+            Delete(Selector(0, queue, random.choice(KEYS))), _random_put(random, now_ms),
+        ]
+        if kind < 0.8:
+            return random.choice(one)
+        if kind < 0.86:
+            return Batch(tuple(random.choices(one, k=3)), random.random() < 0.7)
+        return random.choice([
+            DoneAll(tuple(random.choices(ids, k=2)) if ids else ()), LaterAll((number, 0)), Return(number),
+            Kick(queue, 2), Later(number),
+        ])
+    return _random_on_queue(random, queue)
+
+
+def _random_when(random: Random, now_ms: int) -> When | None:
+    return random.choice([None, None, When(random.randrange(300)), When(0, now_ms + random.randrange(-300, 300))])
+
+
+def _random_put(random: Random, now_ms: int) -> Put | PutWith:
+    item = random.choice([None, *ITEMS])
+    put = Put(random.choice(QUEUES), random.randrange(-1, 2), random.randbytes(3), item, random.random() < 0.1)
+    if random.random() < 0.3:
+        return put
+    return PutWith(
+        put,
+        _random_when(random, now_ms),
+        random.choice([None, None, 400]),
+        random.choice([None, None, None, 100]),
+        random.choice([(), (), ("x",), ITEMS]),
+        random.choice([None, None, *KEYS]),
+        random.choice(list(OnDup)),
+        random.choice([None, None, 2]),
+    )
+
+
+def _random_on_queue(random: Random, queue: str) -> Operation:
+    change = QueueChange(
+        order=random.choice([None, *Order]),
+        tries=random.choice([None, 0, 3]),
+        limit=random.choice([None, 0, 3]),
+        item_limit=random.choice([None, 0, 1]),
+        capacity=random.choice([None, 0, 30]),
+        keep_ms=random.choice([None, 0, 200]),
+        portion=random.choice([None, 2, 1000]),
+    )
+    states = [JobState.READY, JobState.DELAYED, JobState.DEAD, None]
+    return random.choice([
+        ConfigureQueue(queue, change), ConfigureQueue(queue, change), ConfigureQueue(queue, change),
+        PauseQueue(queue, random.random() < 0.2, random.random() < 0.3), ResumeQueue(queue), ResumeQueue(queue),
+        DeleteQueue(queue, random.random() < 0.1), PurgeQueue(queue, random.choice(states)),
+        Configure(policy=random.choice(list(Policy))),
+    ])

@@ -1,0 +1,200 @@
+"""What clients rely on, whatever the log: asked of the machine alone, not of the model."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core import (
+    Aborted,
+    Batch,
+    Empty,
+    Finished,
+    Get,
+    Handed,
+    HandedMany,
+    JobState,
+    LaterWith,
+    Machine,
+    Operation,
+    Pick,
+    Put,
+    PutWith,
+    Reply,
+    Return,
+    Stored,
+    Tick,
+    When,
+)
+from tests.core.helpers.logs import LAW, LogEntry, ask, play, restored, run, snapshot_of
+from tests.core.helpers.time_logs import batch, time_logs, time_operations
+
+STATES = (JobState.READY, JobState.DELAYED, JobState.RUNNING)
+
+
+def given_out(reply: Reply) -> list[Handed]:
+    """The jobs handed out by a reply."""
+    if isinstance(reply, HandedMany):
+        return list(reply.jobs)
+    return [reply] if isinstance(reply, Handed) else []
+
+
+def one_by_one(machine: Machine, log: list[LogEntry]) -> list[tuple[Operation, Reply]]:
+    """Every operation in an entry of its own."""
+    done = []
+    for entry in log:
+        for operation in entry.operations:
+            (reply,) = ask(machine, operation, now_ms=entry.now_ms, seed=entry.seed)
+            done.append((operation, reply))
+    return done
+
+
+@LAW
+@given(time_logs)
+def test_no_two_unfinished_jobs_of_a_queue_have_one_key(log: list[LogEntry]) -> None:
+    machine = Machine()
+    for _ in play(machine, log):
+        for queue in machine.queue_names(""):
+            jobs = [job for state in STATES for job in machine.peek_queue(queue, state, 1000)]
+            keys = Counter(job.key for job in jobs if job.key is not None)
+            assert set(keys.values()) <= {1}
+
+
+@LAW
+@given(time_logs)
+def test_counts_are_those_of_the_jobs_that_are_seen(log: list[LogEntry]) -> None:
+    machine = Machine()
+    for _ in play(machine, log):
+        for queue in machine.queue_names(""):
+            counts = machine.counts(queue)
+            assert counts is not None
+            seen = [len(machine.peek_queue(queue, state, 1000)) for state in JobState]
+            assert seen == [counts.ready, counts.delayed, counts.running, counts.dead]
+            assert machine.unfinished(queue) == (sum(seen[:3]) > 0)
+
+
+@LAW
+@given(time_logs)
+def test_nothing_is_handed_out_beyond_a_limit_or_from_a_paused_queue(log: list[LogEntry]) -> None:
+    machine = Machine()
+    for entry in log:
+        for operation in entry.operations:
+            (reply,) = ask(machine, operation, now_ms=entry.now_ms, seed=entry.seed)
+            for job in given_out(reply):
+                queue = machine.queue_settings(job.queue)
+                if queue is None or not isinstance(operation, Get | Pick):
+                    continue
+                running = [other for other in machine.running() if other.queue == job.queue]
+                assert not queue.paused_out
+                assert not 0 < queue.limit < len(running)
+                if job.item is not None:
+                    assert not 0 < queue.item_limit < len([one for one in running if one.item == job.item])
+
+
+@LAW
+@given(time_logs, batch, st.integers(0, 400))
+def test_aborted_batch_changes_nothing_but_index_and_clock(log: list[LogEntry], tried: Batch, now_ms: int) -> None:
+    machine = Machine()
+    for _ in play(machine, log):
+        pass
+    other = restored(snapshot_of(machine))
+    applied = run(machine, Batch(tried.operations, atomic=True), now_ms=now_ms)
+    ticked = run(other, Tick(), now_ms=now_ms)
+    if isinstance(applied.replies[0], Aborted):
+        assert snapshot_of(machine) == snapshot_of(other)
+        assert applied.effects == ticked.effects
+        assert list(play(machine, log)) == list(play(other, log))
+        assert snapshot_of(machine) == snapshot_of(other)
+
+
+@LAW
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 5), st.integers(-2, 40), st.booleans()), max_size=30))
+def test_job_is_handed_out_at_its_time_and_not_before(plan: list[tuple[str, int, int, bool]]) -> None:
+    machine = Machine()
+    times: dict[bytes, int] = {}
+    now_ms = 0
+    for number, (queue, step_ms, delay_ms, absolute) in enumerate([*plan, ("a", 100, 0, False)]):
+        now_ms += step_ms
+        data = b"%d" % number
+        when = When(0, now_ms + delay_ms) if absolute else When(max(0, delay_ms))
+        put = PutWith(Put(queue, 0, data), when)
+        reply, *gets = ask(machine, put, *[Get(None)] * (len(plan) + 2), now_ms=now_ms)
+        assert reply == Stored()
+        times[data] = now_ms + max(0, delay_ms)
+        given = {job.data for get in gets for job in given_out(get)}
+        assert given == {data for data, time_ms in times.items() if time_ms <= now_ms}
+        for data in given:
+            del times[data]
+        due_ms, first_ms = machine.next_due_ms(), min(times.values(), default=None)
+        assert (due_ms is None) == (first_ms is None)
+        assert 0 <= (due_ms or 0) - (first_ms or 0) < 16        # a Tick may come a little late, an entry never early
+    assert not times
+
+
+@LAW
+@given(time_logs, st.lists(time_operations, max_size=6))
+def test_whoever_waits_is_told(log: list[LogEntry], operations: list[Operation]) -> None:
+    """A Get that finds nothing is asked again only when the effects say so: it must not miss anything then."""
+    machine = Machine()
+    for _ in play(machine, log):
+        pass
+    clock_ms = machine.clock_ms
+    names = [*machine.queue_names(""), "a", "b", "a_dead", "b_dead"]
+    empty = {name for name in names if not machine.ready(name)}
+    had = {name for name in names if machine.unfinished(name)}
+    applied = run(machine, Tick(), *operations, now_ms=clock_ms + 10)
+    if applied.effects.restored:
+        return
+    for name in empty:
+        assert not machine.ready(name) or name in {*applied.effects.ready, *applied.effects.reopened}
+    for name in had:
+        assert machine.unfinished(name) or name in applied.effects.ended
+
+
+@LAW
+@given(time_logs)
+def test_ready_is_what_gets_are_given(log: list[LogEntry]) -> None:
+    machine = Machine()
+    for _ in play(machine, log):
+        pass
+    for queue in sorted(machine.queue_names("")):
+        other = restored(snapshot_of(machine))
+        other.apply(other.index + 1, 0, 0, [])
+        ready = other.ready(queue)
+        assert (queue in other.nonempty()) == (ready > 0)
+        (reply,) = ask(other, Get((queue,)))
+        assert isinstance(reply, Handed) == (ready > 0)
+        if ready == 0:
+            assert reply == Empty(other.unfinished(queue))
+
+
+@LAW
+@given(time_logs, st.booleans())
+def test_undone_hand_outs_leave_everything_as_it_was(log: list[LogEntry], first: bool) -> None:
+    machine = Machine()
+    for _ in play(machine, log):
+        pass
+    run(machine, Tick(), now_ms=10_000)
+    run(machine, Tick(), now_ms=10_000)
+    before = {queue: machine.peek_queue(queue, JobState.READY, 1000) for queue in machine.queue_names("")}
+    taken = [job for reply in ask(machine, *[Get(None)] * 5) for job in given_out(reply)]
+    for job in taken:
+        ask(machine, LaterWith(job.id, first=True, yielded=True) if first else Return(job.id))
+    assert {queue: machine.peek_queue(queue, JobState.READY, 1000) for queue in machine.queue_names("")} == before
+
+
+@LAW
+@given(time_logs)
+def test_finq_and_fini_mean_that_nothing_is_left(log: list[LogEntry]) -> None:
+    machine = Machine()
+    for entry in log:
+        for operation in entry.operations:
+            running = {job.id: job for job in machine.running()}
+            (reply,) = ask(machine, operation, now_ms=entry.now_ms, seed=entry.seed)
+            number = getattr(operation, "id", 0)
+            if isinstance(reply, Finished) and number in running:
+                job = running[number]
+                assert reply.queue_done == (not machine.unfinished(job.queue))
+                assert not reply.item_done or not machine.unfinished(None, job.item)

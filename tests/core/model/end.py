@@ -1,0 +1,151 @@
+"""What those who hold jobs of the reference model do with them, and those who know their keys."""
+
+from __future__ import annotations
+
+from core import (
+    Accepted,
+    Bury,
+    Change,
+    DataTooLarge,
+    Delete,
+    Done,
+    DoneAll,
+    DoneLast,
+    Finished,
+    JobRunning,
+    Later,
+    LaterAll,
+    LaterWith,
+    Leased,
+    NotFound,
+    Rearmed,
+    Reply,
+    Results,
+    Return,
+    Selector,
+    Then,
+    Touch,
+)
+from tests.core.model.jobs import ModelJob
+from tests.core.model.put import ModelPut
+
+OnRunning = Done | DoneLast | Later | LaterWith | Return | Bury | Touch
+OnMany = DoneAll | LaterAll
+
+
+class ModelEnd(ModelPut):
+    """Done, Later, Return, Bury, Touch, Change, Delete."""
+
+    def on_many(self, operation: OnMany) -> Reply:
+        """Each as if it were alone."""
+        one = Done if isinstance(operation, DoneAll) else Later
+        return Results(tuple(self.on_running(one(number)) for number in operation.ids))
+
+    def on_running(self, operation: OnRunning) -> Reply:
+        """What names a running job."""
+        job = self.job(operation.id)
+        if job is None:
+            return NotFound()
+        queue, item = job.queue, job.item
+        match operation:
+            case Done() | DoneLast():
+                next_ms = self.done(job, isinstance(operation, DoneLast))
+                return self._finished(queue, item) if next_ms is None else Rearmed(next_ms)
+            case Later():
+                self.failed(job)
+            case LaterWith():
+                self._later(job, operation)
+            case Return():
+                self.undo(job)
+            case Bury():
+                self.die(job)
+                return Finished(not self.unfinished(queue), False)
+            case Touch():
+                return self._touch(job, operation)
+        return Accepted()
+
+    def _finished(self, queue: str, item: str | None) -> Finished:
+        return Finished(not self.unfinished(queue), item is not None and not self.unfinished(None, item))
+
+    def _later(self, job: ModelJob, later: LaterWith) -> None:
+        self.count(job.queue, "later")
+        if later.yielded:
+            job.attempts -= 1
+        elif self.exhausted(job):
+            self.die(job)
+            return
+        if later.priority is not None:
+            job.priority = later.priority
+        self.come_back(job, later.when, later.first)
+
+    def undo(self, job: ModelJob) -> None:
+        job.attempts -= 1
+        fade_ms = job.fade_ms
+        self.become_ready(job, None)
+        job.fade_ms = fade_ms
+
+    def _touch(self, job: ModelJob, touch: Touch) -> Reply:
+        if touch.expire_ms is not None:
+            then = touch.then
+            if then is Then.DEFAULT:
+                then = self.settings.expire_default if job.deadline_ms is None else job.then
+            self.lease(job, touch.expire_ms, then)
+            job.then = then
+        else:
+            job.deadline_ms = None if job.lease_ms is None else self.clock_ms + job.lease_ms
+            job.graced = False
+        return Leased(job.deadline_ms)
+
+    # --- selectors
+
+    def selected(self, selector: Selector) -> ModelJob | None:
+        """The job that is named."""
+        if selector.id:
+            return self.job(selector.id)
+        return self.holder(selector.queue, selector.key)
+
+    def delete_job(self, delete: Delete) -> Reply:
+        """It ends."""
+        job = self.selected(delete.selector)
+        if job is None:
+            return NotFound()
+        if job.id is not None and not delete.selector.id:
+            return JobRunning()
+        self.remove(job)
+        return self._finished(job.queue, job.item)
+
+    def change_job(self, change: Change) -> Reply:
+        """It is another one, in what is named."""
+        job = self.selected(change.selector)
+        if job is None:
+            return NotFound()
+        if job.id is not None and not change.selector.id:
+            return JobRunning()
+        if change.data is not None and 0 < self.settings_of(job.queue).data_bytes_max < len(change.data):
+            return DataTooLarge()
+        if change.data is not None:
+            job.data = change.data
+        if change.priority is not None:
+            job.priority = change.priority
+        item = None if change.no_item else job.item if change.item is None else change.item
+        if item != job.item:
+            if job.item is not None:
+                self.left.append(job.item)
+            job.item = item
+        if change.when is not None:
+            job.at_ms = self.time_of(change.when)
+        if job.id is None and (change.when is not None or job.delayed):
+            self._reschedule(job)
+        return Accepted()
+
+    def _reschedule(self, job: ModelJob) -> None:
+        if job.waits:
+            job.told = []               # what it was to be told, it knows now;
+            return                      # its time counts when its items are finished
+        if job.at_ms is not None and job.at_ms > self.clock_ms:
+            self.become_delayed(job, job.at_ms)
+            job.told = []
+        elif job.delayed:
+            self.become_ready(job, self.new_seq(), job.at_ms)
+        else:
+            self.place_at(job, job.at_ms or 0)

@@ -1,0 +1,106 @@
+"""The reference model's hand-outs."""
+
+from __future__ import annotations
+
+from core import Empty, Get, Handed, HandedMany, JobState, Meta, Pick, Policy, Reply, SessionNotFound, Then
+from tests.core.model.jobs import ModelJob, first, random_bits
+from tests.core.model.time import ModelTime
+
+CENTURY_MS = 100 * 366 * 24 * 3600 * 1000
+PICK_BYTES = 16 * 1024 * 1024
+GOLDEN = 0x9E3779B97F4A7C15
+
+
+class ModelGive(ModelTime):
+    """Get and Pick."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.next_id = 1
+        self.put_item: str | None = None
+        self.spent = 0          # bytes handed out in this entry
+
+    def givable(self, queue: str, item: str | None = None) -> list[ModelJob]:
+        """The jobs of which the next Get is given the first."""
+        settings = self.settings_of(queue)
+        running = self.in_state(queue, JobState.RUNNING)
+        if settings.paused_out or 0 < settings.limit <= len(running):
+            return []
+        items = [job.item for job in running if job.item is not None]
+        return [
+            job
+            for job in self.in_state(queue, JobState.READY)
+            if item in (None, job.item) and not 0 < settings.item_limit <= items.count(job.item or "")
+        ]
+
+    def get(self, get: Get, bits: int) -> Reply:
+        """One job."""
+        return self.pick(Pick(get), bits)
+
+    def pick(self, pick: Pick, bits: int) -> Reply:
+        """One job, or several."""
+        get = pick.get
+        if get.session is not None and not self.sessions.use(get.session, self.clock_ms):
+            return SessionNotFound()
+        if get.item_of_put and self.put_item is None:
+            return Empty(False)
+        item = self.put_item if get.item_of_put else get.item
+        policy = self.settings.policy if pick.policy is None else pick.policy
+        given: list[ModelJob] = []
+        room = PICK_BYTES - self.spent
+        while len(given) < (1 if pick.count is None else pick.count):
+            job = self._next(get.queues, item, policy, (bits + len(given) * GOLDEN) % 2**64, given)
+            if job is None or (given and sum(len(one.data) for one in [*given, job]) > room):
+                break
+            self._hand_out(job, get)
+            given.append(job)
+        if not given:
+            return Empty(any(self.unfinished(queue, item) for queue in (get.queues or ())) if get.queues is not None
+                         else self.unfinished(None, item))
+        jobs = tuple(self.handed(job, pick.meta) for job in given)
+        return jobs[0] if pick.count is None else HandedMany(jobs)
+
+    def _next(
+        self, asked: tuple[str, ...] | None, item: str | None, policy: Policy, bits: int, given: list[ModelJob]
+    ) -> ModelJob | None:
+        names = {job.queue for job in self.jobs} if asked is None else {*asked}
+        lists = {name: self.givable(name, item) for name in names if not self._has_given(name, given)}
+        queues = sorted(name for name in lists if lists[name])
+        if not queues:
+            return None
+        if policy is Policy.PRIORITY:
+            highest = max(first(lists[name]).priority for name in queues)
+            queues = [name for name in queues if first(lists[name]).priority == highest]
+            if asked is not None:
+                queues = sorted(queues, key=asked.index)[:1]
+        return first(lists[queues[random_bits(bits) * len(queues) // 2**64]])
+
+    def _has_given(self, queue: str, given: list[ModelJob]) -> bool:
+        batch = self.settings_of(queue).batch
+        return 0 < batch <= len([job for job in given if job.queue == queue])
+
+    def _hand_out(self, job: ModelJob, get: Get) -> None:
+        settings = self.settings_of(job.queue)
+        self.count(job.queue, "taken")
+        job.id = self.next_id
+        self.next_id += 1
+        job.session = get.session
+        job.attempts += 1
+        self.spent += len(job.data)
+        expire_ms, then = (settings.expire_ms, settings.then) if get.expire_ms is None else (get.expire_ms, get.then)
+        self.lease(job, expire_ms, then)
+        job.lease_ms = None if job.deadline_ms is None else job.deadline_ms - self.clock_ms
+
+    def lease(self, job: ModelJob, expire_ms: int, then: Then) -> None:
+        """It has so long from now on."""
+        job.deadline_ms = self.clock_ms + min(expire_ms, CENTURY_MS) if expire_ms > 0 else None
+        job.then = Then.LATER if expire_ms <= 0 else self.settings.expire_default if then is Then.DEFAULT else then
+        job.graced = False
+
+    def handed(self, job: ModelJob, meta: bool = False) -> Handed:
+        """What is told of a job that runs."""
+        assert job.id is not None
+        if not meta:
+            return Handed(job.id, job.queue, job.priority, job.data, job.item)
+        about = Meta(job.key, job.attempts, job.at_ms, job.deadline_ms)
+        return Handed(job.id, job.queue, job.priority, job.data, job.item, about)

@@ -1,0 +1,342 @@
+"""The queue as plainly as it can be said: one list of jobs, searched and sorted anew for whatever is asked.
+
+It shares with core nothing but the operations and the replies. Where it and the machine disagree, one of them is wrong,
+and here it is easy to see which. It is meant for short logs: everything costs O(jobs), or more.
+"""
+
+from __future__ import annotations
+
+import copy
+
+from msgspec import structs
+
+from core import (
+    Aborted,
+    Accepted,
+    AddLearner,
+    AttachSession,
+    Batch,
+    Bury,
+    Change,
+    CloneBegin,
+    CloneChunk,
+    CloneEnd,
+    CloseSession,
+    Configure,
+    ConfigureQueue,
+    CreateQueue,
+    Delete,
+    DeleteQueue,
+    DeleteUser,
+    Done,
+    DoneAll,
+    DoneLast,
+    Empty,
+    Finished,
+    Get,
+    Handed,
+    HandedMany,
+    InvalidSnapshot,
+    JobIgnored,
+    JobReplaced,
+    Kick,
+    Later,
+    LaterAll,
+    LaterWith,
+    Lead,
+    Leased,
+    Move,
+    OpenSession,
+    Operation,
+    PauseQueue,
+    Pick,
+    PromoteLearner,
+    PurgeQueue,
+    Put,
+    PutWith,
+    Rearmed,
+    Removed,
+    RemoveMember,
+    Reply,
+    Request,
+    Requested,
+    Results,
+    Resume,
+    ResumeQueue,
+    Return,
+    SessionNotFound,
+    SetUser,
+    Stored,
+    SwitchService,
+    Tick,
+    TooManyUsers,
+    Touch,
+    TouchSession,
+    UserNotFound,
+)
+from tests.core.model.end import ModelEnd
+from tests.core.model.jobs import ModelApplied, note
+from tests.core.model.members import ModelMembers
+from tests.core.model.sessions import ModelSession
+from tests.core.model.time import DUE_MAX
+from tests.core.model.view import ModelView
+
+USERS_MAX = 10_000
+UNBOUND_MAX = 10_000
+SPENT_MAX = 8 * 1024 * 1024     # bytes handed out after which an entry is over
+
+There = tuple[list[tuple[int, str, str | None]], list[tuple[str, str | None]]]
+Fine = Stored | JobIgnored | JobReplaced | Finished | Rearmed | Accepted | Leased      # what aborts no transaction
+
+
+class Model(ModelView, ModelEnd, ModelMembers):
+    """The reference model; `apply` and what can be read have the names of core's Machine.
+
+    It cannot read snapshots. `known_bytes` tells it what the bytes used in CLONEs mean: the state of the model at the
+    time of the snapshot.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.index = 0
+        self.term = 0
+        self.leader: str | None = None
+        self.cluster_id: bytes | None = None
+        self.online = True
+        self.users: dict[str, tuple[str, bytes]] = {}      # rights and key
+        self.clone: tuple[int, int, bytes] | None = None
+        self.known_bytes: dict[bytes, Model] = {}
+
+    # --- the log
+
+    def apply(self, index: int, now_ms: int, seed: int, operations: list[Operation]) -> ModelApplied:
+        """Execute one entry."""
+        applied = ModelApplied()
+        self.index = index
+        self.clock_ms = max(self.clock_ms, now_ms)
+        if self.clock_ms <= 2**52:
+            self.next_seq = max(self.next_seq, self.clock_ms * 1024)        # places tell the time
+        if self.online and not (operations and isinstance(operations[0], Lead | Resume)):
+            before = self._there()
+            self.end_due()
+            self._tell(before, applied)
+        self.put_item = None
+        self.spent = 0
+        before = self._there()
+        for position, operation in enumerate(operations):
+            if self.spent >= SPENT_MAX:
+                break
+            applied.replies.append(self._execute(operation, seed + position, applied))
+            self.settle()
+            before = self._tell(before, applied)
+        self.kept = {name: until_ms for name, until_ms in self.kept.items() if until_ms > self.clock_ms}
+        return applied
+
+    def _there(self) -> There:
+        """Which jobs would be given, with their queues and items; what has unfinished jobs."""
+        given = [job for queue in sorted({job.queue for job in self.jobs}) for job in self.givable(queue)]
+        return [(job.number, job.queue, job.item) for job in given], [(job.queue, job.item) for job in self.jobs]
+
+    def _tell(self, before: There, applied: ModelApplied) -> There:
+        """The effects: what a Get would be given that it would not have been given, and what is empty now."""
+        given, has = self._there()
+        given_before, queues, pairs = {*before[0]}, {queue for queue, _ in has}, {*has}
+        for one in given:
+            if one not in given_before:
+                _, queue, item = one
+                note(applied.ready, queue)
+                if item is not None:
+                    note(applied.ready_items, (queue, item))
+        for queue, item in before[1]:
+            if queue not in queues:
+                note(applied.ended, queue)
+            if item is not None and (queue, item) not in pairs:
+                note(applied.ended_items, (queue, item))
+        return given, has
+
+    def _execute(self, operation: Operation, bits: int, applied: ModelApplied) -> Reply:
+        match operation:
+            case Tick():
+                return Accepted()
+            case Lead():
+                return self._lead(operation)
+            case CloneBegin() | CloneChunk():
+                return self._clone(operation, applied)
+            case AddLearner() | PromoteLearner() | RemoveMember():
+                return self.change(operation)
+            case SwitchService():
+                return self._switch(operation)
+            case Resume():
+                grace_ms = operation.grace_ms if self.settings.grace_ms is None else self.settings.grace_ms
+                self.grant_grace(grace_ms, once=False)
+                return Accepted()
+            case OpenSession():
+                return self.sessions.open(operation, self.clock_ms, {job.session for job in self.running()})
+            case AttachSession():
+                return self.sessions.attach(operation, self.clock_ms)
+            case TouchSession():
+                return Accepted() if self.sessions.use(operation.session, self.clock_ms) else SessionNotFound()
+            case CloseSession():
+                return self._close_session(operation)
+            case Request():
+                return self._request(operation, bits, applied)
+            case Return():
+                return self.on_running(operation)
+            case SetUser():
+                if len({*self.users, operation.name}) > USERS_MAX:
+                    return TooManyUsers()
+                self.users[operation.name] = (operation.rights, operation.key)
+                return Accepted()
+            case DeleteUser():
+                return Accepted() if self.users.pop(operation.name, None) else UserNotFound()
+            case _:
+                return self._requested(operation, bits, applied)
+
+    def _requested(self, operation: Requested, bits: int, applied: ModelApplied) -> Reply:
+        """What a Request can carry."""
+        match operation:
+            case Put() | PutWith():
+                return self.put(operation)
+            case Get():
+                return self.get(operation, bits)
+            case Pick():
+                return self.pick(operation, bits)
+            case Done() | DoneLast() | Later() | LaterWith() | Bury() | Touch():
+                return self.on_running(operation)
+            case DoneAll() | LaterAll():
+                return self.on_many(operation)
+            case Change():
+                return self.change_job(operation)
+            case Delete():
+                return self.delete_job(operation)
+            case Move():
+                return self.move(operation)
+            case Kick():
+                return self.kick(operation)
+            case Batch():
+                return self._batch(operation, bits, applied)
+            case CloneEnd():
+                return self._clone(operation, applied)
+            case CreateQueue() | ConfigureQueue() | DeleteQueue() | PurgeQueue() | PauseQueue() | ResumeQueue():
+                return self.on_queue(operation)
+            case Configure():
+                return self.on_queue(operation)
+
+    def _batch(self, batch: Batch, bits: int, applied: ModelApplied) -> Reply:
+        untouched = ("known_bytes", "sessions")
+        before = copy.deepcopy({name: value for name, value in vars(self).items() if name not in untouched})
+        put_item = self.put_item
+        replies: list[Reply] = []
+        for position, operation in enumerate(batch.operations, start=1):
+            replies.append(self._requested(operation, bits, applied))
+            if batch.atomic and not isinstance(replies[-1], Fine):
+                vars(self).update(before)
+                return Aborted(position, replies[-1])
+        self.put_item = put_item
+        return Results(tuple(replies))
+
+    # --- sessions
+
+    def _close_session(self, close: CloseSession) -> Reply:
+        if self.sessions.find(close.session) is None:
+            return SessionNotFound()
+        if not close.release:
+            bound = self.taken(close.session)
+            for job in bound[:UNBOUND_MAX]:
+                job.session = None
+            if len(bound) > UNBOUND_MAX:
+                self.sessions.use(close.session, self.clock_ms)
+                return Removed(UNBOUND_MAX, True)
+        self.end_session(close.session, DUE_MAX)
+        return Accepted()
+
+    def _request(self, request: Request, bits: int, applied: ModelApplied) -> Reply:
+        session = self.sessions.use(request.session, self.clock_ms)
+        reply = SessionNotFound() if session is None else session.refusal(request) or self._known(session, request)
+        operation = request.operation
+        if reply is not None or session is None:
+            if isinstance(operation, Put | PutWith):
+                put = operation.put if isinstance(operation, PutWith) else operation
+                if not isinstance(reply, Stored):
+                    self.put_item = None
+                else:
+                    self.put_item = reply.item if put.new_item else put.item
+            if isinstance(operation, CloneEnd) and self.clone is not None and self.clone[0] == operation.clone:
+                self.clone = None
+            return reply or SessionNotFound()
+        session.digests[request.number] = request.digest
+        reply = self._requested(operation, bits, applied)
+        waits = request.keep_waiting and isinstance(reply, Empty) and (reply.unfinished or not request.until_finished)
+        session.answers.pop((request.number, request.part), None)
+        if not waits:
+            session.answers[request.number, request.part] = reply
+        return reply
+
+    def _known(self, session: ModelSession, request: Request) -> Reply | None:
+        """What was answered, if it is still true."""
+        answer = session.answers.get((request.number, request.part))
+        if not isinstance(answer, Handed | HandedMany):
+            return answer
+        meta = isinstance(request.operation, Pick) and request.operation.meta
+        ids = [answer.id] if isinstance(answer, Handed) else [one.id for one in answer.jobs]
+        jobs = tuple(self.handed(job, meta) for number in ids if (job := self.job(number)) is not None)
+        self.spent += sum(len(one.data) for one in jobs)
+        if isinstance(answer, HandedMany) and jobs:
+            return HandedMany(jobs)
+        return next(iter(jobs), None)
+
+    # --- the cluster
+
+    def _lead(self, lead: Lead) -> Reply:
+        if self.cluster_id is None:
+            self.cluster_id = lead.cluster_id
+            self.settings = structs.replace(self.settings, expire_default=lead.expire_default)
+        self.term = lead.term
+        self.leader = lead.node
+        self.clone = None
+        self.follow(lead)
+        self.grant_grace(lead.grace_ms if self.settings.grace_ms is None else self.settings.grace_ms)
+        return Accepted()
+
+    def _switch(self, switch: SwitchService) -> Reply:
+        if switch.online and not self.online:
+            self.grant_grace(switch.grace_ms)
+        self.online = switch.online
+        return Accepted()
+
+    def _clone(self, operation: CloneBegin | CloneChunk | CloneEnd, applied: ModelApplied) -> Reply:
+        if isinstance(operation, CloneBegin):
+            self.clone = (operation.clone, operation.total_bytes, b"")
+            return Accepted()
+        if self.clone is None or self.clone[0] != operation.clone:
+            return InvalidSnapshot()
+        clone, total_bytes, received = self.clone
+        if isinstance(operation, CloneChunk):
+            received += operation.data
+            self.clone = None if len(received) > total_bytes else (clone, total_bytes, received)
+            return Accepted() if self.clone else InvalidSnapshot()
+        self.clone = None
+        if len(received) != total_bytes or received not in self.known_bytes:
+            return InvalidSnapshot()
+        self._restore(copy.deepcopy(self.known_bytes[received]))
+        applied.restored = True
+        return Accepted()
+
+    def _restore(self, other: Model) -> None:
+        bound = {job.id: job.session for job in self.running()}
+        self.jobs = other.jobs
+        self.releases = other.releases
+        self.queues = other.queues
+        self.kept = other.kept
+        self.past = other.past
+        self.given_ms = other.given_ms
+        for job in self.running():
+            job.session = bound.get(job.id)
+            if (other.cluster_id is None or other.cluster_id != self.cluster_id) and (job.id or 0) < self.next_id:
+                self.undo(job)
+        self.next_id = max(self.next_id, other.next_id)
+        self.next_seq = max(self.next_seq, other.next_seq)
+        self.next_item = max(self.next_item, other.next_item)
+        self.sessions.next_number = max(self.sessions.next_number, other.sessions.next_number)
+
+

@@ -1,0 +1,141 @@
+"""How jobs come into the queues of the reference model: Put, Move, Kick."""
+
+from __future__ import annotations
+
+from core import (
+    DataTooLarge,
+    Finished,
+    JobExists,
+    JobIgnored,
+    JobReplaced,
+    JobRunning,
+    JobState,
+    Kick,
+    Move,
+    NotFound,
+    OnDup,
+    Put,
+    PutWith,
+    QueueFull,
+    QueueNotFound,
+    QueuePaused,
+    Removed,
+    Reply,
+    Stored,
+    When,
+)
+from tests.core.model.give import ModelGive
+from tests.core.model.jobs import ModelJob
+from tests.core.model.queues import PORTION
+
+
+class ModelPut(ModelGive):
+    """What brings jobs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.next_item = 1
+
+    def put(self, operation: Put | PutWith) -> Reply:
+        """A new job, unless it is refused or its key is there."""
+        wish = operation if isinstance(operation, PutWith) else PutWith(operation)
+        put = wish.put
+        self.put_item = None
+        refusal = self._closed(put.queue, put.data)
+        if refusal is not None:
+            return refusal
+        twin = self.holder(put.queue, wish.key)
+        if twin is not None or self.key_kept(put.queue, wish.key):
+            if wish.on_dup is OnDup.IGNORE:
+                return JobIgnored()
+            if twin is None or wish.on_dup is OnDup.FAIL:
+                return JobExists()
+            if twin.id is not None:
+                return JobRunning()
+        elif self._full(put.queue):
+            return QueueFull()
+        item = self._new_item() if put.new_item else put.item
+        waits = [one for one in dict.fromkeys(wish.after) if self.unfinished(None, one)]
+        if twin is not None and twin.item is not None:
+            self.left.append(twin.item)
+        job = twin or ModelJob(put.queue, put.priority, self.new_seq(), put.data, item, self.next_seq)
+        if twin is None:
+            self.jobs.append(job)
+        job.priority, job.data, job.item = put.priority, put.data, item
+        job.key, job.tries, job.ttl_ms, job.every_ms = wish.key, wish.tries, wish.ttl_ms, wish.every_ms
+        job.waits, job.told = waits, []
+        self._start(job, wish.when)
+        if twin is not None:
+            return JobReplaced()
+        self.put_item = item
+        self.count(put.queue, "put")
+        return Stored(item if put.new_item else None)
+
+    def _start(self, job: ModelJob, when: When | None) -> None:
+        time_ms = None if when is None else self.time_of(when)
+        self.set_time(job, time_ms)
+        if job.waits:
+            self.become_delayed(job, None)
+        elif time_ms is not None and time_ms > self.clock_ms:
+            self.become_delayed(job, time_ms)
+        else:
+            self.become_ready(job, job.seq, time_ms)
+
+    def _new_item(self) -> str:
+        while self.unfinished(None, f"i{self.next_item}"):
+            self.next_item += 1
+        self.next_item += 1
+        return f"i{self.next_item - 1}"
+
+    def _closed(self, queue: str, data: bytes) -> Reply | None:
+        """Why the queue does not take such jobs at all."""
+        settings = self.settings_of(queue)
+        if not self.settings.autocreate and not self.known(queue):
+            return QueueNotFound()
+        if settings.paused_in:
+            return QueuePaused()
+        if 0 < settings.data_bytes_max < len(data):
+            return DataTooLarge()
+        return None
+
+    def _full(self, queue: str) -> bool:
+        waiting = [*self.in_state(queue, JobState.READY), *self.in_state(queue, JobState.DELAYED)]
+        return 0 < self.settings_of(queue).capacity <= len(waiting)
+
+    def move(self, move: Move) -> Reply:
+        """Done here, put there."""
+        job = self.job(move.id)
+        if job is None:
+            return NotFound()
+        data = job.data if move.data is None else move.data
+        refusal = self._closed(move.queue, data)
+        if refusal is not None:
+            return refusal
+        taken = self.holder(move.queue, job.key) is not None or self.key_kept(move.queue, job.key)
+        if taken and move.queue != job.queue:
+            return JobExists()
+        if self._full(move.queue):
+            return QueueFull()
+        old = job.queue
+        self.count(old, "done")
+        job.queue = move.queue
+        self.count(move.queue, "put")
+        job.data = data
+        job.priority = job.priority if move.priority is None else move.priority
+        job.attempts = 0
+        job.ttl_ms = job.every_ms = job.origin = job.at_ms = None
+        job.seq = self.new_seq()
+        self._start(job, move.when)
+        self.left_queue(old)
+        return Finished(not self.unfinished(old), False)
+
+    def kick(self, kick: Kick) -> Reply:
+        """Dead jobs come back."""
+        dead = self.in_state(kick.queue, JobState.DEAD)[: max(0, kick.count)]
+        for job in dead[:PORTION]:
+            job.origin = None
+            job.attempts = 0
+            self.set_time(job, None)
+            self.carry(job, kick.queue)
+            self.count(kick.queue, "put")
+        return Removed(len(dead[:PORTION]), len(dead) > PORTION)

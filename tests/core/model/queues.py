@@ -1,0 +1,222 @@
+"""The jobs of the reference model, the settings of its queues, and what each of the others needs to know of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from msgspec import structs
+
+from core import (
+    Accepted,
+    ClusterSettings,
+    Configure,
+    ConfigureQueue,
+    CreateQueue,
+    DeleteQueue,
+    JobState,
+    Order,
+    PauseQueue,
+    PurgeQueue,
+    QueueExists,
+    QueueNotEmpty,
+    QueueNotFound,
+    QueueSettings,
+    Removed,
+    Reply,
+    ResumeQueue,
+    TooManyQueues,
+)
+from core.ops.queues import QueueChange
+from tests.core.model.jobs import ModelJob
+
+QUEUES_MAX = 100_000
+PORTION = 1000
+RESORTED_MAX = 2_000
+
+OnQueue = CreateQueue | ConfigureQueue | DeleteQueue | PurgeQueue | PauseQueue | ResumeQueue | Configure
+
+
+class ModelQueues:
+    """All jobs in one list, and what the queues are told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.jobs: list[ModelJob] = []
+        self.queues: dict[str, QueueSettings] = {}              # those that have settings
+        self.settings = ClusterSettings()
+        self.kept: dict[tuple[str, str], int] = {}              # until when a key of a queue counts as taken
+        self.left: list[str] = []       # items, in the order in which a job left them, since the last operation
+        self.clock_ms = 0
+        self.next_seq = 1
+        self.given_ms: dict[int, int] = {}                      # when each place was given
+        self.past: dict[str, Counter[str]] = {}                 # what happened in the queues that there are
+
+    # --- what is asked
+
+    def settings_of(self, queue: str) -> QueueSettings:
+        """Its settings, or those of a queue that has none."""
+        return self.queues.get(queue, QueueSettings())
+
+    def unfinished(self, queue: str | None, item: str | None = None) -> bool:
+        """Is there a job of this queue and item?"""
+        return any(queue in (None, job.queue) and item in (None, job.item) for job in self.jobs)
+
+    def known(self, queue: str) -> bool:
+        """Is there such a queue?"""
+        return queue in self.queues or self.unfinished(queue)
+
+    def in_state(self, queue: str, state: JobState) -> list[ModelJob]:
+        """Its jobs in this state, the first one first."""
+        if state is JobState.DEAD:
+            return sorted((job for job in self.jobs if job.origin == queue and job.ready), key=ModelJob.place)
+        jobs = [job for job in self.jobs if job.queue == queue and job.state() is state]
+        if state is JobState.DELAYED:
+            return sorted(jobs, key=lambda job: (job.due_ms is None, job.due_ms, job.seq))
+        return sorted(jobs, key=ModelJob.place if state is JobState.READY else lambda job: job.id or 0)
+
+    def new_seq(self) -> int:
+        """The place behind all others."""
+        self.given_ms[self.next_seq] = max(self.clock_ms, self.next_seq // 1024)    # later, if a CLONE's clock was
+        self.next_seq += 1
+        return self.next_seq - 1
+
+    # --- what happens to jobs
+
+    def count(self, queue: str, event: str) -> None:
+        """It happened in this queue."""
+        self.past.setdefault(queue, Counter())[event] += 1
+
+    def left_queue(self, queue: str) -> None:
+        """A job, or the settings, are gone from there: a queue that is no more has no past."""
+        if not self.known(queue):
+            self.past.pop(queue, None)
+
+    def remove(self, job: ModelJob) -> None:
+        """The job ends for good."""
+        self.jobs.remove(job)
+        self.left_queue(job.queue)
+        if job.item is not None:
+            self.left.append(job.item)
+
+    def keep_key(self, job: ModelJob) -> None:
+        """The job was done: its key counts as taken for a while."""
+        keep_ms = self.settings_of(job.queue).keep_ms
+        if job.key is not None and keep_ms > 0:
+            self.kept[job.queue, job.key] = self.clock_ms + keep_ms
+
+    def holder(self, queue: str, key: str | None) -> ModelJob | None:
+        """The unfinished job of the queue that has this key."""
+        return next((job for job in self.jobs if key is not None and (job.queue, job.key) == (queue, key)), None)
+
+    def key_kept(self, queue: str, key: str | None) -> bool:
+        """Had a job of the queue this key not long ago?"""
+        return key is not None and self.clock_ms < self.kept.get((queue, key), 0)
+
+    # --- what is done to queues
+
+    def on_queue(self, operation: OnQueue) -> Reply:
+        """One of the operations on queues and settings."""
+        match operation:
+            case CreateQueue():
+                if self.known(operation.queue):
+                    return QueueExists()
+                return self._give_settings(operation.queue, _changed(QueueSettings(), operation.change))
+            case ConfigureQueue():
+                return self._configure(operation)
+            case PauseQueue():
+                old = self.settings_of(operation.queue)
+                return self._give_settings(
+                    operation.queue,
+                    structs.replace(
+                        old,
+                        paused_in=old.paused_in or operation.incoming,
+                        paused_out=old.paused_out or operation.outgoing,
+                    ),
+                )
+            case ResumeQueue():
+                if not self.known(operation.queue):
+                    return QueueNotFound()
+                if operation.queue in self.queues:
+                    old = self.queues[operation.queue]
+                    self.queues[operation.queue] = structs.replace(old, paused_in=False, paused_out=False)
+                return Accepted()
+            case DeleteQueue():
+                return self._delete_queue(operation)
+            case PurgeQueue():
+                return self._purge(operation)
+            case Configure():
+                changes = {name: value for name, value in structs.asdict(operation).items() if value is not None}
+                self.settings = structs.replace(self.settings, **changes)
+                return Accepted()
+
+    def _give_settings(self, queue: str, settings: QueueSettings) -> Reply:
+        if queue not in self.queues and len(self.queues) >= QUEUES_MAX:
+            return TooManyQueues()
+        self.queues[queue] = settings
+        if settings.keep_ms == 0:
+            self._forget_keys(queue)
+        return Accepted()
+
+    def _forget_keys(self, queue: str) -> None:
+        self.kept = {name: until_ms for name, until_ms in self.kept.items() if name[0] != queue}
+
+    def _configure(self, operation: ConfigureQueue) -> Reply:
+        queue = operation.queue
+        old = self.settings_of(queue)
+        new = _changed(old, operation.change)
+        waiting = self.in_state(queue, JobState.READY)
+        if (new.order, new.item_limit) != (old.order, old.item_limit) and len(waiting) > RESORTED_MAX:
+            return QueueNotEmpty()
+        reply = self._give_settings(queue, new)
+        if reply == Accepted() and new.order != old.order:
+            for job in self.jobs:
+                if job.queue == queue and job.ready:
+                    job.place_ms = (job.at_ms or 0) if new.order is Order.TIME else 0
+        return reply
+
+    def _delete_queue(self, operation: DeleteQueue) -> Reply:
+        queue = operation.queue
+        dead = self.in_state(queue, JobState.DEAD)
+        if not self.known(queue) and not dead:
+            return QueueNotFound()
+        if not operation.force and (self.unfinished(queue) or dead):
+            return QueueNotEmpty()
+        found: list[ModelJob] = []
+        for state in (JobState.READY, JobState.DELAYED, JobState.DEAD, JobState.RUNNING):
+            found += [job for job in self.in_state(queue, state) if job not in found]
+        for job in found[:PORTION]:
+            self.remove(job)
+        if len(found) > PORTION:
+            return Removed(PORTION, True)
+        self.queues.pop(queue, None)
+        self.left_queue(queue)
+        self._forget_keys(queue)
+        return Accepted()
+
+    def _purge(self, operation: PurgeQueue) -> Reply:
+        queue = operation.queue
+        dead = self.in_state(queue, JobState.DEAD)
+        if not self.known(queue) and not dead:
+            return QueueNotFound()
+        states = (JobState.READY, JobState.DELAYED, JobState.DEAD) if operation.state is None else (operation.state,)
+        found: list[ModelJob] = []
+        for state in states:
+            found += [job for job in self.in_state(queue, state) if job not in found]
+        if operation.before_seq is not None:
+            found = [job for job in found if job.seq < operation.before_seq]
+        for job in found[:PORTION]:
+            self.remove(job)
+        return Removed(min(len(found), PORTION), len(found) > PORTION)
+
+
+def _changed(settings: QueueSettings, change: QueueChange) -> QueueSettings:
+    values = {name: value for name, value in structs.asdict(change).items() if value is not None}
+    if change.expire_ms is None:
+        values.pop("then")
+    if change.tries is None:
+        values.pop("dead", None)
+    else:
+        values["dead"] = change.dead
+    return structs.replace(settings, **values)
+
+

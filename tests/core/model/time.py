@@ -1,0 +1,227 @@
+"""What a job goes through in the reference model: how it becomes ready, how it dies, and what time does to it."""
+
+from __future__ import annotations
+
+from core import JobState, Order, Then, When
+from tests.core.model.jobs import ModelJob
+from tests.core.model.queues import ModelQueues
+from tests.core.model.sessions import ModelSessions
+
+BUCKET_MS = 16          # leases and sessions end when the 16 ms in which their deadline lies are over
+DUE_MAX = 1000
+NAME_MAX = 255
+LATEST_MS = 2**62       # a time beyond is this one
+DEAD_SUFFIX = "_dead"
+
+
+class ModelTime(ModelQueues):
+    """Ends of leases and sessions, TTLs, dependencies, activations."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sessions = ModelSessions()
+        self.releases: list[tuple[ModelJob, str]] = []      # jobs that do not know yet that this item was finished
+
+    # --- steps of a job
+
+    def become_ready(self, job: ModelJob, seq: int | None, time_ms: int | None = None) -> None:
+        """It can be handed out, at this place, or at its old one without `seq`; `time_ms`: that of its activation."""
+        self._stop(job)
+        if seq is None:
+            self.place_at(job, job.place_ms)
+        else:
+            job.seq = seq
+            self.place_at(job, self.clock_ms if time_ms is None else time_ms)
+        job.delayed = False
+        job.due_ms = None
+        job.waits, job.told = [], []
+        job.fade_ms = None if job.ttl_ms is None else self.clock_ms + job.ttl_ms
+
+    def become_delayed(self, job: ModelJob, due_ms: int | None) -> None:
+        """It is deferred; None: until items are finished."""
+        self._stop(job)
+        job.delayed = True
+        job.due_ms = due_ms
+        job.fade_ms = None
+
+    def place_at(self, job: ModelJob, time_ms: int) -> None:
+        """It became active then."""
+        job.place_ms = time_ms if self.settings_of(job.queue).order is Order.TIME else 0
+
+    def time_of(self, when: When) -> int:
+        """The time that is meant."""
+        return self.clock_ms + when.delay_ms if when.at_ms is None else sorted([0, when.at_ms, LATEST_MS])[1]
+
+    def come_back(self, job: ModelJob, when: When | None = None, first: bool = False) -> None:
+        """A hand-out has ended, and the job waits again: for its time, at the end, or where it was (`first`)."""
+        if when is not None:
+            job.at_ms = self.time_of(when)
+        if not first:
+            job.seq = self.new_seq()
+        if job.at_ms is not None and job.at_ms > self.clock_ms:     # a CHANGE may have said so too, while it ran
+            self.become_delayed(job, job.at_ms)
+        elif first:
+            self.become_ready(job, None)
+        else:
+            self.become_ready(job, job.seq, None if when is None else job.at_ms)
+
+    def set_time(self, job: ModelJob, time_ms: int | None) -> None:
+        """It is put for this time; a periodic one counts from now when there is none."""
+        job.at_ms = self.clock_ms if time_ms is None and job.every_ms is not None else time_ms
+
+    def failed(self, job: ModelJob, when: When | None = None, *, expired: bool = False) -> None:
+        """A hand-out has ended without success: the job waits again, or it is dead."""
+        if not expired:
+            self.count(job.queue, "later")
+        if self.exhausted(job):
+            self.die(job)
+        else:
+            self.come_back(job, when)
+
+    def exhausted(self, job: ModelJob) -> bool:
+        """Were that all of its attempts?"""
+        tries = self.settings_of(job.queue).tries
+        if job.tries is not None and job.origin is None:
+            tries = job.tries
+        return 0 < tries <= job.attempts
+
+    def die(self, job: ModelJob) -> None:
+        """To the dead queue."""
+        self.count(job.queue, "dead")
+        name = self.settings_of(job.queue).dead
+        job.origin = job.queue
+        job.at_ms = None
+        job.ttl_ms = None
+        self.carry(job, name or job.queue[: NAME_MAX - len(DEAD_SUFFIX)] + DEAD_SUFFIX)
+
+    def carry(self, job: ModelJob, queue: str) -> None:
+        """The job waits at the end of another queue; its key stays behind when it is taken there."""
+        if self.holder(queue, job.key) not in (None, job):
+            job.key = None
+        old, job.queue = job.queue, queue
+        self.become_ready(job, self.new_seq())
+        self.left_queue(old)
+
+    def done(self, job: ModelJob, last: bool = False) -> int | None:
+        """The job is done; when it is a periodic one, its next activation."""
+        self.count(job.queue, "done")
+        if job.every_ms is None or last or job.origin is not None:
+            self.remove(job)
+            self.keep_key(job)
+            return None
+        next_ms = job.at_ms or 0
+        next_ms += max(0, (self.clock_ms - next_ms) // job.every_ms + 1) * job.every_ms
+        job.at_ms = next_ms
+        job.attempts = 0
+        self.become_delayed(job, next_ms)
+        job.seq = self.new_seq()
+        return next_ms
+
+    def _stop(self, job: ModelJob) -> None:
+        job.id = None
+        job.deadline_ms = None
+        job.lease_ms = None
+        job.then = Then.LATER
+        job.graced = False
+        job.session = None
+
+    # --- what is due
+
+    def end_due(self) -> None:
+        """At the beginning of an entry."""
+        due = [(job.deadline_ms, "lease", job.id or 0) for job in self.running() if self._over(job.deadline_ms)]
+        due += [(one.deadline_ms, "session", one.number) for one in self.sessions.all if self._over(one.deadline_ms)]
+        left = DUE_MAX
+        for _, kind, number in sorted(due):
+            if left > 0:
+                left -= self.end_session(number, left) if kind == "session" else self._end_lease(number)
+        fading = [(job.fade_ms, job.seq, job) for job in self.jobs if job.ready and job.fade_ms is not None]
+        for _, _, job in sorted(one for one in fading if one[0] <= self.clock_ms)[:DUE_MAX]:
+            self.count(job.queue, "faded")
+            self.remove(job)
+        self.settle()
+        self._release()
+        self._activate()
+
+    def _over(self, deadline_ms: int | None) -> bool:
+        return deadline_ms is not None and deadline_ms // BUCKET_MS < self.clock_ms // BUCKET_MS
+
+    def _end_lease(self, number: int) -> int:
+        job = self.job(number)
+        if job is None:
+            return 0                # its session ended first
+        self.count(job.queue, "expired")
+        if job.then is Then.DONE:
+            self.done(job)
+        elif job.then is Then.DEAD:
+            self.die(job)
+        else:
+            self.failed(job, expired=True)
+        return 1
+
+    def end_session(self, number: int, ends_max: int) -> int:
+        """The session is over, and its jobs, so many at most, wait again; how many ends were that?"""
+        bound = [job for job in self.running() if job.session == number]
+        for job in bound[:ends_max]:
+            self.failed(job)
+        (session,) = [one for one in self.sessions.all if one.number == number]
+        if len(bound) >= ends_max:
+            session.ending = True
+            session.deadline_ms = min(session.deadline_ms, self.clock_ms)
+            return ends_max
+        self.sessions.all.remove(session)
+        return len(bound) + 1
+
+    def settle(self) -> None:
+        """After an operation: which items are finished that jobs wait for?"""
+        ended = sorted({*self.left}, key=lambda item: max(at for at, one in enumerate(self.left) if one == item))
+        for item in ended:
+            for job in sorted(self.jobs, key=lambda job: job.seq):
+                if item in job.waits and not self.unfinished(None, item):
+                    job.waits.remove(item)
+                    job.told.append(item)
+                    self.releases.append((job, item))
+        self.releases = [(job, item) for job, item in self.releases if job in self.jobs and item in job.told]
+        self.left = []
+
+    def _release(self) -> None:
+        for job, item in self.releases[:DUE_MAX]:
+            job.told.remove(item)
+            if not job.waits and not job.told:
+                job.due_ms = self.clock_ms if job.at_ms is None else job.at_ms
+        del self.releases[:DUE_MAX]
+
+    def _activate(self) -> None:
+        left = DUE_MAX
+        due = [job for job in self.jobs if job.delayed and job.due_ms is not None and job.due_ms <= self.clock_ms]
+        first: dict[str, int] = {}
+        for job in due:
+            first[job.queue] = min(job.due_ms or 0, first.get(job.queue, job.due_ms or 0))
+        for queue in sorted(first, key=lambda name: (first[name], name)):
+            portion = self.settings_of(queue).portion
+            jobs = sorted((job for job in due if job.queue == queue), key=lambda job: (job.due_ms or 0, job.seq))
+            for job in jobs[: min(portion, left)]:
+                self.become_ready(job, self.new_seq(), job.at_ms)
+                left -= 1
+
+    # --- running jobs
+
+    def job(self, number: int) -> ModelJob | None:
+        """The running job of this id."""
+        return next((job for job in self.jobs if job.id is not None and job.id == number), None)
+
+    def running(self) -> list[ModelJob]:
+        """Running jobs in rising id."""
+        return sorted((job for job in self.jobs if job.state() is JobState.RUNNING), key=lambda job: job.id or 0)
+
+    def grant_grace(self, grace_ms: int, *, once: bool = True) -> None:
+        """Nobody could use leases and sessions for a while."""
+        until_ms = self.clock_ms + grace_ms
+        for job in self.running():
+            if job.deadline_ms is None or job.deadline_ms >= until_ms or (once and job.graced):
+                continue
+            if grace_ms > 0:
+                job.deadline_ms = until_ms
+                job.graced = job.graced or once
+        if grace_ms > 0:
+            self.sessions.grant_grace(until_ms, once=once)

@@ -1,0 +1,80 @@
+"""What can be read of the reference model."""
+
+from __future__ import annotations
+
+from core import Counts, History, JobState, Seen, Selector
+from tests.core.model.end import ModelEnd
+from tests.core.model.jobs import ModelJob, counted
+from tests.core.model.time import BUCKET_MS
+
+EVENTS = ("put", "taken", "done", "later", "expired", "dead", "faded")
+SECOND_MS = 1024        # keys are forgotten as exactly as that
+
+
+class ModelView(ModelEnd):
+    """The names are those of core's Machine."""
+
+    def total(self, queue: str | None) -> tuple[int, int, int, int]:
+        """Queues, priorities, waiting and running jobs."""
+        jobs = [job for job in self.jobs if queue is None or job.queue == queue]
+        waiting = [job for job in jobs if job.id is None]
+        return (
+            len({job.queue for job in jobs} | {name for name in self.queues if queue in (None, name)}),
+            len({(job.queue, job.priority) for job in waiting}),
+            len(waiting),
+            len(jobs) - len(waiting),
+        )
+
+    def queue_names(self, prefix: str) -> set[str]:
+        """The queues there are."""
+        names = {job.queue for job in self.jobs} | {job.origin for job in self.jobs if job.origin and job.ready}
+        return {name for name in names | set(self.queues) if name.startswith(prefix)}
+
+    def counts(self, queue: str) -> Counts | None:
+        """How many jobs are in each state."""
+        return counted(self.jobs, queue) if queue in self.queue_names("") else None
+
+    def history(self, queue: str) -> History:
+        """What happened in it, and how long ago the READY job got its place that has it for longest."""
+        past = self.past.get(queue, {})
+        ages = [self.clock_ms - self.given_ms[job.seq] for job in self.in_state(queue, JobState.READY)]
+        return History(**{event: past.get(event, 0) for event in EVENTS}, oldest_ms=max([0, *ages]))
+
+    def peek(self, selector: Selector) -> Seen | None:
+        """One job."""
+        job = self.selected(selector)
+        return None if job is None else job.seen()
+
+    def peek_queue(self, queue: str, state: JobState, count: int) -> list[Seen]:
+        """The first jobs in this state."""
+        return [job.seen(state) for job in self.in_state(queue, state)[:count]]
+
+    def taken(self, session: int) -> list[ModelJob]:
+        """Running jobs bound to a session, in rising id."""
+        found = self.sessions.find(session)
+        return [job for job in self.running() if found is not None and job.session == session]
+
+    def ready(self, queue: str, item: str | None = None) -> int:
+        """Number of jobs of a queue that Gets would be given, one after the other."""
+        settings = self.settings_of(queue)
+        running = self.in_state(queue, JobState.RUNNING)
+        items = [job.item for job in running]
+        number = 0
+        for job in self.givable(queue, item):
+            if job.item is None or not 0 < settings.item_limit <= items.count(job.item):
+                number += 1
+                items.append(job.item)
+        return number if settings.limit == 0 else max(0, min(number, settings.limit - len(running)))
+
+    def nonempty(self) -> list[str]:
+        """Names of the queues with a job that would be given."""
+        return sorted(queue for queue in {job.queue for job in self.jobs} if self.givable(queue))
+
+    def next_due_ms(self) -> int | None:
+        """When the next lease or session is over, or another time has come."""
+        ends = [job.deadline_ms for job in self.jobs] + [session.deadline_ms for session in self.sessions.all]
+        times = [(time_ms // BUCKET_MS + 1) * BUCKET_MS for time_ms in ends if time_ms is not None]
+        starts = [job.due_ms for job in self.jobs] + [job.fade_ms for job in self.jobs if job.ready]
+        times += [(time_ms + BUCKET_MS - 1) // BUCKET_MS * BUCKET_MS for time_ms in starts if time_ms is not None]
+        times += [(until_ms + SECOND_MS - 1) // SECOND_MS * SECOND_MS for until_ms in self.kept.values()]
+        return min([*times, *(self.clock_ms for _ in self.releases)], default=None)

@@ -1,0 +1,230 @@
+"""Entries of the log as bytes: what stands on disks and goes between nodes of different versions."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from core import (
+    AddLearner,
+    Address,
+    AttachSession,
+    Batch,
+    Bury,
+    Change,
+    CloneBegin,
+    CloneChunk,
+    CloneEnd,
+    CloseSession,
+    Configure,
+    ConfigureQueue,
+    CreateQueue,
+    Delete,
+    DeleteQueue,
+    DeleteUser,
+    Done,
+    DoneAll,
+    DoneLast,
+    Get,
+    JobState,
+    Kick,
+    Later,
+    LaterAll,
+    LaterWith,
+    Lead,
+    Move,
+    OnDup,
+    OpenSession,
+    Operation,
+    Order,
+    PauseQueue,
+    Pick,
+    Policy,
+    PromoteLearner,
+    PurgeQueue,
+    Put,
+    PutWith,
+    QueueChange,
+    RemoveMember,
+    Request,
+    Resume,
+    ResumeQueue,
+    Return,
+    Selector,
+    SetUser,
+    SwitchService,
+    Then,
+    Tick,
+    Touch,
+    TouchSession,
+    When,
+    continues,
+    decode_entry,
+    encode_entry,
+    name_of,
+)
+from core.ops.entry import ENTRY_FORMAT
+
+# What stands in an entry for each operation. Never edited: fields are only added at the end, with a default.
+FORMS: list[tuple[Operation, list[object]]] = [
+    (Put("q", -1, b"data", "x", False), [1, "q", -1, b"data", "x", False]),
+    (Get(("q", "p"), 500, Then.DONE, "x", True, 12), [2, ["q", "p"], 500, 2, "x", True, 12]),
+    (Get(None), [2, None, None, 0, None, False, None]),
+    (Done(1), [3, 1]),
+    (Later(2), [4, 2]),
+    (Return(3), [5, 3]),
+    (Tick(), [6]),
+    (
+        Lead("a", 7, ("a", "b"), b"id", 9, Then.DONE, (Address("a", "h:1", "h:2"), Address("b"))),
+        [7, "a", 7, ["a", "b"], b"id", 9, 2, [["a", "h:1", "h:2"], ["b", "", ""]]],
+    ),
+    (CloneBegin(1, 1000), [8, 1, 1000]),
+    (CloneChunk(1, b"chunk"), [9, 1, b"chunk"]),
+    (CloneEnd(1), [10, 1]),
+    (AddLearner("a", "h:1", "h:2"), [11, "a", "h:1", "h:2"]),
+    (PromoteLearner("a", 4), [12, "a", 4]),
+    (RemoveMember("a", 4), [13, "a", 4]),
+    (SwitchService(False), [14, False, 0]),
+    (SwitchService(True, 30), [14, True, 30]),
+    (Resume(30), [42, 30]),
+    (OpenSession(2**64 - 1, 900_000, "mailer"), [15, 2**64 - 1, 900_000, "mailer", "", None]),
+    (OpenSession(7, 1000, "", "10.0.0.1", 10_000), [15, 7, 1000, "", "10.0.0.1", 10_000]),
+    (AttachSession(12, 2**64 - 1, "mailer"), [16, 12, 2**64 - 1, "mailer"]),
+    (CloseSession(12, True), [17, 12, True]),
+    (TouchSession(12), [18, 12]),
+    (
+        Request(12, 3, b"sixteen bytes id", 0, False, Put("q", 1, b"data")),
+        [19, 12, 3, b"sixteen bytes id", 0, False, [1, "q", 1, b"data", None, False], False],
+    ),
+    (
+        Request(12, 3, b"sixteen bytes id", 1, True, Get(None, session=12), True),
+        [19, 12, 3, b"sixteen bytes id", 1, True, [2, None, None, 0, None, False, 12], True],
+    ),
+    (Request(1, 2, b"d", 0, False, Done(7)), [19, 1, 2, b"d", 0, False, [3, 7], False]),
+    (Request(1, 2, b"d", 0, False, Later(7)), [19, 1, 2, b"d", 0, False, [4, 7], False]),
+    (Request(1, 2, b"d", 0, False, CloneEnd(7)), [19, 1, 2, b"d", 0, False, [10, 7], False]),
+    (SetUser("mailer", "put:mail*,get", b"sixteen byte key"), [20, "mailer", "put:mail*,get", b"sixteen byte key"]),
+    (DeleteUser("mailer"), [21, "mailer"]),
+    (PutWith(Put("q", 1, b"d")), [22, [1, "q", 1, b"d", None, False], None, None, None, [], None, 0, None]),
+    (
+        PutWith(Put("q", 1, b"d"), When(5, 9), 10, 60, ("x", "y"), "key", OnDup.REPLACE, 3),
+        [22, [1, "q", 1, b"d", None, False], [5, 9], 10, 60, ["x", "y"], "key", 2, 3],
+    ),
+    (Pick(Get(("q",))), [23, [2, ["q"], None, 0, None, False, None], None, None, False]),
+    (Pick(Get(None), 10, Policy.PRIORITY, True), [23, [2, None, None, 0, None, False, None], 10, 1, True]),
+    (DoneAll((1, 2)), [24, [1, 2]]),
+    (LaterAll((1, 2)), [25, [1, 2]]),
+    (DoneLast(7), [26, 7]),
+    (LaterWith(7), [27, 7, None, None, False, False]),
+    (LaterWith(7, When(5), 3, True, True), [27, 7, [5, None], 3, True, True]),
+    (Touch(7), [28, 7, None, 0]),
+    (Touch(7, 500, Then.DEAD), [28, 7, 500, 3]),
+    (Change(Selector(7)), [29, [7, "", ""], None, None, None, False, None]),
+    (
+        Change(Selector(0, "q", "key"), 3, When(5), "x", True, b"d"),
+        [29, [0, "q", "key"], 3, [5, None], "x", True, b"d"],
+    ),
+    (Delete(Selector(0, "q", "key")), [30, [0, "q", "key"]]),
+    (Move(7, "q"), [31, 7, "q", None, None, None]),
+    (Move(7, "q", 3, When(0, 9), b"d"), [31, 7, "q", 3, [0, 9], b"d"]),
+    (Bury(7), [32, 7]),
+    (Kick("q", 10), [33, "q", 10]),
+    (Batch((Put("q", 1, b"d"), Done(7)), True), [34, [[1, "q", 1, b"d", None, False], [3, 7]], True]),
+    (
+        CreateQueue("q", QueueChange()),
+        [35, "q", [None, 0, None, None, None, None, None, None, None, None, None, None, None]],
+    ),
+    (
+        ConfigureQueue("q", QueueChange(1, Then.DEAD, Order.TIME, 2, "g", 3, 4, 5, 6, 7, 8, 9, 10)),
+        [36, "q", [1, 3, 1, 2, "g", 3, 4, 5, 6, 7, 8, 9, 10]],
+    ),
+    (DeleteQueue("q", True), [37, "q", True]),
+    (PurgeQueue("q", None), [38, "q", None, None]),
+    (PurgeQueue("q", JobState.DEAD, 9), [38, "q", 3, 9]),
+    (PauseQueue("q", True, False), [39, "q", True, False]),
+    (ResumeQueue("q"), [40, "q"]),
+    (Configure(), [41, None, None, None, None, None, None]),
+    (Configure(Then.DONE, False, Policy.PRIORITY, 1, 2, True), [41, 2, False, 1, 1, 2, True]),
+    (Request(1, 2, b"d", 0, False, DoneLast(7)), [19, 1, 2, b"d", 0, False, [26, 7], False]),
+]
+
+
+def entry_of(form: list[object]) -> bytes:
+    """An entry with one operation of this form."""
+    return msgspec.msgpack.encode([ENTRY_FORMAT, 1_700_000_000_000, 2**64 - 1, [form]])
+
+
+@pytest.mark.parametrize(("operation", "form"), FORMS)
+def test_operation_is_written_and_read_as_ever(operation: Operation, form: list[object]) -> None:
+    assert encode_entry(1_700_000_000_000, 2**64 - 1, [operation]) == entry_of(form)
+    assert decode_entry(entry_of(form)).operations == [operation]
+
+
+def test_all_operations_were_looked_at() -> None:
+    assert {type(operation) for operation, _ in FORMS} == set(Operation.__args__)
+
+
+def test_lead_of_an_older_version_tells_no_addresses() -> None:
+    form: list[object] = [7, "a", 7, ["a", "b"], b"id", 9, 2]
+    assert decode_entry(entry_of(form)).operations == [Lead("a", 7, ("a", "b"), b"id", 9, Then.DONE, ())]
+
+
+def test_get_of_an_older_version_is_bound_to_no_session() -> None:
+    form: list[object] = [2, ["q"], 500, 2, "x", True]
+    assert decode_entry(entry_of(form)).operations == [Get(("q",), 500, Then.DONE, "x", True, None)]
+
+
+def test_sessions_of_an_older_version_are_nobodys() -> None:
+    assert decode_entry(entry_of([15, 7, 900])).operations == [OpenSession(7, 900)]
+    assert decode_entry(entry_of([16, 12, 7])).operations == [AttachSession(12, 7)]
+
+
+def test_fields_that_a_newer_version_adds_are_ignored() -> None:
+    # So an older version reads a Lead with addresses.
+    assert decode_entry(entry_of([12, "a", 4, "new"])).operations == [PromoteLearner("a", 4)]
+
+
+@pytest.mark.parametrize("form", [
+    [22, "a"], [20, "a"], [20, "a", "put", "key"], [21, 1], [15, 1, 1, 1],
+    [11, "a"], [12, "a", "4"], [14, 1], [13, None, 1], [15, "a", 1], [16, 1], [18, None], [],
+    [19, 1, 2, b"d", 0, False, [5, 1]],
+    [19, 1, 2, b"d", 0, False, [19, 1, 2, b"d", 0, False, [3, 7]]],
+    [19, 1, 2, "d", 0, False, [3, 7]],
+])
+def test_unknown_or_malformed_operation_is_refused(form: list[object]) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        decode_entry(entry_of(form))
+
+
+def test_entry_of_the_format_before_the_first_release_is_refused_as_such() -> None:
+    with pytest.raises(ValueError, match=r"format 1, which no release ever wrote; this version reads format 2$"):
+        decode_entry(msgspec.msgpack.encode([1, 2, 3, [[3, 7]]]))
+
+
+def test_entry_of_a_newer_format_is_refused_with_its_number_and_ours() -> None:
+    with pytest.raises(ValueError, match=r"format 3; this version reads format 2$"):
+        decode_entry(msgspec.msgpack.encode([3, 0, 0, []]))
+
+
+PUT, WITH = Put("q", 0, b""), PutWith(Put("q", 0, b""), ttl_ms=5)
+
+
+@pytest.mark.parametrize(("operation", "before", "expected"), [
+    (Get(("o",), item_of_put=True), PUT, True),
+    (Get(("o",), item="i"), WITH, True),
+    (Get(("o",)), PUT, False),
+    (Get(("o",), item_of_put=True), Done(1), False),
+    (Pick(Get(("o",), item_of_put=True)), PUT, False),
+    (Request(1, 2, b"d", 1, True, Get(("o",), item_of_put=True)), Request(1, 2, b"d", 0, False, PUT), True),
+    (Request(1, 2, b"d", 0, True, Get(("o",), item_of_put=True)), Request(1, 2, b"d", 0, False, PUT), False),
+    (Request(1, 2, b"d", 1, True, Get(("o",), item_of_put=True)), PUT, False),
+    (Request(1, 2, b"d", 1, True, Get(("o",), item_of_put=True)), Request(1, 2, b"d", 0, False, Done(1)), False),
+])
+def test_the_hand_out_of_a_put_wait_stands_directly_behind_its_put(
+    operation: Operation, before: Operation, expected: bool,
+) -> None:
+    assert continues(operation, before) is expected
+
+
+def test_an_operation_is_called_by_what_it_does() -> None:
+    assert name_of(PUT) == name_of(Request(1, 2, b"d", 0, False, PUT)) == "Put"

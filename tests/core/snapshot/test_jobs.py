@@ -1,0 +1,245 @@
+"""Settings, times, keys and attempts in snapshots, and what of them is not accepted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from core import (
+    Batch,
+    Bury,
+    ClusterSettings,
+    Configure,
+    ConfigureQueue,
+    Delete,
+    Done,
+    DoneAll,
+    DoneLast,
+    Get,
+    JobState,
+    Kick,
+    LaterWith,
+    Machine,
+    Move,
+    OnDup,
+    OpenSession,
+    Operation,
+    Order,
+    PauseQueue,
+    Pick,
+    Policy,
+    PurgeQueue,
+    Put,
+    PutWith,
+    QueueChange,
+    Reply,
+    Request,
+    Requested,
+    Selector,
+    Then,
+    Touch,
+    When,
+)
+from core.snapshot.frames import ExtrasRow
+from core.store.job import Extras
+from tests.core.helpers.forge import forged
+from tests.core.helpers.forged_frames import HEAD, RUNNING, WAITING, changed
+from tests.core.helpers.logs import ask, lead, play, restored, run, snapshot_of
+from tests.core.helpers.session_logs import DIGESTS
+from tests.core.helpers.time_logs import random_time_log
+from tests.core.snapshot.test_snapshot import refuse
+
+NEVER_MS = 2**63 - 1
+
+SETTINGS: list[Any] = ["settings", False, Policy.PRIORITY.value, 5000, None, True]
+QUEUE: list[Any] = [
+    "q", 60_000, Then.DEAD.value, Order.FIFO.value, 3, "graves", 1, 10, 1, 0, 0, 5, 1000, 50, False, True,
+]
+QUEUES: list[Any] = ["queues", [QUEUE, ["r", *QUEUE[1:]]]]
+# key, tries, ttl_ms, expires_at_ms, every_ms, origin, after
+DELAYED: list[Any] = [
+    "delayed",
+    "q",
+    [
+        [5000, 6, 0, None, b"e", 0, 5000, ["k", 2, 10, None, 60, None, []]],
+        [NEVER_MS, 5, 0, None, b"f", 0, None, [None, None, None, None, None, None, ["x", "y"]]],
+    ],
+]
+RELEASED: list[Any] = ["released", "y", [5], False]
+KEPT: list[Any] = ["kept", [["q", "old", 1040], ["r", "old", 1050]]]
+END: list[Any] = ["end", 4, 2, 2]
+ALL = [HEAD, SETTINGS, QUEUES, WAITING, DELAYED, RUNNING, RELEASED, KEPT, END]
+
+
+@pytest.fixture
+def machine() -> Machine:
+    """With something to lose."""
+    machine = Machine()
+    run(machine, lead())
+    ask(machine, PutWith(Put("mine", 0, b""), When(50), key="k"), PauseQueue("mine", True, False))
+    return machine
+
+
+def instead(frame: list[Any], *others: list[Any]) -> list[list[Any]]:
+    """All frames, with others in the place of the one of the same name."""
+    return [one for known in ALL for one in (others if known[0] == frame[0] else [known])]
+
+
+def delayed(at: int, value: object, row: int = 0) -> list[Any]:
+    """A frame of delayed jobs, one of which has another value at one place."""
+    return changed(DELAYED, 2, changed(DELAYED[2], row, changed(DELAYED[2][row], at, value)))
+
+
+def rare(at: int, value: object, row: int = 0) -> list[Any]:
+    """The same with another value among what few jobs have."""
+    return delayed(7, changed(DELAYED[2][row][7], at, value), row)
+
+
+def ready(more: list[Any], at_ms: int | None = None) -> list[Any]:
+    """A frame of waiting jobs, the second of which has this."""
+    return changed(WAITING, 2, [WAITING[2][0], [0, 0, 4, "x", b"b", 0, at_ms, more]])
+
+
+def queue(at: int, value: object) -> list[Any]:
+    """A frame with the settings of a queue, one of which is another."""
+    return ["queues", [changed(QUEUE, at, value)]]
+
+
+def test_forged_snapshot_is_right_as_it_stands() -> None:
+    machine = restored(forged(*ALL))
+    assert snapshot_of(machine) == forged(*ALL)
+    assert machine.settings == ClusterSettings(Then.LATER, False, Policy.PRIORITY, 5000, None, True)
+    settings = machine.queue_settings("q")
+    assert settings is not None
+    assert (settings.expire_ms, settings.then, settings.dead) == (60_000, Then.DEAD, "graves")
+    assert (settings.limit, settings.paused_in, settings.paused_out) == (10, False, True)
+    assert [job.data for job in machine.peek_queue("q", JobState.DELAYED, 9)] == [b"e", b"f"]
+    found = machine.peek(Selector(queue="q", key="k"))
+    assert found is not None
+    assert (found.data, found.at_ms, found.state) == (b"e", 5000, JobState.DELAYED)
+
+
+@pytest.mark.parametrize(
+    "frames",
+    {
+        "settings twice": instead(SETTINGS, SETTINGS, SETTINGS),
+        "settings behind queues": [HEAD, QUEUES, SETTINGS, *ALL[3:]],
+        "unknown policy": instead(SETTINGS, changed(SETTINGS, 2, 99)),
+        "negative grace": instead(SETTINGS, changed(SETTINGS, 3, -1)),
+        "autocreate is no truth value": instead(SETTINGS, changed(SETTINGS, 1, 1)),
+        "queues out of order": instead(QUEUES, ["queues", [QUEUES[1][1], QUEUES[1][0]]]),
+        "queue twice": instead(QUEUES, ["queues", [QUEUE, QUEUE]]),
+        "queue twice in two frames": instead(QUEUES, ["queues", [QUEUE]], ["queues", [QUEUE]]),
+        "settings without a name": instead(QUEUES, queue(0, "")),
+        "negative limit": instead(QUEUES, queue(7, -1)),
+        "unknown order": instead(QUEUES, queue(3, 9)),
+        "portion zero": instead(QUEUES, queue(12, 0)),
+        "weight zero": instead(QUEUES, queue(6, 0)),
+        "paused is no truth value": instead(QUEUES, queue(14, 1)),
+        "delayed before waiting": [HEAD, SETTINGS, QUEUES, DELAYED, WAITING, *ALL[5:]],
+        "delayed out of order": instead(DELAYED, changed(DELAYED, 2, [DELAYED[2][1], DELAYED[2][0]])),
+        "delayed without reason": instead(DELAYED, delayed(0, NEVER_MS)),
+        "delayed for a time and for items": instead(DELAYED, delayed(0, 5001, row=1)),
+        "seq of two jobs": instead(DELAYED, delayed(1, 4)),
+        "seq not yet given": instead(DELAYED, delayed(1, 20)),
+        "key of two jobs": instead(DELAYED, rare(0, "k", row=1)),
+        "text for attempts": instead(DELAYED, delayed(5, "0")),
+        "negative attempts": instead(DELAYED, delayed(5, -1)),
+        "every zero": instead(DELAYED, rare(4, 0)),
+        "periodic without a time": instead(DELAYED, delayed(6, None)),
+        "fading while delayed": instead(DELAYED, rare(3, 10)),
+        "waits twice for an item": instead(DELAYED, rare(6, ["x", "x"], row=1)),
+        "waits for an item that is not there": instead(DELAYED, rare(6, ["z", "y"], row=1)),
+        "too few rare fields": instead(DELAYED, delayed(7, ["k"])),
+        "waiting job that waits for items": instead(WAITING, ready([None, None, None, None, None, None, ["x"]])),
+        "TTL without an end": instead(WAITING, ready([None, None, 10, None, None, None, []])),
+        "end without a TTL": instead(WAITING, ready([None, None, None, 10, None, None, []])),
+        "key of a waiting and a delayed job": instead(WAITING, ready(["k", None, None, None, None, None, []])),
+        "running without an attempt": instead(RUNNING, ["running", [changed(RUNNING[1][0], 10, 0), RUNNING[1][1]]]),
+        "released job that is not there": instead(RELEASED, ["released", "y", [7], False]),
+        "released job that did not wait": instead(RELEASED, ["released", "y", [6], False]),
+        "released from another item": instead(RELEASED, ["released", "z", [5], False]),
+        "released twice": instead(RELEASED, ["released", "y", [5, 5], False]),
+        "nothing released": instead(RELEASED, ["released", "y", [], False]),
+        "released, cut off": instead(RELEASED, ["released", "y", [5], True]),
+        "nobody released from an item that is not there": instead(RELEASED),
+        "key remembered twice": instead(KEPT, ["kept", [["q", "old", 1040], ["q", "old", 1050]]]),
+        "key remembered for ever": instead(KEPT, ["kept", [["q", "old", None]]]),
+        "kept before released": [*ALL[:6], KEPT, RELEASED, END],
+        "sum of waiting jobs": instead(END, ["end", 2, 2, 2]),
+        "sum of delayed jobs": instead(END, ["end", 4, 2, 1]),
+        "delayed jobs not counted": instead(END, ["end", 4, 2]),
+    }.items(),
+    ids=lambda case: case[0],
+)
+def test_inconsistent_snapshot_is_refused(machine: Machine, frames: tuple[str, list[list[Any]]]) -> None:
+    refuse(machine, forged(*frames[1]))
+
+
+def everything() -> list[Operation]:
+    """What makes each kind of answer, in a session."""
+    asked: list[Requested] = [
+        PutWith(Put("q", 0, b"1"), key="k"),
+        PutWith(Put("q", 0, b"1"), key="k"),
+        PutWith(Put("q", 0, b"1"), key="k", on_dup=OnDup.IGNORE),
+        PutWith(Put("q", 1, b"1"), key="k", on_dup=OnDup.REPLACE),
+        PutWith(Put("q", 0, b"2", "x"), every_ms=100),
+        Batch((Put("q", 0, b"3", None, True), Done(99)), atomic=False),
+        Batch((Put("q", 0, b"4"), Done(99)), atomic=True),
+        Pick(Get(("q",), 50_000), 2, meta=True),
+        Pick(Get(("q",), 50_000)),
+        PutWith(Put("q", 0, b"1"), key="k", on_dup=OnDup.REPLACE),
+        Touch(1, 70_000),
+        Touch(3, 0),
+        Done(2),
+        DoneLast(3),
+        DoneAll((98, 99)),
+        Kick("q", 3),
+        PurgeQueue("q", None),
+        PurgeQueue("unknown", None),
+        Configure(session_ttl_ms=5000),
+        PauseQueue("q", True, False),
+        Put("q", 0, b""),
+        Bury(77),
+        Move(77, "q"),
+        LaterWith(77, first=True),
+        Delete(Selector(queue="q", key="none")),
+        Pick(Get(("nothing",)), 5),
+    ]
+    return [Request(1, number, DIGESTS[0], 0, False, one) for number, one in enumerate(asked, start=1)]
+
+
+def test_every_answer_is_given_again_after_a_restart() -> None:
+    machine = Machine()
+    run(machine, lead(), OpenSession(1, 60_000), now_ms=1000)
+    first = ask(machine, *everything())
+    assert len({type(reply) for reply in first}) >= 15
+    again = restored(snapshot_of(machine))
+    assert snapshot_of(again) == snapshot_of(machine)
+    assert ask(again, *everything()) == ask(machine, *everything())
+    repeated = ask(again, *everything())
+    lost: list[Reply] = [one for one, other in zip(first, repeated, strict=True) if one != other]
+    assert [type(reply).__name__ for reply in lost] == ["HandedMany", "Handed"]     # jobs that do not run any more
+
+
+def test_queues_and_their_settings_are_restored_from_several_frames() -> None:
+    machine = Machine()
+    run(machine, *[ConfigureQueue(f"q{number}", QueueChange(limit=number)) for number in range(500)])
+    copy = restored(snapshot_of(machine))
+    assert [copy.queue_settings(f"q{number}") for number in range(500)] == [
+        machine.queue_settings(f"q{number}") for number in range(500)
+    ]
+    assert snapshot_of(copy) == snapshot_of(machine)
+
+
+def test_export_of_a_long_log_can_be_cloned() -> None:
+    machine = Machine()
+    for _ in play(machine, random_time_log(5, 300)):
+        pass
+    assert b"".join(machine.export()) == snapshot_of(machine)       # there are no users
+    assert snapshot_of(restored(snapshot_of(machine))) == snapshot_of(machine)
+
+
+def test_a_row_has_all_extras_of_a_job_in_their_order() -> None:
+    assert ExtrasRow.__struct_fields__ == Extras.__struct_fields__

@@ -11,27 +11,24 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING
 
 from core import Policy, Reply, Requested
 from gateway.auth.authorizer import Guard
-from gateway.commands.catalog import ALONE, AT_ONCE, TRIAL
+from gateway.commands import auth
+from gateway.commands.client import Attachment, Mode, Upload
+from gateway.commands.in_session import in_session
+from gateway.commands.transaction import Transaction
 from gateway.limits import AHEAD_BYTES_MAX, COMMANDS_PER_SLICE, OUTPUT_PIECE_BYTES
+from gateway.link import Link
 from gateway.protocol import responses
+from gateway.protocol.command import Command
 from gateway.protocol.parser import Parser
-from gateway.protocol.requests import Command
+from gateway.protocol.request_id import Numbering
+from gateway.server.hub import Hub
 from gateway.server.timeouts import Turn
+from gateway.waiting.rotation import Rotation
 from gateway.waiting.slots import Awaited, AwaitedRequest, Fate, Outcome, Said, Slot, Told, give_back
-
-if TYPE_CHECKING:
-    from gateway.commands.clone import Clone
-    from gateway.commands.queue_policy import Rotation
-    from gateway.commands.sessions import Attached
-    from gateway.commands.transactions import Table, Transaction
-    from gateway.protocol.request_id import Numbering
-    from gateway.server.hub import Hub
-    from gateway.server.link import Link
-    from gateway.waiting.waiter import Waiter
+from gateway.waiting.waiter import Waiter
 
 log = logging.getLogger("sockpqd.gateway")
 
@@ -43,19 +40,19 @@ class Conversation:
         """`on_trial`: the client has a place only if it is an administrator."""
         self.hub = hub
         self.link = link
-        self.guard = Guard(hub, link)               # who the client is
+        self.guard = Guard(hub.access, hub.cluster, link)       # who the client is
         self.ended = False                          # the client sent its last byte
         self.closed = False                         # nothing is answered any more
         self.awake = False                          # the hub will call advance()
-        self.clone: Clone | None = None             # the CLONE whose data arrive
-        self.attached: Attached | None = None       # the session of the connection
+        self.clone: Upload | None = None             # the CLONE whose data arrive
+        self.attached: Attachment | None = None       # the session of the connection
         self.waiter: Waiter | None = None           # the blocked command, the last slot
         self.transaction: Transaction | None = None     # between BEGIN and COMMIT
-        self.trial = TRIAL if on_trial else None    # what is done with commands until it is decided
-        self.commands = self.trial or AT_ONCE       # what is done with commands that need not wait; see transactions.py
+        self.trial: Mode | None = auth.on_trial if on_trial else None  # what is done with commands until it is decided
+        self._mode = self.trial                     # what is done with commands for now, if not what their rows say
         self.policy: Policy | None = None           # of this connection (POLICY)
         self.rotation: Rotation | None = None       # of queues among which it took turns
-        self._parser = Parser(hub.limits, self.guard.refusal if hub.access.required else None, hub.no_room)
+        self._parser = Parser(hub.limits, hub.verbs, self.guard.refusal if hub.access.required else None, hub.no_room)
         self._sated = False                         # its share of what is queued for the log is used up
         self._dry = True                            # all complete commands in the parser are executed
         self._slots: deque[Slot] = deque()
@@ -146,18 +143,18 @@ class Conversation:
         self._drain()
         return not self._slots
 
-    def enter_transaction(self, commands: Table, transaction: Transaction | None) -> None:
-        """Until it is left this is done with commands."""
-        self.commands, self.transaction = commands, transaction
+    def enter_transaction(self, mode: Mode, transaction: Transaction | None) -> None:
+        """Until it is left `mode` says what is done with commands."""
+        self._mode, self.transaction = mode, transaction
 
     def end_trial(self) -> None:
         """The client is an administrator."""
-        self.trial, self.commands = None, AT_ONCE
+        self.trial = self._mode = None
         self.link.end_trial()
 
     def leave_transaction(self) -> Transaction | None:
         """The transaction is over; returns it."""
-        self.commands = AT_ONCE
+        self._mode = None
         transaction, self.transaction = self.transaction, None
         return transaction
 
@@ -165,7 +162,7 @@ class Conversation:
         """The next answer is the outcome of `slot`."""
         self._slots.append(slot)
 
-    def attach(self, attached: Attached | None) -> None:
+    def attach(self, attached: Attachment | None) -> None:
         """This is the session of the connection from now on."""
         if self.attached is not None:
             self.attached.leave()
@@ -277,26 +274,34 @@ class Conversation:
             if hub.budget <= slice_end:
                 hub.stand_in_line(self)
                 return False
-            request = self._held or self._parser.next()
+            command = self._held or self._parser.next()
             if self._parser.toil:
                 hub.budget -= self._parser.toil
                 self._parser.toil = 0
-            elif request is None:
+            elif command is None:
                 return True
-            if request is None:
+            if command is None:
                 continue
             hub.budget -= 1
-            run = self.commands.get(type(request))
+            row = command.row
+            alone = row.kind.alone
+            if self._mode is not None:
+                run = self._mode(command)
+            elif alone:
+                run = None
+            else:
+                run = in_session if command.number or command.bound else row.run
             if run is None:
                 self._drain()
                 if self._slots or self.closed:
-                    self._held = request
+                    self._held = command
                     return False
                 self._held = None
-                self.commands = self.trial or AT_ONCE       # it cannot stand in a transaction
-                run = ALONE[type(request)]
-            hub.tally.commands[type(request)] += 1
-            run(self, request)
+                self._mode = self.trial         # it cannot stand in a transaction
+                run = row.run
+            if alone or not (command.number or command.bound):      # else it is counted when there is a session
+                hub.tally.commands[row] += 1
+            run(self, command)
         return False
 
     def _drain(self) -> None:

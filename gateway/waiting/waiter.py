@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from asyncio import TimerHandle
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,16 +11,28 @@ from msgspec.structs import replace
 from core import Get, Operation, Pick, Reply, Request
 from gateway.limits import FEW_QUEUES, WAITER_QUEUE_BYTES
 from gateway.protocol import responses
+from gateway.waiting.party import Party
 from gateway.waiting.slots import Fate, Outcome
 
-if TYPE_CHECKING:
-    from gateway.server.conversation import Conversation
+
+class Place(Protocol):
+    """Where waiters wait; see waiters.py."""
+
+    def settle(self, waiter: Waiter, reply: Reply) -> None:
+        """Its Get was executed."""
+
+    def give_up(self, waiter: Waiter, outcome: Outcome) -> None:
+        """Its Get was not executed, or nobody knows."""
+
+    def ask_anew(self, waiter: Waiter) -> None:
+        """Its Get had no turn: propose it once more."""
 
 
 class Waiter(Struct, gc=False, eq=False):
     """A blocked command: the slot of its answer, and where the outcome of its Get goes."""
 
-    conversation: Conversation
+    client: Party
+    place: Place
     get: Get
     until_finished: bool = False        # GETBE
     pick: Pick | None = None            # around `get`, when it is more than a Get
@@ -81,29 +93,28 @@ class Waiter(Struct, gc=False, eq=False):
 
     def applied(self, reply: Reply) -> None:
         """Its Get came back."""
-        if self.conversation.rotation is not None:
-            self.conversation.rotation.note(reply)
-        self.conversation.hub.waiters.settle(self, reply)
+        if self.client.rotation is not None:
+            self.client.rotation.note(reply)
+        self.place.settle(self, reply)
 
     def refused(self) -> None:
         """Its Get was not executed, and this node serves no more."""
-        self.conversation.hub.waiters.give_up(self, b"" if self.silent else Fate.REFUSED)
+        self.place.give_up(self, b"" if self.silent else Fate.REFUSED)
 
     def unknown(self) -> None:
         """Nobody knows whether a job was handed out to it."""
-        self.conversation.hub.waiters.give_up(self, self.unknown_fate)
+        self.place.give_up(self, self.unknown_fate)
 
     def overdue(self) -> None:
         """Its Get had no turn for long. Who is willing to wait need not be refused."""
-        waiters = self.conversation.hub.waiters
         if self.silent:
-            waiters.give_up(self, b"")
-        elif self.conversation.ended:
-            waiters.give_up(self, Fate.CANCELLED)
+            self.place.give_up(self, b"")
+        elif self.client.ended:
+            self.place.give_up(self, Fate.CANCELLED)
         elif self.late:
-            waiters.give_up(self, responses.BUSY)
+            self.place.give_up(self, responses.BUSY)
         else:
-            self.conversation.hub.cluster.propose_for(self.conversation, self.operation, self)
+            self.place.ask_anew(self)
 
     def silence(self) -> None:
         """The PUT before it was not executed: that line speaks for the wait as well."""

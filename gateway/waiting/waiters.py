@@ -22,16 +22,14 @@ With WITHIN a waiter leaves when its time is over. One whose Get is in flight st
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cluster.api import Cluster
 from core import Effects, Empty, Handed, HandedMany, Put, Reply, Request
 from gateway.waiting.finish_watch import Watchers
 from gateway.waiting.slots import Fate, Outcome
 from gateway.waiting.wait_lists import Lines
 from gateway.waiting.waiter import Waiter
-
-if TYPE_CHECKING:
-    from cluster.api import Cluster
 
 
 class Waiters:
@@ -65,7 +63,7 @@ class Waiters:
         if waiter.number in self._standing:
             self._leave(waiter)
             waiter.end(b"" if waiter.silent else waiter.too_late)
-            waiter.conversation.wake()
+            waiter.client.wake()
 
     def settle(self, waiter: Waiter, reply: Reply) -> None:
         """A waiter's Get was executed: the waiter has its answer, or stands in line."""
@@ -74,7 +72,7 @@ class Waiters:
             waiter.end(b"")
         elif type(reply) is not Empty or (waiter.until_finished and not reply.unfinished):
             waiter.end(reply)
-        elif waiter.conversation.ended:
+        elif waiter.client.ended:
             waiter.end(Fate.CANCELLED)
         elif waiter.late:
             waiter.end(waiter.too_late)
@@ -83,7 +81,7 @@ class Waiters:
         else:
             self._stand(waiter)
         if waiter.outcome is not None:
-            waiter.conversation.wake()
+            waiter.client.wake()
         if waiter.request is not None:
             self._request_settled(waiter, waiter.request)
             taken = 0
@@ -104,7 +102,11 @@ class Waiters:
         """A waiter's Get was not executed, or nobody knows."""
         self._unclaim(waiter)
         waiter.end(outcome)
-        waiter.conversation.wake()
+        waiter.client.wake()
+
+    def ask_anew(self, waiter: Waiter) -> None:
+        """A waiter's Get had no turn: propose it once more."""
+        self._cluster.propose_for(waiter.client, waiter.operation, waiter)
 
     def cancel(self, waiter: Waiter) -> None:
         """The client has gone. When its Get is in flight, the conversation undoes what comes of it."""
@@ -117,7 +119,7 @@ class Waiters:
         for waiter in list(self._standing.values()):
             self._leave(waiter)
             waiter.end(Fate.REFUSED)
-            waiter.conversation.wake()
+            waiter.client.wake()
 
     # ---- reasons to send a waiter's Get
 
@@ -199,7 +201,7 @@ class Waiters:
                 key = (queue, waiter.get.item)
                 self._item_claims[key] = self._item_claims.get(key, 0) + claimed
         if behind is None:
-            self._cluster.propose_for(waiter.conversation, waiter.operation, waiter)
+            self._cluster.propose_for(waiter.client, waiter.operation, waiter)
         else:
             self._cluster.propose_for(behind, waiter.operation, waiter, behind=True)
         return claimed

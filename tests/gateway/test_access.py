@@ -15,7 +15,8 @@ import pytest
 
 from cluster.wire import refusal_log
 from core import Machine, SetUser
-from gateway.auth import rights, scrypt
+from gateway import rights
+from gateway.auth import scrypt
 from gateway.auth.authenticator import Access
 from gateway.auth.scrypt import Scrypt
 from gateway.auth.users_file import Account

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cluster import Complaints
-from gateway.auth import rights
+from gateway import rights
 from gateway.auth.users_file import Account
 from gateway.server.connection import Connection
 from gateway.server.port import Port

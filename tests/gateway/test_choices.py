@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from core import Get, Handed, HandedMany, Operation, Pick, Policy, Put
-from gateway.commands.queue_policy import Rotation
 from gateway.limits import ROTATION_QUEUES_MAX
+from gateway.waiting.rotation import Rotation
 from tests.gateway.fake_cluster import FakeCluster
 from tests.gateway.memory import MemoryGateway
 from tests.gateway.test_conversation import with_gateway

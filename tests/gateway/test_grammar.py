@@ -6,8 +6,9 @@ import itertools
 
 from core import Get
 from gateway.protocol.arguments import ArgumentError
-from gateway.protocol.grammar import VERBS, PutHead
-from gateway.protocol.requests import Bound, Refused
+from gateway.protocol.command import Command
+from gateway.protocol.responses import NOT_SUPPORTED
+from tests.gateway.parsing import VERBS, read_line, without_row
 
 WORDS = [b"EXPIRE", b"THEN", b"DONE", b"LATER", b"IS", b"NEW", b"WAIT", b"LAST", b"q", b"5"]
 # The original's grammar as printed, a word at a time: a name is any word, seconds are the number.
@@ -30,7 +31,7 @@ def readings(forms: list[list[set[bytes]]], words: tuple[bytes, ...]) -> int:
 
 def accepted(line: tuple[bytes, ...]) -> bool:
     try:
-        VERBS[line[0]](list(line))
+        VERBS.read(list(line))
     except ArgumentError:
         return False
     return True
@@ -50,7 +51,7 @@ def test_get_reads_exactly_what_the_original_grammar_forms() -> None:
             original, of_item = readings(GET, words), readings(GET_OF_ITEM, words)
             assert accepted((b"GET", *words)) == (original == 1 or of_item == 1), words
             if accepted((b"GET", *words)):
-                asked = VERBS[b"GET"]([b"GET", *words])
+                asked = read_line(b" ".join((b"GET", *words))).operation
                 assert isinstance(asked, Get)
                 assert (asked.item is None) == (original == 1), words
 
@@ -71,9 +72,10 @@ def test_get_reads_new_words_behind_explicit_queues_only() -> None:
 
 def test_a_line_of_the_original_keeps_its_meaning() -> None:
     for words in (b"GET BOUND", b"GET BOUND EXPIRE 5", b"GET EXPIRE 5", b"GET EXPIRE EXPIRE 5"):
-        assert isinstance(VERBS[b"GET"](words.split()), Get), words
-    assert VERBS[b"GET"](b"GET BOUND BOUND".split()) == Bound(Get(("BOUND",)))
-    assert VERBS[b"GET"](b"GET *".split()) == VERBS[b"GET"]([b"GET"])
+        assert without_row(read_line(words)) == Command(read_line(words).operation), words
+        assert isinstance(read_line(words).operation, Get), words
+    assert without_row(read_line(b"GET BOUND BOUND")) == Command(Get(("BOUND",)), bound=True)
+    assert read_line(b"GET *") == read_line(b"GET")
 
 
 def test_behind_req_stands_what_stands_without_it() -> None:
@@ -97,13 +99,12 @@ def test_sync_get_reads_exactly_what_the_original_grammar_forms() -> None:
 
 
 def test_a_long_put_line_keeps_keywords_and_names_apart() -> None:
-    head = VERBS[b"PUT"](b"PUT q 0 3 IS WAIT WAIT EXPIRE EXPIRE 5 THEN DONE".split())
-    assert isinstance(head, PutHead)
-    assert head.item == "WAIT"
-    assert head.wait is not None
-    assert head.wait.queues == ("EXPIRE",)
-    assert head.wait.expire_ms == 5000
+    put = read_line(b"PUT q 0 3 IS WAIT WAIT EXPIRE EXPIRE 5 THEN DONE")
+    assert put.operation.item == "WAIT"
+    assert put.wait is not None
+    assert put.wait.queues == ("EXPIRE",)
+    assert put.wait.expire_ms == 5000
 
 
 def test_requests_that_are_refused_by_rule_are_well_formed() -> None:
-    assert isinstance(VERBS[b"SYNC"](b"SYNC GET LAST q 7 3".split()), Refused)
+    assert read_line(b"SYNC GET LAST q 7 3").answer == NOT_SUPPORTED

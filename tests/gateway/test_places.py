@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.auth import rights
+from gateway import rights
 from gateway.auth.users_file import Account
 from gateway.limits import FURTHER_PLACES, HANDSHAKES_MAX, REFUSED_PLACES, SILENT_S, TRIALS_PER_ADDRESS, Limits
 from gateway.process.descriptor_limit import OTHER_FILES, fit, make_room

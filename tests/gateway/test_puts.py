@@ -5,23 +5,28 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
 from core import Put, PutWith, When
 from gateway.limits import BATCH_BYTES_MAX, BATCH_JOBS_MAX, KIB, MIB, SKIPPED_BYTES_MAX, Limits
-from gateway.protocol.grammar import DataHead, PutHead, PutsHead
-from gateway.protocol.parser import Parser
-from gateway.protocol.requests import Broken, Command, Numbered, Ping, Puts, Refused
+from gateway.protocol import responses
+from gateway.protocol.command import Command
+from gateway.protocol.responses import BAD_ARGUMENTS
+from tests.gateway.parsing import PING, broken, command_of, parser_of, refused
 
-BAD = Refused(b"400 Bad Arguments\r\n")
-TOO_LARGE = Refused(b"413 Data Too Large\r\n")
+BAD = refused(BAD_ARGUMENTS)
+TOO_LARGE = refused(responses.TOO_LARGE)
 
 
-def read(stream: bytes, limits: Limits | None = None, guard: Callable[[Any],
-bytes | None] | None = None) -> list[Command]:
-    parser = Parser(limits or Limits(), guard)
+def puts(*jobs: Put | PutWith | bytes) -> Command:
+    return command_of(b"PUTS", arguments=jobs)
+
+
+def read(
+    stream: bytes, limits: Limits | None = None, guard: Callable[[Command], bytes | None] | None = None,
+) -> list[Command]:
+    parser = parser_of(limits, guard)
     parser.feed(stream)
     requests = []
     while (request := parser.next()) is not None or parser.toil:
@@ -33,18 +38,21 @@ bytes | None] | None = None) -> list[Command]:
 
 def test_the_jobs_come_as_one_request() -> None:
     assert read(b"PUTS 2\r\nmail 0 3 KEY a1\r\nabcmail 5 4 DELAY 10\r\ndefgPING\r\n") == [
-        Puts((PutWith(Put("mail", 0, b"abc"), key="a1"), PutWith(Put("mail", 5, b"defg"), When(10_000)))), Ping(),
+        puts(PutWith(Put("mail", 0, b"abc"), key="a1"), PutWith(Put("mail", 5, b"defg"), When(10_000))), PING,
     ]
-    assert read(b"puts 1\nq 0 0\n") == [Puts((Put("q", 0, b""),))]
+    assert read(b"puts 1\nq 0 0\n") == [puts(Put("q", 0, b""))]
     assert read(b"PUTS 2\r\n\r\nq 0 1\r\na\r\n\r\nr 0 1 NEW\r\nb\r\n") == [
-        Puts((Put("q", 0, b"a"), Put("r", 0, b"b", None, True))),
+        puts(Put("q", 0, b"a"), Put("r", 0, b"b", None, True)),
     ]
 
 
 def test_a_job_that_is_none_is_answered_in_its_place() -> None:
     stream = (b"PUTS 6\r\nq 0 1\r\naq 0 1 FOO\r\nbq 0 4 NEW WAIT o\r\nPINGq 0 4 IS i WAIT o TTL 5\r\nPING"
               b"q 0 12\r\nPING\r\nPING\r\nq\v 0 4\r\nPINGPING\r\n")
-    assert read(stream, Limits(data_bytes_max=10)) == [Puts((Put("q", 0, b"a"), BAD, BAD, BAD, TOO_LARGE, BAD)), Ping()]
+    bad = BAD_ARGUMENTS
+    assert read(stream, Limits(data_bytes_max=10)) == [
+        puts(Put("q", 0, b"a"), bad, bad, bad, responses.TOO_LARGE, bad), PING,
+    ]
 
 
 @pytest.mark.parametrize("stream", [
@@ -54,19 +62,19 @@ def test_a_job_that_is_none_is_answered_in_its_place() -> None:
     b"PUTS 1\r\nq 0 99999999999999999999\r\n", b"REQ 1 PUTS 5000\r\nq 0 x\r\n",
 ])
 def test_nothing_is_read_behind_what_cannot_be_followed(stream: bytes) -> None:
-    assert read(stream + b"PING\r\n") == [Broken(b"400 Bad Arguments\r\n")]
+    assert read(stream + b"PING\r\n") == [broken(b"400 Bad Arguments\r\n")]
 
 
 def test_a_line_that_is_too_long_ends_it() -> None:
-    assert read(b"PUTS 1\r\n" + b"q" * 80, Limits(line_bytes_max=80)) == [Broken(b"400 Bad Command\r\n")]
+    assert read(b"PUTS 1\r\n" + b"q" * 80, Limits(line_bytes_max=80)) == [broken(b"400 Bad Command\r\n")]
 
 
 def test_a_numbered_one_has_a_digest_of_all_that_came() -> None:
     def digest(stream: bytes) -> bytes:
         (numbered,) = read(stream)
-        assert isinstance(numbered, Numbered)
-        assert isinstance(numbered.command, Puts)
+        assert numbered.row is puts().row
         assert numbered.number == 7
+        assert isinstance(numbered.digest, bytes)
         return numbered.digest
     plain = b"PUTS 2\r\nq 0 1\r\naq 0 1\r\nb"
     found = [digest(b"REQ 7 " + stream) for stream in (
@@ -78,33 +86,31 @@ def test_a_numbered_one_has_a_digest_of_all_that_came() -> None:
 
 
 def test_too_many_for_a_stored_answer_are_read_to_their_end() -> None:
-    assert read(b"REQ 1 PUTS 4097\r\n" + b"q 0 4\r\nPING" * 4097 + b"PING\r\n") == [BAD, Ping()]
+    assert read(b"REQ 1 PUTS 4097\r\n" + b"q 0 4\r\nPING" * 4097 + b"PING\r\n") == [BAD, PING]
 
 
 # ---- rights
 
-def asked(kind: type, answers: dict[str, bytes]) -> Callable[[Any], bytes | None]:
-    """A guard that refuses the PUTS, or jobs for some queues."""
-    def guard(request: Any) -> bytes | None:
-        if isinstance(request, PutsHead):
-            return b"401 Auth Required\r\n" if kind is PutsHead else None
-        if isinstance(request, PutHead | DataHead):
-            put: Any = request if isinstance(request, PutHead) else request.request
-            return answers.get(put.queue if isinstance(request, PutHead) else put.put.queue)
-        return None
+def asked(answers: dict[str | None, bytes]) -> Callable[[Command], bytes | None]:
+    """A guard that refuses jobs for some queues, or the PUTS (None)."""
+    def guard(command: Command) -> bytes | None:
+        if command.row is not puts().row:
+            return None
+        put = command.operation
+        return answers.get(None if put is None else put.put.queue if isinstance(put, PutWith) else put.queue)
     return guard
 
 
 def test_a_refused_job_refuses_them_all() -> None:
     stream = b"PUTS 3\r\nq 0 1\r\naqueue 0 4 KEY k\r\nPINGq 0 1\r\nbPING\r\n"
-    forbidden = asked(PutHead, {"queue": b"403 Forbidden\r\n"})
-    assert read(stream, guard=forbidden) == [Refused(b"403 Forbidden\r\n"), Ping()]
-    assert read(stream, Limits(data_bytes_max=3), forbidden) == [Refused(b"403 Forbidden\r\n"), Ping()]
-    nobody = asked(PutsHead, {})
-    assert read(stream, guard=nobody) == [Refused(b"401 Auth Required\r\n"), Ping()]
+    forbidden = asked({"queue": b"403 Forbidden\r\n"})
+    assert read(stream, guard=forbidden) == [refused(b"403 Forbidden\r\n"), PING]
+    assert read(stream, Limits(data_bytes_max=3), forbidden) == [refused(b"403 Forbidden\r\n"), PING]
+    nobody = asked({None: b"401 Auth Required\r\n"})
+    assert read(stream, guard=nobody) == [refused(b"401 Auth Required\r\n"), PING]
     # 400 goes before both.
     assert read(b"REQ 1 PUTS 4097\r\n" + b"queue 0 0\r\n" * 4097, guard=nobody) == [BAD]
-    assert read(b"PUTS 2\r\nqueue 0 0\r\nq 0 x\r\n", guard=forbidden) == [Broken(b"400 Bad Arguments\r\n")]
+    assert read(b"PUTS 2\r\nqueue 0 0\r\nq 0 x\r\n", guard=forbidden) == [broken(b"400 Bad Arguments\r\n")]
 
 
 # ---- sizes
@@ -112,15 +118,15 @@ def test_a_refused_job_refuses_them_all() -> None:
 def test_all_together_have_a_limit_and_are_refused_together() -> None:
     job = b"q 0 %d\r\n" % MIB + bytes(MIB)
     (request,) = read(b"PUTS 15\r\n" + job * 15)
-    assert isinstance(request, Puts)
-    assert read(b"PUTS 16\r\n" + job * 16 + b"PING\r\n") == [TOO_LARGE, Ping()]
+    assert len(request.arguments) == 15
+    assert read(b"PUTS 16\r\n" + job * 16 + b"PING\r\n") == [TOO_LARGE, PING]
     # A right that is missing goes before a size, also when it is found later.
-    forbidden = asked(PutHead, {"queue": b"403 Forbidden\r\n"})
-    assert read(b"PUTS 17\r\n" + job * 16 + b"queue 0 0\r\n", guard=forbidden) == [Refused(b"403 Forbidden\r\n")]
+    forbidden = asked({"queue": b"403 Forbidden\r\n"})
+    assert read(b"PUTS 17\r\n" + job * 16 + b"queue 0 0\r\n", guard=forbidden) == [refused(b"403 Forbidden\r\n")]
 
 
 def test_what_is_dropped_has_a_limit() -> None:
-    parser = Parser(Limits(data_bytes_max=10))
+    parser = parser_of(Limits(data_bytes_max=10))
     block = bytes(64 * MIB)
     parser.feed(b"PUTS 9\r\n")
     for _ in range(SKIPPED_BYTES_MAX // len(block)):
@@ -128,12 +134,12 @@ def test_what_is_dropped_has_a_limit() -> None:
         parser.feed(b"q 0 %d\r\n" % len(block) + block)
     assert parser.next() is None
     parser.feed(b"q 0 11\r\n")
-    assert parser.next() == Broken(TOO_LARGE.answer)
+    assert parser.next() == broken(responses.TOO_LARGE)
 
 
 def peak_bytes(head: bytes, piece: bytes, times: int) -> int:
     """The most memory that the parser holds while this comes."""
-    parser = Parser(Limits())
+    parser = parser_of()
     tracemalloc.start()
     try:
         parser.feed(head)
@@ -158,7 +164,7 @@ def test_memory_is_bounded_while_it_arrives() -> None:
 
 
 def test_nothing_is_kept_of_one_that_is_refused() -> None:
-    parser = Parser(Limits())
+    parser = parser_of()
     tracemalloc.start()
     try:
         parser.feed(b"PUTS 18\r\n")
@@ -172,9 +178,9 @@ def test_nothing_is_kept_of_one_that_is_refused() -> None:
 
 
 def test_a_slow_one_does_not_seem_to_get_on() -> None:
-    parser = Parser(Limits())
+    parser = parser_of()
     parser.feed(b"PING\r\nPUTS %d\r\n" % BATCH_JOBS_MAX)
-    assert parser.next() == Ping()
+    assert parser.next() == PING
     for _ in range(5):
         for piece in (b"q 0", b" 3\r\n", b"ab", b"c", b"\r\n"):
             assert parser.next() is None
@@ -187,7 +193,7 @@ def test_how_it_is_cut_does_not_matter() -> None:
     whole = read(stream)
     for first in range(1, len(stream)):
         for second in range(first + 1, len(stream), 5):
-            parser, requests = Parser(Limits()), []
+            parser, requests = parser_of(), []
             for start, end in pairwise((0, first, second, len(stream))):
                 parser.feed(stream[start:end])
                 while (request := parser.next()) is not None:
@@ -196,7 +202,7 @@ def test_how_it_is_cut_does_not_matter() -> None:
 
 
 def test_nothing_is_kept_of_one_that_is_broken_off() -> None:
-    parser = Parser(Limits())
+    parser = parser_of()
     parser.feed(b"PUTS 3\r\nq 0 3\r\nabcq 0 5\r\na")
     assert parser.next() is None
     parser.close()

@@ -11,12 +11,12 @@ import pytest
 from core import CloneChunk, CloneEnd, Done, Get, OpenSession, Operation, Put, Request, TouchSession
 from gateway.commands import sessions
 from gateway.limits import CLONE_CHUNK_BYTES_MAX, MIB, Limits
-from gateway.protocol.parser import Parser
+from gateway.protocol.command import Command
 from gateway.protocol.request_id import DIGEST_BYTES
-from gateway.protocol.requests import CloneStart, Numbered
 from gateway.server.hub import Hub
 from tests.gateway.fake_cluster import FakeCluster, returned
 from tests.gateway.memory import MemoryClient, MemoryGateway
+from tests.gateway.parsing import parser_of
 from tests.gateway.test_conversation import with_gateway
 
 SID = b"1_9f3c5a7e11d0c2b4"     # the first session of a MemoryGateway
@@ -74,11 +74,12 @@ def test_only_blocked_commands_go_on_waiting() -> None:
     with_gateway(test, automatic=False)
 
 
-def parsed(data: bytes) -> Numbered | CloneStart:
-    parser = Parser(Limits())
+def parsed(data: bytes) -> Command:
+    parser = parser_of()
     parser.feed(data)
     command = parser.next()
-    assert isinstance(command, Numbered | CloneStart)
+    assert command is not None
+    assert command.number > 0
     return command
 
 
@@ -88,9 +89,9 @@ def test_the_digest_tells_commands_apart() -> None:
         b"DONE 1\r\n", b"DONE 2\r\n", b"LATER 1\r\n", b"PUT q 0 1\r\nx", b"PUT q 0 1\r\ny", b"PUT q 0 1 NEW\r\nx",
         b"PUT q 1 1\r\nx", b"PUT q 0 1 NEW WAIT o\r\nx", b"CLONE 5\r\n", b"CLONE 6\r\n",
     ]
-    digests = [parsed(b"REQ 1 " + command).digest for command in commands]
-    assert len(set(digests)) == len(commands)
-    assert {len(digest) for digest in digests} == {DIGEST_BYTES}
+    digests = {parsed(b"REQ 1 " + command).digest for command in commands}
+    assert len(digests) == len(commands)
+    assert {len(digest) for digest in digests if isinstance(digest, bytes)} == {DIGEST_BYTES}
 
 
 @pytest.mark.parametrize("same", [
@@ -98,7 +99,7 @@ def test_the_digest_tells_commands_apart() -> None:
     b"req 2 PUT q 0 3 NEW\r\nabc",
 ])
 def test_the_digest_is_that_of_the_words_and_the_data(same: bytes) -> None:
-    assert parsed(same).digest.hex() == "c0fa34b804531b9eef78bcab40f2cef4"
+    assert parsed(same).digest == bytes.fromhex("c0fa34b804531b9eef78bcab40f2cef4")
 
 
 def test_sessions_cannot_be_guessed(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.auth import rights, scrypt
+from gateway import rights
+from gateway.auth import scrypt
 from gateway.auth.users_file import Account, users_of
 from gateway.config import Config, ConfigError, read
 

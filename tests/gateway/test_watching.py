@@ -9,22 +9,19 @@ import ssl
 import subprocess
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import get_args
 
 import pytest
 import uvloop
 from prometheus_client.parser import text_string_to_metric_families
 
 from core import Bury, Done, Get, Operation, PauseQueue, Put, PutWith, When
-from gateway.auth import rights
-from gateway.auth.rights import Rights
-from gateway.counters import NOT_COUNTED, VERBS
+from gateway import rights
 from gateway.limits import Limits
 from gateway.monitoring import Access, HttpServer, LoopLag, Pages, Sources, start
 from gateway.monitoring import http as http_module
 from gateway.monitoring.queue_depths import QUEUES_NAMED_MAX, depths
 from gateway.monitoring.readiness import LAG_MAX, why_not_ready
-from gateway.protocol import requests
+from gateway.rights import Rights
 from gateway.server.hub import Hub
 from tests.gateway.fake_cluster import FakeCluster
 from tests.gateway.test_server import Client, Gateway
@@ -314,11 +311,6 @@ def test_queues_are_looked_at_in_pieces() -> None:
         assert turns >= 5
 
     run(test)
-
-
-def test_every_kind_of_request_has_a_verb() -> None:
-    kinds = {kind for part in get_args(requests.Command) for kind in (get_args(part) or (part,))}
-    assert kinds == {*VERBS, *NOT_COUNTED}
 
 
 # ---- who may

@@ -37,7 +37,7 @@ from pathlib import Path
 
 import msgspec
 
-from gateway.auth import rights
+from gateway import rights
 from gateway.auth.users_file import Account
 from gateway.limits import Limits
 from tests.gateway.fake_cluster import returned

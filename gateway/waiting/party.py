@@ -1,0 +1,17 @@
+"""Whom answers are awaited for, as far as waiting is concerned."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from gateway.waiting.rotation import Rotation
+
+
+class Party(Protocol):
+    """A client whose answers are not there yet."""
+
+    ended: bool                     # it sent its last byte: it waits for no job
+    rotation: Rotation | None       # of queues among which it took turns
+
+    def wake(self) -> None:
+        """An answer is there."""

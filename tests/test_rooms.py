@@ -20,6 +20,10 @@ ORDER = {
         "metrics", "api", "settings", "errors", "descriptors", "storage", "wire", "raft", "room", "leader", "execution",
         "driver", "stats", "administration", "exit_codes", "node",
     ),
+    "gateway": (
+        "limits", "link", "rights", "protocol", "config", "process", "waiting", "auth", "counters", "commands",
+        "server", "monitoring", "dev", "daemon", "main",
+    ),
     "pqctl": (
         "output", "access", "health", "settings", "parameters", "report", "invocation", "connect", "doctor", "actions",
         "commands", "program", "main",

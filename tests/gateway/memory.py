@@ -14,7 +14,9 @@ from typing import Any
 from cluster import Complaints
 from gateway.auth.authenticator import Access
 from gateway.auth.users_file import Account
+from gateway.commands.catalog import VERBS
 from gateway.limits import Limits
+from gateway.protocol.verbs import Verbs
 from gateway.server.connection import Connection
 from gateway.server.hub import Hub
 from gateway.server.port import Port
@@ -152,11 +154,12 @@ class MemoryGateway:
 
     def __init__(
         self, folder: Path, limits: Limits | None = None, users: Mapping[str, Account] | None = None, *,
-        automatic: bool = True,
+        automatic: bool = True, verbs: Verbs = VERBS,
     ) -> None:
         self.stop_reasons: list[str] = []
         self.hub = Hub(
             limits or Limits(), folder, offline_close=True, shut_down=self.stop_reasons.append, access=access_of(users),
+            verbs=verbs,
         )
         self.cluster = FakeCluster(automatic=automatic)
         self.hub.attach(self.cluster)

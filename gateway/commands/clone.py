@@ -21,17 +21,14 @@ def clone(client: Client, command: Command) -> None:
     """CLONE; its data come as commands of their own."""
     attached, length = client.attached, command.length
     assert length is not None
-    upload = Clone(client)
+    upload = Clone(client, numbering(attached.number, command) if command.number and attached is not None else None)
     if client.transaction is not None:          # it cannot stand there; its data still come
         upload.fail(client.transaction.refuse(responses.BAD_ARGUMENTS))
     elif no_room(client):
         upload.fail(responses.BUSY)
-    elif not command.number:
-        upload.begin(length)
-    elif attached is None:
+    elif command.number and attached is None:
         upload.fail(without_session(client))
     else:
-        upload = Clone(client, numbering(attached.number, command))
         upload.begin(length)
     client.clone = upload
     client.await_slot(upload)

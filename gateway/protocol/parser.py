@@ -163,7 +163,8 @@ class Parser:
         if command is None:
             return self._refused(BAD_COMMAND)
         if self._guard is not None and (refusal := self._guard(command)) is not None:
-            command.answer = command.answer or refusal
+            if command.answer is None or command.row.body is not JOBS:      # that a PUTS is too long is said first
+                command.answer = refusal
         if command.length is None:
             return command if command.answer is None else self._refused(command.answer)
         if command.row.body is JOBS:

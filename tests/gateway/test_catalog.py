@@ -113,3 +113,16 @@ def test_every_row_can_be_read_and_no_row_hides_another() -> None:
     assert [word for word, _ in itertools.groupby(words)] == list(dict.fromkeys(words))
     # Only what goes through the log has a number, and CLONE, which is the log's from a point on.
     assert {row.word for row in catalog.VERBS.rows if row.numbered and row.kind is not Kind.LOGGED} == {b"CLONE"}
+
+
+def test_before_auth_all_but_the_open_verbs_are_answered_the_same() -> None:
+    async def run() -> None:
+        users = {"mail": Account(rights.of_text("admin"), None)}
+        gateway = MemoryGateway(Path("unused"), users=users)
+        for line in (b"SYNC GET q 1 1", b"SYNC PUT q 0 3\r\nabc", b"SNAPSHOT 1 10.0.0.1 5", b"TOTAL", b"PUTS 1\r\nq 0 0"):
+            client = gateway.connect()
+            client.send(line + b"\r\nPING\r\n")
+            await gateway.settle()
+            assert client.take() == b"401 Auth Required\r\n200 OK\r\n", line
+        await gateway.close()
+    asyncio.run(run())

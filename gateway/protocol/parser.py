@@ -162,9 +162,9 @@ class Parser:
             return self._broken(BAD_ARGUMENTS) if length is None else self._skip_block(length, BAD_ARGUMENTS)
         if command is None:
             return self._refused(BAD_COMMAND)
-        if self._guard is not None and (refusal := self._guard(command)) is not None:
-            if command.answer is None or command.row.body is not JOBS:      # that a PUTS is too long is said first
-                command.answer = refusal
+        refusal = None if self._guard is None else self._guard(command)
+        if refusal is not None and not (command.answer is not None and command.row.body is JOBS):
+            command.answer = refusal                # but that a PUTS has too many jobs is said first
         if command.length is None:
             return command if command.answer is None else self._refused(command.answer)
         if command.row.body is JOBS:

@@ -117,9 +117,9 @@ def test_every_row_can_be_read_and_no_row_hides_another() -> None:
 
 def test_before_auth_all_but_the_open_verbs_are_answered_the_same() -> None:
     async def run() -> None:
-        users = {"mail": Account(rights.of_text("admin"), None)}
-        gateway = MemoryGateway(Path("unused"), users=users)
-        for line in (b"SYNC GET q 1 1", b"SYNC PUT q 0 3\r\nabc", b"SNAPSHOT 1 10.0.0.1 5", b"TOTAL", b"PUTS 1\r\nq 0 0"):
+        gateway = MemoryGateway(Path("unused"), users={"mail": Account(rights.of_text("admin"), None)})
+        lines = (b"SYNC GET q 1 1", b"SYNC PUT q 0 3\r\nabc", b"SNAPSHOT 1 10.0.0.1 5", b"TOTAL", b"PUTS 1\r\nq 0 0")
+        for line in lines:
             client = gateway.connect()
             client.send(line + b"\r\nPING\r\n")
             await gateway.settle()

@@ -6,7 +6,8 @@ import asyncio
 import re
 
 from core import DeleteUser, SetUser
-from gateway.commands.client import Client, Run
+from gateway.commands.client import Client
+from gateway.commands.client_state import Run
 from gateway.commands.proposing import propose
 from gateway.limits import AUTH_FAILURES_MAX
 from gateway.protocol import responses
@@ -53,11 +54,11 @@ async def _with_word(client: Client, word: str) -> None:
 
 def _accepted(client: Client, user: str) -> None:
     _become(client, user)
-    if client.trial is not None:
+    if client.state.trial is not None:
         if not client.guard.administrator:
             client.say_last(responses.BUSY)
             return
-        client.end_trial()
+        client.state.end_trial()
     client.say(responses.OK)
 
 
@@ -73,7 +74,7 @@ def _refused(client: Client) -> None:
     if not guard.fixed:
         _become(client, None)
     guard.failures += 1
-    if guard.failures < AUTH_FAILURES_MAX and client.trial is None:
+    if guard.failures < AUTH_FAILURES_MAX and client.state.trial is None:
         client.say(responses.FORBIDDEN)
     else:
         client.say_last(responses.FORBIDDEN)
@@ -81,7 +82,7 @@ def _refused(client: Client) -> None:
 
 def _become(client: Client, user: str | None) -> None:
     if user != client.guard.user:
-        client.attach(None)       # the session is that of the user before
+        client.state.attach(None)       # the session is that of the user before
     client.guard.become(user)
 
 

@@ -13,21 +13,21 @@ from gateway.waiting.rotation import Rotation
 
 def policy(client: Client, command: Command) -> None:
     """POLICY: the connection's own, also on a node that does not serve."""
-    client.policy = command.arguments[0]
+    client.state.policy = command.arguments[0]
     client.say(responses.OK)
 
 
 def chosen(client: Client, command: Get | Pick) -> Get | Pick:
     """The command with what the connection adds to it, when it names several queues or none."""
     get = command.get if isinstance(command, Pick) else command
-    policy = client.policy
+    policy = client.state.policy
     if isinstance(command, Pick) and command.policy is not None:
         policy = command.policy
     effective = client.hub.cluster.machine.settings.policy if policy is None else policy
     if effective is Policy.PRIORITY and get.queues is not None:
-        if client.rotation is None:
-            client.rotation = Rotation()
-        get = replace(get, queues=client.rotation.order(get.queues))
+        if client.state.rotation is None:
+            client.state.rotation = Rotation()
+        get = replace(get, queues=client.state.rotation.order(get.queues))
     if isinstance(command, Pick):
         return replace(command, get=get, policy=policy)
     return get if policy is None else Pick(get, policy=policy)

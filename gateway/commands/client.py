@@ -8,38 +8,17 @@ from pathlib import Path
 from typing import Protocol
 
 from cluster.api import Cluster
-from core import Policy, Reply, Requested
+from core import Reply, Requested
 from gateway.auth.authenticator import Access
 from gateway.auth.authorizer import Guard
-from gateway.commands.transaction import Transaction
+from gateway.commands.client_state import ClientState
 from gateway.counters import Tally
 from gateway.limits import Limits
 from gateway.link import Link
-from gateway.protocol.command import Command
 from gateway.protocol.request_id import Numbering
-from gateway.waiting.rotation import Rotation
 from gateway.waiting.slots import Outcome, Slot
 from gateway.waiting.waiter import Waiter
 from gateway.waiting.waiters import Waiters
-
-
-class Attachment(Protocol):
-    """The session of a connection; see sessions.py."""
-
-    number: int
-
-    def leave(self) -> None:
-        """The connection is not attached any more."""
-
-
-class Upload(Protocol):
-    """A CLONE whose data arrive; see clone.py."""
-
-    def add(self, data: bytes, last: bool) -> None:
-        """The next bytes."""
-
-    def cancel(self) -> None:
-        """The client has gone."""
 
 
 class Memory(Protocol):
@@ -75,13 +54,8 @@ class Client(Protocol):
     link: Link
     guard: Guard                            # who the client is
     ended: bool                             # the client sent its last byte
-    clone: Upload | None                    # the CLONE whose data arrive
-    attached: Attachment | None             # the session of the connection
+    state: ClientState                      # what it has set up on its connection
     waiter: Waiter | None                   # the blocked command
-    transaction: Transaction | None         # between BEGIN and COMMIT
-    trial: Mode | None                      # what is done with commands until it is known whether it may stay
-    policy: Policy | None                   # of this connection (POLICY)
-    rotation: Rotation | None               # of queues among which it took turns
 
     @property
     def hub(self) -> Services:
@@ -118,20 +92,3 @@ class Client(Protocol):
 
     def wake(self) -> None:
         """Go on when the turn has ended."""
-
-    def attach(self, attached: Attachment | None) -> None:
-        """This is the session of the connection from now on."""
-
-    def enter_transaction(self, mode: Mode, transaction: Transaction | None) -> None:
-        """Until it is left `mode` says what is done with commands."""
-
-    def leave_transaction(self) -> Transaction | None:
-        """The transaction is over; returns it."""
-
-    def end_trial(self) -> None:
-        """The client is an administrator."""
-
-
-Run = Callable[[Client, Command], None]
-# What is done with a command for now; None: it is executed when everything before it is answered, and ends the mode.
-Mode = Callable[[Command], Run | None]

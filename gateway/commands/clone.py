@@ -19,28 +19,28 @@ from gateway.waiting.slots import NOBODY, Fate, Outcome
 
 def clone(client: Client, command: Command) -> None:
     """CLONE; its data come as commands of their own."""
-    attached, length = client.attached, command.length
+    attached, length = client.state.attached, command.length
     assert length is not None
     upload = Clone(client, numbering(attached.number, command) if command.number and attached is not None else None)
-    if client.transaction is not None:          # it cannot stand there; its data still come
-        upload.fail(client.transaction.refuse(responses.BAD_ARGUMENTS))
+    if client.state.transaction is not None:          # it cannot stand there; its data still come
+        upload.fail(client.state.transaction.refuse(responses.BAD_ARGUMENTS))
     elif no_room(client):
         upload.fail(responses.BUSY)
     elif command.number and attached is None:
         upload.fail(without_session(client))
     else:
         upload.begin(length)
-    client.clone = upload
+    client.state.clone = upload
     client.await_slot(upload)
 
 
 def data(client: Client, command: Command) -> None:
     """The next piece of the snapshot."""
     piece, last = command.arguments
-    assert client.clone is not None
-    client.clone.add(piece, last)
+    assert client.state.clone is not None
+    client.state.clone.add(piece, last)
     if last:
-        client.clone = None
+        client.state.clone = None
 
 
 class Clone:

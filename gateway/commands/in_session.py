@@ -14,7 +14,7 @@ from gateway.waiting.slots import Fate, Outcome
 
 def in_session(client: Client, command: Command) -> None:
     """Execute a command with REQ or BOUND."""
-    attached = client.attached
+    attached = client.state.attached
     if attached is None:
         client.say(without_session(client))
         return

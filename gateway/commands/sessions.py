@@ -82,7 +82,7 @@ def open_session(client: Client, command: Command) -> None:
 
 
 async def _open(client: Client, ttl_ms: int | None) -> None:
-    client.attach(None)
+    client.state.attach(None)
     hub = client.hub
     if ttl_ms is None:
         ttl_ms = hub.cluster.machine.settings.session_ttl_ms or SESSION_TTL_MS_DEFAULT
@@ -91,7 +91,7 @@ async def _open(client: Client, ttl_ms: int | None) -> None:
         hub.limits.sessions_per_owner_max,
     ))
     if isinstance(outcome, SessionOpened):
-        client.attach(Attached(client, int(outcome.sid.partition("_")[0]), outcome.ttl_ms))
+        client.state.attach(Attached(client, int(outcome.sid.partition("_")[0]), outcome.ttl_ms))
     client.say(outcome)
 
 
@@ -101,11 +101,11 @@ def attach_session(client: Client, command: Command) -> None:
 
 
 async def _attach(client: Client, number: int, secret: int) -> None:
-    client.attach(None)
+    client.state.attach(None)
     user = client.guard.user or ""
     outcome = await propose(client.hub.cluster, AttachSession(number, secret, user))
     if isinstance(outcome, SessionAttached):
-        client.attach(Attached(client, number, outcome.ttl_ms))
+        client.state.attach(Attached(client, number, outcome.ttl_ms))
         client.say(responses.session_attached(number, secret, outcome))
     else:
         client.say(outcome)
@@ -117,7 +117,7 @@ def close_session(client: Client, command: Command) -> None:
 
 
 async def _close(client: Client, release: bool) -> None:
-    attached = client.attached
+    attached = client.state.attached
     if attached is None:
         client.say(without_session(client))
         return
@@ -125,7 +125,7 @@ async def _close(client: Client, release: bool) -> None:
     while isinstance(outcome, Removed):         # it has so many jobs that they are unbound in portions
         outcome = await propose(client.hub.cluster, CloseSession(attached.number, release))
     if isinstance(outcome, Accepted | SessionNotFound):
-        client.attach(None)
+        client.state.attach(None)
     client.say(outcome)
 
 
@@ -140,12 +140,12 @@ async def _end(client: Client, number: int) -> None:
 
 def ping(client: Client, command: Command) -> None:
     """PING. In a session it is a use of it (spec/sessions 2.1)."""
-    if client.attached is None:
+    if client.state.attached is None:
         client.say(responses.OK)
     else:
         slot = Awaited(client)
         client.await_slot(slot)
-        client.hub.cluster.propose_for(client, TouchSession(client.attached.number), slot)
+        client.hub.cluster.propose_for(client, TouchSession(client.state.attached.number), slot)
 
 
 def taken(client: Client, command: Command) -> None:
@@ -154,7 +154,7 @@ def taken(client: Client, command: Command) -> None:
 
 
 async def _taken(client: Client) -> None:
-    attached = client.attached
+    attached = client.state.attached
     if attached is None:
         client.say(without_session(client))
         return

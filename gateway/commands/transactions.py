@@ -11,7 +11,8 @@ from __future__ import annotations
 import logging
 
 from core import Batch, Reply, Results
-from gateway.commands.client import Client, Run
+from gateway.commands.client import Client
+from gateway.commands.client_state import Run
 from gateway.commands.in_session import in_session
 from gateway.commands.transaction import Transaction, adds_data
 from gateway.protocol import responses
@@ -25,16 +26,16 @@ log = logging.getLogger("sockpqd.gateway")
 def begin(client: Client, command: Command) -> None:
     """BEGIN."""
     if client.hub.cluster.serving:
-        client.enter_transaction(while_open, Transaction())
+        client.state.enter_transaction(while_open, Transaction())
         client.say(responses.OK)
     else:
-        client.enter_transaction(behind_refused_begin, None)
+        client.state.enter_transaction(behind_refused_begin, None)
         client.say(Fate.REFUSED)
 
 
 def rollback(client: Client, command: Command) -> None:
     """ROLLBACK."""
-    client.say(responses.BAD_ARGUMENTS if client.leave_transaction() is None else responses.OK)
+    client.say(responses.BAD_ARGUMENTS if client.state.leave_transaction() is None else responses.OK)
 
 
 def while_open(command: Command) -> Run | None:
@@ -63,12 +64,12 @@ def behind_refused_begin(command: Command) -> Run | None:
 
 
 def _end_offline(client: Client, command: Command) -> None:
-    client.leave_transaction()
+    client.state.leave_transaction()
     _offline(client, command)
 
 
 def _end_and_run(client: Client, command: Command) -> None:
-    client.leave_transaction()
+    client.state.leave_transaction()
     if command.number or command.bound:
         in_session(client, command)
     else:
@@ -77,12 +78,12 @@ def _end_and_run(client: Client, command: Command) -> None:
 
 def _commit_numbered(client: Client, command: Command) -> None:
     in_session(client, command)
-    client.leave_transaction()          # when there is no session nobody has done that yet
+    client.state.leave_transaction()          # when there is no session nobody has done that yet
 
 
 def commit(client: Client, command: Command) -> None:
     """COMMIT, which ends the transaction in any case."""
-    transaction = client.leave_transaction()
+    transaction = client.state.leave_transaction()
     if transaction is None:
         client.say(responses.BAD_ARGUMENTS)
     else:
@@ -109,7 +110,7 @@ def _commit(client: Client, transaction: Transaction, numbering: Numbering | Non
 
 
 def _queue(client: Client, command: Command) -> None:
-    transaction, hub, operation = client.transaction, client.hub, command.operation
+    transaction, hub, operation = client.state.transaction, client.hub, command.operation
     assert transaction is not None
     if adds_data(operation) and (hub.cluster.full or hub.account.high):     # what is queued takes room, too
         client.say(transaction.refuse(responses.BUSY))
@@ -125,8 +126,8 @@ def log_burial(client: Client, command: Command) -> None:
 
 
 def _not_allowed(client: Client, command: Command) -> None:
-    assert client.transaction is not None
-    client.say(client.transaction.refuse(command.answer or responses.BAD_ARGUMENTS))
+    assert client.state.transaction is not None
+    client.say(client.state.transaction.refuse(command.answer or responses.BAD_ARGUMENTS))
 
 
 def _offline(client: Client, command: Command) -> None:

@@ -56,7 +56,7 @@ def put_wait(client: Client, command: Command) -> None:
         return
     hub, wait, put, numbering = client.hub, command.wait, command.operation, command.numbering
     assert wait is not None
-    waiter = Waiter(client, hub.waiters, wait, too_late=responses.WAIT_TIMEOUT)
+    waiter = Waiter(client, hub.waiters, wait, too_late=responses.WAIT_TIMEOUT, rotation=client.state.rotation)
     if numbering is not None:
         waiter.request = numbering.request(wait, part=1, keep_waiting=True)
     slot = PutOfWait(client, waiter=waiter)
@@ -128,8 +128,8 @@ def _pick(client: Client, operation: Get | Pick, numbering: Numbering | None) ->
         return
     if get.queues is None or len(get.queues) > 1:
         operation = chosen(client, operation)
-        if client.rotation is not None:
-            client.propose_told(operation, client.rotation.note, numbering)
+        if client.state.rotation is not None:
+            client.propose_told(operation, client.state.rotation.note, numbering)
             return
     client.propose(operation, numbering)
 
@@ -145,6 +145,7 @@ def blocking_get(client: Client, command: Command) -> None:
         waiter = Waiter(client, hub.waiters, operation.get, until_finished, operation)
     else:
         waiter = Waiter(client, hub.waiters, operation, until_finished)
+    waiter.rotation = client.state.rotation
     if numbering is not None:
         waiter.request = numbering.request(operation, keep_waiting=True, until_finished=until_finished)
     client.block(waiter)

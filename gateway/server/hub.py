@@ -51,6 +51,9 @@ class Talk(Protocol):
     def cut(self, why: str) -> None:
         """Close at once."""
 
+    def evict(self) -> None:
+        """Let go at once of all that is held for it."""
+
 
 class Guest(Protocol):
     """A connection, as far as the server ends it or looks at it."""

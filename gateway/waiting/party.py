@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from gateway.waiting.rotation import Rotation
-
 
 class Party(Protocol):
     """A client whose answers are not there yet."""
 
-    ended: bool                     # it sent its last byte: it waits for no job
-    rotation: Rotation | None       # of queues among which it took turns
+    ended: bool             # it sent its last byte: it waits for no job
 
     def wake(self) -> None:
         """An answer is there."""

@@ -12,6 +12,7 @@ from core import Get, Operation, Pick, Reply, Request
 from gateway.limits import FEW_QUEUES, WAITER_QUEUE_BYTES
 from gateway.protocol import responses
 from gateway.waiting.party import Party
+from gateway.waiting.rotation import Rotation
 from gateway.waiting.slots import Fate, Outcome
 
 
@@ -45,6 +46,7 @@ class Waiter(Struct, gc=False, eq=False):
     watched: tuple[str | None, str | None] | None = None    # GETBE: what is unfinished: why it goes on waiting
     timer: TimerHandle | None = None    # of WITHIN
     late: bool = False                  # its time is over: its Get in flight is the last
+    rotation: Rotation | None = None    # among queues, that notes which gave a job
     too_late: bytes = responses.QUEUE_EMPTY       # what is said then
 
     @property
@@ -93,8 +95,8 @@ class Waiter(Struct, gc=False, eq=False):
 
     def applied(self, reply: Reply) -> None:
         """Its Get came back."""
-        if self.client.rotation is not None:
-            self.client.rotation.note(reply)
+        if self.rotation is not None:
+            self.rotation.note(reply)
         self.place.settle(self, reply)
 
     def refused(self) -> None:

@@ -454,6 +454,7 @@ def test_a_conversation_that_ended_is_freed_at_once(words: bytes, tmp_path: Path
         for settled in (True, False):
             client = gateway.connect()
             conversation = weakref.ref(client._connection._conversation)      # type: ignore[arg-type]
+            pipeline = weakref.ref(conversation().pipeline)  # type: ignore[union-attr]
             parser = weakref.ref(conversation()._parser)     # type: ignore[union-attr]
             client.send(words)
             if settled:
@@ -463,6 +464,7 @@ def test_a_conversation_that_ended_is_freed_at_once(words: bytes, tmp_path: Path
             del client
             await gateway.settle()
             assert conversation() is None
+            assert pipeline() is None
             assert parser() is None
     gc.disable()    # not by the collector, which runs rarely and does not see slots
     try:
@@ -543,7 +545,7 @@ def test_a_bug_in_one_conversation_does_not_stop_the_others(caplog: pytest.LogCa
         broken, other = gateway.connect(), gateway.connect()
         broken.send(b"PUT q 0 6\r\nsecret")
         other.send(b"GET q\r\n")
-        broken._connection._conversation._drain = None    # type: ignore[union-attr,method-assign,assignment]
+        broken._connection._conversation.pipeline._drain = None    # type: ignore[union-attr,method-assign,assignment]
         gateway.cluster.commit()
         assert broken.transport.aborted
         assert other.take() == b"200 OK q 1 0 6\r\nsecret"

@@ -41,7 +41,7 @@ def rollback(client: Client, command: Command) -> None:
 def while_open(command: Command) -> Run | None:
     """What is done with a command while a transaction is open."""
     where = command.row.in_transaction
-    numbered = command.number and not command.row.kind.alone
+    numbered = command.number and not command.row.alone
     if where is InTransaction.CLOSES:
         return None
     if where is InTransaction.QUEUED and not numbered:
@@ -54,7 +54,7 @@ def while_open(command: Command) -> Run | None:
 def behind_refused_begin(command: Command) -> Run | None:
     """What is done with a command behind a BEGIN that was refused."""
     row = command.row
-    if row.kind.alone:
+    if row.alone:
         return None
     if row.in_transaction is InTransaction.ENDS:
         return _end_offline

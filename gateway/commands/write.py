@@ -32,12 +32,12 @@ def no_room(client: Client) -> bool:
 
 def put(client: Client, command: Command) -> None:
     """PUT."""
-    if no_room(client):
+    hub, operation = client.hub, command.operation
+    if hub.cluster.full and no_room(client):
         client.say(responses.BUSY)
         return
-    operation: Put | PutWith = command.operation
     client.propose(operation, command.numbering)
-    if len(client.hub.waiters):
+    if len(hub.waiters):
         _follow(client, operation)
 
 
@@ -113,12 +113,13 @@ def with_data(client: Client, command: Command) -> None:
 def get(client: Client, command: Command) -> None:
     """GET. The plain one, of one queue, costs no more than it must."""
     operation: Get | Pick = command.operation
-    if type(operation) is Get:
-        queues, fast_empty = operation.queues, client.hub.cluster.machine.settings.fast_empty
-        if queues is not None and len(queues) == 1 and not fast_empty:
-            client.propose(operation, command.numbering)
-            return
-    _pick(client, operation, command.numbering)
+    if (
+        type(operation) is Get and (queues := operation.queues) is not None and len(queues) == 1
+        and not client.hub.cluster.machine.settings.fast_empty
+    ):
+        client.propose(operation, command.numbering)
+    else:
+        _pick(client, operation, command.numbering)
 
 
 def _pick(client: Client, operation: Get | Pick, numbering: Numbering | None) -> None:

@@ -8,9 +8,9 @@ from hashlib import blake2b
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import force_setattr
 
-from core import Get, Put, PutWith
+from core import Get, PutWith
 from gateway.protocol.request_id import Numbering
 
 Words = list[bytes]
@@ -68,6 +68,10 @@ class Row(Struct, frozen=True, eq=False):
     in_transaction: InTransaction = InTransaction.REFUSED
     body: Body = NO_BODY
     counted_as: str | None = None                       # in the metrics, when it is not the word; "" is not counted
+    alone: bool = False                                 # as its kind says; here it is found faster
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "alone", self.kind.alone)
 
     @property
     def counter(self) -> str:
@@ -95,12 +99,8 @@ class Command(Struct, gc=False):
         """The data that stood behind the line are here."""
         self.length = None
         operation = self.operation
-        if type(operation) is Put:
-            self.operation = Put(operation.queue, operation.priority, data, operation.item, operation.new_item)
-        elif type(operation) is PutWith:
-            self.operation = replace(operation, put=replace(operation.put, data=data))
-        else:
-            self.operation = replace(operation, data=data)
+        # Nobody else knows the operation yet, which is frozen for those who will: so it need not be made anew.
+        force_setattr(operation.put if type(operation) is PutWith else operation, "data", data)
         if self.number:
             assert isinstance(self.digest, blake2b)
             self.digest.update(data)

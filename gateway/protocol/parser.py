@@ -43,6 +43,7 @@ class Parser:
     ) -> None:
         self._limits = limits
         self._verbs = verbs
+        self._plain = verbs.plain
         self._guard = guard
         self._no_room = no_room
         self._buffer = b""                  # what is looked at, from _start on
@@ -152,26 +153,30 @@ class Parser:
         return self._buffer[start:end]
 
     def _command(self, words: Words, line: bytes) -> Command | None:
-        verbs = self._verbs
         try:
             if b"\r" in line or b"\v" in line or b"\f" in line:     # split() takes them for spaces
                 raise ArgumentError
-            command = verbs.read(words)
+            row = self._plain.get(words[0])             # all that should be fast is found here
+            if row is not None and (command := row.parse(words)) is not None:
+                command.row = row
+            elif (command := self._verbs.read(words)) is None:
+                return self._refused(BAD_COMMAND)
         except ArgumentError:
-            length = verbs.body_length(words)
+            length = self._verbs.body_length(words)
             return self._broken(BAD_ARGUMENTS) if length is None else self._skip_block(length, BAD_ARGUMENTS)
-        if command is None:
-            return self._refused(BAD_COMMAND)
-        refusal = None if self._guard is None else self._guard(command)
-        if refusal is not None and not (command.answer is not None and command.row.body is JOBS):
-            command.answer = refusal                # but that a PUTS has too many jobs is said first
-        if command.length is None:
+        if self._guard is not None:
+            refusal = self._guard(command)
+            if refusal is not None and not (command.answer is not None and command.row.body is JOBS):
+                command.answer = refusal            # but that a PUTS has too many jobs is said first
+        length = command.length
+        if length is None:
             return command if command.answer is None else self._refused(command.answer)
-        if command.row.body is JOBS:
+        body = command.row.body
+        if body is JOBS:
             return self._puts_block(command)
         if command.answer is not None:
-            return self._skip_block(command.length, command.answer)
-        return self._clone_block(command) if command.row.body is SNAPSHOT else self._data_block(command)
+            return self._skip_block(length, command.answer)
+        return self._clone_block(command, length) if body is SNAPSHOT else self._data_block(command, length)
 
     def trim(self) -> None:
         """Nothing will be asked for soon: keep nothing that was looked at already."""
@@ -202,9 +207,7 @@ class Parser:
 
     # ---- data blocks
 
-    def _data_block(self, command: Command) -> Command | None:
-        length = command.length
-        assert length is not None
+    def _data_block(self, command: Command, length: int) -> Command | None:
         if length > self._limits.data_bytes_max:
             return self._skip_block(length, TOO_LARGE)
         start = self._start
@@ -300,9 +303,7 @@ class Parser:
         self._block = None
         return self._refused(self._skip_answer)
 
-    def _clone_block(self, command: Command) -> Command | None:
-        length = command.length
-        assert length is not None
+    def _clone_block(self, command: Command, length: int) -> Command | None:
         if length > self._limits.snapshot_bytes_max:
             return self._skip_block(length, TOO_LARGE)
         self._left = length

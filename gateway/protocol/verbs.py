@@ -35,16 +35,14 @@ class Verbs:
             first, _, second = row.word.partition(b" ")
             table, word = (self._of_two_words.setdefault(first, {}), second) if second else (self._of_one_word, first)
             table[word] = (*table.get(word, ()), row)
-        # Without those whose second word must be looked at: nearly all lines are found here.
-        self._plain = {word: rows for word, rows in self._of_one_word.items() if word not in self._of_two_words}
+        # The first row of those whose second word need not be looked at: nearly all lines are found here.
+        self.plain = {word: rows[0] for word, rows in self._of_one_word.items() if word not in self._of_two_words}
 
     def read(self, words: Words) -> Command | None:
         """The command in this line, None for an unknown verb; raises ArgumentError."""
-        rows = self._plain.get(words[0])
-        if rows is None:
-            if words[0].upper() == REQ:
-                return self._numbered(words)
-            rows, words = self._find(words)
+        if words[0].upper() == REQ:
+            return self._numbered(words)
+        rows, words = self._find(words)
         for row in rows:
             command = row.parse(words)
             if command is not None:

@@ -23,6 +23,7 @@ from gateway.protocol import responses
 from gateway.protocol.command import Command
 from gateway.protocol.parser import Parser
 from gateway.protocol.request_id import Numbering
+from gateway.protocol.responses import answer as answer_of
 from gateway.server.flow import Flow
 from gateway.server.hub import Hub
 from gateway.waiting.slots import Awaited, AwaitedRequest, Fate, Outcome, Said, Slot, Told, give_back
@@ -50,6 +51,7 @@ class Pipeline:
         self._held: Command | None = None           # waits until all slots are answered
         self._task: asyncio.Task[None] | None = None    # a command that takes its time
         self._sated = False                         # its share of what is queued for the log is used up
+        self._cluster = hub.cluster
         self._leader = hub.cluster.leader()         # the last one known when the client came
 
     # ---- what commands do; see commands/client.py
@@ -58,7 +60,7 @@ class Pipeline:
         """Put an operation into the log, as a request if it is numbered; its reply is the next answer."""
         slot = Awaited(self) if numbering is None else AwaitedRequest(self)
         self._slots.append(slot)
-        self._sated = self.hub.cluster.propose_for(
+        self._sated = self._cluster.propose_for(
             self, operation if numbering is None else numbering.request(operation), slot)
 
     def propose_told(
@@ -67,7 +69,7 @@ class Pipeline:
         """The same; what `tell` makes of the reply is the answer."""
         slot = Told(self, tell, numbering is not None)
         self._slots.append(slot)
-        self._sated = self.hub.cluster.propose_for(
+        self._sated = self._cluster.propose_for(
             self, operation if numbering is None else numbering.request(operation), slot)
 
     def nothing_in_flight(self) -> bool:
@@ -137,7 +139,7 @@ class Pipeline:
         """Outcomes or room have come."""
         self.awake = self._sated = False
         if self.closed:
-            self._slots = give_back(self.hub.cluster, self._slots)
+            self._slots = give_back(self._cluster, self._slots)
         else:
             self.go_on()
             if self.flow.paused and not self.closed:
@@ -159,7 +161,8 @@ class Pipeline:
 
     def _pump(self) -> bool:
         """Execute commands as long as nothing holds them up; are all that are complete executed?"""
-        hub, parser, state, flow = self.hub, self.parser, self.state, self.flow
+        hub, parser, state, flow, slots = self.hub, self.parser, self.state, self.flow, self._slots
+        counts = hub.tally.commands
         if hub.crowded:
             hub.wake_when_relieved(self)
             return False
@@ -167,9 +170,9 @@ class Pipeline:
         if slice_end < 0:
             slice_end = hub.last_slice_end(parser.backlog_bytes)
         while not (self.waiter or self._task or self._sated or flow.full or self.closed):
-            if len(self._slots) >= hub.in_flight_max:
+            if len(slots) >= hub.in_flight_max:
                 self._drain()       # those answered at once make room
-                if len(self._slots) >= hub.in_flight_max:
+                if len(slots) >= hub.in_flight_max:
                     return False
                 continue
             if hub.budget <= slice_end:
@@ -179,30 +182,29 @@ class Pipeline:
             if parser.toil:
                 hub.budget -= parser.toil
                 parser.toil = 0
+                if command is None:
+                    continue
             elif command is None:
                 return True
-            if command is None:
-                continue
             hub.budget -= 1
             row = command.row
-            alone = row.kind.alone
-            in_its_session = not alone and (command.number or command.bound)
+            in_its_session = (command.number or command.bound) and not row.alone
             if state.mode is not None:
                 run = state.mode(command)
-            elif alone:
+            elif row.alone:
                 run = None
             else:
                 run = in_session if in_its_session else row.run
             if run is None:
                 self._drain()
-                if self._slots or self.closed:
+                if slots or self.closed:
                     self._held = command
                     return False
                 self._held = None
                 state.mode = state.trial        # it cannot stand in a transaction
                 run = row.run
             if not in_its_session:              # else it is counted when there is a session
-                hub.tally.commands[row] += 1
+                counts[row] += 1
             run(self, command)
         return False
 
@@ -224,7 +226,7 @@ class Pipeline:
                     self.finish()
                     return
             else:
-                answer = outcome if isinstance(outcome, bytes) else responses.answer(outcome)
+                answer = outcome if isinstance(outcome, bytes) else answer_of(outcome)
                 out.append(answer)
                 if answer >= responses.REFUSAL:
                     self.hub.tally.refused(answer)
@@ -237,7 +239,7 @@ class Pipeline:
 
     def _leader_changed(self) -> bool:
         """Another leader than when the client came? Then the client should choose anew (spec/cluster 3.2)."""
-        leader = self.hub.cluster.leader()
+        leader = self._cluster.leader()
         if leader is None or leader == self._leader:
             return False
         if self._leader is None:
@@ -312,6 +314,6 @@ class Pipeline:
             self.hub.waiters.cancel(self.waiter)
             self.waiter = None
         self.state.close()
-        self._slots = give_back(self.hub.cluster, self._slots)
+        self._slots = give_back(self._cluster, self._slots)
         self.hub.forget(self)
         self.weigh()

@@ -61,7 +61,7 @@ class Attached:
         if self._in_danger() or self._rested_s >= self._interval_s:
             self._rested_s = 0.0
             waiter = self._client.waiter
-            if waiter is not None and waiter.in_session:
+            if waiter is not None and waiter.wanted.in_session:
                 self._client.hub.waiters.ask_again(waiter)
         self._rest()
 

@@ -15,6 +15,7 @@ from gateway.protocol.request_id import Numbering
 from gateway.waiting.put_wait import PutOfWait
 from gateway.waiting.slots import Fate, Outcome
 from gateway.waiting.waiter import Waiter
+from gateway.waiting.wanted import Wanted
 
 
 def proposed(client: Client, command: Command) -> None:
@@ -56,16 +57,17 @@ def put_wait(client: Client, command: Command) -> None:
         return
     hub, wait, put, numbering = client.hub, command.wait, command.operation, command.numbering
     assert wait is not None
-    waiter = Waiter(client, hub.waiters, wait, too_late=responses.WAIT_TIMEOUT, rotation=client.state.rotation)
+    wanted = Wanted(wait)
     if numbering is not None:
-        waiter.request = numbering.request(wait, part=1, keep_waiting=True)
+        wanted.request = numbering.request(wait, part=1, keep_waiting=True)
+    waiter = Waiter(client, hub.waiters, wanted, rotation=client.state.rotation, too_late=responses.WAIT_TIMEOUT)
     slot = PutOfWait(client, waiter=waiter)
     client.await_slot(slot)
     client.block(waiter)
     if command.within_ms is not None:
         hub.waiters.limit(waiter, command.within_ms)
     hub.cluster.propose_for(client, put if numbering is None else numbering.request(put), slot)
-    hub.cluster.propose_for(client, waiter.operation, waiter, behind=True)
+    hub.cluster.propose_for(client, wanted.operation, waiter, behind=True)
     if len(hub.waiters):
         _follow(client, put)
 
@@ -143,16 +145,16 @@ def blocking_get(client: Client, command: Command) -> None:
     if get.queues is None or len(get.queues) > 1:
         operation = chosen(client, operation)
     if isinstance(operation, Pick):
-        waiter = Waiter(client, hub.waiters, operation.get, until_finished, operation)
+        wanted = Wanted(operation.get, until_finished, operation)
     else:
-        waiter = Waiter(client, hub.waiters, operation, until_finished)
-    waiter.rotation = client.state.rotation
+        wanted = Wanted(operation, until_finished)
     if numbering is not None:
-        waiter.request = numbering.request(operation, keep_waiting=True, until_finished=until_finished)
+        wanted.request = numbering.request(operation, keep_waiting=True, until_finished=until_finished)
+    waiter = Waiter(client, hub.waiters, wanted, rotation=client.state.rotation)
     client.block(waiter)
     if command.within_ms is not None:
         hub.waiters.limit(waiter, command.within_ms)
-    hub.cluster.propose_for(client, waiter.operation, waiter)
+    hub.cluster.propose_for(client, wanted.operation, waiter)
 
 
 # ---- the others

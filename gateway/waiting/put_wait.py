@@ -22,8 +22,8 @@ class PutOfWait(Awaited):
             self.waiter.silence()
             self.outcome = responses.answer(reply)
         else:
-            get = self.waiter.get
-            self.waiter.wait_for(replace(get, item=reply.item or get.item, item_of_put=False))
+            get = self.waiter.wanted.get
+            self.waiter.wanted.narrow(replace(get, item=reply.item or get.item, item_of_put=False))
             self.outcome = responses.wait_for_output(reply)
         self.client.wake()
 

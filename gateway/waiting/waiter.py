@@ -6,14 +6,13 @@ from asyncio import TimerHandle
 from typing import Protocol
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from core import Get, Operation, Pick, Reply, Request
-from gateway.limits import FEW_QUEUES, WAITER_QUEUE_BYTES
+from core import Reply
 from gateway.protocol import responses
 from gateway.waiting.party import Party
 from gateway.waiting.rotation import Rotation
 from gateway.waiting.slots import Fate, Outcome
+from gateway.waiting.wanted import Wanted
 
 
 class Place(Protocol):
@@ -34,10 +33,7 @@ class Waiter(Struct, gc=False, eq=False):
 
     client: Party
     place: Place
-    get: Get
-    until_finished: bool = False        # GETBE
-    pick: Pick | None = None            # around `get`, when it is more than a Get
-    request: Request | None = None      # of a numbered command: the operation around those
+    wanted: Wanted
     outcome: Outcome | None = None
     silent: bool = False                # the line of its PUT speaks for it too
     number: int = 0                     # order of arrival; 0: it has not had to wait yet
@@ -50,41 +46,19 @@ class Waiter(Struct, gc=False, eq=False):
     too_late: bytes = responses.QUEUE_EMPTY       # what is said then
 
     @property
-    def operation(self) -> Operation:
-        """What is proposed for it."""
-        return self.request or self.pick or self.get
-
-    @property
-    def count(self) -> int:
-        """How many jobs it takes at most."""
-        return 1 if self.pick is None or self.pick.count is None else self.pick.count
-
-    @property
     def held_bytes(self) -> int:
-        """What it costs to wait for many queues; nothing that counts for few."""
-        queues = self.get.queues
-        return 0 if queues is None or len(queues) <= FEW_QUEUES else len(queues) * WAITER_QUEUE_BYTES
+        """What it costs to wait."""
+        return self.wanted.held_bytes
 
     @property
     def numbered(self) -> bool:
         """See Slot."""
-        return self.request is not None
-
-    @property
-    def in_session(self) -> bool:
-        """Does it wait in the name of a session?"""
-        return self.request is not None or self.get.session is not None
+        return self.wanted.request is not None
 
     @property
     def unknown_fate(self) -> Fate:
         """What becomes of the command when nobody knows the outcome of an operation."""
-        return Fate.UNKNOWN if self.request is None else Fate.UNKNOWN_REQUEST
-
-    def wait_for(self, get: Get) -> None:
-        """What it waits for is known more exactly now; only a PUT .. WAIT, which is no Pick."""
-        self.get = get
-        if self.request is not None:
-            self.request = replace(self.request, operation=get)
+        return Fate.UNKNOWN if self.wanted.request is None else Fate.UNKNOWN_REQUEST
 
     def end(self, outcome: Outcome) -> None:
         """This is its answer."""

@@ -135,7 +135,7 @@ def assert_no_request_waits_for_what_it_has(gateway: MemoryGateway) -> None:
     """Nobody waits whose request has been answered, and whose job still runs."""
     state = gateway.cluster.machine._state
     for waiter in gateway.hub.waiters._standing.values():
-        request = waiter.request
+        request = waiter.wanted.request
         if request is None or (session := state.sessions.get(request.session)) is None:
             continue
         answered = session.requests.get(request.number)

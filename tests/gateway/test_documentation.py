@@ -14,8 +14,8 @@ import pytest
 from gateway.commands.catalog import VERBS
 from gateway.protocol import responses
 from gateway.protocol.command import InTransaction
-from tests.gateway.test_server import Gateway
-from tests.gateway.transcript import Transcript
+from tests.gateway.helpers.sockets import Gateway
+from tests.gateway.helpers.transcript import Transcript
 
 TEXT = (Path(__file__).parents[2] / "docs" / "PROTOCOL.md").read_text()
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)

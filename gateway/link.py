@@ -1,4 +1,4 @@
-"""The connection as its conversation sees it."""
+"""A connection, as those see it that answer its client."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ run by `write.proposed`. (docs/ARCHITECTURE.md, "How to add a command")
 from __future__ import annotations
 
 from gateway.auth import permissions as may
-from gateway.commands import admin, auth, bulk, choice, clone, closing, read, sessions, streams, transactions, write
+from gateway.commands import admin, auth, bulk, choice, clone, immediate, read, sessions, streams, transactions, write
 from gateway.protocol.command import InTransaction, Kind, Row
 from gateway.protocol.grammar import bodies, jobs, lists, puts, queues, selectors, servers, take, users
 from gateway.protocol.grammar import sessions as session_lines
@@ -119,15 +119,15 @@ ROWS = (
     Row(b"CLUSTER OFFLINE",  alone,                       may.admin,        admin.cluster_offline,        ALONE,
         counted_as="CLUSTER ONLINE"),
     Row(b"CLUSTER SNAPSHOT", alone,                       may.admin,        admin.cluster_snapshot,       ALONE),
-    Row(b"SYNC",             servers.sync,                may.any_user,     closing.say,                  AT_ONCE,
+    Row(b"SYNC",             servers.sync,                may.any_user,     immediate.say,                AT_ONCE,
         body=bodies.OF_SYNC, counted_as=""),
     # ---- this node and this connection
     Row(b"OFFLINE",          alone,                       may.admin,        admin.offline,                ALONE),
     Row(b"ONLINE",           alone,                       may.admin,        admin.online,                 ALONE),
-    Row(b"SHUTDOWN",         alone,                       may.admin,        closing.shut_down,            ALONE),
-    Row(b"CAPS",             alone,                       may.anybody,      closing.caps,                 AT_ONCE,
+    Row(b"SHUTDOWN",         alone,                       may.admin,        immediate.shut_down,            ALONE),
+    Row(b"CAPS",             alone,                       may.anybody,      immediate.caps,                 AT_ONCE,
         in_transaction=AS_EVER),
-    Row(b"QUIT",             alone,                       may.anybody,      closing.quit_,                ALONE,
+    Row(b"QUIT",             alone,                       may.anybody,      immediate.quit_,                ALONE,
         in_transaction=CLOSES),
 )
 # fmt: on
@@ -139,8 +139,8 @@ def verbs(*more: Row) -> Verbs:
     """The verbs of the protocol, and more of them (of tests)."""
     return Verbs(
         (*ROWS, *more),
-        refused=Row(NO_VERB, alone, may.anybody, closing.say, AT_ONCE, counted_as=""),
-        broken=Row(NO_VERB, alone, may.anybody, closing.say_last, ALONE, in_transaction=CLOSES, counted_as=""),
+        refused=Row(NO_VERB, alone, may.anybody, immediate.say, AT_ONCE, counted_as=""),
+        broken=Row(NO_VERB, alone, may.anybody, immediate.say_last, ALONE, in_transaction=CLOSES, counted_as=""),
         data=Row(NO_VERB, alone, may.anybody, clone.data, AT_ONCE, in_transaction=AS_EVER, counted_as=""),
     )
 

@@ -47,6 +47,6 @@ class _Awaited:
 async def propose(cluster: Cluster, operation: Operation, client: object = None) -> Reply | Fate:
     """Put the operation into the log and wait for what becomes of it.
 
-    `client`: the conversation, if others of its operations may be under way.
+    `client`: whose it is, if others of its operations may be under way.
     """
     return await _Awaited(cluster, operation, client).outcome

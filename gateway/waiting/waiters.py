@@ -108,7 +108,7 @@ class Waiters:
         self._cluster.propose_for(waiter.client, waiter.wanted.operation, waiter)
 
     def cancel(self, waiter: Waiter) -> None:
-        """The client has gone. When its Get is in flight, the conversation undoes what comes of it."""
+        """The client has gone. When its Get is in flight, its pipeline gives back what comes of it."""
         if waiter.number in self._standing:
             self._leave(waiter)
             waiter.end(Fate.CANCELLED)

@@ -60,6 +60,7 @@ def _ids(words: Words) -> tuple[int, ...]:
 
 
 def touch(words: Words) -> Command:
+    """TOUCH <id> [EXPIRE <sec> [THEN ..]]."""
     if len(words) < 2:
         raise ArgumentError
     return Command(Touch(unsigned(words[1]), **read_options(words, 2, _TOUCH)))
@@ -76,6 +77,7 @@ def bury(words: Words) -> Command:
 
 
 def kick(words: Words) -> Command:
+    """KICK <queue> <count>."""
     if len(words) != 3:
         raise ArgumentError
     return Command(Kick(name(words[1]), _kicked(words[2])))

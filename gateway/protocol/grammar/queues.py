@@ -57,6 +57,7 @@ def _change(words: Words) -> QueueChange:
 
 
 def queue_create(words: Words) -> Command:
+    """QUEUE CREATE <queue> with settings or none."""
     if len(words) < 2:
         raise ArgumentError
     return Command(CreateQueue(name(words[1]), _change(words)))
@@ -75,6 +76,7 @@ def queue_config(words: Words) -> Command:
 
 
 def queue_delete(words: Words) -> Command:
+    """QUEUE DELETE <queue> [FORCE]."""
     force = len(words) == 3 and words[2] == b"FORCE"
     if len(words) != (3 if force else 2):
         raise ArgumentError
@@ -82,18 +84,21 @@ def queue_delete(words: Words) -> Command:
 
 
 def queue_purge(words: Words) -> Command:
+    """QUEUE PURGE <queue> <state>."""
     if len(words) != 3:
         raise ArgumentError
     return Command(PurgeQueue(name(words[1]), _purged(words[2])))
 
 
 def queue_pause(words: Words) -> Command:
+    """QUEUE PAUSE <queue> IN|OUT|ALL."""
     if len(words) != 3:
         raise ArgumentError
     return Command(PauseQueue(name(words[1]), *_paused(words[2])))
 
 
 def queue_resume(words: Words) -> Command:
+    """QUEUE RESUME <queue>."""
     if len(words) != 2:
         raise ArgumentError
     return Command(ResumeQueue(name(words[1])))

@@ -35,6 +35,7 @@ def _selector(words: Words) -> tuple[Selector, int]:
 
 
 def change(words: Words) -> Command:
+    """CHANGE <id>, or KEY <queue> <key>, and what shall be other."""
     selector, at = _selector(words)
     found = read_options(words, at, _CHANGE)
     length = _length(words, found)
@@ -44,6 +45,7 @@ def change(words: Words) -> Command:
 
 
 def move(words: Words) -> Command:
+    """MOVE <id> <queue> with options."""
     if len(words) < 3:
         raise ArgumentError
     found = read_options(words, 3, _MOVE)
@@ -60,6 +62,7 @@ def _length(words: Words, found: dict[str, int]) -> int | None:
 
 
 def delete(words: Words) -> Command:
+    """DELETE <id>, or KEY <queue> <key>."""
     selector, end = _selector(words)
     if end != len(words):
         raise ArgumentError

@@ -24,6 +24,7 @@ _OPTIONS = {
 
 
 def get(words: Words) -> Command:
+    """GET [<queues> ..]."""
     command = _hand_out(words)
     if command.within_ms is not None:       # it does not wait
         raise ArgumentError
@@ -31,10 +32,12 @@ def get(words: Words) -> Command:
 
 
 def getb(words: Words) -> Command:
+    """GETB: the same, and it may have WITHIN."""
     return _hand_out(words)
 
 
 def getbe(words: Words) -> Command:
+    """GETBE: the same until there is nothing unfinished."""
     command = _hand_out(words)
     command.until_finished = True
     return command

@@ -124,10 +124,10 @@ ROWS = (
     # ---- this node and this connection
     Row(b"OFFLINE",          alone,                       may.admin,        admin.offline,                ALONE),
     Row(b"ONLINE",           alone,                       may.admin,        admin.online,                 ALONE),
-    Row(b"SHUTDOWN",         alone,                       may.admin,        immediate.shut_down,            ALONE),
-    Row(b"CAPS",             alone,                       may.anybody,      immediate.caps,                 AT_ONCE,
+    Row(b"SHUTDOWN",         alone,                       may.admin,        immediate.shut_down,          ALONE),
+    Row(b"CAPS",             alone,                       may.anybody,      immediate.caps,               AT_ONCE,
         in_transaction=AS_EVER),
-    Row(b"QUIT",             alone,                       may.anybody,      immediate.quit_,                ALONE,
+    Row(b"QUIT",             alone,                       may.anybody,      immediate.quit_,              ALONE,
         in_transaction=CLOSES),
 )
 # fmt: on

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 
 from core import Get
+from gateway.commands.catalog import VERBS
 from gateway.protocol.arguments import ArgumentError
 from gateway.protocol.command import Command
 from gateway.protocol.responses import NOT_SUPPORTED
-from tests.gateway.helpers.parsing import VERBS, read_line, without_row
+from tests.gateway.helpers.parsing import read_line, without_row
 
 WORDS = [b"EXPIRE", b"THEN", b"DONE", b"LATER", b"IS", b"NEW", b"WAIT", b"LAST", b"q", b"5"]
 # The original's grammar as printed, a word at a time: a name is any word, seconds are the number.

@@ -10,10 +10,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from core import Change, Done, Get, Move, Put, Selector
+from gateway.commands.catalog import VERBS
 from gateway.limits import CLONE_CHUNK_BYTES_MAX, MIB, Limits
 from gateway.protocol import parser
 from gateway.protocol.command import Command
-from tests.gateway.helpers.parsing import PING, VERBS, broken, command_of, parser_of, refused
+from tests.gateway.helpers.parsing import PING, broken, command_of, parser_of, refused
 from tests.gateway.helpers.streams import STREAMS
 
 SMALL = Limits(data_bytes_max=40, line_bytes_max=80, snapshot_bytes_max=200)

@@ -38,6 +38,8 @@ class Upload(Protocol):
 class ClientState:
     """`trial`: what is done with the commands of a client that is only let in if it is an administrator."""
 
+    __slots__ = ("_link", "attached", "clone", "mode", "policy", "rotation", "transaction", "trial")
+
     def __init__(self, link: Link, trial: Mode | None) -> None:
         self.attached: Attachment | None = None         # the session of the connection
         self.transaction: Transaction | None = None     # between BEGIN and COMMIT

@@ -11,6 +11,8 @@ from gateway.server.timeouts import Turn
 class Conversation:
     """The conversation with one client. All calls come from the loop."""
 
+    __slots__ = ("__weakref__", "_flow", "_hub", "_parser", "_state", "pipeline")
+
     def __init__(self, hub: Hub, link: Link, *, on_trial: bool = False) -> None:
         """`on_trial`: the client has a place only if it is an administrator."""
         self.pipeline = Pipeline(hub, link, on_trial=on_trial)

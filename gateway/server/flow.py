@@ -14,6 +14,8 @@ class Flow:
     of references when the client goes: `talk` is the pipeline.
     """
 
+    __slots__ = ("_hub", "_link", "_room", "full", "held_bytes", "out", "paused")
+
     def __init__(self, hub: Hub, link: Link) -> None:
         self.out: list[bytes] = []          # answers that are not written yet
         self.full = False                   # the client does not take its answers

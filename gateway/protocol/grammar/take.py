@@ -53,7 +53,7 @@ def _hand_out(words: Words) -> Command:
     if count == 1:
         return Command(Get(None))
     first = words[1]
-    if _is_limit(first) and not (first == b"EXPIRE" and (count == 2 or _is_option(words[2]))):
+    if first.startswith(b"EXPIRE") and _begins_lease(words, count):
         expire_ms, then, end = lease(words, 1)
         if end != count:
             raise ArgumentError
@@ -61,7 +61,7 @@ def _hand_out(words: Words) -> Command:
     names = None if first == b"*" else queues(first)
     if count == 2:
         return Command(Get(names))
-    if _is_limit(words[2]):
+    if words[2] == b"EXPIRE" or _is_limit(words[2]):
         expire_ms, then, end = lease(words, 2)
         if end == count:
             return Command(Get(names, expire_ms, then))
@@ -78,6 +78,13 @@ def _with_options(names: tuple[str, ...] | None, words: Words) -> Command:
     return Command(
         Pick(get, count, policy, meta) if picks else get, within_ms=found.get("within_ms"), bound="bound" in found,
     )
+
+
+def _begins_lease(words: Words, count: int) -> bool:
+    """EXPIRE, or a queue of that name?"""
+    if words[1] == b"EXPIRE":
+        return count > 2 and not _is_option(words[2])
+    return _is_limit(words[1])
 
 
 def _is_option(word: bytes) -> bool:

@@ -23,6 +23,10 @@ ORDER = {
         "limits", "metrics", "api", "settings", "errors", "storage", "journal", "snapshots", "wire", "raft", "capacity",
         "leader", "execution", "driver", "stats", "administration", "exit_codes", "node",
     ),
+    "gateway": (
+        "limits", "link", "rights", "protocol", "config", "process", "waiting", "auth", "counters", "commands",
+        "server", "monitoring", "dev", "daemon", "main",
+    ),
     "pqctl": (
         "output", "access", "health", "settings", "parameters", "report", "invocation", "connect", "doctor", "actions",
         "commands", "program", "main",

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from gateway.auth.permissions import OPEN, RULES
+from cluster.api import Cluster
+from gateway.auth.authenticator import Access
+from gateway.auth.permissions import anybody
+from gateway.link import Link
+from gateway.protocol.command import Command
 from gateway.protocol.responses import AUTH_REQUIRED
-
-if TYPE_CHECKING:
-    from gateway.auth.rights import Rights
-    from gateway.protocol.grammar import Head
-    from gateway.protocol.requests import Command
-    from gateway.server.hub import Hub
-    from gateway.server.link import Link
+from gateway.rights import Rights
 
 
 class Guard:
     """The user of a connection. His rights are looked up again when the users have changed."""
 
-    def __init__(self, hub: Hub, link: Link) -> None:
+    def __init__(self, access: Access, cluster: Cluster, link: Link) -> None:
         self.user = link.user                                   # None: nobody yet
         self.fixed = link.user is not None                      # a port for clients that cannot say AUTH
         self.challenge: tuple[str, bytes] | None = None         # whom it was put to, and its nonce
         self.failures = 0
-        self._access = hub.access
-        self._cluster = hub.cluster
-        self._machine = hub.cluster.machine
+        self._access = access
+        self._cluster = cluster
+        self._machine = cluster.machine
         self._link = link
         self._rights: Rights | None = None
         self._look_up()
@@ -46,15 +43,16 @@ class Guard:
         self.user = user
         self._look_up()
 
-    def refusal(self, request: Command | Head) -> bytes | None:
-        """What is answered to a request instead of executing it; None: it may be executed."""
+    def refusal(self, command: Command) -> bytes | None:
+        """What is answered to a command instead of executing it; None: it may be executed."""
         if self._machine.users is not self._log_users or self._access.file_users is not self._file_users:
             self._look_up()
-        rights = self._rights
+        rights, right = self._rights, command.row.right
         if rights is not None:
-            refusal = RULES[type(request)](rights, request, self._cluster)
+            # What will only be answered, as the original's servers say it to each other, is everybody's.
+            refusal = None if command.answer is not None else right(rights, command, self._cluster)
         else:
-            refusal = None if type(request) in OPEN else AUTH_REQUIRED
+            refusal = None if right is anybody else AUTH_REQUIRED
         if refusal is not None:
             self._access.complain("no AUTH" if rights is None else "not his right", self.user, self._link.peer)
         return refusal

@@ -1,85 +1,60 @@
-"""Which right each command needs (PROTOCOL "Rights"), as a table: request or head of a request to a rule.
+"""Which right a command needs (PROTOCOL "Rights"): the rules that the rows of the catalog name.
 
-A rule gets the user's rights, the request and the cluster; it returns what is answered instead, None when nothing
+A rule gets the user's rights, the command and the cluster; it returns what is answered instead, None when nothing
 stands against it. Rules are asked before data are read, and only when users are required.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
-from core import (
-    Bury,
-    Change,
-    Configure,
-    ConfigureQueue,
-    CreateQueue,
-    Delete,
-    Done,
-    DoneAll,
-    DoneLast,
-    Get,
-    Kick,
-    Later,
-    LaterAll,
-    LaterWith,
-    Move,
-    PauseQueue,
-    Pick,
-    Put,
-    PutWith,
-    ResumeQueue,
-    Touch,
-)
-from gateway.protocol import requests
-from gateway.protocol.grammar import CloneHead, DataHead, NumberedHead, PutHead, PutsHead, SkipHead
+from cluster.api import Cluster
+from core import Get, Pick, Put, PutWith, Selector
+from gateway.protocol.command import Command
 from gateway.protocol.responses import FORBIDDEN, JOB_NOT_FOUND
-
-if TYPE_CHECKING:
-    from cluster.api import Cluster
-    from gateway.auth.rights import Rights
-
-Rule = Callable[["Rights", Any, "Cluster"], bytes | None]
-
-# What may be said before AUTH.
-OPEN: tuple[type, ...] = (requests.Quit, requests.Ping, requests.Caps, requests.Auth, requests.AuthWord)
+from gateway.rights import Rights
 
 
-def _anybody(rights: Rights, request: object, cluster: Cluster) -> None:
-    return None
+def anybody(rights: Rights, command: Command, cluster: Cluster) -> None:
+    """Also who has not said AUTH yet."""
 
 
-def _admin(rights: Rights, request: object, cluster: Cluster) -> bytes | None:
+def any_user(rights: Rights, command: Command, cluster: Cluster) -> None:
+    """With any rights or none."""
+
+
+def admin(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """Who looks after the cluster."""
     return None if "" in rights.admin else FORBIDDEN
 
 
-def _put_head(rights: Rights, head: PutHead, cluster: Cluster) -> bytes | None:
-    """For the queue of the job, and to get its answer from the other one."""
-    if not head.queue.startswith(rights.put):
-        return FORBIDDEN
-    return None if head.wait is None else _get(rights, head.wait, cluster)
+# ---- jobs
+
+def put(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """`put` for the queue of the job."""
+    operation: Put | PutWith = command.operation
+    queue = operation.put.queue if isinstance(operation, PutWith) else operation.queue
+    return None if queue.startswith(rights.put) else FORBIDDEN
 
 
-def _put(rights: Rights, put: Put, cluster: Cluster) -> bytes | None:
-    return None if put.queue.startswith(rights.put) else FORBIDDEN
+def put_wait(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """And `get` for the queue of its answer."""
+    assert command.wait is not None
+    return put(rights, command, cluster) or _get(rights, command.wait)
 
 
-def _put_with(rights: Rights, request: PutWith, cluster: Cluster) -> bytes | None:
-    return _put(rights, request.put, cluster)
-
-
-def _put_wait(rights: Rights, request: requests.PutWait, cluster: Cluster) -> bytes | None:
-    return RULES[type(request.put)](rights, request.put, cluster) or _get(rights, request.get, cluster)
-
-
-def _puts(rights: Rights, head: PutsHead, cluster: Cluster) -> bytes | None:
-    """For some queue; each job is asked for when it comes."""
+def puts(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """`put` for some queue; each job is asked for when it comes."""
+    if command.operation is not None:
+        return put(rights, command, cluster)
     return None if rights.put else FORBIDDEN
 
 
-def _get(rights: Rights, get: Get, cluster: Cluster) -> bytes | None:
-    """For each queue that is named, or for all."""
+def get(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """`get` for each queue that is named, or for all."""
+    operation: Get | Pick = command.operation
+    return _get(rights, operation.get if isinstance(operation, Pick) else operation)
+
+
+def _get(rights: Rights, get: Get) -> bytes | None:
     queues = get.queues
     if queues is None:
         return None if "" in rights.get else FORBIDDEN
@@ -89,11 +64,17 @@ def _get(rights: Rights, get: Get, cluster: Cluster) -> bytes | None:
     return None
 
 
-def _running(
-    rights: Rights, request: Done | DoneLast | Later | LaterWith | Touch | Bury, cluster: Cluster,
-) -> bytes | None:
+def running(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """`get` for the queue of the running job."""
-    return _of_job(rights.get, request.id, cluster)
+    return _of_job(rights.get, command.operation.id, cluster)
+
+
+def all_running(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """`get` for the queue of each of the jobs."""
+    if "" in rights.get:
+        return None
+    refusals = [_of_job(rights.get, number, cluster) for number in command.operation.ids]
+    return next((refusal for refusal in (FORBIDDEN, JOB_NOT_FOUND) if refusal in refusals), None)
 
 
 def _of_job(prefixes: tuple[str, ...], number: int, cluster: Cluster) -> bytes | None:
@@ -111,131 +92,44 @@ def _of_job(prefixes: tuple[str, ...], number: int, cluster: Cluster) -> bytes |
     return JOB_NOT_FOUND if cluster.serving and number >= machine.next_id else None
 
 
-def _all_running(rights: Rights, request: DoneAll | LaterAll, cluster: Cluster) -> bytes | None:
-    """For the queue of each of the jobs."""
-    if "" in rights.get:
-        return None
-    refusals = [_of_job(rights.get, number, cluster) for number in request.ids]
-    return next((refusal for refusal in (FORBIDDEN, JOB_NOT_FOUND) if refusal in refusals), None)
-
-
-def _move(rights: Rights, move: Move, cluster: Cluster) -> bytes | None:
+def move(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """`get` for the queue of the job, `put` for the one it goes to."""
-    return _of_job(rights.get, move.id, cluster) if move.queue.startswith(rights.put) else FORBIDDEN
+    return running(rights, command, cluster) if command.operation.queue.startswith(rights.put) else FORBIDDEN
 
 
-def _bury(rights: Rights, request: requests.BuryRequest, cluster: Cluster) -> bytes | None:
-    return _running(rights, request.bury, cluster)
-
-
-def _selected(rights: Rights, request: Change | Delete | requests.Peek, cluster: Cluster) -> bytes | None:
+def selected(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """By its id, which only who has taken it knows, `get` as for DONE; by its key `queue` for the queue."""
-    selector = request.selector
+    selector: Selector = command.arguments[0] if command.operation is None else command.operation.selector
     if selector.id:
         return _of_job(rights.get, selector.id, cluster)
     return None if selector.queue.startswith(rights.queue) else FORBIDDEN
 
 
-def _queue(rights: Rights, request: Any, cluster: Cluster) -> bytes | None:
-    """For the one queue that is named."""
-    return None if request.queue.startswith(rights.queue) else FORBIDDEN
+# ---- queues
+
+def queue(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """`queue` for the one queue that is named."""
+    queue: str = command.arguments[0] if command.operation is None else command.operation.queue
+    return None if queue.startswith(rights.queue) else FORBIDDEN
 
 
-def _settings(rights: Rights, request: CreateQueue | ConfigureQueue, cluster: Cluster) -> bytes | None:
+def settings(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """Also for the dead queue that is named: jobs will be put there in the name of nobody."""
-    dead = request.change.dead
-    allowed = request.queue.startswith(rights.queue) and (dead is None or dead.startswith(rights.queue))
-    return None if allowed else FORBIDDEN
+    dead = command.operation.change.dead
+    return queue(rights, command, cluster) if dead is None or dead.startswith(rights.queue) else FORBIDDEN
 
 
-def _all_jobs(rights: Rights, request: object, cluster: Cluster) -> bytes | None:
+def all_jobs(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """`get` for all queues."""
     return None if "" in rights.get else FORBIDDEN
 
 
-def _total(rights: Rights, request: requests.Total, cluster: Cluster) -> bytes | None:
+def total(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """The sums are for everybody, those of one queue for who has something to do with it."""
-    return None if request.queue is None or request.queue.startswith(rights.seen) else FORBIDDEN
+    queue: str | None = command.arguments[0]
+    return None if queue is None or queue.startswith(rights.seen) else FORBIDDEN
 
 
-def _queue_list(rights: Rights, request: requests.QueueList, cluster: Cluster) -> bytes | None:
-    """Whoever has a right on some queue; only those are listed."""
+def some_queue(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """Any right on some queue; only those are listed."""
     return None if rights.seen else FORBIDDEN
-
-
-def _inner(rights: Rights, request: requests.Numbered | requests.Bound, cluster: Cluster) -> bytes | None:
-    return RULES[type(request.command)](rights, request.command, cluster)
-
-
-def _data(rights: Rights, head: DataHead, cluster: Cluster) -> bytes | None:
-    return RULES[type(head.request)](rights, head.request, cluster)
-
-
-def _numbered_data(rights: Rights, head: NumberedHead, cluster: Cluster) -> bytes | None:
-    return RULES[type(head.head)](rights, head.head, cluster)
-
-
-def _blocking_get(rights: Rights, request: requests.BlockingGet, cluster: Cluster) -> bytes | None:
-    return RULES[type(request.get)](rights, request.get, cluster)
-
-
-def _pick(rights: Rights, pick: Pick, cluster: Cluster) -> bytes | None:
-    return _get(rights, pick.get, cluster)
-
-
-RULES: dict[type, Rule] = {
-    **dict.fromkeys(OPEN, _anybody),
-    PutHead: _put_head,
-    PutsHead: _puts,
-    DataHead: _data,
-    NumberedHead: _numbered_data,
-    Put: _put,
-    PutWith: _put_with,
-    requests.PutWait: _put_wait,
-    Get: _get,
-    Pick: _pick,
-    **dict.fromkeys((Done, DoneLast, Later, LaterWith, Touch, Bury), _running),
-    **dict.fromkeys((DoneAll, LaterAll), _all_running),
-    Move: _move,
-    requests.BuryRequest: _bury,
-    **dict.fromkeys((Change, Delete, requests.Peek), _selected),
-    **dict.fromkeys((Kick, PauseQueue, ResumeQueue, requests.PurgeRequest, requests.DropQueue), _queue),
-    **dict.fromkeys((requests.PeekQueue, requests.QueueStat, requests.QueueConfig), _queue),
-    **dict.fromkeys((CreateQueue, ConfigureQueue), _settings),
-    Configure: _admin,
-    requests.Config: _anybody,
-    requests.Begin: _anybody,
-    requests.Commit: _anybody,          # each command was asked for when it came
-    requests.Rollback: _anybody,
-    requests.PolicyDefault: _anybody,
-    requests.BlockingGet: _blocking_get,
-    requests.Bound: _inner,
-    requests.Numbered: _inner,
-    requests.Total: _total,
-    requests.QueueList: _queue_list,
-    requests.RunList: _all_jobs,
-    requests.Snapshot: _admin,
-    CloneHead: _admin,
-    requests.Interconnect: _anybody,
-    requests.Offline: _admin,
-    requests.Online: _admin,
-    requests.Shutdown: _admin,
-    requests.SessionOpen: _anybody,
-    requests.SessionAttach: _anybody,
-    requests.SessionClose: _anybody,
-    requests.SessionList: _admin,
-    requests.SessionEnd: _admin,
-    requests.Taken: _anybody,
-    requests.ClusterStatus: _anybody,
-    requests.ClusterLeader: _anybody,
-    requests.ClusterHash: _anybody,
-    requests.ClusterAdd: _admin,
-    requests.ClusterRemove: _admin,
-    requests.ClusterTransfer: _admin,
-    requests.ClusterSwitch: _admin,
-    requests.ClusterSnapshot: _admin,
-    requests.UserSet: _admin,
-    requests.UserDelete: _admin,
-    requests.UserList: _admin,
-    requests.Refused: _anybody,         # what the original's servers say to each other
-    SkipHead: _anybody,
-}

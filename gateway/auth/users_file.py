@@ -15,11 +15,12 @@ from typing import Any
 from msgspec import Struct
 
 from core import User
-from gateway.auth import rights, scrypt
-from gateway.auth.rights import Rights
+from gateway import rights
+from gateway.auth import scrypt
 from gateway.auth.scrypt import Scrypt
 from gateway.config import Config, ConfigError
 from gateway.protocol.arguments import ArgumentError, secret_key, user_name
+from gateway.rights import Rights
 
 _KEYS = ("rights", "scrypt", "key")
 

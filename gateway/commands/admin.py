@@ -9,81 +9,99 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cluster.api import NotLeader, NotPossible, OutcomeUnknown
-from gateway.protocol import requests, responses
+from cluster.api import Cluster, NotLeader, NotPossible, OutcomeUnknown
+from gateway.commands.client import Client
+from gateway.commands.client_state import Run
+from gateway.protocol import responses
+from gateway.protocol.command import Command
 from gateway.waiting.slots import Fate, Outcome
-
-if TYPE_CHECKING:
-    from cluster.api import Cluster
-    from gateway.server.conversation import Conversation
 
 log = logging.getLogger("sockpqd.gateway")
 
-
-def begin(conversation: Conversation, request: requests.Command) -> None:
-    """Start what `request` asks for; nothing behind it is executed before its answer."""
-    conversation.run(_answer(conversation, request))
+Work = Callable[..., Coroutine[Any, Any, bytes]]
 
 
-async def _answer(conversation: Conversation, request: requests.Command) -> None:
-    hub = conversation.hub
-    work = asyncio.ensure_future(_decide(hub.cluster, request))
-    hub.work.add(work)
-    work.add_done_callback(hub.work.discard)
-    conversation.say(await asyncio.shield(work))
+def _work(work: Work) -> Run:
+    """A command that starts this work, with its arguments; nothing behind it is executed before its answer."""
+    def run(client: Client, command: Command) -> None:
+        client.run(_answer(client, command, work))
+    return run
 
 
-async def _decide(cluster: Cluster, request: requests.Command) -> Outcome:
+async def _answer(client: Client, command: Command, work: Work) -> None:
+    hub = client.hub
+    decision = asyncio.ensure_future(_decide(hub.cluster, command, work))
+    hub.work.add(decision)
+    decision.add_done_callback(hub.work.discard)
+    client.say(await asyncio.shield(decision))
+
+
+async def _decide(cluster: Cluster, command: Command, work: Work) -> Outcome:
     try:
-        return await WORK[type(request)](cluster, request)
+        return await work(cluster, *command.arguments)
     except NotLeader:
         return Fate.REFUSED
     except OutcomeUnknown:
         return Fate.UNKNOWN
     except Exception:
-        log.exception("%s failed: report it, with this line", type(request).__name__)
+        log.exception("%s failed: report it, with this line", command.row.word.decode())
         return Fate.UNKNOWN
 
 
-async def _offline(cluster: Cluster, request: requests.Offline) -> bytes:
+@_work
+async def offline(cluster: Cluster) -> bytes:
+    """OFFLINE."""
     await cluster.go_offline()
     return responses.SWITCHED_OFFLINE
 
 
-async def _switch(cluster: Cluster, request: requests.ClusterSwitch) -> bytes:
-    await cluster.switch_service(request.online)
-    return responses.SWITCHED_ONLINE if request.online else responses.SWITCHED_OFFLINE
+def online(client: Client, command: Command) -> None:
+    """ONLINE."""
+    client.hub.cluster.go_online()
+    client.say(responses.SWITCHED_ONLINE)
 
 
-async def _add(cluster: Cluster, request: requests.ClusterAdd) -> bytes:
-    return responses.answer(await cluster.add_node(request.node, request.peer, request.client))
+@_work
+async def cluster_offline(cluster: Cluster) -> bytes:
+    """CLUSTER OFFLINE."""
+    await cluster.switch_service(False)
+    return responses.SWITCHED_OFFLINE
 
 
-async def _remove(cluster: Cluster, request: requests.ClusterRemove) -> bytes:
-    reply = await cluster.remove_node(request.node)
+@_work
+async def cluster_online(cluster: Cluster) -> bytes:
+    """CLUSTER ONLINE."""
+    await cluster.switch_service(True)
+    return responses.SWITCHED_ONLINE
+
+
+@_work
+async def cluster_add(cluster: Cluster, node: str, peer: str, client: str) -> bytes:
+    """CLUSTER ADD."""
+    return responses.answer(await cluster.add_node(node, peer, client))
+
+
+@_work
+async def cluster_remove(cluster: Cluster, node: str) -> bytes:
+    """CLUSTER REMOVE."""
+    reply = await cluster.remove_node(node)
     return responses.not_possible(reply) if isinstance(reply, NotPossible) else responses.answer(reply)
 
 
-async def _transfer(cluster: Cluster, request: requests.ClusterTransfer) -> bytes:
-    reply = await cluster.transfer(request.node)
+@_work
+async def cluster_transfer(cluster: Cluster, node: str | None) -> bytes:
+    """CLUSTER TRANSFER."""
+    reply = await cluster.transfer(node)
     return responses.not_possible(reply) if isinstance(reply, NotPossible) else responses.cluster_leader(reply)
 
 
-async def _snapshot(cluster: Cluster, request: requests.ClusterSnapshot) -> bytes:
+@_work
+async def cluster_snapshot(cluster: Cluster) -> bytes:
+    """CLUSTER SNAPSHOT."""
     try:
         return responses.number(await cluster.compact())
     except OSError as error:
         log.warning("CLUSTER SNAPSHOT failed: %s. Make room on the disk of node.data_dir.", error)
         return responses.BUSY
-
-
-WORK: dict[type, Callable[[Cluster, Any], Coroutine[Any, Any, bytes]]] = {
-    requests.Offline: _offline,
-    requests.ClusterSwitch: _switch,
-    requests.ClusterAdd: _add,
-    requests.ClusterRemove: _remove,
-    requests.ClusterTransfer: _transfer,
-    requests.ClusterSnapshot: _snapshot,
-}

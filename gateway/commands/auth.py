@@ -4,103 +4,127 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import TYPE_CHECKING
 
 from core import DeleteUser, SetUser
-from gateway.commands.sessions import propose
+from gateway.commands.client import Client
+from gateway.commands.client_state import Run
+from gateway.commands.proposing import propose
 from gateway.limits import AUTH_FAILURES_MAX
-from gateway.protocol import requests, responses
-
-if TYPE_CHECKING:
-    from gateway.server.conversation import Conversation
+from gateway.protocol import responses
+from gateway.protocol.command import Command
 
 _ANSWER = re.compile(r"[0-9A-Fa-f]{64}")        # of HMAC-SHA256
 
 
-async def with_secret(conversation: Conversation, request: requests.Auth) -> None:
+def with_secret(client: Client, command: Command) -> None:
     """AUTH <user> <secret>: only where nobody can listen."""
-    guard, link = conversation.guard, conversation.link
+    client.run(_with_secret(client, *command.arguments))
+
+
+async def _with_secret(client: Client, user: str, secret: str) -> None:
+    guard, link = client.guard, client.link
     guard.challenge = None
     if guard.fixed or not link.secure:
-        await _refuse(conversation, "AUTH on a port of a fixed user" if guard.fixed else "AUTH without TLS",
-                      request.user)
-    elif await conversation.hub.access.check(request.user, request.secret, link.peer) is None:
-        _refused(conversation)
+        await _refuse(client, "AUTH on a port of a fixed user" if guard.fixed else "AUTH without TLS",
+                      user)
+    elif await client.hub.access.check(user, secret, link.peer) is None:
+        _refused(client)
     else:
-        _accepted(conversation, request.user)
+        _accepted(client, user)
 
 
-async def with_word(conversation: Conversation, request: requests.AuthWord) -> None:
+def with_word(client: Client, command: Command) -> None:
     """AUTH <user>, which is answered by a challenge, or AUTH <answer>, while there is one: it is for one try."""
-    guard, access = conversation.guard, conversation.hub.access
+    client.run(_with_word(client, *command.arguments))
+
+
+async def _with_word(client: Client, word: str) -> None:
+    guard, access = client.guard, client.hub.access
     challenge, guard.challenge = guard.challenge, None
     if guard.fixed:
-        await _refuse(conversation, "AUTH on a port of a fixed user", request.word)
-    elif challenge is None or _ANSWER.fullmatch(request.word) is None:
-        guard.challenge = request.word, access.new_nonce()
-        conversation.say(responses.challenge(guard.challenge[1]))
-    elif access.answers(*challenge, bytes.fromhex(request.word)):
-        _accepted(conversation, challenge[0])
+        await _refuse(client, "AUTH on a port of a fixed user", word)
+    elif challenge is None or _ANSWER.fullmatch(word) is None:
+        guard.challenge = word, access.new_nonce()
+        client.say(responses.challenge(guard.challenge[1]))
+    elif access.answers(*challenge, bytes.fromhex(word)):
+        _accepted(client, challenge[0])
     else:
-        await _refuse(conversation, "wrong user or secret", challenge[0])
+        await _refuse(client, "wrong user or secret", challenge[0])
 
 
-def _accepted(conversation: Conversation, user: str) -> None:
-    _become(conversation, user)
-    if conversation.trial is not None:
-        if not conversation.guard.administrator:
-            conversation.say_last(responses.BUSY)
+def _accepted(client: Client, user: str) -> None:
+    _become(client, user)
+    if client.state.trial is not None:
+        if not client.guard.administrator:
+            client.say_last(responses.BUSY)
             return
-        conversation.end_trial()
-    conversation.say(responses.OK)
+        client.state.end_trial()
+    client.say(responses.OK)
 
 
-async def _refuse(conversation: Conversation, why: str, user: str) -> None:
+async def _refuse(client: Client, why: str, user: str) -> None:
     began = asyncio.get_running_loop().time()
-    await conversation.hub.access.refuse(why, user, conversation.link.peer, began)
-    _refused(conversation)
+    await client.hub.access.refuse(why, user, client.link.peer, began)
+    _refused(client)
 
 
-def _refused(conversation: Conversation) -> None:
+def _refused(client: Client) -> None:
     """Whoever failed is nobody, so that he does nothing in the name of the wrong user."""
-    guard = conversation.guard
+    guard = client.guard
     if not guard.fixed:
-        _become(conversation, None)
+        _become(client, None)
     guard.failures += 1
-    if guard.failures < AUTH_FAILURES_MAX and conversation.trial is None:
-        conversation.say(responses.FORBIDDEN)
+    if guard.failures < AUTH_FAILURES_MAX and client.state.trial is None:
+        client.say(responses.FORBIDDEN)
     else:
-        conversation.say_last(responses.FORBIDDEN)
+        client.say_last(responses.FORBIDDEN)
 
 
-def _become(conversation: Conversation, user: str | None) -> None:
-    if user != conversation.guard.user:
-        conversation.attach(None)       # the session is that of the user before
-    conversation.guard.become(user)
+def _become(client: Client, user: str | None) -> None:
+    if user != client.guard.user:
+        client.state.attach(None)       # the session is that of the user before
+    client.guard.become(user)
+
+
+def on_trial(command: Command) -> Run | None:
+    """What is done with the commands of a client that has a place only if it is an administrator."""
+    return None if command.row.run in (with_secret, with_word) else _no_place
+
+
+def _no_place(client: Client, command: Command) -> None:
+    client.say_last(responses.BUSY)
 
 
 # ---- USER
 
-async def set_user(conversation: Conversation, request: requests.UserSet) -> None:
+def set_user(client: Client, command: Command) -> None:
     """USER SET: it carries a key, so it is only taken where nobody can listen."""
-    hub = conversation.hub
-    if not conversation.link.secure:
-        hub.access.complain("USER SET without TLS", conversation.guard.user, conversation.link.peer)
-        conversation.say(responses.FORBIDDEN)
-    elif not _is_in_file(conversation, request.name):
-        conversation.say(await propose(hub.cluster, SetUser(request.name, request.rights, request.key)))
+    client.run(_set_user(client, *command.arguments))
 
 
-async def delete_user(conversation: Conversation, request: requests.UserDelete) -> None:
+async def _set_user(client: Client, name: str, rights: str, key: bytes) -> None:
+    hub = client.hub
+    if not client.link.secure:
+        hub.access.complain("USER SET without TLS", client.guard.user, client.link.peer)
+        client.say(responses.FORBIDDEN)
+    elif not _is_in_file(client, name):
+        client.say(await propose(hub.cluster, SetUser(name, rights, key)))
+
+
+def delete_user(client: Client, command: Command) -> None:
     """USER DELETE."""
-    if not _is_in_file(conversation, request.name):
-        conversation.say(await propose(conversation.hub.cluster, DeleteUser(request.name)))
+    client.run(_delete_user(client, *command.arguments))
 
 
-def _is_in_file(conversation: Conversation, user: str) -> bool:
+async def _delete_user(client: Client, name: str) -> None:
+    if not _is_in_file(client, name):
+        client.say(await propose(client.hub.cluster, DeleteUser(name)))
+
+
+def _is_in_file(client: Client, user: str) -> bool:
     """Say that the file decides about this user, if it does; 500 comes before 409."""
-    hub = conversation.hub
+    hub = client.hub
     if hub.cluster.serving and user in hub.access.file_users:
-        conversation.say(responses.USER_IN_FILE)
+        client.say(responses.USER_IN_FILE)
         return True
     return False

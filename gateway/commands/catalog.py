@@ -1,217 +1,148 @@
-"""What each request does, as two tables: those that may run while earlier ones await their answers, and the others."""
+"""THE table of verbs: one row for each, and no other list of them anywhere in the gateway.
+
+The grammar, REQ, the rights, transactions, the metrics and how data behind a malformed line are found all follow from
+it. Verbs that have several rows are those whose lines differ in more than what they say; the first row whose grammar
+takes the line has it. To add a verb, add a row here and its function in the grammar; a command that is one operation is
+run by `write.proposed`. (docs/ARCHITECTURE.md, "How to add a command")
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from gateway.auth import permissions as may
+from gateway.commands import admin, auth, bulk, choice, clone, immediate, read, sessions, streams, transactions, write
+from gateway.protocol.command import InTransaction, Kind, Row
+from gateway.protocol.grammar import bodies, jobs, lists, puts, queues, selectors, servers, take, users
+from gateway.protocol.grammar import sessions as session_lines
+from gateway.protocol.grammar.no_arguments import alone
+from gateway.protocol.verbs import Verbs
 
-from core import TouchSession
-from gateway.commands import admin, auth, sessions, transactions
-from gateway.commands.clone import Clone
-from gateway.commands.read import SEEING
-from gateway.commands.streams import snapshot
-from gateway.commands.write import IN_LOG, no_room
-from gateway.protocol import requests, responses
-from gateway.protocol.request_id import Numbering
-from gateway.waiting.slots import Awaited, Fate
-
-if TYPE_CHECKING:
-    from gateway.server.conversation import Conversation
-
-
-# ---- requests of a session
-
-def _numbered(conversation: Conversation, request: requests.Numbered) -> None:
-    attached = conversation.attached
-    if attached is None:
-        conversation.say(sessions.without_session(conversation))
-    else:
-        command = request.command
-        conversation.hub.tally.commands[type(command)] += 1
-        IN_LOG[type(command)](conversation, command, Numbering(attached.number, request.number, request.digest))
-
-
-# ---- transactions
-
-def _begin(conversation: Conversation, request: requests.Begin) -> None:
-    if conversation.hub.cluster.serving:
-        conversation.enter_transaction(IN_TRANSACTION, transactions.Transaction())
-        conversation.say(responses.OK)
-    else:
-        conversation.enter_transaction(AFTER_REFUSED_BEGIN, None)
-        conversation.say(Fate.REFUSED)
-
-
-def _rollback(conversation: Conversation, request: requests.Rollback) -> None:
-    conversation.say(responses.BAD_ARGUMENTS if conversation.leave_transaction() is None else responses.OK)
-
-
-def _clone_in_transaction(conversation: Conversation, request: requests.CloneStart) -> None:
-    """It cannot stand there; its data still come."""
-    assert conversation.transaction is not None
-    conversation.clone = Clone(conversation)
-    conversation.clone.fail(conversation.transaction.refuse(responses.BAD_ARGUMENTS))
-    conversation.await_slot(conversation.clone)
-
-
-# ---- answers known at once
-
-def _refused(conversation: Conversation, request: requests.Refused) -> None:
-    conversation.say(request.answer)
-
-
-def _caps(conversation: Conversation, request: requests.Caps) -> None:
-    conversation.say(responses.CAPS)
-
-
-def _policy(conversation: Conversation, request: requests.PolicyDefault) -> None:
-    """The connection's own, also on a node that does not serve."""
-    conversation.policy = request.policy
-    conversation.say(responses.OK)
-
-
-def _ping(conversation: Conversation, request: requests.Ping) -> None:
-    """In a session it is a use of it (spec/sessions 2.1)."""
-    if conversation.attached is None:
-        conversation.say(responses.OK)
-    else:
-        slot = Awaited(conversation)
-        conversation.await_slot(slot)
-        conversation.hub.cluster.propose_for(conversation, TouchSession(conversation.attached.number), slot)
-
-
-# ---- this node and its applied state
-
-def _broken(conversation: Conversation, request: requests.Broken) -> None:
-    conversation.say_last(request.answer)
-
-
-def _quit(conversation: Conversation, request: requests.Quit) -> None:
-    conversation.say_last(responses.GOODBYE)
-
-
-def _shutdown(conversation: Conversation, request: requests.Shutdown) -> None:
-    conversation.say_last(responses.SHUTTING_DOWN)
-    conversation.hub.shut_down(f"SHUTDOWN from {conversation.link.peer}")
-
-
-def _snapshot(conversation: Conversation, request: requests.Snapshot) -> None:
-    conversation.run(snapshot(conversation))
-
-
-def _online(conversation: Conversation, request: requests.Online) -> None:
-    conversation.hub.cluster.go_online()
-    conversation.say(responses.SWITCHED_ONLINE)
-
-
-# ---- CLONE
-
-def _clone_start(conversation: Conversation, request: requests.CloneStart) -> None:
-    attached = conversation.attached
-    if no_room(conversation):
-        clone = Clone(conversation)
-        clone.fail(responses.BUSY)
-    elif request.number == 0:
-        clone = Clone(conversation)
-        clone.begin(request.total_bytes)
-    elif attached is None:
-        clone = Clone(conversation)
-        clone.fail(sessions.without_session(conversation))
-    else:
-        clone = Clone(conversation, Numbering(attached.number, request.number, request.digest))
-        clone.begin(request.total_bytes)
-    conversation.clone = clone
-    conversation.await_slot(clone)
-
-
-def _clone_data(conversation: Conversation, request: requests.CloneData) -> None:
-    assert conversation.clone is not None
-    conversation.clone.add(request.data, request.last)
-    if request.last:
-        conversation.clone = None
-
-
-# ---- sessions
-
-def _session_open(conversation: Conversation, request: requests.SessionOpen) -> None:
-    conversation.run(sessions.open_session(conversation, request))
-
-
-def _session_attach(conversation: Conversation, request: requests.SessionAttach) -> None:
-    conversation.run(sessions.attach_session(conversation, request))
-
-
-def _session_close(conversation: Conversation, request: requests.SessionClose) -> None:
-    conversation.run(sessions.close_session(conversation, request))
-
-
-def _session_end(conversation: Conversation, request: requests.SessionEnd) -> None:
-    conversation.run(sessions.end_session(conversation, request))
-
-
-def _taken(conversation: Conversation, request: requests.Taken) -> None:
-    conversation.run(sessions.taken(conversation, request))
-
-
-# ---- users
-
-def _no_place(conversation: Conversation, request: object) -> None:
-    conversation.say_last(responses.BUSY)
-
-
-def _auth(conversation: Conversation, request: requests.Auth) -> None:
-    conversation.run(auth.with_secret(conversation, request))
-
-
-def _auth_word(conversation: Conversation, request: requests.AuthWord) -> None:
-    conversation.run(auth.with_word(conversation, request))
-
-
-def _user_set(conversation: Conversation, request: requests.UserSet) -> None:
-    conversation.run(auth.set_user(conversation, request))
-
-
-def _user_delete(conversation: Conversation, request: requests.UserDelete) -> None:
-    conversation.run(auth.delete_user(conversation, request))
-
-
-AT_ONCE: transactions.Table = {
-    **IN_LOG,
-    requests.Begin: _begin,
-    requests.Rollback: _rollback,
-    requests.PolicyDefault: _policy,
-    requests.Numbered: _numbered,
-    requests.Refused: _refused,
-    requests.Caps: _caps,
-    requests.Ping: _ping,
-    requests.CloneData: _clone_data,
-}
-
-ALONE: transactions.Table = {
-    **SEEING,
-    requests.Broken: _broken,
-    requests.Quit: _quit,
-    requests.Shutdown: _shutdown,
-    requests.Snapshot: _snapshot,
-    requests.CloneStart: _clone_start,
-    requests.SessionOpen: _session_open,
-    requests.SessionAttach: _session_attach,
-    requests.SessionClose: _session_close,
-    requests.SessionEnd: _session_end,
-    requests.Taken: _taken,
-    requests.Auth: _auth,
-    requests.AuthWord: _auth_word,
-    requests.UserSet: _user_set,
-    requests.UserDelete: _user_delete,
-    requests.Online: _online,
-    **dict.fromkeys(admin.WORK, admin.begin),
-}
-
-IN_TRANSACTION: transactions.Table = {
-    **transactions.open_table(AT_ONCE, ALONE),
-    requests.CloneStart: _clone_in_transaction,
-    requests.CloneData: _clone_data,
-}
-TRIAL: transactions.Table = dict.fromkeys(
-    (kind for kind in (*AT_ONCE, *ALONE) if kind not in (requests.Auth, requests.AuthWord)), _no_place,
+LOGGED, AT_ONCE, READ, ALONE = Kind.LOGGED, Kind.AT_ONCE, Kind.READ, Kind.ALONE
+QUEUED, AS_EVER, ENDS, CLOSES = (
+    InTransaction.QUEUED, InTransaction.AS_EVER, InTransaction.ENDS, InTransaction.CLOSES,
 )
-AFTER_REFUSED_BEGIN = transactions.refused_table(AT_ONCE)
+
+
+# fmt: off
+ROWS = (
+    #   word                 grammar                      right             what runs it                  kind
+    # ---- jobs
+    Row(b"PUT",              puts.put,                    may.put,          write.put,                    LOGGED,
+        numbered=True, in_transaction=QUEUED, body=bodies.JOB),
+    Row(b"PUT",              puts.put_wait,               may.put_wait,     write.put_wait,               LOGGED,
+        numbered=True, body=bodies.JOB, counted_as="PUT WAIT"),
+    Row(b"PUTS",             puts.puts,                   may.puts,         write.puts,                   LOGGED,
+        numbered=True, body=bodies.JOBS),
+    Row(b"GET",              take.get,                    may.get,          write.get,                    LOGGED,
+        numbered=True),
+    Row(b"GETB",             take.getb,                   may.get,          write.blocking_get,           LOGGED,
+        numbered=True),
+    Row(b"GETBE",            take.getbe,                  may.get,          write.blocking_get,           LOGGED,
+        numbered=True, counted_as="GETB"),
+    Row(b"DONE",             jobs.done,                   may.running,      write.proposed,               LOGGED,
+        numbered=True, in_transaction=QUEUED),
+    Row(b"DONE",             jobs.done_many,              may.all_running,  write.of_many,                LOGGED,
+        numbered=True),
+    Row(b"LATER",            jobs.later,                  may.running,      write.proposed,               LOGGED,
+        numbered=True, in_transaction=QUEUED),
+    Row(b"LATER",            jobs.later_many,             may.all_running,  write.of_many,                LOGGED,
+        numbered=True),
+    Row(b"TOUCH",            jobs.touch,                  may.running,      write.proposed,               LOGGED,
+        numbered=True, in_transaction=QUEUED),
+    Row(b"CHANGE",           selectors.change,            may.selected,     write.with_data,              LOGGED,
+        numbered=True, in_transaction=QUEUED, body=bodies.OTHER_DATA),
+    Row(b"DELETE",           selectors.delete,            may.selected,     write.proposed,               LOGGED,
+        numbered=True, in_transaction=QUEUED),
+    Row(b"MOVE",             selectors.move,              may.move,         write.with_data,              LOGGED,
+        numbered=True, in_transaction=QUEUED, body=bodies.OTHER_DATA),
+    Row(b"BURY",             jobs.bury,                   may.running,      write.bury,                   LOGGED,
+        numbered=True, in_transaction=QUEUED),
+    Row(b"KICK",             jobs.kick,                   may.queue,        bulk.kick,                    LOGGED,
+        numbered=True),
+    Row(b"PEEK",             selectors.peek,              may.selected,     read.peek,                    READ),
+    Row(b"PEEK",             selectors.peek_queue,        may.queue,        read.peek_queue,              READ),
+    Row(b"POLICY",           queues.policy,               may.any_user,     choice.policy,                AT_ONCE),
+    # ---- transactions: for COMMIT each command was asked for when it came
+    Row(b"BEGIN",            alone,                       may.any_user,     transactions.begin,           AT_ONCE),
+    Row(b"COMMIT",           alone,                       may.any_user,     transactions.commit,          LOGGED,
+        numbered=True, in_transaction=ENDS),
+    Row(b"ROLLBACK",         alone,                       may.any_user,     transactions.rollback,        AT_ONCE,
+        in_transaction=ENDS),
+    # ---- queues, and settings of the cluster
+    Row(b"QUEUE CREATE",     queues.queue_create,         may.settings,     write.proposed,               LOGGED,
+        numbered=True),
+    Row(b"QUEUE CONFIG",     queues.queue_settings,       may.queue,        read.queue_settings,          READ),
+    Row(b"QUEUE CONFIG",     queues.queue_config,         may.settings,     write.proposed,               LOGGED,
+        numbered=True),
+    Row(b"QUEUE DELETE",     queues.queue_delete,         may.queue,        bulk.delete_queue,            LOGGED,
+        numbered=True),
+    Row(b"QUEUE PURGE",      queues.queue_purge,          may.queue,        bulk.purge,                   LOGGED,
+        numbered=True),
+    Row(b"QUEUE PAUSE",      queues.queue_pause,          may.queue,        write.proposed,               LOGGED,
+        numbered=True),
+    Row(b"QUEUE RESUME",     queues.queue_resume,         may.queue,        write.proposed,               LOGGED,
+        numbered=True),
+    Row(b"QUEUE STAT",       queues.one_queue,            may.queue,        read.queue_stat,              READ),
+    Row(b"QUEUE LIST",       queues.queue_list,           may.some_queue,   read.queue_list,              READ),
+    Row(b"CONFIG",           queues.settings,             may.any_user,     read.settings,                READ),
+    Row(b"CONFIG",           queues.config,               may.admin,        write.proposed,               LOGGED,
+        numbered=True),
+    # ---- the whole state
+    Row(b"TOTAL",            lists.total,                 may.total,        read.total,                   READ),
+    Row(b"RUNLIST",          lists.runlist,               may.all_jobs,     read.run_list,                READ),
+    Row(b"SNAPSHOT",         servers.between_servers,     may.admin,        streams.snapshot,             ALONE),
+    Row(b"CLONE",            jobs.clone,                  may.admin,        clone.clone,                  ALONE,
+        numbered=True, in_transaction=AS_EVER, body=bodies.SNAPSHOT),
+    # ---- sessions
+    Row(b"SESSION",          session_lines.session,       may.any_user,     sessions.open_session,        ALONE),
+    Row(b"SESSION",          session_lines.session_attach, may.any_user,    sessions.attach_session,      ALONE),
+    Row(b"SESSION CLOSE",    session_lines.session_close, may.any_user,     sessions.close_session,       ALONE),
+    Row(b"SESSION LIST",     alone,                       may.admin,        read.session_list,            READ),
+    Row(b"SESSION END",      session_lines.session_end,   may.admin,        sessions.end_session,         ALONE),
+    Row(b"TAKEN",            alone,                       may.any_user,     sessions.taken,               ALONE),
+    Row(b"PING",             alone,                       may.anybody,      sessions.ping,                AT_ONCE,
+        in_transaction=AS_EVER),
+    # ---- users
+    Row(b"AUTH",             users.auth,                  may.anybody,      auth.with_secret,             ALONE),
+    Row(b"AUTH",             users.auth_word,             may.anybody,      auth.with_word,               ALONE),
+    Row(b"USER SET",         users.user_set,              may.admin,        auth.set_user,                ALONE),
+    Row(b"USER DELETE",      users.user_delete,           may.admin,        auth.delete_user,             ALONE),
+    Row(b"USER LIST",        alone,                       may.admin,        read.user_list,               READ),
+    # ---- the cluster
+    Row(b"INTERCONNECT",     servers.between_servers,     may.any_user,     read.interconnect,            READ),
+    Row(b"CLUSTER STATUS",   alone,                       may.any_user,     read.cluster_status,          READ),
+    Row(b"CLUSTER LEADER",   alone,                       may.any_user,     read.cluster_leader,          READ),
+    Row(b"CLUSTER HASH",     alone,                       may.any_user,     read.cluster_hash,            READ),
+    Row(b"CLUSTER ADD",      servers.cluster_add,         may.admin,        admin.cluster_add,            ALONE),
+    Row(b"CLUSTER REMOVE",   servers.cluster_remove,      may.admin,        admin.cluster_remove,         ALONE),
+    Row(b"CLUSTER TRANSFER", servers.cluster_transfer,    may.admin,        admin.cluster_transfer,       ALONE),
+    Row(b"CLUSTER ONLINE",   alone,                       may.admin,        admin.cluster_online,         ALONE),
+    Row(b"CLUSTER OFFLINE",  alone,                       may.admin,        admin.cluster_offline,        ALONE,
+        counted_as="CLUSTER ONLINE"),
+    Row(b"CLUSTER SNAPSHOT", alone,                       may.admin,        admin.cluster_snapshot,       ALONE),
+    Row(b"SYNC",             servers.sync,                may.any_user,     immediate.say,                AT_ONCE,
+        body=bodies.OF_SYNC, counted_as=""),
+    # ---- this node and this connection
+    Row(b"OFFLINE",          alone,                       may.admin,        admin.offline,                ALONE),
+    Row(b"ONLINE",           alone,                       may.admin,        admin.online,                 ALONE),
+    Row(b"SHUTDOWN",         alone,                       may.admin,        immediate.shut_down,          ALONE),
+    Row(b"CAPS",             alone,                       may.anybody,      immediate.caps,               AT_ONCE,
+        in_transaction=AS_EVER),
+    Row(b"QUIT",             alone,                       may.anybody,      immediate.quit_,              ALONE,
+        in_transaction=CLOSES),
+)
+# fmt: on
+
+NO_VERB = b""       # what the parser makes by itself has no line of its own
+
+
+def verbs(*more: Row) -> Verbs:
+    """The verbs of the protocol, and more of them (of tests)."""
+    return Verbs(
+        (*ROWS, *more),
+        refused=Row(NO_VERB, alone, may.anybody, immediate.say, AT_ONCE, counted_as=""),
+        broken=Row(NO_VERB, alone, may.anybody, immediate.say_last, ALONE, in_transaction=CLOSES, counted_as=""),
+        data=Row(NO_VERB, alone, may.anybody, clone.data, AT_ONCE, in_transaction=AS_EVER, counted_as=""),
+    )
+
+
+VERBS = verbs()

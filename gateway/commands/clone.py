@@ -4,17 +4,43 @@ from __future__ import annotations
 
 import secrets
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from core import CloneBegin, CloneChunk, CloneEnd, InvalidSnapshot, Operation, Reply
+from gateway.commands.client import Client
+from gateway.commands.in_session import numbering, without_session
+from gateway.commands.write import no_room
 from gateway.protocol import responses
+from gateway.protocol.command import Command
 from gateway.protocol.request_id import DIGEST_BYTES, Numbering
 from gateway.waiting.slots import NOBODY, Fate, Outcome
 
-if TYPE_CHECKING:
-    from gateway.server.conversation import Conversation
+
+def clone(client: Client, command: Command) -> None:
+    """CLONE; its data come as commands of their own."""
+    attached, length = client.state.attached, command.length
+    assert length is not None
+    upload = Clone(client, numbering(attached.number, command) if command.number and attached is not None else None)
+    if client.state.transaction is not None:          # it cannot stand there; its data still come
+        upload.fail(client.state.transaction.refuse(responses.BAD_ARGUMENTS))
+    elif no_room(client):
+        upload.fail(responses.BUSY)
+    elif command.number and attached is None:
+        upload.fail(without_session(client))
+    else:
+        upload.begin(length)
+    client.state.clone = upload
+    client.await_slot(upload)
+
+
+def data(client: Client, command: Command) -> None:
+    """The next piece of the snapshot."""
+    piece, last = command.arguments
+    assert client.state.clone is not None
+    client.state.clone.add(piece, last)
+    if last:
+        client.state.clone = None
 
 
 class Clone:
@@ -27,9 +53,9 @@ class Clone:
 
     numbered = False            # nothing is handed out
 
-    def __init__(self, conversation: Conversation, numbering: Numbering | None = None) -> None:
+    def __init__(self, client: Client, numbering: Numbering | None = None) -> None:
         self.outcome: Outcome | None = None
-        self._conversation = conversation
+        self._client = client
         self._numbering = numbering
         self._digest = None if numbering is None else blake2b(numbering.digest, digest_size=DIGEST_BYTES)
         self._number = secrets.randbits(63)
@@ -50,7 +76,7 @@ class Clone:
 
     def add(self, data: bytes, last: bool) -> None:
         """The next bytes from the client."""
-        if self._failed is None and self._conversation.hub.cluster.full:
+        if self._failed is None and self._client.hub.cluster.full:
             self._failed = responses.BUSY
             self._drop()
         if data and self._failed is None:
@@ -71,7 +97,7 @@ class Clone:
     def _drop(self) -> None:
         """Let all nodes forget what they have got: it is not complete, and the end before its time is refused."""
         if self._begun:
-            self._conversation.hub.cluster.propose(CloneEnd(self._number), NOBODY)
+            self._client.hub.cluster.propose(CloneEnd(self._number), NOBODY)
 
     def _end(self) -> Operation:
         end = CloneEnd(self._number)
@@ -103,7 +129,7 @@ class Clone:
 
     def _propose(self, operation: Operation) -> None:
         self._open += 1
-        self._conversation.hub.cluster.propose_for(self._conversation, operation, self)
+        self._client.hub.cluster.propose_for(self._client, operation, self)
 
     def _ended(self) -> None:
         self._open -= 1
@@ -113,4 +139,4 @@ class Clone:
         if self._complete and not self._open and self.outcome is None:
             self.outcome = self._failed or self._last
         if self.outcome is not None:
-            self._conversation.wake()
+            self._client.wake()

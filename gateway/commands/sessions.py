@@ -8,14 +8,12 @@ known which session the connection has.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from core import (
     Accepted,
     AttachSession,
     CloseSession,
     OpenSession,
-    Operation,
     Removed,
     Reply,
     SessionAttached,
@@ -23,15 +21,15 @@ from core import (
     SessionOpened,
     TouchSession,
 )
+from gateway.commands.client import Client
+from gateway.commands.in_session import without_session
+from gateway.commands.proposing import propose
 from gateway.commands.session_owners import source
 from gateway.commands.streams import run_list
-from gateway.limits import SESSION_LOOK_S, SESSION_USES_PER_TTL
-from gateway.protocol import requests, responses
-from gateway.waiting.slots import Fate, Outcome
-
-if TYPE_CHECKING:
-    from cluster.api import Cluster
-    from gateway.server.conversation import Conversation
+from gateway.limits import SESSION_LOOK_S, SESSION_TTL_MS_DEFAULT, SESSION_USES_PER_TTL
+from gateway.protocol import responses
+from gateway.protocol.command import Command
+from gateway.waiting.slots import Awaited, Fate
 
 
 class Attached:
@@ -42,9 +40,9 @@ class Attached:
     in danger of being given up for another one of its owner.
     """
 
-    def __init__(self, conversation: Conversation, number: int, ttl_ms: int) -> None:
+    def __init__(self, client: Client, number: int, ttl_ms: int) -> None:
         self.number = number
-        self._conversation = conversation
+        self._client = client
         self._interval_s = ttl_ms / 1000 / SESSION_USES_PER_TTL
         self._rested_s = 0.0
         self._opened = self._openings()
@@ -62,125 +60,107 @@ class Attached:
     def _look(self) -> None:
         if self._in_danger() or self._rested_s >= self._interval_s:
             self._rested_s = 0.0
-            waiter = self._conversation.waiter
-            if waiter is not None and waiter.in_session:
-                self._conversation.hub.waiters.ask_again(waiter)
+            waiter = self._client.waiter
+            if waiter is not None and waiter.wanted.in_session:
+                self._client.hub.waiters.ask_again(waiter)
         self._rest()
 
     def _in_danger(self) -> bool:
         """May its owner lose it before it is looked at again, if sessions are opened as fast as since the last time?"""
-        hub, before, self._opened = self._conversation.hub, self._opened, self._openings()
+        hub, before, self._opened = self._client.hub, self._opened, self._openings()
         free = hub.limits.sessions_per_owner_max - hub.cluster.machine.sessions_beside(self.number)
         return free < 2 * (self._opened - before)
 
     def _openings(self) -> int:
-        return self._conversation.hub.tally.commands[requests.SessionOpen]
+        return self._client.hub.tally.sessions
 
 
-def without_session(conversation: Conversation) -> Outcome:
-    """What is said to a command that needs a session on a connection that has none; a follower knows of no session."""
-    return responses.SESSION_NOT_FOUND if conversation.hub.cluster.serving else Fate.REFUSED
-
-
-async def open_session(conversation: Conversation, request: requests.SessionOpen) -> None:
+def open_session(client: Client, command: Command) -> None:
     """SESSION [TTL]: a new one."""
-    conversation.attach(None)
-    hub = conversation.hub
-    ttl_ms = request.ttl_ms
-    if request.default:
-        ttl_ms = hub.cluster.machine.settings.session_ttl_ms or ttl_ms
+    client.hub.tally.sessions += 1
+    client.run(_open(client, command.arguments[0]))
+
+
+async def _open(client: Client, ttl_ms: int | None) -> None:
+    client.state.attach(None)
+    hub = client.hub
+    if ttl_ms is None:
+        ttl_ms = hub.cluster.machine.settings.session_ttl_ms or SESSION_TTL_MS_DEFAULT
     outcome = await propose(hub.cluster, OpenSession(
-        hub.new_secret(), ttl_ms, conversation.guard.user or "", source(conversation.link.peer.rpartition(":")[0]),
+        hub.new_secret(), ttl_ms, client.guard.user or "", source(client.link.peer.rpartition(":")[0]),
         hub.limits.sessions_per_owner_max,
     ))
     if isinstance(outcome, SessionOpened):
-        conversation.attach(Attached(conversation, int(outcome.sid.partition("_")[0]), outcome.ttl_ms))
-    conversation.say(outcome)
+        client.state.attach(Attached(client, int(outcome.sid.partition("_")[0]), outcome.ttl_ms))
+    client.say(outcome)
 
 
-async def attach_session(conversation: Conversation, request: requests.SessionAttach) -> None:
+def attach_session(client: Client, command: Command) -> None:
     """SESSION <sid>: come back. A connection that fails to has no session, so that it cannot use the wrong one."""
-    conversation.attach(None)
-    user = conversation.guard.user or ""
-    outcome = await propose(conversation.hub.cluster, AttachSession(request.number, request.secret, user))
+    client.run(_attach(client, *command.arguments))
+
+
+async def _attach(client: Client, number: int, secret: int) -> None:
+    client.state.attach(None)
+    user = client.guard.user or ""
+    outcome = await propose(client.hub.cluster, AttachSession(number, secret, user))
     if isinstance(outcome, SessionAttached):
-        conversation.attach(Attached(conversation, request.number, outcome.ttl_ms))
-        conversation.say(responses.session_attached(request.number, request.secret, outcome))
+        client.state.attach(Attached(client, number, outcome.ttl_ms))
+        client.say(responses.session_attached(number, secret, outcome))
     else:
-        conversation.say(outcome)
+        client.say(outcome)
 
 
-async def close_session(conversation: Conversation, request: requests.SessionClose) -> None:
+def close_session(client: Client, command: Command) -> None:
     """SESSION CLOSE [RELEASE]."""
-    attached = conversation.attached
+    client.run(_close(client, command.arguments[0]))
+
+
+async def _close(client: Client, release: bool) -> None:
+    attached = client.state.attached
     if attached is None:
-        conversation.say(without_session(conversation))
+        client.say(without_session(client))
         return
     outcome: Reply | Fate = Removed(0, more=True)
     while isinstance(outcome, Removed):         # it has so many jobs that they are unbound in portions
-        outcome = await propose(conversation.hub.cluster, CloseSession(attached.number, request.release))
+        outcome = await propose(client.hub.cluster, CloseSession(attached.number, release))
     if isinstance(outcome, Accepted | SessionNotFound):
-        conversation.attach(None)
-    conversation.say(outcome)
+        client.state.attach(None)
+    client.say(outcome)
 
 
-async def end_session(conversation: Conversation, request: requests.SessionEnd) -> None:
+def end_session(client: Client, command: Command) -> None:
     """SESSION END: whoever is attached to it learns that with his next command."""
-    conversation.say(await propose(conversation.hub.cluster, CloseSession(request.number, release=True)))
+    client.run(_end(client, command.arguments[0]))
 
 
-async def taken(conversation: Conversation, request: requests.Taken) -> None:
+async def _end(client: Client, number: int) -> None:
+    client.say(await propose(client.hub.cluster, CloseSession(number, release=True)))
+
+
+def ping(client: Client, command: Command) -> None:
+    """PING. In a session it is a use of it (spec/sessions 2.1)."""
+    if client.state.attached is None:
+        client.say(responses.OK)
+    else:
+        slot = Awaited(client)
+        client.await_slot(slot)
+        client.hub.cluster.propose_for(client, TouchSession(client.state.attached.number), slot)
+
+
+def taken(client: Client, command: Command) -> None:
     """TAKEN: the jobs bound to the session, as of an entry that uses it."""
-    attached = conversation.attached
+    client.run(_taken(client))
+
+
+async def _taken(client: Client) -> None:
+    attached = client.state.attached
     if attached is None:
-        conversation.say(without_session(conversation))
+        client.say(without_session(client))
         return
-    cluster = conversation.hub.cluster
+    cluster = client.hub.cluster
     outcome = await propose(cluster, TouchSession(attached.number))
     if isinstance(outcome, Accepted):
-        await run_list(conversation, cluster.machine.taken(attached.number), with_data=False)
+        await run_list(client, cluster.machine.taken(attached.number), with_data=False)
     else:
-        conversation.say(outcome)
-
-
-class _Awaited:
-    """Where the outcome of an operation goes that a coroutine waits for."""
-
-    def __init__(self, cluster: Cluster, operation: Operation, client: object) -> None:
-        self.outcome: asyncio.Future[Reply | Fate] = asyncio.get_running_loop().create_future()
-        self._cluster = cluster
-        self._operation = operation
-        self._client = client or self
-        self.propose()
-
-    def propose(self) -> None:
-        """Put the operation into the log."""
-        self._cluster.propose_for(self._client, self._operation, self)
-
-    def applied(self, reply: Reply) -> None:
-        """The operation was executed."""
-        self._settle(reply)
-
-    def refused(self) -> None:
-        """The operation was not executed."""
-        self._settle(Fate.REFUSED)
-
-    def unknown(self) -> None:
-        """Nobody knows."""
-        self._settle(Fate.UNKNOWN)
-
-    def overdue(self) -> None:
-        """There is much to do, and this can wait."""
-        self.propose()
-
-    def _settle(self, outcome: Reply | Fate) -> None:
-        if not self.outcome.done():     # the client may have gone
-            self.outcome.set_result(outcome)
-
-
-async def propose(cluster: Cluster, operation: Operation, client: object = None) -> Reply | Fate:
-    """Put the operation into the log and wait for what becomes of it.
-
-    `client`: the conversation, if others of its operations may be under way.
-    """
-    return await _Awaited(cluster, operation, client).outcome
+        client.say(outcome)

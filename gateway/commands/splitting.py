@@ -8,7 +8,6 @@ request.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -25,11 +24,9 @@ from core import (
     Results,
     cost,
 )
+from gateway.commands.client import Client
+from gateway.protocol.request_id import Numbering
 from gateway.waiting.slots import Fate, Outcome
-
-if TYPE_CHECKING:
-    from gateway.protocol.request_id import Numbering
-    from gateway.server.conversation import Conversation
 
 Many = Batch | DoneAll | LaterAll
 
@@ -66,14 +63,14 @@ SPARE = 1000        # of bytes and of work: for what is around the parts
 
 
 def propose_split(
-    conversation: Conversation, operations: list[Many], tell: Callable[[Reply], Outcome], numbering: Numbering | None,
+    client: Client, operations: list[Many], tell: Callable[[Reply], Outcome], numbering: Numbering | None,
 ) -> None:
     """Propose these, which are one command; what `tell` makes of all results is the answer."""
-    slot = Several(conversation, tell, len(operations), [], numbering is not None)
-    conversation.await_slot(slot)
+    slot = Several(client, tell, len(operations), [], numbering is not None)
+    client.await_slot(slot)
     for part, operation in enumerate(operations):
         requested: Requested = operation
-        conversation.hub.cluster.propose(
+        client.hub.cluster.propose(
             requested if numbering is None else numbering.request(requested, part), slot,
         )
 
@@ -81,7 +78,7 @@ def propose_split(
 class Several(Struct, gc=False, eq=False):
     """A command that is several operations, whose outcomes come in the order in which they were proposed."""
 
-    conversation: Conversation
+    client: Client
     tell: Callable[[Reply], Outcome]
     open: int                       # operations without an outcome
     outcomes: list[Reply | Fate]
@@ -105,7 +102,7 @@ class Several(Struct, gc=False, eq=False):
         self.open -= 1
         if not self.open:
             self.outcome = self._joined()
-            self.conversation.wake()
+            self.client.wake()
 
     def _joined(self) -> Outcome:
         """When only a part was executed, neither its results nor "not executed" would be true."""

@@ -6,59 +6,57 @@ import asyncio
 import logging
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from core import RunningJob, Seen
+from gateway.commands.client import Client, Services
 from gateway.limits import LINES_PER_PIECE, STREAM_PIECE_BYTES
 from gateway.protocol import listings, responses
-
-if TYPE_CHECKING:
-    from gateway.server.conversation import Conversation
-    from gateway.server.hub import Hub
+from gateway.protocol.command import Command
 
 log = logging.getLogger("sockpqd.gateway")
 
 
-async def run_list(conversation: Conversation, jobs: Sequence[RunningJob], with_data: bool) -> None:
+async def run_list(client: Client, jobs: Sequence[RunningJob], with_data: bool) -> None:
     """The answer to RUNLIST [DATA] and TAKEN."""
-    await conversation.stream(responses.number(len(jobs)))
+    await client.stream(responses.number(len(jobs)))
     for start in range(0, len(jobs), LINES_PER_PIECE):
-        await conversation.stream(listings.run_lines(jobs[start:start + LINES_PER_PIECE], with_data))
+        await client.stream(listings.run_lines(jobs[start:start + LINES_PER_PIECE], with_data))
         await asyncio.sleep(0)
     if with_data:
-        await _stream_data(conversation, [job.data for job in jobs])
+        await _stream_data(client, [job.data for job in jobs])
 
 
-async def peek_list(conversation: Conversation, jobs: Sequence[Seen]) -> None:
+async def peek_list(client: Client, jobs: Sequence[Seen]) -> None:
     """The answer to PEEK of a queue: a list, then the data in a row."""
-    await conversation.stream(responses.number(len(jobs)))
+    await client.stream(responses.number(len(jobs)))
     for start in range(0, len(jobs), LINES_PER_PIECE):
-        await conversation.stream(listings.seen_lines(jobs[start:start + LINES_PER_PIECE]))
+        await client.stream(listings.seen_lines(jobs[start:start + LINES_PER_PIECE]))
         await asyncio.sleep(0)
-    await _stream_data(conversation, [job.data for job in jobs])
+    await _stream_data(client, [job.data for job in jobs])
 
 
-async def queue_list(conversation: Conversation, names: Sequence[str]) -> None:
+async def queue_list(client: Client, names: Sequence[str]) -> None:
     """The answer to QUEUE LIST. The counts are those of the moment when a line is made, 0 when the queue has gone."""
-    machine = conversation.hub.cluster.machine
-    await conversation.stream(responses.number(len(names)))
+    machine = client.hub.cluster.machine
+    await client.stream(responses.number(len(names)))
     for start in range(0, len(names), LINES_PER_PIECE):
         piece = names[start:start + LINES_PER_PIECE]
-        await conversation.stream(listings.queue_lines((name, machine.counts(name)) for name in piece))
+        await client.stream(listings.queue_lines((name, machine.counts(name)) for name in piece))
         await asyncio.sleep(0)
 
 
-async def session_list(conversation: Conversation) -> None:
+async def session_list(client: Client) -> None:
     """The answer to SESSION LIST: the sessions of this moment, each as it is when its line is made."""
-    cluster = conversation.hub.cluster
+    cluster = client.hub.cluster
     found = cluster.machine.sessions()
-    await conversation.stream(responses.number(len(found)))
+    await client.stream(responses.number(len(found)))
     for start in range(0, len(found), LINES_PER_PIECE):
-        await conversation.stream(listings.session_lines(found[start:start + LINES_PER_PIECE], cluster.time_ms))
+        await client.stream(listings.session_lines(found[start:start + LINES_PER_PIECE], cluster.time_ms))
         await asyncio.sleep(0)
 
 
-async def _stream_data(conversation: Conversation, blocks: list[bytes]) -> None:
+async def _stream_data(client: Client, blocks: list[bytes]) -> None:
     """The blocks in a row, small ones joined."""
     piece: list[bytes] = []
     size = 0
@@ -66,39 +64,44 @@ async def _stream_data(conversation: Conversation, blocks: list[bytes]) -> None:
         piece.append(block)
         size += len(block)
         if size >= STREAM_PIECE_BYTES:
-            await conversation.stream(b"".join(piece))
+            await client.stream(b"".join(piece))
             await asyncio.sleep(0)
             piece, size = [], 0
-    await conversation.stream(b"".join(piece))
+    await client.stream(b"".join(piece))
 
 
-async def snapshot(conversation: Conversation) -> None:
-    """SNAPSHOT: the applied state goes to a file first, and from there to the client.
+def snapshot(client: Client, command: Command) -> None:
+    """SNAPSHOT."""
+    client.run(_snapshot(client))
+
+
+async def _snapshot(client: Client) -> None:
+    """The applied state goes to a file first, and from there to the client.
 
     The file has no name any more while it is sent, so that nothing is left whatever happens.
     """
-    await conversation.hub.exports.acquire()
-    export = asyncio.ensure_future(_export(conversation.hub))
+    await client.hub.exports.acquire()
+    export = asyncio.ensure_future(_export(client.hub))
     try:
         file = await asyncio.shield(export)
     except asyncio.CancelledError:      # the client has gone; who writes the file cannot be stopped
         export.add_done_callback(_discard)
         raise
     except OSError as error:
-        log.warning("SNAPSHOT for %s failed: %s. Make room on the disk of node.data_dir.", conversation.link.peer,
+        log.warning("SNAPSHOT for %s failed: %s. Make room on the disk of node.data_dir.", client.link.peer,
                     error)
-        conversation.say(responses.BUSY)
+        client.say(responses.BUSY)
         return
     with file:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
-        await conversation.stream(responses.number(size))
+        await client.stream(responses.number(size))
         while piece := file.read(STREAM_PIECE_BYTES):
-            await conversation.stream(piece)
+            await client.stream(piece)
             await asyncio.sleep(0)
 
 
-async def _export(hub: Hub) -> BinaryIO:
+async def _export(hub: Services) -> BinaryIO:
     path = hub.new_export_path()
     try:
         await hub.cluster.export_snapshot(path)

@@ -6,7 +6,7 @@ import base64
 import binascii
 from typing import Protocol
 
-from gateway.auth.rights import Rights
+from gateway.rights import Rights
 
 ALL_QUEUES = ("",)
 

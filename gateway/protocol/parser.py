@@ -1,15 +1,12 @@
-"""Bytes in, requests out, without IO: lines, data blocks, and what to do with those that cannot be accepted.
+"""Bytes in, commands out, without IO: lines, data blocks, and what to do with those that cannot be accepted.
 
-Bytes are fed as they come; requests are pulled, so that what stands behind a blocked command stays here as plain bytes.
+Bytes are fed as they come; commands are pulled, so that what stands behind a blocked command stays here as plain bytes.
 A data block is cut out of the received bytes once; one that comes in many pieces is joined once, at its end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
-
-from msgspec.structs import replace
 
 from gateway.limits import (
     CLONE_CHUNK_BYTES_MAX,
@@ -19,21 +16,11 @@ from gateway.limits import (
     Limits,
 )
 from gateway.protocol.arguments import ArgumentError
-from gateway.protocol.grammar import (
-    VERBS,
-    CloneHead,
-    DataHead,
-    Head,
-    NumberedHead,
-    PutHead,
-    PutsHead,
-    SkipHead,
-    Words,
-    block_length,
-)
+from gateway.protocol.command import Command, Words
+from gateway.protocol.grammar.bodies import JOBS, SNAPSHOT
 from gateway.protocol.puts_reader import PutsSoFar
-from gateway.protocol.requests import Broken, CloneData, Command, Refused
 from gateway.protocol.responses import BAD_ARGUMENTS, BAD_COMMAND, TOO_LARGE
+from gateway.protocol.verbs import Verbs
 
 CR = 13
 PIECE_BYTES = 16 << 10      # of a data block; smaller ones are gathered first
@@ -46,15 +33,17 @@ class _LineError(Exception):
 class Parser:
     """One client's stream of commands. It never raises, whatever the bytes are.
 
-    `guard` is asked about each request before its data are read: it says what is answered instead. `no_room` is asked
+    `guard` is asked about each command before its data are read: it says what is answered instead. `no_room` is asked
     likewise about data that are not here yet, and those are dropped.
     """
 
     def __init__(
-        self, limits: Limits, guard: Callable[[Command | Head], bytes | None] | None = None,
+        self, limits: Limits, verbs: Verbs, guard: Callable[[Command], bytes | None] | None = None,
         no_room: Callable[[], bytes | None] = lambda: None,
     ) -> None:
         self._limits = limits
+        self._verbs = verbs
+        self._plain = verbs.plain
         self._guard = guard
         self._no_room = no_room
         self._buffer = b""                  # what is looked at, from _start on
@@ -62,8 +51,8 @@ class Parser:
         self._later = bytearray()           # what came while _buffer was not used up
         self._block: Callable[[], Command | None] | None = None     # reads on in a data block, while one is due
         self._left = 0                      # bytes of that block still to come
-        self._head: PutHead | DataHead | NumberedHead | None = None     # the line whose block is collected
-        self._puts: PutsSoFar | None = None                             # the PUTS whose lines and blocks are collected
+        self._head: Command | None = None   # whose block is collected
+        self._puts: PutsSoFar | None = None     # the PUTS whose lines and blocks are collected
         self._pieces: list[bytes] = []      # what is collected, joined when all is there,
         self._few = bytearray()             # and behind it what came in pieces so small that a list of them is too much
         self._skip_answer = b""             # what is said when the block has been skipped
@@ -84,7 +73,7 @@ class Parser:
         if self._puts is not None:
             held += max(0, self._puts.held_bytes - (self._left if self._puts.amid_job else 0))
         elif self._head is not None:
-            held += self._head.length - self._left
+            held += (self._head.length or 0) - self._left
         return held
 
     @property
@@ -114,8 +103,8 @@ class Parser:
             self._later += data
 
     def next(self) -> Command | None:
-        """The next request, None when more bytes are needed, or when it is so much that others should have their turn
-        (then there is `toil`). After a `Broken` there is none."""
+        """The next command, None when more bytes are needed, or when it is so much that others should have their turn
+        (then there is `toil`). Behind a stream that is broken off there is none."""
         if self._block is not None:
             return self._block()
         while True:
@@ -142,7 +131,7 @@ class Parser:
             self.lines += 1
             words = line.split()
             if words:                                       # an empty line is ignored
-                return self._request(words, line)
+                return self._command(words, line)
 
     def _line(self) -> bytes | None:
         """The next line without its end, None when it is not complete."""
@@ -163,25 +152,31 @@ class Parser:
             end -= 1
         return self._buffer[start:end]
 
-    def _request(self, words: Words, line: bytes) -> Command | None:
-        parse = VERBS.get(words[0]) or VERBS.get(words[0].upper())
+    def _command(self, words: Words, line: bytes) -> Command | None:
         try:
             if b"\r" in line or b"\v" in line or b"\f" in line:     # split() takes them for spaces
                 raise ArgumentError
-            if parse is None:
-                return Refused(BAD_COMMAND)
-            request = parse(words)
+            row = self._plain.get(words[0])             # all that should be fast is found here
+            if row is not None and (command := row.parse(words)) is not None:
+                command.row = row
+            elif (command := self._verbs.read(words)) is None:
+                return self._refused(BAD_COMMAND)
         except ArgumentError:
-            length = block_length(words)
+            length = self._verbs.body_length(words)
             return self._broken(BAD_ARGUMENTS) if length is None else self._skip_block(length, BAD_ARGUMENTS)
-        if self._guard is not None and (refusal := self._guard(request)) is not None:
-            if isinstance(request, PutsHead):
-                return self._puts_block(replace(request, answer=request.answer or refusal))
-            return self._skip_block(_block_of(request), refusal)
-        if type(request) is PutHead:
-            return self._data_block(request)
-        read = _BLOCKS.get(type(request))
-        return request if read is None else read(self, request)     # type: ignore[return-value]   # heads are in _BLOCKS
+        if self._guard is not None:
+            refusal = self._guard(command)
+            if refusal is not None and not (command.answer is not None and command.row.body is JOBS):
+                command.answer = refusal            # but that a PUTS has too many jobs is said first
+        length = command.length
+        if length is None:
+            return command if command.answer is None else self._refused(command.answer)
+        body = command.row.body
+        if body is JOBS:
+            return self._puts_block(command)
+        if command.answer is not None:
+            return self._skip_block(length, command.answer)
+        return self._clone_block(command, length) if body is SNAPSHOT else self._data_block(command, length)
 
     def trim(self) -> None:
         """Nothing will be asked for soon: keep nothing that was looked at already."""
@@ -198,9 +193,12 @@ class Parser:
         self._pieces.clear()
         self._few.clear()
 
-    def _broken(self, answer: bytes) -> Broken:
+    def _refused(self, answer: bytes) -> Command:
+        return Command(answer=answer, row=self._verbs.refused)
+
+    def _broken(self, answer: bytes) -> Command:
         self.close()
-        return Broken(answer)
+        return Command(answer=answer, row=self._verbs.broken)
 
     def _merge(self) -> None:
         self._buffer = self._buffer[self._start:] + self._later
@@ -209,18 +207,19 @@ class Parser:
 
     # ---- data blocks
 
-    def _data_block(self, head: PutHead | DataHead | NumberedHead) -> Command | None:
-        if head.length > self._limits.data_bytes_max:
-            return self._skip_block(head.length, TOO_LARGE)
+    def _data_block(self, command: Command, length: int) -> Command | None:
+        if length > self._limits.data_bytes_max:
+            return self._skip_block(length, TOO_LARGE)
         start = self._start
-        end = start + head.length
+        end = start + length
         if end <= len(self._buffer):
             self._start = end
-            return head.with_data(self._buffer[start:end])
+            command.fill(self._buffer[start:end])
+            return command
         if (refusal := self._no_room()) is not None:
-            return self._skip_block(head.length, refusal)
-        self._head = head
-        self._left = head.length
+            return self._skip_block(length, refusal)
+        self._head = command
+        self._left = length
         self._block = self._collect
         return self._collect()
 
@@ -236,14 +235,15 @@ class Parser:
             self._pieces.append(piece)
         if self._left or self._head is None:
             return None
-        request = self._head.with_data(b"".join([*self._pieces, self._few]))
+        command = self._head
+        command.fill(b"".join([*self._pieces, self._few]))
         self._block = self._head = None
         self._pieces.clear()
         self._few.clear()
-        return request
+        return command
 
-    def _puts_block(self, head: PutsHead) -> Command | None:
-        self._puts = PutsSoFar(head, self._guard, self._limits.data_bytes_max)
+    def _puts_block(self, command: Command) -> Command | None:
+        self._puts = PutsSoFar(command, self._guard, self._limits.data_bytes_max)
         self._block = self._read_puts
         return self._read_puts()
 
@@ -274,10 +274,9 @@ class Parser:
             if self._left:
                 self._wait_for_puts(puts)
                 return None
-            request = puts.end_job()
-            if request is not None:
+            if puts.end_job():
                 self._block = self._puts = None
-                return request
+                return puts.command if puts.answer is None else self._refused(puts.answer)
             jobs += 1
             if jobs == COMMANDS_PER_SLICE:
                 self.toil += jobs
@@ -296,24 +295,20 @@ class Parser:
         self._block = self._skip
         return self._skip()
 
-    def _skip_head(self, head: SkipHead) -> Command | None:
-        return self._skip_block(head.length, head.answer)
-
     def _skip(self) -> Command | None:
         while self._left and (piece := self._take(self._left)):
             self._left -= len(piece)
         if self._left:
             return None
         self._block = None
-        return Refused(self._skip_answer)
+        return self._refused(self._skip_answer)
 
-    def _clone_block(self, head: CloneHead) -> Command | None:
-        start = head.start
-        if start.total_bytes > self._limits.snapshot_bytes_max:
-            return self._skip_block(start.total_bytes, TOO_LARGE)
-        self._left = start.total_bytes
+    def _clone_block(self, command: Command, length: int) -> Command | None:
+        if length > self._limits.snapshot_bytes_max:
+            return self._skip_block(length, TOO_LARGE)
+        self._left = length
         self._block = self._clone_chunk
-        return start
+        return command
 
     def _clone_chunk(self) -> Command | None:
         """The next chunk, of full size except the last."""
@@ -326,7 +321,7 @@ class Parser:
         self._left -= size
         if not self._left:
             self._block = None
-        return CloneData(data, last=not self._left)
+        return Command(arguments=(data, not self._left), row=self._verbs.data)
 
     def _take(self, size: int) -> bytes:
         """At most `size` of the bytes at hand, none when there are none."""
@@ -339,18 +334,3 @@ class Parser:
         self.trim()
         return piece
 
-
-_BLOCKS: dict[type, Callable[[Parser, Any], Command | None]] = {
-    DataHead: Parser._data_block,
-    NumberedHead: Parser._data_block,
-    PutsHead: Parser._puts_block,
-    CloneHead: Parser._clone_block,
-    SkipHead: Parser._skip_head,
-}
-
-
-def _block_of(request: Command | Head) -> int:
-    """The length of the data behind a line."""
-    if isinstance(request, PutHead | DataHead | NumberedHead | SkipHead):
-        return request.length
-    return request.start.total_bytes if isinstance(request, CloneHead) else 0

@@ -147,7 +147,7 @@ class Connection(asyncio.Protocol):
             unsent = self._transport.get_write_buffer_size()
             why = self._patience.end(
                 now, self._conversation.turn(), self._written_bytes - unsent, unsent,
-                stranger=self._conversation.guard.stranger,
+                stranger=self._conversation.stranger,
             )
             if why is None and _is_silent(self._socket):
                 why = "it does not acknowledge what was sent"

@@ -10,11 +10,12 @@ import shutil
 from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from cluster.api import BACKLOG_BYTES_MAX
+from cluster.api import BACKLOG_BYTES_MAX, Cluster
 from core import Effects
 from gateway.auth.authenticator import Access
+from gateway.commands.catalog import VERBS
 from gateway.counters import Tally
 from gateway.limits import (
     COMMANDS_IN_FLIGHT_MAX,
@@ -23,19 +24,48 @@ from gateway.limits import (
     LONG_LINE_BYTES,
     Limits,
 )
+from gateway.link import Link
 from gateway.process.memory_limit import memory_mark_bytes
 from gateway.protocol.responses import BUSY, OFFLINE_MODE
+from gateway.protocol.verbs import Verbs
 from gateway.server.memory_account import Account, held_bytes_max
 from gateway.server.places import Places
+from gateway.waiting.slots import Outcome
 from gateway.waiting.waiters import Waiters
 
-if TYPE_CHECKING:
-    from cluster.api import Cluster
-    from gateway.server.connection import Connection
-    from gateway.server.conversation import Conversation
-    from gateway.waiting.slots import Outcome
-
 log = logging.getLogger("sockpqd.gateway")
+
+
+class Talk(Protocol):
+    """A conversation, as far as its turns are concerned."""
+
+    awake: bool             # the hub will call advance()
+    link: Link
+
+    def advance(self) -> None:
+        """Go on."""
+
+    def wake(self) -> None:
+        """Go on when the turn has ended."""
+
+    def cut(self, why: str) -> None:
+        """Close at once."""
+
+    def evict(self) -> None:
+        """Let go at once of all that is held for it."""
+
+
+class Guest(Protocol):
+    """A connection, as far as the server ends it or looks at it."""
+
+    def look(self, now: float) -> None:
+        """Cut the client off if it takes longer than it may."""
+
+    def hang_up(self) -> None:
+        """Close behind what is answered."""
+
+    def abort(self) -> None:
+        """Close at once."""
 
 
 class Hub:
@@ -48,8 +78,9 @@ class Hub:
 
     def __init__(
         self, limits: Limits, export_dir: Path, offline_close: bool, shut_down: Callable[[str], None],
-        access: Access | None = None,
+        access: Access | None = None, verbs: Verbs = VERBS,
     ) -> None:
+        self.verbs = verbs
         self.limits = limits
         self.access = access or Access()            # who may do what; everybody everything when it is not given
         self.offline_close = offline_close
@@ -57,10 +88,10 @@ class Hub:
         self.budget = COMMANDS_PER_TURN_MAX         # commands that may still be executed until the turn ends
         self.exports = asyncio.Semaphore(EXPORTS_MAX)
         self.work: set[asyncio.Future[Outcome]] = set()     # of operators; held here, as their clients may go
-        self.connections: set[Connection] = set()
-        self.refused: set[Connection] = set()       # that get their answer, and are no clients
+        self.connections: set[Guest] = set()
+        self.refused: set[Guest] = set()       # that get their answer, and are no clients
         self.places = Places(limits)
-        self.tally = Tally()
+        self.tally = Tally(verbs.rows)
         self.account = Account(held_bytes_max(memory_mark_bytes(limits.memory_mark_bytes)))
         self.on_serving: Callable[[], None] = lambda: None
         self.new_secret: Callable[[], int] = lambda: secrets.randbits(64)       # of a session
@@ -68,11 +99,11 @@ class Hub:
         self._export_numbers = itertools.count(1)
         self._loop = asyncio.get_running_loop()
         self.in_flight_max = COMMANDS_IN_FLIGHT_MAX     # commands of one connection
-        self._awake: list[Conversation] = []
-        self._line: deque[Conversation] = deque()   # who has more to execute
+        self._awake: list[Talk] = []
+        self._line: deque[Talk] = deque()   # who has more to execute
         self._scheduled = False
         self.crowded = False                        # too much is proposed: until half of it is worked off
-        self._unread: dict[Conversation, None] = {}      # who is not read because of that
+        self._unread: dict[Talk, None] = {}      # who is not read because of that
 
     def attach(self, cluster: Cluster) -> None:
         """The cluster whose listener this is; before anything else."""
@@ -111,7 +142,7 @@ class Hub:
         if self._line:
             self._go_on_soon()
 
-    def _advance(self, conversations: Iterable[Conversation]) -> None:
+    def _advance(self, conversations: Iterable[Talk]) -> None:
         for conversation in conversations:
             try:
                 conversation.advance()
@@ -121,13 +152,13 @@ class Hub:
 
     # ---- for conversations
 
-    def wake(self, conversation: Conversation) -> None:
+    def wake(self, conversation: Talk) -> None:
         """Call the conversation's advance() when the turn has ended."""
         self._awake.append(conversation)
         if not self._scheduled:
             self._go_on_soon()
 
-    def stand_in_line(self, conversation: Conversation) -> None:
+    def stand_in_line(self, conversation: Talk) -> None:
         """The same when all others had their turn."""
         if not conversation.awake:
             conversation.awake = True
@@ -162,11 +193,11 @@ class Hub:
             return None
         return BUSY if self.cluster.serving else OFFLINE_MODE
 
-    def wake_when_relieved(self, conversation: Conversation) -> None:
+    def wake_when_relieved(self, conversation: Talk) -> None:
         """Wake the conversation when the cluster has worked off half of its backlog."""
         self._unread[conversation] = None
 
-    def forget(self, conversation: Conversation) -> None:
+    def forget(self, conversation: Talk) -> None:
         """The conversation is closed."""
         self._unread.pop(conversation, None)
 

@@ -1,7 +1,7 @@
 """What this node holds for its clients beside their jobs, in bytes: one sum, and who how much.
 
 It is what they sent and is not executed yet, what they have not read, what they wait for, and the commands of open
-transactions. Each conversation tells when its part has changed; that costs nothing while it has none.
+transactions. Each pipeline tells when its part has changed; that costs nothing while it has none.
 
 Above HIGH_PERCENT of the limit nobody is read who is ahead, and a body that is not here already is refused at its head.
 Above the limit those who hold most lose their connections: whoever only waits or works holds little.

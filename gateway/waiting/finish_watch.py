@@ -21,8 +21,8 @@ class Watchers:
 
     def watch(self, waiter: Waiter, machine: Machine) -> bool:
         """Keep an eye on something unfinished of what the waiter waits for; False: there is nothing."""
-        item = waiter.get.item
-        for queue in waiter.get.queues or (None,):
+        item = waiter.wanted.get.item
+        for queue in waiter.wanted.get.queues or (None,):
             if machine.unfinished(queue, item):
                 waiter.watched = (queue, item)
                 self._by_watched.setdefault(waiter.watched, {})[waiter.number] = waiter

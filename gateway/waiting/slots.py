@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from core import Handed, HandedMany, Reply, Return, Stored
+from cluster.api import Cluster
+from core import Handed, HandedMany, Reply, Return
 from gateway.protocol import responses
-
-if TYPE_CHECKING:
-    from cluster.api import Cluster
-    from gateway.server.conversation import Conversation
-    from gateway.waiting.waiter import Waiter
+from gateway.waiting.party import Party
 
 
 class Fate(Enum):
@@ -55,28 +51,28 @@ class Awaited(Struct, gc=False, eq=False):
     """A command that is one operation."""
 
     numbered: ClassVar[bool] = False
-    conversation: Conversation
+    client: Party
     outcome: Outcome | None = None
 
     def applied(self, reply: Reply) -> None:
         """The operation was executed."""
         self.outcome = reply
-        self.conversation.wake()
+        self.client.wake()
 
     def refused(self) -> None:
         """The operation was not executed."""
         self.outcome = Fate.REFUSED
-        self.conversation.wake()
+        self.client.wake()
 
     def overdue(self) -> None:
         """Nor will it be: there is too much to do."""
         self.outcome = responses.BUSY
-        self.conversation.wake()
+        self.client.wake()
 
     def unknown(self) -> None:
         """Nobody knows."""
         self.outcome = Fate.UNKNOWN
-        self.conversation.wake()
+        self.client.wake()
 
 
 class AwaitedRequest(Awaited):
@@ -87,13 +83,13 @@ class AwaitedRequest(Awaited):
     def unknown(self) -> None:
         """Nobody knows."""
         self.outcome = Fate.UNKNOWN_REQUEST
-        self.conversation.wake()
+        self.client.wake()
 
 
 class Told(Struct, gc=False, eq=False):
     """A command that is one operation, whose reply `tell` looks at: what it returns is the outcome."""
 
-    conversation: Conversation
+    client: Party
     tell: Callable[[Reply], Outcome]
     numbered: bool = False
     outcome: Outcome | None = None
@@ -101,58 +97,22 @@ class Told(Struct, gc=False, eq=False):
     def applied(self, reply: Reply) -> None:
         """The operation was executed."""
         self.outcome = self.tell(reply)
-        self.conversation.wake()
+        self.client.wake()
 
     def refused(self) -> None:
         """The operation was not executed."""
         self.outcome = Fate.REFUSED
-        self.conversation.wake()
+        self.client.wake()
 
     def overdue(self) -> None:
         """Nor will it be: there is too much to do."""
         self.outcome = responses.BUSY
-        self.conversation.wake()
+        self.client.wake()
 
     def unknown(self) -> None:
         """Nobody knows."""
         self.outcome = Fate.UNKNOWN_REQUEST if self.numbered else Fate.UNKNOWN
-        self.conversation.wake()
-
-
-class PutOfWait(Awaited):
-    """The PUT of a PUT .. WAIT; the waiter's slot stands behind it."""
-
-    waiter: Waiter | None = None
-
-    def applied(self, reply: Reply) -> None:
-        """The job is queued; from now on the waiter asks for its item by name."""
-        assert self.waiter is not None
-        if type(reply) is not Stored:       # there is no new job: this line is the only one
-            self.waiter.silence()
-            self.outcome = responses.answer(reply)
-        else:
-            get = self.waiter.get
-            self.waiter.wait_for(replace(get, item=reply.item or get.item, item_of_put=False))
-            self.outcome = responses.wait_for_output(reply)
-        self.conversation.wake()
-
-    def refused(self) -> None:
-        """Neither operation was executed: one line speaks of both."""
-        assert self.waiter is not None
-        self.waiter.silence()
-        super().refused()
-
-    def overdue(self) -> None:
-        """Likewise."""
-        assert self.waiter is not None
-        self.waiter.silence()
-        super().overdue()
-
-    def unknown(self) -> None:
-        """Nobody knows, neither of this operation nor of the other."""
-        assert self.waiter is not None
-        self.outcome = self.waiter.unknown_fate
-        self.conversation.wake()
+        self.client.wake()
 
 
 class Nobody:

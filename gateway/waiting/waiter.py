@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 from asyncio import TimerHandle
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from core import Get, Operation, Pick, Reply, Request
-from gateway.limits import FEW_QUEUES, WAITER_QUEUE_BYTES
+from core import Reply
 from gateway.protocol import responses
+from gateway.waiting.party import Party
+from gateway.waiting.rotation import Rotation
 from gateway.waiting.slots import Fate, Outcome
+from gateway.waiting.wanted import Wanted
 
-if TYPE_CHECKING:
-    from gateway.server.conversation import Conversation
+
+class Place(Protocol):
+    """Where waiters wait; see waiters.py."""
+
+    def settle(self, waiter: Waiter, reply: Reply) -> None:
+        """Its Get was executed."""
+
+    def give_up(self, waiter: Waiter, outcome: Outcome) -> None:
+        """Its Get was not executed, or nobody knows."""
+
+    def ask_anew(self, waiter: Waiter) -> None:
+        """Its Get had no turn: propose it once more."""
 
 
 class Waiter(Struct, gc=False, eq=False):
     """A blocked command: the slot of its answer, and where the outcome of its Get goes."""
 
-    conversation: Conversation
-    get: Get
-    until_finished: bool = False        # GETBE
-    pick: Pick | None = None            # around `get`, when it is more than a Get
-    request: Request | None = None      # of a numbered command: the operation around those
+    client: Party
+    place: Place
+    wanted: Wanted
     outcome: Outcome | None = None
     silent: bool = False                # the line of its PUT speaks for it too
     number: int = 0                     # order of arrival; 0: it has not had to wait yet
@@ -33,44 +42,23 @@ class Waiter(Struct, gc=False, eq=False):
     watched: tuple[str | None, str | None] | None = None    # GETBE: what is unfinished: why it goes on waiting
     timer: TimerHandle | None = None    # of WITHIN
     late: bool = False                  # its time is over: its Get in flight is the last
+    rotation: Rotation | None = None    # among queues, that notes which gave a job
     too_late: bytes = responses.QUEUE_EMPTY       # what is said then
 
     @property
-    def operation(self) -> Operation:
-        """What is proposed for it."""
-        return self.request or self.pick or self.get
-
-    @property
-    def count(self) -> int:
-        """How many jobs it takes at most."""
-        return 1 if self.pick is None or self.pick.count is None else self.pick.count
-
-    @property
     def held_bytes(self) -> int:
-        """What it costs to wait for many queues; nothing that counts for few."""
-        queues = self.get.queues
-        return 0 if queues is None or len(queues) <= FEW_QUEUES else len(queues) * WAITER_QUEUE_BYTES
+        """What it costs to wait."""
+        return self.wanted.held_bytes
 
     @property
     def numbered(self) -> bool:
         """See Slot."""
-        return self.request is not None
-
-    @property
-    def in_session(self) -> bool:
-        """Does it wait in the name of a session?"""
-        return self.request is not None or self.get.session is not None
+        return self.wanted.request is not None
 
     @property
     def unknown_fate(self) -> Fate:
         """What becomes of the command when nobody knows the outcome of an operation."""
-        return Fate.UNKNOWN if self.request is None else Fate.UNKNOWN_REQUEST
-
-    def wait_for(self, get: Get) -> None:
-        """What it waits for is known more exactly now; only a PUT .. WAIT, which is no Pick."""
-        self.get = get
-        if self.request is not None:
-            self.request = replace(self.request, operation=get)
+        return Fate.UNKNOWN if self.wanted.request is None else Fate.UNKNOWN_REQUEST
 
     def end(self, outcome: Outcome) -> None:
         """This is its answer."""
@@ -81,29 +69,28 @@ class Waiter(Struct, gc=False, eq=False):
 
     def applied(self, reply: Reply) -> None:
         """Its Get came back."""
-        if self.conversation.rotation is not None:
-            self.conversation.rotation.note(reply)
-        self.conversation.hub.waiters.settle(self, reply)
+        if self.rotation is not None:
+            self.rotation.note(reply)
+        self.place.settle(self, reply)
 
     def refused(self) -> None:
         """Its Get was not executed, and this node serves no more."""
-        self.conversation.hub.waiters.give_up(self, b"" if self.silent else Fate.REFUSED)
+        self.place.give_up(self, b"" if self.silent else Fate.REFUSED)
 
     def unknown(self) -> None:
         """Nobody knows whether a job was handed out to it."""
-        self.conversation.hub.waiters.give_up(self, self.unknown_fate)
+        self.place.give_up(self, self.unknown_fate)
 
     def overdue(self) -> None:
         """Its Get had no turn for long. Who is willing to wait need not be refused."""
-        waiters = self.conversation.hub.waiters
         if self.silent:
-            waiters.give_up(self, b"")
-        elif self.conversation.ended:
-            waiters.give_up(self, Fate.CANCELLED)
+            self.place.give_up(self, b"")
+        elif self.client.ended:
+            self.place.give_up(self, Fate.CANCELLED)
         elif self.late:
-            waiters.give_up(self, responses.BUSY)
+            self.place.give_up(self, responses.BUSY)
         else:
-            self.conversation.hub.cluster.propose_for(self.conversation, self.operation, self)
+            self.place.ask_anew(self)
 
     def silence(self) -> None:
         """The PUT before it was not executed: that line speaks for the wait as well."""

@@ -22,16 +22,14 @@ With WITHIN a waiter leaves when its time is over. One whose Get is in flight st
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
 
+from cluster.api import Cluster
 from core import Effects, Empty, Handed, HandedMany, Put, Reply, Request
+from gateway.waiting.claims import Claims
 from gateway.waiting.finish_watch import Watchers
 from gateway.waiting.slots import Fate, Outcome
 from gateway.waiting.wait_lists import Lines
 from gateway.waiting.waiter import Waiter
-
-if TYPE_CHECKING:
-    from cluster.api import Cluster
 
 
 class Waiters:
@@ -42,8 +40,7 @@ class Waiters:
         self._last_number = 0
         self._standing: dict[int, Waiter] = {}
         self._lines = Lines()
-        self._claims: dict[str, int] = {}                               # jobs of this queue that Gets in flight claim
-        self._item_claims: dict[tuple[str, str], int] = {}
+        self._claims = Claims()
         self._requests: dict[tuple[int, int], dict[int, Waiter]] = {}   # session, request: numbered waiters
         self._watchers = Watchers()
 
@@ -65,16 +62,16 @@ class Waiters:
         if waiter.number in self._standing:
             self._leave(waiter)
             waiter.end(b"" if waiter.silent else waiter.too_late)
-            waiter.conversation.wake()
+            waiter.client.wake()
 
     def settle(self, waiter: Waiter, reply: Reply) -> None:
         """A waiter's Get was executed: the waiter has its answer, or stands in line."""
         queue, claimed = self._unclaim(waiter)
         if waiter.silent:
             waiter.end(b"")
-        elif type(reply) is not Empty or (waiter.until_finished and not reply.unfinished):
+        elif type(reply) is not Empty or (waiter.wanted.until_finished and not reply.unfinished):
             waiter.end(reply)
-        elif waiter.conversation.ended:
+        elif waiter.client.ended:
             waiter.end(Fate.CANCELLED)
         elif waiter.late:
             waiter.end(waiter.too_late)
@@ -83,15 +80,15 @@ class Waiters:
         else:
             self._stand(waiter)
         if waiter.outcome is not None:
-            waiter.conversation.wake()
-        if waiter.request is not None:
-            self._request_settled(waiter, waiter.request)
+            waiter.client.wake()
+        if waiter.wanted.request is not None:
+            self._request_settled(waiter, waiter.wanted.request)
             taken = 0
         else:
             taken = _taken(reply, queue)
         if queue is not None and taken < claimed:
-            if waiter.get.item is not None:
-                self.item_ready(queue, waiter.get.item)
+            if waiter.wanted.get.item is not None:
+                self.item_ready(queue, waiter.wanted.get.item)
             self.job_ready(queue)
 
     def _request_settled(self, waiter: Waiter, request: Request) -> None:
@@ -104,10 +101,14 @@ class Waiters:
         """A waiter's Get was not executed, or nobody knows."""
         self._unclaim(waiter)
         waiter.end(outcome)
-        waiter.conversation.wake()
+        waiter.client.wake()
+
+    def ask_anew(self, waiter: Waiter) -> None:
+        """A waiter's Get had no turn: propose it once more."""
+        self._cluster.propose_for(waiter.client, waiter.wanted.operation, waiter)
 
     def cancel(self, waiter: Waiter) -> None:
-        """The client has gone. When its Get is in flight, the conversation undoes what comes of it."""
+        """The client has gone. When its Get is in flight, its pipeline gives back what comes of it."""
         if waiter.number in self._standing:
             self._leave(waiter)
             waiter.end(Fate.CANCELLED)
@@ -117,7 +118,7 @@ class Waiters:
         for waiter in list(self._standing.values()):
             self._leave(waiter)
             waiter.end(Fate.REFUSED)
-            waiter.conversation.wake()
+            waiter.client.wake()
 
     # ---- reasons to send a waiter's Get
 
@@ -157,7 +158,7 @@ class Waiters:
         """Send as many waiters as there are ready jobs that nobody was sent for."""
         if self._lines.first(queue) is None:
             return
-        free = self._cluster.machine.ready(queue) - self._claims.get(queue, 0)
+        free = self._cluster.machine.ready(queue) - self._claims.of(queue)
         while free > 0 and (number := self._lines.first(queue)) is not None:
             free -= self._send(self._standing[number], queue, free)
 
@@ -165,7 +166,7 @@ class Waiters:
         """The same among those who wait for a job of this item; they come before the others."""
         if self._lines.first_of_item(queue, item) is None:
             return
-        free = self._cluster.machine.ready_of_item(queue, item) - self._item_claims.get((queue, item), 0)
+        free = self._cluster.machine.ready_of_item(queue, item) - self._claims.of_item(queue, item)
         while free > 0 and (number := self._lines.first_of_item(queue, item)) is not None:
             free -= self._send(self._standing[number], queue, free)
 
@@ -190,27 +191,22 @@ class Waiters:
         `behind`: the client whose operation it stands behind. Returns how many of the jobs it claims.
         """
         self._leave(waiter)
-        claimed = min(waiter.count, free)
+        claimed = min(waiter.wanted.count, free)
         if queue is not None:
             waiter.sent_for = queue
             waiter.claimed = claimed
-            self._claims[queue] = self._claims.get(queue, 0) + claimed
-            if waiter.get.item is not None:
-                key = (queue, waiter.get.item)
-                self._item_claims[key] = self._item_claims.get(key, 0) + claimed
+            self._claims.add(queue, waiter.wanted.get.item, claimed)
         if behind is None:
-            self._cluster.propose_for(waiter.conversation, waiter.operation, waiter)
+            self._cluster.propose_for(waiter.client, waiter.wanted.operation, waiter)
         else:
-            self._cluster.propose_for(behind, waiter.operation, waiter, behind=True)
+            self._cluster.propose_for(behind, waiter.wanted.operation, waiter, behind=True)
         return claimed
 
     def _unclaim(self, waiter: Waiter) -> tuple[str | None, int]:
         """The waiter's Get is no longer in flight; returns the queue it had been sent for and how many it claimed."""
         queue, waiter.sent_for = waiter.sent_for, None
         if queue is not None:
-            _count_down(self._claims, queue, waiter.claimed)
-            if waiter.get.item is not None:
-                _count_down(self._item_claims, (queue, waiter.get.item), waiter.claimed)
+            self._claims.end(queue, waiter.wanted.get.item, waiter.claimed)
         return queue, waiter.claimed
 
     def _stand(self, waiter: Waiter) -> None:
@@ -219,24 +215,24 @@ class Waiters:
             self._last_number += 1
             waiter.number = self._last_number
         self._standing[waiter.number] = waiter
-        self._lines.stand(waiter.get, waiter.number)
-        request = waiter.request
+        self._lines.stand(waiter.wanted.get, waiter.number)
+        request = waiter.wanted.request
         if request is not None:
             self._requests.setdefault((request.session, request.number), {})[waiter.number] = waiter
-        if waiter.until_finished:
+        if waiter.wanted.until_finished:
             self._watch(waiter)
 
     def _leave(self, waiter: Waiter) -> None:
         number = waiter.number
         del self._standing[number]
-        self._lines.leave(waiter.get, number)
-        request = waiter.request
+        self._lines.leave(waiter.wanted.get, number)
+        request = waiter.wanted.request
         if request is not None:
             same = self._requests[request.session, request.number]
             del same[number]
             if not same:
                 del self._requests[request.session, request.number]
-        if waiter.until_finished:
+        if waiter.wanted.until_finished:
             self._watchers.unwatch(waiter)
 
     def _watch(self, waiter: Waiter) -> None:
@@ -250,10 +246,3 @@ def _taken(reply: Reply, queue: str | None) -> int:
     if type(reply) is Handed:
         return int(reply.queue == queue)
     return sum(job.queue == queue for job in reply.jobs) if type(reply) is HandedMany else 0
-
-
-def _count_down(counts: dict[Any, int], key: Any, count: int) -> None:
-    if counts[key] == count:
-        del counts[key]
-    else:
-        counts[key] -= count

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -15,52 +12,7 @@ from pathlib import Path
 
 import pytest
 
-SOCKPQD = Path(sys.executable).parent / "sockpqd"
-PATIENCE_S = 30.0
-
-
-def sockpqd(*arguments: str | Path, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run it to its end."""
-    return subprocess.run(
-        [SOCKPQD, *arguments], cwd=folder, env={**os.environ, **environment}, text=True, capture_output=True,
-        timeout=PATIENCE_S, check=False,
-    )
-
-
-class Dev:
-    """A `sockpqd --dev` that runs."""
-
-    def __init__(self, folder: Path) -> None:
-        self.log = folder / "log"
-        with self.log.open("w") as log:
-            self.process = subprocess.Popen(
-                [SOCKPQD, "--dev"], cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True,
-            )
-        assert self.process.stdout is not None
-        self.announcement = self.process.stdout.readline()
-        match = re.search(r"serves on (\S+) (\d+)", self.announcement)
-        assert match is not None, self.announcement + self.log.read_text()
-        self.address = (match[1], int(match[2]))
-
-    def talk(self, data: bytes, *, end: bool = True) -> bytes:
-        with self.connect() as connection:
-            connection.sendall(data)
-            if end:
-                connection.shutdown(socket.SHUT_WR)
-            return read_all(connection)
-
-    def connect(self) -> socket.socket:
-        return socket.create_connection(self.address, timeout=PATIENCE_S)
-
-    def wait(self) -> int:
-        return self.process.wait(PATIENCE_S)
-
-
-def read_all(connection: socket.socket) -> bytes:
-    received = b""
-    while piece := connection.recv(65536):
-        received += piece
-    return received
+from tests.gateway.helpers.program import Dev, read_all, sockpqd, write_config
 
 
 @pytest.fixture
@@ -73,26 +25,6 @@ def dev(tmp_path: Path) -> Iterator[Dev]:
         node.process.wait()
         assert node.process.stdout is not None
         node.process.stdout.close()
-
-
-CONFIG = """
-[node]
-name = "n1"
-data_dir = "data"
-[listen]
-client = "127.0.0.1:{client}"
-peer = "127.0.0.1:{peer}"
-[[cluster.members]]
-name = "n1"
-client = "127.0.0.1:{client}"
-peer = "127.0.0.1:{peer}"
-"""
-
-
-def write_config(folder: Path, more: str = "", **ports: int) -> Path:
-    path = folder / "n1.toml"
-    path.write_text(CONFIG.format(**{"client": 11361, "peer": 11362, **ports}) + more)
-    return path
 
 
 def test_dev_works_keeps_its_jobs_over_sigterm_and_writes_only_below_its_folder(dev: Dev, tmp_path: Path) -> None:

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from gateway.commands.catalog import VERBS
 from gateway.protocol import responses
-from gateway.protocol.grammar import CLUSTER, VERBS
-from tests.gateway.test_server import Gateway
-from tests.gateway.transcript import Transcript
+from gateway.protocol.command import InTransaction
+from tests.gateway.helpers.sockets import Gateway
+from tests.gateway.helpers.transcript import Transcript
 
 TEXT = (Path(__file__).parents[2] / "docs" / "PROTOCOL.md").read_text()
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
@@ -28,11 +29,41 @@ def test_conversations_go_as_shown(block: str, tmp_path: Path) -> None:
     assert asyncio.run(Transcript(lines).run(tmp_path)) == lines
 
 
+def index() -> list[tuple[list[str], str, str]]:
+    """The rows of "Commands at a glance": verbs, and the columns of REQ and BEGIN."""
+    text = TEXT.partition("\n## Commands at a glance\n")[2].partition("\n## ")[0]
+    rows = []
+    for line in text.splitlines():
+        if not line.startswith("| [`"):
+            continue
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        verbs: list[str] = []
+        for text in re.findall(r"`([^`]+)`", cells[0]):
+            name = text.removesuffix(" .. WAIT").removesuffix(" <sid>")
+            family = verbs[-1].split()[0] if verbs else ""      # `QUEUE PAUSE`, `RESUME` is QUEUE RESUME
+            verbs.append(name if family not in ("QUEUE", "CLUSTER") or " " in name else f"{family} {name}")
+        rows.append((verbs, cells[4], cells[5]))
+    return rows
+
+
+def test_the_index_has_every_verb_of_the_catalog_and_no_other() -> None:
+    # REQ stands before verbs, and what is never executed is for no client.
+    executed = {row.word.decode() for row in VERBS.rows if row.counter}
+    assert {verb for verbs, _, _ in index() for verb in verbs} - {"REQ"} == executed
+
+
+def test_the_index_says_what_goes_with_req_and_in_a_transaction() -> None:
+    numbered, queued = set(), set()
+    for verbs, req, in_transaction in index():
+        numbered.update(verbs if req == "yes" else ())
+        queued.update(verbs if in_transaction.startswith("yes") else ())
+    assert numbered == {row.word.decode() for row in VERBS.rows if row.numbered}
+    assert queued == {row.word.decode() for row in VERBS.rows if row.in_transaction is InTransaction.QUEUED}
+
+
 def test_every_verb_is_described() -> None:
-    for verb in VERBS:
-        assert re.search(rf"\b{verb.decode()}\b", TEXT), verb
-    for word in CLUSTER:
-        assert re.search(rf"^    CLUSTER {word.decode()}\b", TEXT, re.MULTILINE), word
+    for row in VERBS.rows:
+        assert re.search(rf"^    {row.word.decode()}\b", TEXT, re.MULTILINE) or row.word == b"SYNC", row.word
 
 
 def test_every_answer_is_described() -> None:

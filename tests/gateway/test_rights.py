@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.auth import rights
+from gateway import rights
 from gateway.limits import RIGHTS_MAX
 
 

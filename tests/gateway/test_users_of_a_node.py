@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from gateway.auth import scrypt
-from tests.gateway.test_daemon import PATIENCE_S, SOCKPQD, read_all, sockpqd, write_config
+from tests.gateway.helpers.program import PATIENCE_S, SOCKPQD, read_all, sockpqd, write_config
 
 KEY = b"secret-of-the-mailer"
 

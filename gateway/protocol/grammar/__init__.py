@@ -1,22 +1,4 @@
-"""The grammar of the protocol: lines to requests."""
+"""The grammar of the protocol: for each verb one small function from the words of its line to a command.
 
-from gateway.protocol.grammar.heads import CloneHead, DataHead, Head, NumberedHead, PutHead, PutsHead, SkipHead, Words
-from gateway.protocol.grammar.puts import put
-from gateway.protocol.grammar.servers import CLUSTER
-from gateway.protocol.grammar.table import VERBS, block_length, length_at
-
-__all__ = [
-    "CLUSTER",
-    "VERBS",
-    "CloneHead",
-    "DataHead",
-    "Head",
-    "NumberedHead",
-    "PutHead",
-    "PutsHead",
-    "SkipHead",
-    "Words",
-    "block_length",
-    "length_at",
-    "put",
-]
+Keywords are read in upper case only.
+"""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from core import Bury, Done, DoneAll, DoneLast, Kick, Later, LaterAll, LaterWith, Touch
 from gateway.limits import BATCH_JOBS_MAX
-from gateway.protocol import requests
 from gateway.protocol.arguments import SIGNED_MAX, ArgumentError, between, name, plain_word, signed, unsigned
-from gateway.protocol.grammar.heads import CloneHead, Words
+from gateway.protocol.command import Command, Words
 from gateway.protocol.grammar.options import EXPIRE, WHEN, Option, read_options
 
 PRI = {b"PRI": Option("priority", signed)}
@@ -15,31 +14,43 @@ _LATER = {**WHEN, **PRI, b"FIRST": Option("first"), b"YIELD": Option("yielded")}
 _TOUCH = {b"EXPIRE": EXPIRE}
 
 
-def done(words: Words) -> Done | DoneAll | DoneLast:
+def done(words: Words) -> Command | None:
+    """DONE <id> [LAST]."""
     count = len(words)
     if count == 2:
-        return Done(unsigned(words[1]))
+        return Command(Done(unsigned(words[1])))
     if count < 3:
         raise ArgumentError
     if words[2] != b"LAST":
-        return DoneAll(_ids(words))
+        return None
     if count > 3:
         raise ArgumentError
-    return DoneLast(unsigned(words[1]))
+    return Command(DoneLast(unsigned(words[1])))
 
 
-def later(words: Words) -> Later | LaterAll | LaterWith:
+def done_many(words: Words) -> Command:
+    """DONE <id> <id> .."""
+    return Command(DoneAll(_ids(words)))
+
+
+def later(words: Words) -> Command | None:
+    """LATER <id> with or without options."""
     count = len(words)
     if count == 2:
-        return Later(unsigned(words[1]))
+        return Command(Later(unsigned(words[1])))
     if count < 3:
         raise ArgumentError
     if words[2].isdigit():
-        return LaterAll(_ids(words))
+        return None
     number, found = unsigned(words[1]), read_options(words, 2, _LATER)
     if "first" in found and "when" in found:        # its old place, and another one
         raise ArgumentError
-    return LaterWith(number, **found)
+    return Command(LaterWith(number, **found))
+
+
+def later_many(words: Words) -> Command:
+    """LATER <id> <id> .."""
+    return Command(LaterAll(_ids(words)))
 
 
 def _ids(words: Words) -> tuple[int, ...]:
@@ -48,31 +59,35 @@ def _ids(words: Words) -> tuple[int, ...]:
     return tuple(map(unsigned, words[1:]))
 
 
-def touch(words: Words) -> Touch:
+def touch(words: Words) -> Command:
+    """TOUCH <id> [EXPIRE <sec> [THEN ..]]."""
     if len(words) < 2:
         raise ArgumentError
-    return Touch(unsigned(words[1]), **read_options(words, 2, _TOUCH))
+    return Command(Touch(unsigned(words[1]), **read_options(words, 2, _TOUCH)))
 
 
-def bury(words: Words) -> Bury | requests.BuryRequest:
+def bury(words: Words) -> Command:
+    """Arguments: the reason, a word for the log of the server, if there is one."""
     match words[1:]:
         case [number]:
-            return Bury(unsigned(number))
+            return Command(Bury(unsigned(number)))
         case [number, b"REASON", reason]:
-            return requests.BuryRequest(Bury(unsigned(number)), plain_word(reason))
+            return Command(Bury(unsigned(number)), arguments=(plain_word(reason),))
     raise ArgumentError
 
 
-def kick(words: Words) -> Kick:
+def kick(words: Words) -> Command:
+    """KICK <queue> <count>."""
     if len(words) != 3:
         raise ArgumentError
-    return Kick(name(words[1]), _kicked(words[2]))
+    return Command(Kick(name(words[1]), _kicked(words[2])))
 
 
 _kicked = between(1, SIGNED_MAX)
 
 
-def clone(words: Words) -> CloneHead:
+def clone(words: Words) -> Command:
+    """CLONE: a snapshot of so many bytes follows."""
     if len(words) != 2:
         raise ArgumentError
-    return CloneHead(requests.CloneStart(unsigned(words[1])))
+    return Command(length=unsigned(words[1]))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from gateway.protocol import requests
 from gateway.protocol.arguments import ArgumentError, name
-from gateway.protocol.grammar.heads import Words
+from gateway.protocol.command import Command, Words
 
 
-def total(words: Words) -> requests.Total:
+def total(words: Words) -> Command:
+    """Arguments: the queue, None for all."""
     if len(words) > 2:
         raise ArgumentError
-    return requests.Total(name(words[1]) if len(words) == 2 else None)
+    return Command(arguments=(name(words[1]) if len(words) == 2 else None,))
 
 
-def runlist(words: Words) -> requests.RunList:
+def runlist(words: Words) -> Command:
+    """Arguments: with data?"""
     if len(words) > 2 or (len(words) == 2 and words[1] != b"DATA"):
         raise ArgumentError
-    return requests.RunList(len(words) == 2)
+    return Command(arguments=(len(words) == 2,))

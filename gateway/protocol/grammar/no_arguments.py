@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from gateway.protocol import requests
 from gateway.protocol.arguments import ArgumentError
-from gateway.protocol.grammar.heads import Parse, Words
+from gateway.protocol.command import Command, Words
 
 
-def alone(request: requests.Command) -> Parse:
+def alone(words: Words) -> Command:
     """A verb that stands alone."""
-    def parse(words: Words) -> requests.Command:
-        if len(words) != 1:
-            raise ArgumentError
-        return request
-    return parse
+    if len(words) != 1:
+        raise ArgumentError
+    return Command()

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from core import Policy, Then, When
 from gateway.protocol.arguments import ArgumentError, milliseconds, unix_ms
-from gateway.protocol.grammar.heads import Words
+from gateway.protocol.command import Words
 
 
 class Option(Struct, frozen=True):

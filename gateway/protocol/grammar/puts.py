@@ -6,11 +6,8 @@ so every word is judged by its position.
 
 from __future__ import annotations
 
-from typing import Any
-
 from core import Get, OnDup, Put, PutWith
 from gateway.limits import AFTER_ITEMS_MAX, BATCH_JOBS_MAX, SETTING_MAX
-from gateway.protocol import requests
 from gateway.protocol.arguments import (
     ArgumentError,
     between,
@@ -22,7 +19,7 @@ from gateway.protocol.arguments import (
     signed,
     unsigned,
 )
-from gateway.protocol.grammar.heads import DataHead, PutHead, PutsHead, Words
+from gateway.protocol.command import Command, Words
 from gateway.protocol.grammar.options import WHEN, Option, one_of, read_options
 from gateway.protocol.grammar.take import lease
 
@@ -46,57 +43,69 @@ _OPTIONS = {
 }
 
 
-def put(words: Words) -> PutHead | DataHead:
+def put(words: Words) -> Command | None:
+    """PUT without WAIT."""
     count = len(words)
     if count < 4:
         raise ArgumentError
-    queue, priority, length = name(words[1]), signed(words[2]), unsigned(words[3])
     if count == 4:
-        return PutHead(length, queue, priority, None, False, None)
-    item, new_item, wait, at = None, False, None, 4
-    if words[4] == b"NEW":
-        new_item, at = True, 5
-    elif words[4] == b"IS" and count > 5:
-        item, at = name(words[5]), 6
-    if at < count and words[at] == b"WAIT" and at > 4:
-        wait, at = _wait(words, at, item)
-    if at == count:
-        return PutHead(length, queue, priority, item, new_item, wait)
-    found = read_options(words, at, _OPTIONS)
-    return DataHead(length, _with_options(Put(queue, priority, b"", item, new_item), wait, found))
+        return Command(Put(name(words[1]), signed(words[2]), b""), unsigned(words[3]))
+    queue, priority, length = name(words[1]), signed(words[2]), unsigned(words[3])
+    item, new_item, at = _item(words)
+    if 4 < at < count and words[at] == b"WAIT":
+        return None
+    return _with_options(Command(Put(queue, priority, b"", item, new_item), length), words, at)
 
 
-def _wait(words: Words, at: int, item: str | None) -> tuple[Get, int]:
-    """WAIT <oq> [lease] from position `at`, and where it ends.
+def put_wait(words: Words) -> Command:
+    """PUT .. WAIT <oq> [lease]: `wait` is the Get that goes behind the PUT.
 
     It is for the item of the PUT also where that has a name: so nothing is handed out when the PUT is refused.
     """
+    queue, priority, length = name(words[1]), signed(words[2]), unsigned(words[3])
+    item, new_item, at = _item(words)
     count = len(words)
     if at + 1 == count:
         raise ArgumentError
-    queue = (name(words[at + 1]),)
+    other = (name(words[at + 1]),)
     at += 2
     if at == count or (words[at] != b"EXPIRE" and not words[at].startswith(b"EXPIRE=")):
-        return Get(queue, item=item, item_of_put=True), at
-    expire_ms, then, at = lease(words, at)
-    return Get(queue, expire_ms, then, item, item_of_put=True), at
+        wait = Get(other, item=item, item_of_put=True)
+    else:
+        expire_ms, then, at = lease(words, at)
+        wait = Get(other, expire_ms, then, item, item_of_put=True)
+    return _with_options(Command(Put(queue, priority, b"", item, new_item), length, wait=wait), words, at)
 
 
-def _with_options(put: Put, wait: Get | None, found: dict[str, Any]) -> PutWith | requests.PutWait:
-    within_ms = found.pop("within_ms", None)
-    if (wait is None and within_ms is not None) or (put.item is not None and put.item in found.get("after", ())):
+def _item(words: Words) -> tuple[str | None, bool, int]:
+    """IS <item> or NEW, or neither, and where it ends."""
+    if words[4] == b"NEW":
+        return None, True, 5
+    if words[4] == b"IS" and len(words) > 5:
+        return name(words[5]), False, 6
+    return None, False, 4
+
+
+def _with_options(command: Command, words: Words, at: int) -> Command:
+    if at == len(words):
+        return command
+    found = read_options(words, at, _OPTIONS)
+    put = command.operation
+    command.within_ms = found.pop("within_ms", None)
+    if (command.wait is None and command.within_ms is not None) or (
+        put.item is not None and put.item in found.get("after", ())
+    ):
         raise ArgumentError
-    with_options: Put | PutWith = PutWith(put, **found) if found else put
-    if wait is not None:
-        return requests.PutWait(with_options, wait, within_ms)
-    assert isinstance(with_options, PutWith)
-    return with_options
+    if found:
+        command.operation = PutWith(put, **found)
+    return command
 
 
-def puts(words: Words) -> PutsHead:
+def puts(words: Words) -> Command:
+    """The line of a PUTS; its jobs follow."""
     if len(words) != 2:
         raise ArgumentError
-    return PutsHead(_count(words[1]))
+    return Command(length=_count(words[1]))
 
 
 _count = between(1, BATCH_JOBS_MAX)

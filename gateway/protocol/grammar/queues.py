@@ -6,9 +6,11 @@ from core import (
     Configure,
     ConfigureQueue,
     CreateQueue,
+    DeleteQueue,
     JobState,
     Order,
     PauseQueue,
+    PurgeQueue,
     QueueChange,
     ResumeQueue,
     Then,
@@ -16,15 +18,13 @@ from core import (
 from gateway.limits import (
     BATCH_JOBS_MAX,
     PORTION_MAX,
-    SESSION_TTL_MS_MAX,
-    SESSION_TTL_MS_MIN,
     SETTING_MAX,
     WEIGHT_MAX,
 )
-from gateway.protocol import requests
 from gateway.protocol.arguments import ArgumentError, between, milliseconds, name, prefix
-from gateway.protocol.grammar.heads import Words
+from gateway.protocol.command import Command, Words
 from gateway.protocol.grammar.options import EXPIRE, POLICIES, Option, one_of, read_options
+from gateway.protocol.grammar.sessions import session_ttl_ms
 
 _number = between(0, SETTING_MAX)
 
@@ -50,44 +50,72 @@ _paused = one_of({b"IN": (True, False), b"OUT": (False, True), b"ALL": (True, Tr
 
 def _change(words: Words) -> QueueChange:
     """The settings behind QUEUE CREATE|CONFIG <queue>."""
-    change = QueueChange(**read_options(words, 3, SETTINGS))
-    if change.dead is not None and change.dead == name(words[2]):
+    change = QueueChange(**read_options(words, 2, SETTINGS))
+    if change.dead is not None and change.dead == name(words[1]):
         raise ArgumentError
     return change
 
 
-def queue(words: Words) -> requests.Command:
-    match words[1:]:
-        case [b"CREATE", queue, *_]:
-            return CreateQueue(name(queue), _change(words))
-        case [b"CONFIG", queue]:
-            return requests.QueueConfig(name(queue))
-        case [b"CONFIG", queue, *_]:
-            return ConfigureQueue(name(queue), _change(words))
-        case [b"DELETE", queue]:
-            return requests.DropQueue(name(queue), force=False)
-        case [b"DELETE", queue, b"FORCE"]:
-            return requests.DropQueue(name(queue), force=True)
-        case [b"PURGE", queue, state]:
-            return requests.PurgeRequest(name(queue), _purged(state))
-        case [b"PAUSE", queue, way]:
-            return PauseQueue(name(queue), *_paused(way))
-        case [b"RESUME", queue]:
-            return ResumeQueue(name(queue))
-        case [b"STAT", queue]:
-            return requests.QueueStat(name(queue))
-        case [b"LIST"]:
-            return requests.QueueList("")
-        case [b"LIST", word]:
-            return requests.QueueList(prefix(word))
-    raise ArgumentError
-
-
-def _session_ttl_ms(word: bytes) -> int:
-    ttl_ms = milliseconds(word)
-    if not SESSION_TTL_MS_MIN <= ttl_ms <= SESSION_TTL_MS_MAX:
+def queue_create(words: Words) -> Command:
+    """QUEUE CREATE <queue> with settings or none."""
+    if len(words) < 2:
         raise ArgumentError
-    return ttl_ms
+    return Command(CreateQueue(name(words[1]), _change(words)))
+
+
+def queue_settings(words: Words) -> Command | None:
+    """QUEUE CONFIG <queue>, which shows them. Arguments: the queue."""
+    return one_queue(words) if len(words) == 2 else None
+
+
+def queue_config(words: Words) -> Command:
+    """QUEUE CONFIG <queue> with settings."""
+    if len(words) < 2:
+        raise ArgumentError
+    return Command(ConfigureQueue(name(words[1]), _change(words)))
+
+
+def queue_delete(words: Words) -> Command:
+    """QUEUE DELETE <queue> [FORCE]."""
+    force = len(words) == 3 and words[2] == b"FORCE"
+    if len(words) != (3 if force else 2):
+        raise ArgumentError
+    return Command(DeleteQueue(name(words[1]), force))
+
+
+def queue_purge(words: Words) -> Command:
+    """QUEUE PURGE <queue> <state>."""
+    if len(words) != 3:
+        raise ArgumentError
+    return Command(PurgeQueue(name(words[1]), _purged(words[2])))
+
+
+def queue_pause(words: Words) -> Command:
+    """QUEUE PAUSE <queue> IN|OUT|ALL."""
+    if len(words) != 3:
+        raise ArgumentError
+    return Command(PauseQueue(name(words[1]), *_paused(words[2])))
+
+
+def queue_resume(words: Words) -> Command:
+    """QUEUE RESUME <queue>."""
+    if len(words) != 2:
+        raise ArgumentError
+    return Command(ResumeQueue(name(words[1])))
+
+
+def one_queue(words: Words) -> Command:
+    """Arguments: the queue."""
+    if len(words) != 2:
+        raise ArgumentError
+    return Command(arguments=(name(words[1]),))
+
+
+def queue_list(words: Words) -> Command:
+    """Arguments: how the names begin, which may be empty."""
+    if len(words) > 2:
+        raise ArgumentError
+    return Command(arguments=(prefix(words[1]) if len(words) == 2 else "",))
 
 
 _switch = one_of({b"ON": True, b"OFF": False})
@@ -97,24 +125,28 @@ CONFIG = {
     b"AUTOCREATE": Option("autocreate", _switch),
     b"POLICY": Option("policy", one_of(POLICIES)),
     b"GRACE": Option("grace_ms", milliseconds),
-    b"SESSIONTTL": Option("session_ttl_ms", _session_ttl_ms),
+    b"SESSIONTTL": Option("session_ttl_ms", session_ttl_ms),
     b"FASTEMPTY": Option("fast_empty", _switch),
 }
 
 
-def config(words: Words) -> requests.Config | Configure:
-    """All settings of the cluster, or a new value for one."""
-    if len(words) == 1:
-        return requests.Config()
+def settings(words: Words) -> Command | None:
+    """CONFIG without a setting, which shows them all."""
+    return Command() if len(words) == 1 else None
+
+
+def config(words: Words) -> Command:
+    """CONFIG with a new value for one of the cluster's settings."""
     if len(words) != 3:
         raise ArgumentError
-    return Configure(**read_options(words, 1, CONFIG))
+    return Command(Configure(**read_options(words, 1, CONFIG)))
 
 
 _policy = one_of(POLICIES)
 
 
-def policy(words: Words) -> requests.PolicyDefault:
+def policy(words: Words) -> Command:
+    """How GETs of this connection choose a queue that do not say it themselves. Arguments: the policy."""
     if len(words) != 2:
         raise ArgumentError
-    return requests.PolicyDefault(_policy(words[1]))
+    return Command(arguments=(_policy(words[1]),))

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from core import Change, Delete, JobState, Move, Selector
 from gateway.limits import BATCH_JOBS_MAX
-from gateway.protocol import requests
 from gateway.protocol.arguments import ArgumentError, between, key, name, unsigned
-from gateway.protocol.grammar.heads import DataHead, Words
+from gateway.protocol.command import Command, Words
 from gateway.protocol.grammar.jobs import PRI
 from gateway.protocol.grammar.options import WHEN, Option, one_of, read_options
 
@@ -35,23 +34,23 @@ def _selector(words: Words) -> tuple[Selector, int]:
     return Selector(unsigned(words[1])), 2
 
 
-def change(words: Words) -> Change | DataHead:
+def change(words: Words) -> Command:
+    """CHANGE <id>, or KEY <queue> <key>, and what shall be other."""
     selector, at = _selector(words)
     found = read_options(words, at, _CHANGE)
     length = _length(words, found)
     if found.get("item") is True:
         found["item"], found["no_item"] = None, True
-    request = Change(selector, **found)
-    return request if length is None else DataHead(length, request)
+    return Command(Change(selector, **found), length)
 
 
-def move(words: Words) -> Move | DataHead:
+def move(words: Words) -> Command:
+    """MOVE <id> <queue> with options."""
     if len(words) < 3:
         raise ArgumentError
     found = read_options(words, 3, _MOVE)
     length = _length(words, found)
-    request = Move(unsigned(words[1]), name(words[2]), **found)
-    return request if length is None else DataHead(length, request)
+    return Command(Move(unsigned(words[1]), name(words[2]), **found), length)
 
 
 def _length(words: Words, found: dict[str, int]) -> int | None:
@@ -62,19 +61,27 @@ def _length(words: Words, found: dict[str, int]) -> int | None:
     return length
 
 
-def delete(words: Words) -> Delete:
+def delete(words: Words) -> Command:
+    """DELETE <id>, or KEY <queue> <key>."""
     selector, end = _selector(words)
     if end != len(words):
         raise ArgumentError
-    return Delete(selector)
+    return Command(Delete(selector))
 
 
-def peek(words: Words) -> requests.Peek | requests.PeekQueue:
+def peek(words: Words) -> Command | None:
+    """PEEK of one job. Arguments: its selector."""
     match words[1:]:
         case [_] | [b"KEY", _, _]:
-            return requests.Peek(_selector(words)[0])
+            return Command(arguments=(_selector(words)[0],))
+    return None
+
+
+def peek_queue(words: Words) -> Command:
+    """PEEK of the first jobs of a queue. Arguments: queue, state, count."""
+    match words[1:]:
         case [queue, state]:
-            return requests.PeekQueue(name(queue), _state(state), 1)
+            return Command(arguments=(name(queue), _state(state), 1))
         case [queue, state, b"COUNT", count]:
-            return requests.PeekQueue(name(queue), _state(state), _count(count))
+            return Command(arguments=(name(queue), _state(state), _count(count)))
     raise ArgumentError

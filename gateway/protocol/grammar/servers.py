@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from gateway.protocol import requests
+from core import Put
 from gateway.protocol.arguments import ArgumentError, address, name, node, signed, unsigned
-from gateway.protocol.grammar.heads import Head, Parse, PutHead, SkipHead, Words
-from gateway.protocol.grammar.no_arguments import alone
-from gateway.protocol.grammar.puts import put
+from gateway.protocol.command import Command, Words
+from gateway.protocol.grammar.puts import put, put_wait
 from gateway.protocol.responses import NOT_SUPPORTED
 
 
-def between_servers(request: requests.Command) -> Parse:
+def between_servers(words: Words) -> Command:
     """A verb that stands alone or with `<n> <IP> <port>`, which only servers of the original cluster send."""
-    def parse(words: Words) -> requests.Command:
-        if len(words) == 1:
-            return request
-        if len(words) != 4 or unsigned(words[1]) == 0 or not 0 < unsigned(words[3]) < 65536:
-            raise ArgumentError
-        return requests.Refused(NOT_SUPPORTED)
-    return parse
+    if len(words) == 1:
+        return Command()
+    if len(words) != 4 or unsigned(words[1]) == 0 or not 0 < unsigned(words[3]) < 65536:
+        raise ArgumentError
+    return Command(answer=NOT_SUPPORTED)
 
 
-def sync(words: Words) -> requests.Command | Head:
+def sync(words: Words) -> Command:
     """Replication in the original's way: read to its end and refused."""
     form = words[1].upper() if len(words) > 1 else b""
     if form == b"PUT":
-        head = put(words[1:])
-        if not isinstance(head, PutHead):
+        job = put(words[1:]) or put_wait(words[1:])
+        if type(job.operation) is not Put or job.within_ms is not None:     # the original has no options
             raise ArgumentError
-        return SkipHead(head.length, NOT_SUPPORTED)
+        return Command(length=job.length, answer=NOT_SUPPORTED)
     if form == b"GET":
         at = 3 if len(words) == 6 and words[2] == b"LAST" else 2
         if len(words) != at + 3:
@@ -40,42 +37,25 @@ def sync(words: Words) -> requests.Command | Head:
         unsigned(words[2])
     else:
         raise ArgumentError
-    return requests.Refused(NOT_SUPPORTED)
+    return Command(answer=NOT_SUPPORTED)
 
 
-def _cluster_add(words: Words) -> requests.Command:
+def cluster_add(words: Words) -> Command:
+    """Arguments: node, "host:port" for the other nodes and for clients."""
     if len(words) != 6:
         raise ArgumentError
-    return requests.ClusterAdd(node(words[1]), address(words[2], words[3]), address(words[4], words[5]))
+    return Command(arguments=(node(words[1]), address(words[2], words[3]), address(words[4], words[5])))
 
 
-def _cluster_remove(words: Words) -> requests.Command:
+def cluster_remove(words: Words) -> Command:
+    """Arguments: node."""
     if len(words) != 2:
         raise ArgumentError
-    return requests.ClusterRemove(node(words[1]))
+    return Command(arguments=(node(words[1]),))
 
 
-def _cluster_transfer(words: Words) -> requests.Command:
+def cluster_transfer(words: Words) -> Command:
+    """Arguments: node, None for the one that is best prepared."""
     if len(words) > 2:
         raise ArgumentError
-    return requests.ClusterTransfer(node(words[1]) if len(words) == 2 else None)
-
-
-def cluster(words: Words) -> requests.Command | Head:
-    parse = CLUSTER.get(words[1]) if len(words) > 1 else None
-    if parse is None:
-        raise ArgumentError
-    return parse(words[1:])
-
-
-CLUSTER: dict[bytes, Parse] = {
-    b"STATUS": alone(requests.ClusterStatus()),
-    b"LEADER": alone(requests.ClusterLeader()),
-    b"HASH": alone(requests.ClusterHash()),
-    b"ADD": _cluster_add,
-    b"REMOVE": _cluster_remove,
-    b"TRANSFER": _cluster_transfer,
-    b"OFFLINE": alone(requests.ClusterSwitch(False)),
-    b"ONLINE": alone(requests.ClusterSwitch(True)),
-    b"SNAPSHOT": alone(requests.ClusterSnapshot()),
-}
+    return Command(arguments=(node(words[1]) if len(words) == 2 else None,))

@@ -6,13 +6,10 @@ word of look-ahead; the grammar then has no ambiguity.
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from core import Get, Pick, Then
 from gateway.limits import BATCH_JOBS_MAX
-from gateway.protocol import requests
 from gateway.protocol.arguments import ArgumentError, between, milliseconds, name, queues
-from gateway.protocol.grammar.heads import Words
+from gateway.protocol.command import Command, Words
 from gateway.protocol.grammar.options import EXPIRE, POLICIES, THEN, Option, one_of, read_options
 
 _OPTIONS = {
@@ -26,73 +23,68 @@ _OPTIONS = {
 }
 
 
-class _Asked(Struct, gc=False, frozen=True):
-    """What a line with words that the original does not know asks for."""
-
-    get: Get | Pick
-    within_ms: int | None
-    bound: bool
-
-
-def get(words: Words) -> Get | Pick | requests.Bound:
-    asked = _hand_out(words)
-    if type(asked) is Get:
-        return asked
-    assert isinstance(asked, _Asked)
-    if asked.within_ms is not None:         # it does not wait
+def get(words: Words) -> Command:
+    """GET [<queues> ..]."""
+    command = _hand_out(words)
+    if command.within_ms is not None:       # it does not wait
         raise ArgumentError
-    return requests.Bound(asked.get) if asked.bound else asked.get
+    return command
 
 
-def getb(words: Words) -> requests.BlockingGet | requests.Bound:
-    return _blocking(words, until_finished=False)
+def getb(words: Words) -> Command:
+    """GETB: the same, and it may have WITHIN."""
+    return _hand_out(words)
 
 
-def getbe(words: Words) -> requests.BlockingGet | requests.Bound:
-    return _blocking(words, until_finished=True)
+def getbe(words: Words) -> Command:
+    """GETBE: the same until there is nothing unfinished."""
+    command = _hand_out(words)
+    command.until_finished = True
+    return command
 
 
-def _blocking(words: Words, until_finished: bool) -> requests.BlockingGet | requests.Bound:
-    asked = _hand_out(words)
-    if isinstance(asked, Get):
-        return requests.BlockingGet(asked, until_finished)
-    blocking = requests.BlockingGet(asked.get, until_finished, asked.within_ms)
-    return requests.Bound(blocking) if asked.bound else blocking
-
-
-def _hand_out(words: Words) -> Get | _Asked:
-    """What is asked for: a plain Get as long as no other words are there, for those are in every other line.
+def _hand_out(words: Words) -> Command:
+    """What is asked for: a Get, or a Pick when there are words that need one.
 
     Words that the original does not know are read behind explicit queues only, of which `*` means any: so no
     line of the original changes its meaning.
     """
     count = len(words)
     if count == 1:
-        return Get(None)
+        return Command(Get(None))
     first = words[1]
-    if _is_limit(first) and not (first == b"EXPIRE" and (count == 2 or _is_option(words[2]))):
+    if first.startswith(b"EXPIRE") and _begins_lease(words, count):
         expire_ms, then, end = lease(words, 1)
         if end != count:
             raise ArgumentError
-        return Get(None, expire_ms, then)
+        return Command(Get(None, expire_ms, then))
     names = None if first == b"*" else queues(first)
     if count == 2:
-        return Get(names)
-    if _is_limit(words[2]):
+        return Command(Get(names))
+    if words[2] == b"EXPIRE" or _is_limit(words[2]):
         expire_ms, then, end = lease(words, 2)
         if end == count:
-            return Get(names, expire_ms, then)
+            return Command(Get(names, expire_ms, then))
         if end == count - 1 and words[end] == b"BOUND":         # as workers ask with a session
-            return _Asked(Get(names, expire_ms, then), None, True)
+            return Command(Get(names, expire_ms, then), bound=True)
     return _with_options(names, words)
 
 
-def _with_options(names: tuple[str, ...] | None, words: Words) -> _Asked:
+def _with_options(names: tuple[str, ...] | None, words: Words) -> Command:
     found = read_options(words, 2, _OPTIONS)
     get = Get(names, found.get("expire_ms"), found.get("then", Then.DEFAULT), found.get("item"))
     count, policy, meta = found.get("count"), found.get("policy"), "meta" in found
     picks = count is not None or policy is not None or meta
-    return _Asked(Pick(get, count, policy, meta) if picks else get, found.get("within_ms"), "bound" in found)
+    return Command(
+        Pick(get, count, policy, meta) if picks else get, within_ms=found.get("within_ms"), bound="bound" in found,
+    )
+
+
+def _begins_lease(words: Words, count: int) -> bool:
+    """EXPIRE, or a queue of that name?"""
+    if words[1] == b"EXPIRE":
+        return count > 2 and not _is_option(words[2])
+    return _is_limit(words[1])
 
 
 def _is_option(word: bytes) -> bool:

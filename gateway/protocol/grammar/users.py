@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from gateway.auth import rights
+from gateway import rights
 from gateway.protocol.arguments import ArgumentError, secret, secret_key, user_name
-from gateway.protocol.grammar.heads import Words
-from gateway.protocol.requests import Auth, AuthWord, Command, UserDelete, UserList, UserSet
+from gateway.protocol.command import Command, Words
 
 
-def auth(words: Words) -> Command:
-    """AUTH <user> <secret>, AUTH <user>, AUTH <answer>: the last two look the same."""
-    if len(words) == 3:
-        return Auth(user_name(words[1]), secret(words[2]))
+def auth(words: Words) -> Command | None:
+    """AUTH <user> <secret>."""
+    return Command(arguments=(user_name(words[1]), secret(words[2]))) if len(words) == 3 else None
+
+
+def auth_word(words: Words) -> Command:
+    """AUTH <user> or AUTH <answer>: which of them depends on whether there is a challenge."""
     if len(words) != 2:
         raise ArgumentError
-    return AuthWord(user_name(words[1]))
+    return Command(arguments=(user_name(words[1]),))
 
 
-def user(words: Words) -> Command:
-    """USER SET, DELETE, LIST."""
-    match words[1:]:
-        case [b"SET", name, granted, key]:
-            try:
-                return UserSet(user_name(name), rights.of_text(granted.decode("ascii")).text, secret_key(key))
-            except ValueError:      # not ASCII, or no right
-                raise ArgumentError from None
-        case [b"DELETE", name]:
-            return UserDelete(user_name(name))
-        case [b"LIST"]:
-            return UserList()
-    raise ArgumentError
+def user_set(words: Words) -> Command:
+    """Arguments: name, rights in their usual form, key."""
+    if len(words) != 4:
+        raise ArgumentError
+    try:
+        granted = rights.of_text(words[2].decode("ascii")).text
+    except ValueError:      # not ASCII, or no right
+        raise ArgumentError from None
+    return Command(arguments=(user_name(words[1]), granted, secret_key(words[3])))
+
+
+def user_delete(words: Words) -> Command:
+    """Arguments: name."""
+    if len(words) != 2:
+        raise ArgumentError
+    return Command(arguments=(user_name(words[1]),))

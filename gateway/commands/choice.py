@@ -1,0 +1,49 @@
+"""Among which of several queues a command chooses, and how: what its connection adds to it."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from core import Get, Pick, Policy
+from gateway.commands.client import Client
+from gateway.protocol import responses
+from gateway.protocol.command import Command
+from gateway.waiting.rotation import Rotation
+
+
+def policy(client: Client, command: Command) -> None:
+    """POLICY: the connection's own, also on a node that does not serve."""
+    client.state.policy = command.arguments[0]
+    client.say(responses.OK)
+
+
+def chosen(client: Client, command: Get | Pick) -> Get | Pick:
+    """The command with what the connection adds to it, when it names several queues or none."""
+    get = command.get if isinstance(command, Pick) else command
+    policy = client.state.policy
+    if isinstance(command, Pick) and command.policy is not None:
+        policy = command.policy
+    effective = client.hub.cluster.machine.settings.policy if policy is None else policy
+    if effective is Policy.PRIORITY and get.queues is not None:
+        if client.state.rotation is None:
+            client.state.rotation = Rotation()
+        get = replace(get, queues=client.state.rotation.order(get.queues))
+    if isinstance(command, Pick):
+        return replace(command, get=get, policy=policy)
+    return get if policy is None else Pick(get, policy=policy)
+
+
+def known_empty(client: Client, get: Get) -> bool:
+    """FASTEMPTY: is it certain, without the log, that there is nothing for this GET?
+
+    Only what this connection was told before it may rely on, so that nothing of it may be in flight.
+    """
+    cluster = client.hub.cluster
+    machine = cluster.machine
+    if not cluster.serving or get.session is not None or not client.nothing_in_flight():
+        return False
+    if get.queues is None:
+        return not machine.nonempty()
+    if get.item is not None:
+        return not any(machine.ready_of_item(queue, get.item) for queue in get.queues)
+    return not any(map(machine.ready, get.queues))

@@ -1,0 +1,43 @@
+"""Commands that need the session of their connection: with REQ they are requests of it, with BOUND it gets the jobs."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from core import Get, Pick
+from gateway.commands.client import Client
+from gateway.protocol import responses
+from gateway.protocol.command import Command
+from gateway.protocol.request_id import Numbering
+from gateway.waiting.slots import Fate, Outcome
+
+
+def in_session(client: Client, command: Command) -> None:
+    """Execute a command with REQ or BOUND."""
+    attached = client.state.attached
+    if attached is None:
+        client.say(without_session(client))
+        return
+    if command.number:
+        command.numbering = numbering(attached.number, command)
+    if command.bound:
+        command.operation = _bound(command.operation, attached.number)
+    client.hub.tally.commands[command.row] += 1
+    command.row.run(client, command)
+
+
+def numbering(session: int, command: Command) -> Numbering:
+    """Which request of the session it is."""
+    assert isinstance(command.digest, bytes)
+    return Numbering(session, command.number, command.digest)
+
+
+def _bound(operation: Get | Pick, session: int) -> Get | Pick:
+    if isinstance(operation, Pick):
+        return replace(operation, get=replace(operation.get, session=session))
+    return replace(operation, session=session)
+
+
+def without_session(client: Client) -> Outcome:
+    """What is said to a command that needs a session on a connection that has none; a follower knows of no session."""
+    return responses.SESSION_NOT_FOUND if client.hub.cluster.serving else Fate.REFUSED

@@ -1,0 +1,31 @@
+"""What stands behind lines, and where a malformed line has its length."""
+
+from __future__ import annotations
+
+from gateway.protocol.arguments import ArgumentError, unsigned
+from gateway.protocol.command import Body, Words
+
+
+def length_at(words: Words, at: int) -> int | None:
+    """The length in the word at this position, None when it is unreadable or missing."""
+    try:
+        return unsigned(words[at]) if at < len(words) else None
+    except ArgumentError:
+        return None
+
+
+def _behind_data(words: Words) -> int | None:
+    if b"DATA" not in words[1:]:
+        return 0
+    return length_at(words, len(words) - 1 if words[-2] == b"DATA" else len(words))
+
+
+def _of_sync(words: Words) -> int | None:
+    return length_at(words, 4) if len(words) > 1 and words[1].upper() == b"PUT" else 0
+
+
+JOB = Body(lambda words: length_at(words, 3))           # the data of a new job
+OTHER_DATA = Body(_behind_data)                         # at the end of the line there is DATA <length>, or nothing
+JOBS = Body(lambda words: None)                         # argument lines with their data
+SNAPSHOT = Body(lambda words: length_at(words, 1))      # in pieces
+OF_SYNC = Body(_of_sync)                                # only SYNC PUT has data

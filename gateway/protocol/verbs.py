@@ -1,0 +1,102 @@
+"""From the words of a line to a command: finds the row of the verb, and reads REQ before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from core import DoneAll, LaterAll, Pick
+from gateway.limits import NUMBERED_BATCH_JOBS_MAX
+from gateway.protocol.arguments import ArgumentError, unsigned
+from gateway.protocol.command import NO_BODY, Command, Row, Words
+from gateway.protocol.grammar.bodies import JOBS, SNAPSHOT
+from gateway.protocol.request_id import digest_of
+from gateway.protocol.responses import BAD_ARGUMENTS
+
+REQ = b"REQ"
+
+Rows = tuple[Row, ...]
+
+
+class Verbs:
+    """All verbs. First words are read in any case, all others as they are.
+
+    Beside them the rows of what the parser makes by itself: `refused` for what cannot be executed, `broken` when the
+    stream cannot be followed any further, and `data` for what arrives behind a CLONE.
+    """
+
+    def __init__(self, rows: Iterable[Row], *, refused: Row, broken: Row, data: Row) -> None:
+        self.rows = tuple(rows)
+        self.refused = refused
+        self.broken = broken
+        self.data = data
+        self._of_one_word: dict[bytes, Rows] = {}
+        self._of_two_words: dict[bytes, dict[bytes, Rows]] = {}
+        for row in self.rows:
+            first, _, second = row.word.partition(b" ")
+            table, word = (self._of_two_words.setdefault(first, {}), second) if second else (self._of_one_word, first)
+            table[word] = (*table.get(word, ()), row)
+        # The first row of those whose second word need not be looked at: nearly all lines are found here.
+        self.plain = {word: rows[0] for word, rows in self._of_one_word.items() if word not in self._of_two_words}
+
+    def read(self, words: Words) -> Command | None:
+        """The command in this line, None for an unknown verb; raises ArgumentError."""
+        if words[0].upper() == REQ:
+            return self._numbered(words)
+        rows, words = self._find(words)
+        for row in rows:
+            command = row.parse(words)
+            if command is not None:
+                command.row = row
+                return command
+        return None
+
+    def _find(self, words: Words) -> tuple[Rows, Words]:
+        """The rows of a verb, and the words from the last one of the verb on."""
+        verb = words[0].upper()
+        family = self._of_two_words.get(verb)
+        if family is None:
+            return self._of_one_word.get(verb, ()), words
+        if len(words) > 1 and words[1] in family:
+            return family[words[1]], words[1:]
+        if verb not in self._of_one_word:
+            raise ArgumentError
+        return self._of_one_word[verb], words
+
+    def _numbered(self, words: Words) -> Command:
+        """REQ <r> <command>, of commands that change something and whose answer can be stored (spec/sessions 3.4)."""
+        if len(words) < 3:
+            raise ArgumentError
+        number, words = unsigned(words[1]), words[2:]
+        words[0] = words[0].upper()
+        command = None if number == 0 or words[0] == REQ else self.read(words)
+        if command is None or not command.row.numbered:
+            raise ArgumentError
+        digest, body = digest_of(words), command.row.body
+        command.number, command.digest = number, digest
+        if body is JOBS:
+            if command.length is not None and command.length > NUMBERED_BATCH_JOBS_MAX:
+                command.answer = BAD_ARGUMENTS      # it is read to its end
+        elif command.length is None or body is SNAPSHOT:
+            command.digest = digest.digest()
+            if _jobs(command.operation) > NUMBERED_BATCH_JOBS_MAX:
+                raise ArgumentError
+        return command
+
+    def body_length(self, words: Words) -> int | None:
+        """The length of what stands behind a malformed line: 0 when there is nothing, None when nobody knows."""
+        first = 0
+        while first + 2 < len(words) and words[first].upper() == REQ:
+            first += 1 if self._has_body(words[first + 1].upper()) else 2       # the number may have been forgotten
+        words = words[first:] if first else words
+        rows = self._of_one_word.get(words[0].upper())
+        return 0 if rows is None else rows[0].body.length(words)
+
+    def _has_body(self, verb: bytes) -> bool:
+        return verb == REQ or (verb in self._of_one_word and self._of_one_word[verb][0].body is not NO_BODY)
+
+
+def _jobs(operation: object) -> int:
+    """How many jobs there can be in the answer."""
+    if isinstance(operation, Pick):
+        return operation.count or 1
+    return len(operation.ids) if isinstance(operation, DoneAll | LaterAll) else 1

@@ -1,0 +1,319 @@
+"""One client's commands in order, and their answers in the same order, without sockets.
+
+Operations that follow each other are proposed at once; their answers wait in slots, first in, first out. Two kinds of
+commands hold up what stands behind them: those that may block, and those that read or change this node itself, which
+also wait until everything before them is answered. What is held up stays in the parser as plain bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine
+
+from core import Reply, Requested
+from gateway.auth.authorizer import Guard
+from gateway.commands import auth
+from gateway.commands.client_state import ClientState
+from gateway.commands.in_session import in_session
+from gateway.limits import COMMANDS_PER_SLICE, OUTPUT_PIECE_BYTES
+from gateway.link import Link
+from gateway.protocol import responses
+from gateway.protocol.command import Command
+from gateway.protocol.parser import Parser
+from gateway.protocol.request_id import Numbering
+from gateway.protocol.responses import answer as answer_of
+from gateway.server.flow import Flow
+from gateway.server.hub import Hub
+from gateway.waiting.slots import Awaited, AwaitedRequest, Fate, Outcome, Said, Slot, Told, give_back
+from gateway.waiting.waiter import Waiter
+
+log = logging.getLogger("sockpqd.gateway")
+
+
+class Pipeline:
+    """What commands see as their client (commands/client.py), and what the hub wakes. All calls come from the loop."""
+
+    def __init__(self, hub: Hub, link: Link, *, on_trial: bool) -> None:
+        self.hub = hub
+        self.link = link
+        self.guard = Guard(hub.access, hub.cluster, link)       # who the client is
+        self.state = ClientState(link, auth.on_trial if on_trial else None)
+        self.flow = Flow(hub, link)
+        self.parser = Parser(hub.limits, hub.verbs, self.guard.refusal if hub.access.required else None, hub.no_room)
+        self.ended = False                          # the client sent its last byte
+        self.closed = False                         # nothing is answered any more
+        self.awake = False                          # the hub will call advance()
+        self.dry = True                             # all complete commands in the parser are executed
+        self.waiter: Waiter | None = None           # the blocked command, the last slot
+        self._slots: deque[Slot] = deque()
+        self._held: Command | None = None           # waits until all slots are answered
+        self._task: asyncio.Task[None] | None = None    # a command that takes its time
+        self._sated = False                         # its share of what is queued for the log is used up
+        self._cluster = hub.cluster
+        self._leader = hub.cluster.leader()         # the last one known when the client came
+
+    # ---- what commands do; see commands/client.py
+
+    def propose(self, operation: Requested, numbering: Numbering | None = None) -> None:
+        """Put an operation into the log, as a request if it is numbered; its reply is the next answer."""
+        slot = Awaited(self) if numbering is None else AwaitedRequest(self)
+        self._slots.append(slot)
+        self._sated = self._cluster.propose_for(
+            self, operation if numbering is None else numbering.request(operation), slot)
+
+    def propose_told(
+        self, operation: Requested, tell: Callable[[Reply], Outcome], numbering: Numbering | None = None,
+    ) -> None:
+        """The same; what `tell` makes of the reply is the answer."""
+        slot = Told(self, tell, numbering is not None)
+        self._slots.append(slot)
+        self._sated = self._cluster.propose_for(
+            self, operation if numbering is None else numbering.request(operation), slot)
+
+    def nothing_in_flight(self) -> bool:
+        """Are all commands before this one answered?"""
+        self._drain()
+        return not self._slots
+
+    def await_slot(self, slot: Slot) -> None:
+        """The next answer is the outcome of `slot`."""
+        self._slots.append(slot)
+
+    def block(self, waiter: Waiter) -> None:
+        """The next answer is `waiter`'s; nothing behind it is executed before."""
+        self.waiter = waiter
+        self._slots.append(waiter)
+        self.parser.trim()
+        if waiter.held_bytes:
+            self.weigh()
+
+    def say(self, outcome: Outcome) -> None:
+        """Answer at once, in order."""
+        self._slots.append(Said(outcome))
+
+    def say_last(self, answer: bytes) -> None:
+        """Answer and close."""
+        self.flow.out.append(answer)
+        if answer >= responses.REFUSAL:
+            self.hub.tally.refused(answer)
+        self.finish()
+
+    def run(self, work: Coroutine[None, None, None]) -> None:
+        """Execute a command that takes its time; nothing behind it is executed before."""
+        if self.flow.out:
+            self._flush()
+        if self.closed:
+            work.close()
+            return
+        self._task = asyncio.ensure_future(work)
+        self._task.add_done_callback(self._task_done)
+
+    async def stream(self, piece: bytes) -> None:
+        """Send a piece of a long answer as soon as the client has taken most of those before."""
+        self.flow.write(piece)
+        while self.flow.full:
+            self.weigh()
+            await self.flow.room()
+
+    def wake(self) -> None:
+        """Go on when the turn has ended."""
+        if not self.awake:
+            self.awake = True
+            self.hub.wake(self)
+
+    # ---- going on
+
+    @property
+    def held_up(self) -> bool:
+        """Does something hold up what was sent?"""
+        return bool(self.waiter or self._task or self._held or not self.dry)
+
+    @property
+    def answering(self) -> bool:
+        """Are there commands without an answer?"""
+        return bool(self._slots)
+
+    def advance(self) -> None:
+        """Outcomes or room have come."""
+        self.awake = self._sated = False
+        if self.closed:
+            self._slots = give_back(self._cluster, self._slots)
+        else:
+            self.go_on()
+            if self.flow.paused and not self.closed:
+                self.throttle()
+            if self.flow.held_bytes:
+                self.weigh()
+
+    def go_on(self) -> None:
+        """Answer and execute what can be."""
+        self._drain()
+        if not self.dry:
+            self.dry = self._pump()
+            self._drain()
+        if self.flow.out:
+            self._flush()
+        # A CLONE whose data end too early will never be answered; everything before it is (it stands alone).
+        if self.ended and self.dry and (not self._slots or self.state.clone is not None):
+            self.finish()
+
+    def _pump(self) -> bool:
+        """Execute commands as long as nothing holds them up; are all that are complete executed?"""
+        hub, parser, state, flow, slots = self.hub, self.parser, self.state, self.flow, self._slots
+        counts = hub.tally.commands
+        if hub.crowded:
+            hub.wake_when_relieved(self)
+            return False
+        slice_end = hub.budget - COMMANDS_PER_SLICE
+        if slice_end < 0:
+            slice_end = hub.last_slice_end(parser.backlog_bytes)
+        while not (self.waiter or self._task or self._sated or flow.full or self.closed):
+            if len(slots) >= hub.in_flight_max:
+                self._drain()       # those answered at once make room
+                if len(slots) >= hub.in_flight_max:
+                    return False
+                continue
+            if hub.budget <= slice_end:
+                hub.stand_in_line(self)
+                return False
+            command = self._held or parser.next()
+            if parser.toil:
+                hub.budget -= parser.toil
+                parser.toil = 0
+                if command is None:
+                    continue
+            elif command is None:
+                return True
+            hub.budget -= 1
+            row = command.row
+            in_its_session = (command.number or command.bound) and not row.alone
+            if state.mode is not None:
+                run = state.mode(command)
+            elif row.alone:
+                run = None
+            else:
+                run = in_session if in_its_session else row.run
+            if run is None:
+                self._drain()
+                if slots or self.closed:
+                    self._held = command
+                    return False
+                self._held = None
+                state.mode = state.trial        # it cannot stand in a transaction
+                run = row.run
+            if not in_its_session:              # else it is counted when there is a session
+                counts[row] += 1
+            run(self, command)
+        return False
+
+    def _drain(self) -> None:
+        """Take the answers whose turn it is."""
+        slots, out = self._slots, self.flow.out
+        size = 0
+        while slots and (outcome := slots[0].outcome) is not None:
+            if slots.popleft() is self.waiter:
+                self.waiter = None
+            if isinstance(outcome, Fate):
+                if outcome is Fate.REFUSED:
+                    out.append(responses.OFFLINE_MODE)
+                    self.hub.tally.refused(responses.OFFLINE_MODE)
+                elif outcome is Fate.UNKNOWN_REQUEST:
+                    out.append(responses.OUTCOME_UNKNOWN)
+                    self.hub.tally.refused(responses.OUTCOME_UNKNOWN)
+                if outcome is not Fate.REFUSED or self._leader_changed():
+                    self.finish()
+                    return
+            else:
+                answer = outcome if isinstance(outcome, bytes) else answer_of(outcome)
+                out.append(answer)
+                if answer >= responses.REFUSAL:
+                    self.hub.tally.refused(answer)
+                size += len(answer)
+                if size > OUTPUT_PIECE_BYTES:       # so that what does not fit any more can be given back
+                    size = 0
+                    self._flush()
+                    if self.closed:
+                        return
+
+    def _leader_changed(self) -> bool:
+        """Another leader than when the client came? Then the client should choose anew (spec/cluster 3.2)."""
+        leader = self._cluster.leader()
+        if leader is None or leader == self._leader:
+            return False
+        if self._leader is None:
+            self._leader = leader
+            return False
+        return self.hub.offline_close
+
+    def _task_done(self, task: asyncio.Task[None]) -> None:
+        self._task = None
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            log.error("%s: a command failed: report it, with this line", self.link.peer, exc_info=error)
+            self.cut("after an error of ours")
+        self.wake()
+
+    # ---- the connection's buffers
+
+    def _flush(self) -> None:
+        self.flow.flush()
+        if self.flow.full:
+            self.weigh()
+            if self.flow.overflows:
+                self.cut("it does not take its answers")
+
+    def throttle(self) -> None:
+        """Read the client, or do not."""
+        self.flow.throttle(self, 0 if self.dry else self.parser.backlog_bytes, sated=self._sated)
+
+    def weigh(self) -> None:
+        """Tell the account what is held for the client."""
+        held_bytes = self.parser.held_bytes
+        if self.waiter is not None:
+            held_bytes += self.waiter.held_bytes
+        if self.state.transaction is not None:
+            held_bytes += self.state.transaction.held_bytes
+        self.flow.weigh(self, held_bytes)
+
+    # ---- the end
+
+    def finish(self) -> None:
+        """Send what is answered and close."""
+        if self.flow.out:
+            self._flush()
+        if not self.closed:
+            self.close()
+            self.link.finish()
+
+    def cut(self, why: str) -> None:
+        """Close at once."""
+        if not self.closed:
+            log.info("%s: connection cut, %s", self.link.peer, why)
+            self.close()
+            self.link.abort()
+
+    def evict(self) -> None:
+        """Let go of all that is held for the client; see memory_account.py."""
+        self.cut("too much is held for it")
+        self.link.abort()           # also when only its answers are left
+
+    def close(self) -> None:
+        """Nothing is executed or answered any more."""
+        if self.closed:
+            return
+        self.closed = self.ended = True
+        self.flow.out.clear()
+        self.parser.close()
+        self._held = None
+        if self._task is not None:
+            self._task.cancel()
+        # Slots refer to the pipeline, and the garbage collector does not see them: none may stay without outcome.
+        if self.waiter is not None:
+            self.hub.waiters.cancel(self.waiter)
+            self.waiter = None
+        self.state.close()
+        self._slots = give_back(self._cluster, self._slots)
+        self.hub.forget(self)
+        self.weigh()

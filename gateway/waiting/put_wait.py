@@ -1,0 +1,46 @@
+"""PUT .. WAIT: the slot of the PUT, whose outcome decides what its waiter waits for."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from core import Reply, Stored
+from gateway.protocol import responses
+from gateway.waiting.slots import Awaited
+from gateway.waiting.waiter import Waiter
+
+
+class PutOfWait(Awaited):
+    """The PUT of a PUT .. WAIT; the waiter's slot stands behind it."""
+
+    waiter: Waiter | None = None
+
+    def applied(self, reply: Reply) -> None:
+        """The job is queued; from now on the waiter asks for its item by name."""
+        assert self.waiter is not None
+        if type(reply) is not Stored:       # there is no new job: this line is the only one
+            self.waiter.silence()
+            self.outcome = responses.answer(reply)
+        else:
+            get = self.waiter.wanted.get
+            self.waiter.wanted.narrow(replace(get, item=reply.item or get.item, item_of_put=False))
+            self.outcome = responses.wait_for_output(reply)
+        self.client.wake()
+
+    def refused(self) -> None:
+        """Neither operation was executed: one line speaks of both."""
+        assert self.waiter is not None
+        self.waiter.silence()
+        super().refused()
+
+    def overdue(self) -> None:
+        """Likewise."""
+        assert self.waiter is not None
+        self.waiter.silence()
+        super().overdue()
+
+    def unknown(self) -> None:
+        """Nobody knows, neither of this operation nor of the other."""
+        assert self.waiter is not None
+        self.outcome = self.waiter.unknown_fate
+        self.client.wake()

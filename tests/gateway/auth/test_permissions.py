@@ -1,0 +1,154 @@
+"""There is a rule for everything a client can say."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from core import Get, Put
+from gateway import rights
+from gateway.auth.permissions import anybody
+from gateway.commands.catalog import VERBS as CATALOG
+from gateway.protocol.arguments import ArgumentError
+from gateway.protocol.command import Command
+from gateway.protocol.responses import FORBIDDEN, JOB_NOT_FOUND
+from tests.gateway.helpers.fake_cluster import FakeCluster
+from tests.gateway.helpers.parsing import read_line
+
+VERBS = sorted({row.word.split()[0] for row in CATALOG.rows} | {b"REQ"})
+CLUSTER = [row.word.split()[1] for row in CATALOG.rows if row.word.startswith(b"CLUSTER ")]
+# A word for each place of each line; with them every verb has a line that is right.
+WORDS = (
+    b"q", b"0", b"1", b"*", b"LIST", b"SET", b"put", b"00112233445566778899aabbccddeeff", b"DONE", b"STATUS", b"user",
+    b"RANDOM",
+)
+NOTHING = rights.of_text("-")
+EVERYTHING = rights.of_text("admin")
+
+
+def may(granted: rights.Rights, command: Command, cluster: FakeCluster) -> bytes | None:
+    """What the rule of the command's row says."""
+    return command.row.right(granted, command, cluster)
+
+
+def read(words: list[bytes]) -> Command | None:
+    """The command in the line, None when there is none."""
+    try:
+        return CATALOG.read(list(words))
+    except ArgumentError:
+        return None
+
+
+def lines(verb: bytes) -> list[list[bytes]]:
+    """Short lines of this verb, right ones and wrong ones."""
+    found = [[verb, *words] for count in range(4) for words in itertools.product(WORDS, repeat=count)]
+    found += [[verb, word] for word in CLUSTER] + [[verb, word, b"n4"] for word in CLUSTER]
+    found += [[verb, b"ADD", b"n4", b"h", b"1", b"h", b"2"], [verb, b"1", b"PUT", b"q", b"0", b"1"]]
+    found += [[verb, b"SET", b"user", b"put", b"00112233445566778899aabbccddeeff"], [verb, b"1_9f3c5a7e11d0c2b4"]]
+    return found
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_who_has_all_rights_may_say_every_verb(verb: bytes) -> None:
+    right = 0
+    for words in lines(verb):
+        command = read(words)
+        if command is not None:
+            right += 1
+            assert may(EVERYTHING, command, FakeCluster()) in (None, b"404 Job Not Found\r\n"), words
+    assert right > 0
+
+
+def test_before_auth_only_this_is_open() -> None:
+    assert {row.word for row in CATALOG.rows if row.right is anybody} == {b"QUIT", b"PING", b"CAPS", b"AUTH"}
+
+
+# Everything that a user without any right may do; whatever else there is, or will be, is refused.
+FREE = {
+    b"TOTAL", b"INTERCONNECT", b"SESSION", b"TAKEN", b"PING", b"CAPS", b"QUIT", b"AUTH", b"CLUSTER STATUS",
+    b"CLUSTER LEADER", b"CLUSTER HASH", b"SYNC", b"DONE", b"LATER", b"SNAPSHOT", b"BEGIN", b"COMMIT", b"ROLLBACK",
+    b"POLICY", b"CONFIG", b"TOUCH", b"BURY", b"DELETE", b"CHANGE", b"PEEK",
+}
+
+
+def test_without_a_right_nothing_is_free_but_this() -> None:
+    free = set()
+    for verb in VERBS:
+        for words in lines(verb):
+            command = read(words)
+            if command is not None and may(NOTHING, command, FakeCluster()) != FORBIDDEN:
+                free.add(b" ".join(words[:2]) if verb == b"CLUSTER" else verb)
+    # What is done with a job that does not run, also with REQ; SNAPSHOT and INTERCONNECT as the original's servers.
+    assert free <= FREE | {b"REQ"}
+    assert free >= FREE - {b"SNAPSHOT"}
+
+
+# What each command needs, job 1 being of queue `mail`: these rights together, and no fewer.
+NEEDED = [
+    ("GET mail", "get"), ("GET mail COUNT 5 META", "get"), ("GETB mail IS i WITHIN 5", "get"),
+    ("GET mail BOUND", "get"), ("GETBE mail BY PRIORITY BOUND", "get"), ("DONE 1", "get"), ("DONE 1 LAST", "get"),
+    ("DONE 1 1", "get"),
+    ("LATER 1", "get"), ("LATER 1 1", "get"), ("LATER 1 YIELD", "get"), ("TOUCH 1", "get"), ("BURY 1", "get"),
+    ("BURY 1 REASON lost", "get"), ("PUT mail 0 1", "put"), ("PUT mail 0 1 KEY k", "put"),
+    ("PUT mail 0 1 NEW WAIT mail_done", "put get"), ("PUT mail 0 1 NEW WAIT mail_done TTL 5", "put get"),
+    ("PUT mail 0 1 NEW WAIT mail_done WITHIN 5", "put get"), ("PUTS 2", "put"), ("MOVE 1 mail_next", "put get"),
+    ("MOVE 1 mail_next DATA 5", "put get"), ("CHANGE 1 PRI 5", "get"), ("CHANGE 1 DATA 5", "get"),
+    ("CHANGE KEY mail k PRI 5", "queue"), ("DELETE 1", "get"), ("DELETE KEY mail k", "queue"), ("PEEK 1", "get"),
+    ("PEEK KEY mail k", "queue"), ("PEEK mail READY", "queue"), ("KICK mail 5", "queue"),
+    ("QUEUE CREATE mail", "queue"),
+    ("QUEUE CONFIG mail", "queue"), ("QUEUE CONFIG mail LIMIT 5", "queue"), ("QUEUE DELETE mail", "queue"),
+    ("QUEUE PURGE mail ALL", "queue"), ("QUEUE PAUSE mail IN", "queue"), ("QUEUE RESUME mail", "queue"),
+    ("QUEUE STAT mail", "queue"), ("QUEUE CONFIG mail TRIES 5 DEAD mail_lost", "queue"),
+]
+KINDS = ("put", "get", "queue", "admin")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> FakeCluster:
+    """With job 1 of `mail` running."""
+    cluster = FakeCluster()
+    cluster.machine.apply(1000, 0, 0, [Put("mail", 0, b""), Get(("mail",))])
+    cluster.serving = True
+    return cluster
+
+
+def refusal(line: str, text: str, cluster: FakeCluster) -> bytes | None:
+    """What is answered to a user of these rights."""
+    return may(rights.of_text(text), read_line(line), cluster)
+
+
+@pytest.mark.parametrize("number", ["", "REQ 7 "])
+@pytest.mark.parametrize(("line", "kinds"), NEEDED)
+def test_each_command_needs_these_rights_for_each_queue_it_names(
+    line: str, kinds: str, number: str, cluster: FakeCluster,
+) -> None:
+    verbs = line.split()
+    if number and (verbs[0] == "PEEK" or line == "QUEUE CONFIG mail" or verbs[1] == "STAT"):
+        return      # REQ does not go with them
+    line = number + line
+    needed = kinds.split()
+    for prefix in ("", ":mail*"):
+        enough = ",".join(f"{kind}{prefix}" for kind in needed)
+        assert refusal(line, enough, cluster) is None
+    for missing in needed:
+        others = [kind for kind in KINDS if kind != missing]
+        assert refusal(line, ",".join([*others[:-1], "admin:mail*"]), cluster) == FORBIDDEN, missing
+    elsewhere = ",".join(f"{kind}:print*" for kind in KINDS)
+    assert refusal(line, elsewhere, cluster) == (None if "PUTS" in line else FORBIDDEN)
+
+
+@pytest.mark.parametrize(("line", "text"), [
+    ("PUT mail 0 1 NEW WAIT print", "put,get:mail*"), ("PUT mail 0 1 NEW WAIT print WITHIN 5", "put,get:mail*"),
+    ("PUT mail 0 1 NEW WAIT print KEY k", "put,get:mail*"), ("PUT print 0 1 NEW WAIT mail KEY k", "put:mail*,get"),
+    ("MOVE 1 print", "put:mail*,get"), ("GETB mail|print COUNT 5", "get:mail*"), ("GET * IS i", "get:mail*"),
+    ("QUEUE CONFIG mail TRIES 5 DEAD print", "queue:mail*"), ("CONFIG GRACE 5", "put,get,queue,admin:mail*"),
+])
+def test_every_queue_that_is_named_counts(line: str, text: str, cluster: FakeCluster) -> None:
+    assert refusal(line, text, cluster) == FORBIDDEN
+
+
+def test_an_id_that_was_never_given_is_nobodys(cluster: FakeCluster) -> None:
+    for line in ("TOUCH 2", "BURY 2", "MOVE 2 q", "LATER 2 FIRST", "CHANGE 2", "DELETE 2", "PEEK 2", "DONE 1 2"):
+        assert refusal(line, "put,get:mail*,queue:mail*", cluster) == JOB_NOT_FOUND, line
+    assert refusal("DONE 2 1", "get:print*", cluster) == FORBIDDEN

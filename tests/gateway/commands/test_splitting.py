@@ -1,0 +1,187 @@
+"""Commands of many jobs that are several operations: one answer, and each part executed once."""
+
+from __future__ import annotations
+
+import pytest
+
+from core import (
+    OPERATION_BYTES_MAX,
+    OPERATION_WORK_MAX,
+    Batch,
+    CloseSession,
+    DeleteQueue,
+    DoneAll,
+    LaterAll,
+    Put,
+    PutWith,
+    Request,
+    cost,
+)
+from gateway.commands.splitting import split
+from gateway.limits import QUEUES_MAX, Limits
+from gateway.protocol.responses import BAD_ARGUMENTS
+from tests.gateway.helpers.many_jobs import put, settle
+from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, attached, with_gateway
+from tests.gateway.helpers.parsing import parser_of
+
+JOBS = 4096                                     # with all that a job can have: more than one operation
+PUTS = b"PUTS %d\r\n" % JOBS + b"".join(b"q 0 1 KEY k%d TTL 99\r\nx" % number for number in range(JOBS))
+STORED = b"200 OK %d\r\n" % JOBS + b"200 OK\r\n" * JOBS
+
+
+@pytest.mark.parametrize("operation", [
+    Batch((Put("q", 0, bytes(10)),) * 10_000, False),
+    Batch((PutWith(Put("q", 0, bytes(10)), key="k"),) * 10_000, False),
+    Batch((PutWith(Put("q", 0, b""), after=tuple(f"i{number}" for number in range(100))),) * 10_000, False),
+    Batch((Put("q", 0, bytes(8 << 20)),) * 3, False),
+    Batch((Put("q", 0, bytes(1 << 20)), *[Put("q", 0, bytes(1500))] * 9999), False),
+    DoneAll(tuple(range(10_000))),
+    LaterAll((2**64 - 1,) * 7001),
+    DoneAll((7,)),
+], ids=lambda operation: type(operation).__name__)
+def test_no_part_costs_too_much_and_together_they_are_the_whole(operation: Batch | DoneAll | LaterAll) -> None:
+    parts = split(operation)
+    for part in parts:
+        size, work = cost(part)
+        assert size <= OPERATION_BYTES_MAX
+        assert work <= OPERATION_WORK_MAX
+        assert type(part) is type(operation)
+    if isinstance(operation, Batch):
+        assert [one for part in parts if isinstance(part, Batch) for one in part.operations] == [*operation.operations]
+        assert not any(part.atomic for part in parts if isinstance(part, Batch))
+    else:
+        assert [number for part in parts if not isinstance(part, Batch) for number in part.ids] == [*operation.ids]
+    total_bytes, total_work = cost(operation)
+    assert len(parts) <= 2 + 2 * max(total_bytes // OPERATION_BYTES_MAX, total_work // OPERATION_WORK_MAX)
+
+
+def test_what_costs_little_is_one_operation() -> None:
+    operation = Batch((Put("q", 0, b""),) * 100, False)
+    assert split(operation) == [operation]
+
+
+def test_puts_of_many_has_one_answer() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        assert await client_says(gateway, client, PUTS + b"PING\r\n") == STORED + b"200 OK\r\n"
+        assert len(gateway.cluster.operations(Batch)) > 1
+        assert gateway.cluster.machine.ready("q") == JOBS
+    with_gateway(test, automatic=False)
+
+
+def test_done_and_later_of_many_have_one_answer() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        await put(gateway, client, 10_000)
+        got = await client_says(gateway, client, b"GET q COUNT 10000\r\n")
+        assert got.startswith(b"200 OK 10000\r\n")
+        ids = b" ".join(b"%d" % number for number in range(1, 9001))
+        answer = await client_says(gateway, client, b"LATER " + ids + b"\r\n")
+        assert answer == b"200 OK 9000\r\n" + b"200 OK\r\n" * 9000
+        answer = await client_says(gateway, client, b"DONE " + ids + b"\r\n")
+        assert answer == b"200 OK 9000\r\n" + b"404 Job Not Found\r\n" * 9000
+        assert len(gateway.cluster.operations(DoneAll)) > 1
+    with_gateway(test, automatic=False)
+
+
+@pytest.mark.parametrize("committed", [1, 2])
+def test_a_numbered_one_that_is_repeated_is_executed_once(committed: int) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = await attached(gateway)
+        client.send(b"REQ 1 " + PUTS)
+        await gateway.settle()
+        parts = len(gateway.cluster.in_flight)
+        assert parts > 1
+        gateway.cluster.commit(committed)
+        gateway.cluster.lose()
+        await gateway.settle()
+        assert client.take() == b"504 Outcome Unknown\r\n"
+        again = gateway.connect()
+        await client_says(gateway, again, b"SESSION 1_9f3c5a7e11d0c2b4\r\n")
+        for _ in range(2):
+            assert await client_says(gateway, again, b"REQ 1 " + PUTS) == STORED
+        assert gateway.cluster.machine.ready("q") == JOBS
+        requests = [one for one in gateway.cluster.operations(Request) if isinstance(one, Request)]
+        assert [one.part for one in requests[-parts:]] == [*range(parts)]
+    with_gateway(test, automatic=False)
+
+
+@pytest.mark.parametrize(("number", "answer"), [(b"", b""), (b"REQ 1 ", b"504 Outcome Unknown\r\n")])
+def test_refused_in_part_is_not_refused(number: bytes, answer: bytes) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = await attached(gateway)
+        client.send(number + PUTS)
+        await gateway.settle()
+        gateway.cluster.commit(1)
+        gateway.cluster.refuse()
+        await gateway.settle()
+        assert client.take() == answer
+        assert client.closed
+    with_gateway(test, automatic=False)
+
+
+def test_refused_whole_is_refused() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        client.send(PUTS)
+        await gateway.settle()
+        gateway.cluster.refuse()
+        await gateway.settle()
+        assert client.take() == b"500 Offline Mode\r\n"
+        assert not client.closed
+    with_gateway(test, automatic=False)
+
+
+def test_a_transaction_that_would_cost_too_much_is_refused() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        items = b"|".join(b"i%d" % number for number in range(100))
+        jobs = b"".join(b"PUT q 0 1 AFTER %s\r\nx" % items for _ in range(200))
+        answer = await client_says(gateway, client, b"BEGIN\r\n" + jobs + b"COMMIT\r\n")
+        assert b"413 Data Too Large\r\n" in answer
+        assert answer.rpartition(b"409 Aborted ")[2].endswith(b"413 Data Too Large\r\n")
+        assert not gateway.cluster.machine.unfinished(None)
+    with_gateway(test, automatic=False)
+
+
+def test_more_queues_than_one_operation_may_look_at_are_an_error() -> None:
+    for count, refused in ((QUEUES_MAX, False), (QUEUES_MAX + 1, True)):
+        parser = parser_of(Limits(line_bytes_max=16 << 20))
+        parser.feed(b"GET " + b"|".join(b"q%d" % number for number in range(count)) + b"\r\n")
+        command = parser.next()
+        assert command is not None
+        assert command.answer == (BAD_ARGUMENTS if refused else None)
+
+
+def test_a_queue_with_many_running_jobs_is_deleted_in_portions() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        await put(gateway, client, 2500)
+        await client_says(gateway, client, b"GET q COUNT 2500\r\nQUEUE CONFIG q WEIGHT 2\r\n")
+        assert await client_says(gateway, client, b"QUEUE DELETE q FORCE\r\n") == b"200 OK\r\n"
+        assert len(gateway.cluster.operations(DeleteQueue)) == 3
+        assert gateway.cluster.machine.total(None).running == 0
+        assert gateway.cluster.machine.queue_settings("q") is None
+    with_gateway(test, automatic=False)
+
+
+def test_a_session_with_many_jobs_is_closed_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.limits.UNBOUND_MAX", 2)
+
+    async def test(gateway: MemoryGateway) -> None:
+        client = await attached(gateway)
+        await put(gateway, client, 5)
+        await client_says(gateway, client, b"GET q COUNT 5 BOUND\r\n")
+        assert await client_says(gateway, client, b"SESSION CLOSE\r\nTAKEN\r\n") == (
+            b"200 OK\r\n404 Session Not Found\r\n")
+        assert len(gateway.cluster.operations(CloseSession)) == 3
+        assert len(gateway.cluster.machine.running()) == 5
+        assert gateway.cluster.machine.session_count == 0
+    with_gateway(test, automatic=False)
+
+
+async def client_says(gateway: MemoryGateway, client: MemoryClient, data: bytes) -> bytes:
+    """Send it, let everything be committed, and return the answers."""
+    client.send(data)
+    await settle(gateway, 12)
+    return client.take()

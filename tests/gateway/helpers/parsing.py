@@ -1,0 +1,59 @@
+"""What tests of the grammar and the parser compare with: commands as the parser makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from gateway.commands.catalog import VERBS
+from gateway.limits import Limits
+from gateway.protocol.arguments import ArgumentError
+from gateway.protocol.command import Command
+from gateway.protocol.parser import Parser
+
+
+def parser_of(limits: Limits | None = None, guard: Callable[[Command], bytes | None] | None = None) -> Parser:
+    """A parser of all verbs."""
+    return Parser(limits or Limits(), VERBS, guard)
+
+
+def read_line(line: str | bytes) -> Command:
+    """The command in a line."""
+    command = VERBS.read((line.encode() if isinstance(line, str) else line).split())
+    assert command is not None
+    return command
+
+
+def is_refused(line: str | bytes) -> bool:
+    """Is it the line of a known verb that says nothing?"""
+    try:
+        read_line(line)
+    except ArgumentError:
+        return True
+    return False
+
+
+def without_row(command: Command) -> Command:
+    """What the grammar alone made of the line."""
+    return replace(command, row=None)
+
+
+def command_of(word: bytes, operation: Any = None, *, form: int = 0, **fields: Any) -> Command:
+    """A command of this verb; `form`: which of its rows."""
+    row = [row for row in VERBS.rows if row.word == word][form]
+    return Command(operation, row=row, **fields)
+
+
+def refused(answer: bytes) -> Command:
+    """What is not executed."""
+    return Command(answer=answer, row=VERBS.refused)
+
+
+def broken(answer: bytes) -> Command:
+    """The end of a stream that cannot be followed."""
+    return Command(answer=answer, row=VERBS.broken)
+
+
+PING = command_of(b"PING")

@@ -1,0 +1,33 @@
+"""The manager of services, as far as it listens."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+PATIENCE_S = 30.0
+
+
+class Ear:
+    """The manager's end of NOTIFY_SOCKET."""
+
+    def __init__(self, address: str) -> None:
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(address)
+        self._socket.settimeout(PATIENCE_S)
+
+    def hear(self) -> list[str]:
+        """The lines of the next datagram."""
+        return self._socket.recv(4096).decode().splitlines()
+
+    def hear_until(self, word: str) -> list[str]:
+        """All lines up to this one."""
+        heard: list[str] = []
+        deadline = time.monotonic() + PATIENCE_S
+        while word not in heard:
+            assert time.monotonic() < deadline, heard
+            heard += self.hear()
+        return heard
+
+    def close(self) -> None:
+        self._socket.close()

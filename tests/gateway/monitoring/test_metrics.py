@@ -1,0 +1,466 @@
+"""The HTTP port, on a real loop and sockets, before the fake cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import shutil
+import ssl
+import subprocess
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+import uvloop
+from prometheus_client.parser import text_string_to_metric_families
+
+from core import Bury, Done, Get, Operation, PauseQueue, Put, PutWith, When
+from gateway import rights
+from gateway.limits import Limits
+from gateway.monitoring import Access, HttpServer, LoopLag, Pages, Sources, start
+from gateway.monitoring import http as http_module
+from gateway.monitoring.queue_depths import QUEUES_NAMED_MAX, depths
+from gateway.monitoring.readiness import LAG_MAX, why_not_ready
+from gateway.rights import Rights
+from gateway.server.hub import Hub
+from tests.gateway.helpers.fake_cluster import FakeCluster
+from tests.gateway.helpers.sockets import Client, Gateway
+
+PATIENCE_S = 20.0       # far more than anything takes
+
+
+class Secrets:
+    """The users of a node, as the pages see them."""
+
+    async def check(self, user: str, secret: str, peer: str) -> Rights | None:
+        assert peer == "127.0.0.1:HTTP"
+        if user == "slow":
+            await asyncio.sleep(1000)
+        return {
+            ("eva", "pass:word"): rights.of_text("admin"), ("bare", ""): rights.of_text("-"),
+            ("max", "x"): rights.of_text("put:mail*"),
+        }.get((user, secret))
+
+
+class Watched:
+    """A gateway with an HTTP port."""
+
+    def __init__(self, access: Access | None = None, tls: ssl.SSLContext | None = None) -> None:
+        self.gateway = Gateway()
+        self.hub, self.cluster = self.gateway.hub, self.gateway.cluster
+        self.tls = tls
+        self.lag = LoopLag()
+        self.lost = 0
+        sources = Sources(self.hub, "1.2.3", self.lag, lambda: self.lost, lambda: [("tls.cert", 1.8e9)])
+        self.pages = Pages(sources, access)
+
+    async def __aenter__(self) -> Watched:
+        await self.gateway.start()
+        self.lag.start()
+        self.http: HttpServer = await start("127.0.0.1", 0, self.tls, self.pages)
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self.lag.stop()
+        await self.http.close()
+        await self.gateway.close()
+
+    async def connect(self, tls: ssl.SSLContext | None = None) -> Client:
+        name = "localhost" if tls else None
+        return Client(*await asyncio.open_connection(*self.http.address, ssl=tls, server_hostname=name))
+
+    async def ask(self, request: bytes, tls: ssl.SSLContext | None = None) -> bytes:
+        """Everything that is answered to these bytes."""
+        client = await self.connect(tls)
+        client.send(request)
+        try:
+            return await client.rest()
+        finally:
+            client.writer.close()
+
+    async def get(self, path: str, headers: str = "", tls: ssl.SSLContext | None = None) -> tuple[int, str]:
+        """Status and body."""
+        answer = await self.ask(f"GET {path} HTTP/1.1\r\nHost: x\r\n{headers}\r\n".encode(), tls)
+        head, _, body = answer.decode().partition("\r\n\r\n")
+        assert "\r\nServer: sockpqd\r\n" in head
+        assert "Connection: close" in head
+        return int(head.split()[1]), body
+
+    async def samples(self) -> dict[tuple[str, tuple[str, ...]], float]:
+        """The metrics: by name and values of labels."""
+        status, body = await self.get("/metrics")
+        assert status == 200
+        found = {}
+        for family in text_string_to_metric_families(body):
+            assert family.documentation.endswith(".")
+            for sample in family.samples:
+                key = sample.name, tuple(sample.labels.values())
+                assert key not in found
+                found[key] = sample.value
+        return found
+
+
+def run(test: Callable[[Watched], Awaitable[None]], access: Access | None = None,
+        tls: ssl.SSLContext | None = None) -> None:
+    async def around() -> None:
+        async with Watched(access, tls) as watched:
+            await test(watched)
+
+    uvloop.run(asyncio.wait_for(around(), 3 * PATIENCE_S))
+
+
+# ---- pages
+
+
+def test_there_are_three_pages_and_nothing_else() -> None:
+    async def test(watched: Watched) -> None:
+        assert await watched.get("/healthz") == (200, "ok\n")
+        assert await watched.get("/readyz") == (200, "ready\n")
+        assert (await watched.get("/metrics"))[0] == 200
+        for path in ("/", "/metrics/", "/healthz/x", "//healthz", "/../etc/passwd", "/%2e%2e/etc/passwd"):
+            assert await watched.get(path) == (404, "not found\n")
+        assert (await watched.ask(b"POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"))[:12] == (
+            b"HTTP/1.1 405")
+        assert (await watched.ask(b"HEAD /healthz HTTP/1.1\r\nHost: x\r\n\r\n")).endswith(b"\r\n\r\n")
+
+    run(test)
+
+
+def test_readyz_says_why_not() -> None:
+    async def test(watched: Watched) -> None:
+        cluster = watched.cluster
+        cluster.follow("n2")
+        assert await watched.get("/readyz") == (200, "ready\n")
+        cluster.follow("n3")                    # silent
+        assert await watched.get("/readyz") == (503, "n3 leads, but does not serve\n")
+        cluster.follow(None)
+        assert await watched.get("/readyz") == (503, "no leader is known\n")
+        assert (await watched.get("/healthz"))[0] == 200
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("prepare", "reason"),
+    [
+        (lambda cluster: None, None),
+        (lambda cluster: setattr(cluster, "lag", LAG_MAX + 1), None),       # a leader has no lag to wait for
+        (lambda cluster: setattr(cluster, "online", False), "this node is switched offline (pqctl node online n1)"),
+        (lambda cluster: setattr(cluster, "serving", False), "this node leads, but does not serve: "
+         "it has begun just now, or disks are full"),
+        (lambda cluster: cluster.follow("n2"), None),
+        (lambda cluster: (cluster.follow("n2"), setattr(cluster, "lag", LAG_MAX)), None),
+        (lambda cluster: (cluster.follow("n2"), setattr(cluster, "lag", LAG_MAX + 1)),
+         f"this node is {LAG_MAX + 1} entries behind n2"),
+    ],
+)
+def test_readiness_in_every_state(prepare: Callable[[FakeCluster], object], reason: str | None) -> None:
+    async def test() -> None:
+        hub = Hub(Limits(), Path("unused"), offline_close=True, shut_down=lambda reason: None)
+        cluster = FakeCluster()
+        hub.attach(cluster)
+        cluster.start(hub)
+        prepare(cluster)
+        assert why_not_ready(cluster) == reason
+
+    uvloop.run(test())
+
+
+def test_a_node_is_not_ready_while_the_service_is_switched_offline() -> None:
+    async def test(watched: Watched) -> None:
+        await watched.cluster.switch_service(False)
+        assert await watched.get("/readyz") == (503, "the service is switched offline (pqctl cluster online)\n")
+
+    run(test)
+
+
+# ---- metrics
+
+
+def test_counters_move_as_commands_are_sent() -> None:
+    async def test(watched: Watched) -> None:
+        before = await watched.samples()
+        client = await watched.gateway.connect()
+        client.send(b"SESSION\r\nREQ 1 PUT a 0 1\r\nxPUT a 0 1\r\nyPUT b 0 1\r\nzGET b BOUND\r\nDONE 99\r\nNONSENSE\r\n"
+                    b"PING\r\n")
+        answers = [await client.line() for _ in range(4)] + [(await client.line()) + await client.exactly(1)]
+        answers += [await client.line() for _ in range(3)]
+        assert [answer[:3] for answer in answers] == [b"200"] * 5 + [b"404", b"400", b"200"]
+        client.send(b"GETB none\r\n")
+        while not len(watched.hub.waiters):
+            await asyncio.sleep(0.001)
+        after = await watched.samples()
+        moved = {key: value - before.get(key, 0) for key, value in after.items() if value != before.get(key, 0)}
+        expected = {
+            ("sockpqd_commands_total", ("PUT",)): 3, ("sockpqd_commands_total", ("GET",)): 1,
+            ("sockpqd_commands_total", ("DONE",)): 1, ("sockpqd_commands_total", ("PING",)): 1,
+            ("sockpqd_commands_total", ("SESSION",)): 1, ("sockpqd_commands_total", ("GETB",)): 1,
+            ("sockpqd_errors_total", ("404",)): 1, ("sockpqd_errors_total", ("400",)): 1,
+            ("sockpqd_jobs", ("a", "waiting")): 2, ("sockpqd_jobs", ("b", "running")): 1,
+            ("sockpqd_jobs_put_total", ("a",)): 2, ("sockpqd_jobs_put_total", ("b",)): 1,
+            ("sockpqd_jobs_taken_total", ("b",)): 1,
+            ("sockpqd_queues", ()): 2, ("sockpqd_sessions", ()): 1, ("sockpqd_waiters", ()): 1,
+            ("sockpqd_connections", ()): 1, ("sockpqd_connections_accepted_total", ()): 1,
+        }
+        counted = ("sockpqd_commands", "sockpqd_errors", "sockpqd_jobs", "sockpqd_queues", "sockpqd_sessions",
+                   "sockpqd_waiters", "sockpqd_connections")
+        assert {key: value for key, value in moved.items() if key[0].startswith(counted)} == expected
+
+    run(test)
+
+
+def test_what_is_refused_is_counted() -> None:
+    async def test(watched: Watched) -> None:
+        client = await watched.gateway.connect()
+        watched.cluster.full = True
+        client.send(b"PUT a 0 1\r\nx")
+        assert await client.line() == b"503 Busy\r\n"
+        watched.cluster.follow("n2")
+        client.send(b"PUT a 0 1\r\nx")
+        assert await client.rest() == b"500 Offline Mode\r\n"
+        client = await watched.gateway.connect()
+        client.send(b"x" * 100_000 + b"\r\n")
+        assert await client.rest() == b"400 Bad Command\r\n"
+        found = await watched.samples()
+        assert [found["sockpqd_errors_total", (code,)] for code in ("400", "500", "503", "504")] == [1, 1, 1, 0]
+
+    run(test)
+
+
+def test_what_others_know_is_shown() -> None:
+    async def test(watched: Watched) -> None:
+        watched.lost = 3
+        found = await watched.samples()
+        assert found["sockpqd_build_info", ("1.2.3",)] == 1
+        assert found["sockpqd_certificate_expiry_seconds", ("tls.cert",)] == 1.8e9
+        assert found["sockpqd_log_lines_lost_total", ()] == 3
+        assert found["sockpqd_clock_ahead_seconds", ()] == 0
+        assert ("sockpqd_time_ahead_seconds", ()) not in found      # not known
+        assert found["sockpqd_peer_up", ("n2",)] == 1
+        assert found["sockpqd_peer_up", ("n3",)] == 0
+        assert ("sockpqd_peer_lag_entries", ("n3",)) not in found
+        assert [found["sockpqd_role", (role,)] for role in ("LEADER", "FOLLOWER")] == [1, 0]
+        watched.cluster.figures().commit_latency.observe(0.1)
+
+    run(test)
+
+
+def test_the_number_of_series_is_bounded_and_the_sums_are_right() -> None:
+    async def test(watched: Watched) -> None:
+        before = len(await watched.samples())
+        put = [Put(f"q{number}", 0, b"") for number in range(3000) for _ in range(1 + number // 1000)]
+        watched.cluster.machine.apply(1_000_000, watched.cluster.now_ms, 1, put)
+        found = await watched.samples()
+        assert len(found) == before + (4 + 8) * QUEUES_NAMED_MAX
+        waiting = {labels[0]: value for (name, labels), value in found.items()
+                   if name == "sockpqd_jobs" and labels[1] == "waiting"}
+        assert sum(waiting.values()) == len(put)
+        assert {value for name, value in waiting.items() if name} == {3}       # the fullest are named
+
+    run(test)
+
+
+def test_every_state_is_counted_and_the_others_are_the_rest() -> None:
+    async def test(watched: Watched) -> None:
+        later, soon = When(3_600_000), Put("dead", 0, b"")
+        names = [f"q{number}" for number in range(QUEUES_NAMED_MAX + 20)]
+        operations: list[Operation] = []
+        for name in names:
+            operations += [PutWith(Put(name, 0, b""), later), PutWith(Put(name, 0, b""), later), Put(name, 0, b"")]
+            operations += [Get((name,)), Put(name, 0, b""), Put(name, 0, b"")]
+        operations += [soon, Get(("dead",)), *[Put("paused", 0, b"")] * 3, PauseQueue("paused", False, True)]
+        machine = watched.cluster.machine
+        machine.apply(1_000_000, watched.cluster.now_ms, 1, operations)
+        machine.apply(1_000_001, watched.cluster.now_ms, 1, [Bury(machine.next_id - 1)])
+        found = await watched.samples()
+        jobs = {labels: value for (name, labels), value in found.items() if name == "sockpqd_jobs"}
+        sums = {state: sum(value for (_, of), value in jobs.items() if of == state)
+                for state in ("waiting", "delayed", "running", "dead")}
+        assert sums == {"waiting": 2 * 120 + 3 + 1, "delayed": 2 * 120, "running": 120, "dead": 1}
+        assert jobs["paused", "waiting"] == 3               # though nobody would get them now
+        assert jobs["", "delayed"] == 2 * 21                # 99 of the others have a name
+        assert jobs["", "waiting"] == 2 * 21 + 1            # the dead queue has none either
+
+    run(test)
+
+
+def test_what_has_happened_in_a_queue_is_told() -> None:
+    async def test(watched: Watched) -> None:
+        machine, now_ms = watched.cluster.machine, watched.cluster.now_ms
+        puts = [Put("q", 0, b"")] * 3
+        machine.apply(1_000_000, now_ms, 1, [*puts, Get(("q",)), Get(("q",)), Done(1), Put("r", 0, b"")])
+        watched.cluster.now_ms += 2500              # nothing is applied meanwhile
+        found = await watched.samples()
+        events = ("put", "taken", "done", "later", "expired", "dead", "ttl")
+        assert [found[f"sockpqd_jobs_{event}_total", ("q",)] for event in events] == [3, 2, 1, 0, 0, 0, 0]
+        assert found["sockpqd_oldest_ready_seconds", ("q",)] == 2.5
+        assert ("sockpqd_jobs_put_total", ("",)) not in found       # who the others are changes: it is no counter
+
+    run(test)
+
+
+def test_queues_are_looked_at_in_pieces() -> None:
+    async def test(watched: Watched) -> None:
+        put = [Put(f"q{number}", 0, b"") for number in range(5000)]
+        watched.cluster.machine.apply(1_000_000, watched.cluster.now_ms, 1, put)
+        turns = 0
+        work = asyncio.ensure_future(depths(watched.cluster, ("",)))
+        while not work.done():
+            turns += 1
+            await asyncio.sleep(0)
+        assert turns >= 5
+
+    run(test)
+
+
+# ---- who may
+
+def basic(user: str) -> str:
+    return f"Authorization: Basic {base64.b64encode(user.encode()).decode()}\r\n"
+
+
+def test_metrics_need_a_user_when_there_are_users() -> None:
+    async def test(watched: Watched) -> None:
+        for path in ("/healthz", "/readyz"):
+            assert (await watched.get(path))[0] == 200
+        assert (await watched.get("/metrics", basic("eva:pass:word")))[0] == 200
+        assert (await watched.get("/metrics", basic("eva:pass:word").replace("Basic", "basic")))[0] == 200
+        for headers in ("", basic("eva:wrong"), basic("eva"), basic("bare"), basic(""), "Authorization: Basic\r\n",
+                        "Authorization: Basic ?\r\n", "Authorization: Basic /w==\r\n", "Authorization: Bearer x\r\n"):
+            assert await watched.get("/metrics", headers) == (401, "a user and a secret are needed\n")
+        answer = await watched.ask(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b'WWW-Authenticate: Basic realm="sockpqd"' in answer
+
+    run(test, Secrets())
+
+
+def test_metrics_name_the_queues_that_the_user_may_see() -> None:
+    async def test(watched: Watched) -> None:
+        put = [Put(queue, 0, b"") for queue in ("mail1", "mail2", "print", "print")]
+        watched.cluster.machine.apply(1_000_000, watched.cluster.now_ms, 1, put)
+        for user, seen in (("eva:pass:word", {"mail1": 1, "mail2": 1, "print": 2, "": 0}),
+                           ("max:x", {"mail1": 1, "mail2": 1, "": 2}), ("bare:", {"": 4})):
+            status, body = await watched.get("/metrics", basic(user))
+            assert status == 200
+            jobs = [sample for family in text_string_to_metric_families(body) if family.name == "sockpqd_jobs"
+                    for sample in family.samples if sample.labels["state"] == "waiting"]
+            assert {sample.labels["queue"]: sample.value for sample in jobs} == seen
+
+    run(test, Secrets())
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with a key and a certificate of its own for localhost."""
+    if shutil.which("openssl") is None:
+        pytest.skip("there is no openssl to make a certificate")
+    file = tmp_path_factory.mktemp("tls") / "node.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", file, "-out", f"{file}.crt"],
+        check=True, capture_output=True,
+    )
+    file.write_text(file.read_text() + Path(f"{file}.crt").read_text())
+    return file
+
+
+def test_with_a_context_it_speaks_https_only(certificate: Path, caplog: pytest.LogCaptureFixture) -> None:
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server.load_cert_chain(certificate)
+    trusting = ssl.create_default_context(cafile=certificate)
+
+    async def test(watched: Watched) -> None:
+        assert await watched.get("/healthz", tls=trusting) == (200, "ok\n")
+        assert (await watched.get("/metrics", tls=trusting))[0] == 200
+        assert b"HTTP" not in await watched.ask(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        with pytest.raises(ssl.SSLError):
+            await watched.get("/healthz", tls=ssl.create_default_context())
+        assert await watched.get("/healthz", tls=trusting) == (200, "ok\n")
+
+    run(test, tls=server)
+    assert not caplog.records
+
+
+# ---- who does not behave
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\r\n\r\n\r\n", b"GET\r\n\r\n", b"\x16\x03\x01\x02\x00" + bytes(600), b"GET / HTTP/9.9\r\n\r\n",
+        b"GET /" + b"x" * 10_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: " + b"x" * 10_000 + b"\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + b"".join(b"X-%d: 1\r\n" % number for number in range(200)) + b"\r\n",
+        b"PUT mail 0 5\r\nhello",
+    ],
+)
+def test_what_is_no_request_is_refused_shortly_and_not_logged(data: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    async def test(watched: Watched) -> None:
+        client = await watched.connect()
+        client.send(data)
+        client.writer.write_eof()
+        answer = await client.rest()
+        client.writer.close()
+        assert b"HTTP/1.1 200" not in answer
+        assert len(answer) < 500
+        assert await watched.get("/healthz") == (200, "ok\n")
+
+    run(test)
+    assert not caplog.records
+
+
+def test_one_connection_gets_one_answer() -> None:
+    async def test(watched: Watched) -> None:
+        answer = await watched.ask(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" * 50)
+        assert answer.count(b"HTTP/1.1 ") == 1
+
+    run(test)
+
+
+def test_who_is_slow_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_module, "CONNECTION_S", 0.2)
+
+    async def test(watched: Watched) -> None:
+        silent, slow = await watched.connect(), await watched.connect()
+        slow.send(b"GET /healthz HTTP/1.1\r\nHost:")
+        assert await silent.rest() == b""
+        assert b"200" not in await slow.rest()
+        silent.writer.close()
+        slow.writer.close()
+        assert await watched.ask(f"GET /metrics HTTP/1.1\r\nHost: x\r\n{basic('slow:x')}\r\n".encode()) == b""
+
+    run(test, Secrets())
+
+
+def test_too_many_cost_the_oldest_and_not_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_module, "CONNECTIONS_MAX", 4)
+    monkeypatch.setattr(http_module, "CONNECTION_S", 1000)
+
+    async def test(watched: Watched) -> None:
+        silent = [await watched.connect() for _ in range(12)]
+        for client in silent[:8]:
+            assert await client.rest() == b""
+        assert await watched.get("/healthz") == (200, "ok\n")
+        for client in silent:
+            client.writer.close()
+
+    run(test)
+
+
+def test_an_error_of_ours_is_logged_and_answered(caplog: pytest.LogCaptureFixture) -> None:
+    async def test(watched: Watched) -> None:
+        del watched.cluster.machine
+        assert await watched.get("/metrics") == (500, "an error of ours\n")
+        watched.cluster.machine = FakeCluster().machine
+
+    run(test)
+    assert "a page could not be made" in caplog.text
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_an_address_in_use_is_an_error(host: str) -> None:
+    async def test(watched: Watched) -> None:
+        with pytest.raises(OSError, match=r"[Aa]ddress already in use"):
+            await start(host, watched.http.address[1], None, watched.pages)
+
+    run(test)

@@ -1,4 +1,4 @@
-"""What a Request does: execute another operation once, and answer again what was answered before (spec/sessions)."""
+"""What a Request does: execute another operation once, and answer again what was answered before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the operations on sessions do (spec/sessions)."""
+"""What the operations on sessions do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations on sessions, and the Request, which executes another operation once (spec/sessions)."""
+"""Operations on sessions, and the Request, which executes another operation once."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from core import (
+    SESSIONS_MAX,
     Accepted,
     AttachSession,
     CloseSession,
@@ -103,7 +104,7 @@ def test_the_end_of_all_places_is_told_and_takes_from_nobody(monkeypatch: pytest
     ]
     assert ask(machine, opening(), now_ms=1) == [SessionOpened(f"5_{7:016x}", TTL_MS)]     # in the place of its own
     assert numbers(machine) == [2, 3, 4, 5]
-    assert limits.SESSIONS_MAX == 100_000
+    assert SESSIONS_MAX == 100_000
 
 
 def test_a_restored_machine_takes_the_same_ones() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sim import campaign, plan
-from tests.sim.faults import KINDS
+from tests.sim import campaign
+from tests.sim.faults.kinds import KINDS
+from tests.sim.world import plan
 
 SEEDS = range(120)
 

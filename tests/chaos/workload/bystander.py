@@ -6,7 +6,7 @@ import threading
 import time
 
 from tests.chaos.machines.cluster import ProxiedCluster
-from tests.chaos.workload.wire import Broken, Wire
+from tests.wire import Broken, Wire
 
 PATIENCE_S = 15.0
 

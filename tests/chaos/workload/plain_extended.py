@@ -17,7 +17,7 @@ from tests.chaos.workload.history import (
     Touch,
 )
 from tests.chaos.workload.plain import PlainClient, Unexpected
-from tests.chaos.workload.wire import Broken
+from tests.wire import Broken
 
 STORED, EXISTS, MISSING = "200 OK", "409 Job Exists", "404 Job Not Found"
 

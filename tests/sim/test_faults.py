@@ -17,6 +17,10 @@ def report() -> campaign.Report:
     return report
 
 
+def test_no_promise_is_broken(report: campaign.Report) -> None:
+    assert not report.failures, "\n".join([*report.failures.values(), *report.lines()])
+
+
 def test_every_kind_of_fault_has_a_function() -> None:
     assert set(KINDS) == {*plan.NETWORK, *plan.MACHINES, *plan.LOSSES, *plan.CHANGES}
 

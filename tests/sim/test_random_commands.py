@@ -6,14 +6,14 @@ import random
 from typing import Any, get_args
 
 from core import Atomic, Batch, CloneEnd, Done, Get, Put, PutWith, Requested
-from tests.sim.clients.random_commands import FAR_MS, Wishes
+from tests.sim.clients.random_commands import FAR_MS, RandomCommands
 
 DRAWN = 4000
 CLOCK_MS = 10_000
 
 
 class OneClient:
-    """What Wishes needs of a Client."""
+    """What RandomCommands needs of a Client."""
 
     clock_ms = CLOCK_MS
 
@@ -36,7 +36,7 @@ class OneClient:
 
 def drawn() -> list[Requested]:
     client: Any = OneClient()
-    wishes = Wishes(client, random.Random(1))
+    wishes = RandomCommands(client, random.Random(1))
     return [wishes.draw() for _ in range(DRAWN)]
 
 

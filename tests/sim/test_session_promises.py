@@ -38,7 +38,7 @@ from core import (
 )
 from tests.sim.clients.outcomes import Outcome
 from tests.sim.oracles.checks import Checks
-from tests.sim.oracles.session_promises import Ledger
+from tests.sim.oracles.session_promises import SessionPromises
 from tests.sim.world.events import Events
 from tests.sim.world.trace import Trace, Violation
 
@@ -72,8 +72,8 @@ def y(id_: int) -> Handed:
     return Handed(id_, "q", 0, b"y")
 
 
-def told(*steps: Step) -> Ledger:
-    ledger = Ledger(Counter())
+def told(*steps: Step) -> SessionPromises:
+    ledger = SessionPromises(Counter())
     for now_ms, operation, reply in steps:
         ledger.applied(now_ms, [operation], [reply])
     return ledger

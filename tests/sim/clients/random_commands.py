@@ -62,7 +62,7 @@ FOREVER = QueueChange(      # no limit at all
 )
 
 
-class Wishes:
+class RandomCommands:
     """Of one client."""
 
     def __init__(self, client: Client, rng: random.Random) -> None:

@@ -21,7 +21,7 @@ from core import (
     Then,
 )
 from tests.sim.clients.outcomes import Outcome
-from tests.sim.clients.random_commands import QUEUES, Wishes
+from tests.sim.clients.random_commands import QUEUES, RandomCommands
 
 if TYPE_CHECKING:
     from tests.sim.world.world import World
@@ -43,7 +43,7 @@ class Client:
         self._rng = random.Random(world.rng.random())
         self._sent = 0
         self._held: list[int] = []              # ids of jobs that this client works on
-        self._wishes = Wishes(self, self._rng)
+        self._wishes = RandomCommands(self, self._rng)
         self._waiting: list[Outcome] = []
         self._again: list[Operation] = []
         self._asked_at = 0.0

@@ -33,7 +33,7 @@ from core import (
 from tests.sim.clients.outcomes import Outcome
 from tests.sim.oracles.configurations import Configurations
 from tests.sim.oracles.reference_model import Reference, Remembered
-from tests.sim.oracles.session_promises import Ledger
+from tests.sim.oracles.session_promises import SessionPromises
 from tests.sim.world.digest_codes import Kind, node_number
 from tests.sim.world.trace import Trace, Violation
 
@@ -57,7 +57,7 @@ class Checks:
         self.model = Reference()
         self.configurations = Configurations(founders)
         self.history: dict[int, _Past] = {}
-        self.ledger = Ledger(trace.seen)
+        self.ledger = SessionPromises(trace.seen)
         self._index_of: dict[int, int] = {}             # an entry's seed -> its index
         self._outcomes: dict[Outcome, None] = {}        # of all entries that were given to Raft
         self._launched: set[int] = set()

@@ -9,7 +9,7 @@ from tests.sim.world.events import Events
 from tests.sim.world.trace import Violation
 
 if TYPE_CHECKING:
-    from tests.sim.world.observed import WatchedJournal
+    from tests.sim.world.observed import ObservedJournal
 
 
 class Promise(NamedTuple):
@@ -22,7 +22,7 @@ class Promise(NamedTuple):
     voter: bool
 
 
-class Memory:
+class Durability:
     """Of one disk. `syncing`: the node is in a sync, or died in one: then its disk holds the old or the new."""
 
     def __init__(self, name: str, events: Events, checks: Checks) -> None:
@@ -31,13 +31,13 @@ class Memory:
         self._name = name
         self._events = events
         self._checks = checks
-        self._journal: WatchedJournal | None = None
+        self._journal: ObservedJournal | None = None
         self._promise: Promise | None = None
         self._syncs = [(0.0, 0)]    # when each sync is over, on a slow disk, and the last durable entry then
         self._intact = 0            # the log has not lost anything up to here since the last sync
         self._held = 0              # a committed entry that was durable here, and all before it
 
-    def found(self, journal: WatchedJournal) -> None:
+    def found(self, journal: ObservedJournal) -> None:
         """A new process has read the disk: what was vouched for must be there."""
         self.loses(self._intact + 1)
         self._journal = journal
@@ -49,7 +49,7 @@ class Memory:
         if not self.syncing or new.term < old.term or new.voter < old.voter:
             raise Violation(f"{self._name} promised {old} and remembers {new}")
 
-    def vouch(self, journal: WatchedJournal, *, damaged: bool) -> None:
+    def vouch(self, journal: ObservedJournal, *, damaged: bool) -> None:
         """The process begins to act upon what it found."""
         self._promise, self.syncing = _promise(journal), False
         self._compare(journal, damaged=damaged)
@@ -61,7 +61,7 @@ class Memory:
             self._intact = min(self._intact, index - 1)
             self._syncs = [(over_at, min(last, index - 1)) for over_at, last in self._syncs]
 
-    def synced(self, journal: WatchedJournal, takes_s: float, *, damaged: bool) -> None:
+    def synced(self, journal: ObservedJournal, takes_s: float, *, damaged: bool) -> None:
         """The journal says that everything is durable, which is true `takes_s` from now."""
         self._promise = _promise(journal)
         self._syncs = [(0.0, self._durable()), *self._under_way(), (self._events.now + takes_s, journal.last_index)]
@@ -73,7 +73,7 @@ class Memory:
         self._syncs = [(0.0, self._durable()), *self._under_way(), (self._events.now, index)]
         self._intact = max(self._intact, index)
 
-    def _compare(self, journal: WatchedJournal, *, damaged: bool) -> None:
+    def _compare(self, journal: ObservedJournal, *, damaged: bool) -> None:
         """What was noted must be there."""
         if self._held:
             held = self._committed_in(journal, journal.last_index)
@@ -102,7 +102,7 @@ class Memory:
         """Term of an entry in the log."""
         return None if self._journal is None else self._journal.term_at(index)
 
-    def _committed_in(self, journal: WatchedJournal, last: int) -> int:
+    def _committed_in(self, journal: ObservedJournal, last: int) -> int:
         """Index of the last entry up to `last` that is known to be committed. It stands for all before it."""
         terms = self._checks.terms
         index = min(last, self._checks.model.index)
@@ -111,7 +111,7 @@ class Memory:
         return index
 
 
-def _promise(journal: WatchedJournal) -> Promise:
+def _promise(journal: ObservedJournal) -> Promise:
     return Promise(
         journal.getCurrentTerm(), journal.getVotedForNodeId(), journal.last_index, journal.last_term, journal.voter,
     )

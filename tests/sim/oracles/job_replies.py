@@ -52,14 +52,14 @@ from core import (
     When,
 )
 from tests.sim.oracles.deadlines import Deadline
-from tests.sim.oracles.job_states import Whereabouts
+from tests.sim.oracles.job_states import JobStates
 from tests.sim.oracles.unfinished_jobs import Life, Run
 from tests.sim.world.trace import Violation
 
 OnRunning = Done | DoneLast | Later | LaterWith | Return | Bury | Touch | Move
 
 
-class JobAccount(Whereabouts):
+class JobReplies(JobStates):
     """Fed with what was executed."""
 
     def executed(self, operation: Operation, reply: Reply) -> None:

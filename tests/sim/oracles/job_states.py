@@ -17,17 +17,17 @@ from msgspec.structs import replace
 from core import Handed, NotFound, Operation, Pick, Reply, Then
 from tests.sim.oracles.deadlines import Deadline
 from tests.sim.oracles.settings_in_force import Rules
-from tests.sim.oracles.unfinished_jobs import Life, Lives, Run, short
+from tests.sim.oracles.unfinished_jobs import Life, Run, UnfinishedJobs, short
 from tests.sim.world.trace import Violation
 
 
-class Whereabouts:
+class JobStates:
     """Of all jobs. The clock is the replicated one."""
 
     def __init__(self, rules: Rules, seen: Counter[str]) -> None:
         self.rules = rules
         self.seen = seen
-        self.lives = Lives()
+        self.lives = UnfinishedJobs()
         self.running: dict[int, Run] = {}
         self.clock_ms = 0
         self._issued: set[int] = set()

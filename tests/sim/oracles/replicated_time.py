@@ -28,7 +28,7 @@ BLUR_MS = 100                   # what is known of other clocks is two seconds o
 ANYTHING_MS = 1 << 50
 
 
-class Timekeeping:
+class TimePromises:
     """Fed with entries when they are stamped, and when they are applied. `wrong`: whose clock somebody sets."""
 
     def __init__(self, events: Events, wrong: str) -> None:

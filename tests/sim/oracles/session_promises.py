@@ -48,7 +48,7 @@ from core import (
 )
 from core.store import session
 from tests.sim.oracles.deadlines import Deadline
-from tests.sim.oracles.job_replies import JobAccount
+from tests.sim.oracles.job_replies import JobReplies
 from tests.sim.oracles.settings_in_force import Rules
 from tests.sim.world.trace import Violation
 
@@ -68,12 +68,12 @@ class Account:
     answers: dict[tuple[int, int], Reply] = field(default_factory=dict)     # by number and part
 
 
-class Ledger:
+class SessionPromises:
     """Fed with each entry of the history; raises Violation at the first lie."""
 
     def __init__(self, seen: Counter[str]) -> None:
         self.rules = Rules()
-        self.jobs = JobAccount(self.rules, seen)
+        self.jobs = JobReplies(self.rules, seen)
         self._seen = seen
         self._clock_ms = 0
         self._online = True

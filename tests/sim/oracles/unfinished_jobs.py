@@ -52,7 +52,7 @@ class Life:
         return short(self.body)
 
 
-class Lives:
+class UnfinishedJobs:
     """All of them. `blind`: a CLONE has replaced them, and nothing is known of most any more."""
 
     def __init__(self) -> None:

@@ -18,12 +18,12 @@ from cluster.wire.messages import Hello, Message
 from core import Applied, Effects, PromoteLearner, decode_entry
 from tests.cluster.faulty_disk import Crash
 from tests.sim.clients.outcomes import Outcome
-from tests.sim.oracles.durability import Memory
+from tests.sim.oracles.durability import Durability
 from tests.sim.world.digest_codes import Kind, node_number
 from tests.sim.world.disk import JOURNAL, SNAPSHOTS, SimDisk
 from tests.sim.world.events import DriftingClock
 from tests.sim.world.idle_time import NEVER, idle_until
-from tests.sim.world.observed import SlowChild, WatchedJournal, WatchedMachine, open_journal
+from tests.sim.world.observed import ObservedJournal, ObservedMachine, SlowChild, open_journal
 from tests.sim.world.trace import Violation
 from tests.sim.world.transport import SimOutbox
 
@@ -49,7 +49,7 @@ class SimNode:
         self._monotonic = clock.monotonic
         self.disk = SimDisk(random.Random(world.rng.random()), self._now)
         self.driver: Driver | None = None
-        self.machine = WatchedMachine(self)
+        self.machine = ObservedMachine(self)
         self.serving = False
         self.voter = False
         self.damaged = False
@@ -65,7 +65,7 @@ class SimNode:
         self._outbox = SimOutbox(self)
         self._open: dict[Outcome, None] = {}
         self._proposed: list[Outcome] = []
-        self.memory = Memory(name, world.events, world.checks)
+        self.memory = Durability(name, world.events, world.checks)
 
     def _now(self) -> float:
         return self._events.now
@@ -93,7 +93,7 @@ class SimNode:
         if self.driver is not None or self.held_down:
             return
         self._children, self._outbox = [], SimOutbox(self)
-        self.machine = WatchedMachine(self)
+        self.machine = ObservedMachine(self)
         self._blocked_until = self._events.now
         self.world.timekeeping.started(self.name)
         try:
@@ -204,7 +204,7 @@ class SimNode:
             self.disk.repair()
         self.lost = self.voter or self.damaged or self.lost
         self.voter = self.damaged = False
-        self.memory = Memory(self.name, self.world.events, self.checks)
+        self.memory = Durability(self.name, self.world.events, self.checks)
 
     def _ended(self, error: BaseException, *, starting: bool = False) -> None:
         """The process ended by itself: is that right?"""
@@ -323,11 +323,11 @@ class SimNode:
 
     # What is on its disk
 
-    def synced(self, journal: WatchedJournal) -> None:
+    def synced(self, journal: ObservedJournal) -> None:
         """The journal says that everything is durable."""
         self.memory.synced(journal, self.disk.spent_s, damaged=self.damaged)
 
-    def synced_beside(self, journal: WatchedJournal) -> None:
+    def synced_beside(self, journal: ObservedJournal) -> None:
         """The journal says that entries are durable."""
         self.memory.synced_to(journal.durable_index)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 DIGEST_ENTRIES = 16             # every so many entries the states of the nodes are compared
 
 
-class WatchedJournal(Journal):
+class ObservedJournal(Journal):
     """Reports each entry that a node takes into its log."""
 
     node: SimNode
@@ -62,7 +62,7 @@ class WatchedJournal(Journal):
             self.node.synced_beside(self)
 
 
-class WatchedMachine(Machine):
+class ObservedMachine(Machine):
     """Reports each applied entry. `frozen`: the state that a forked child sees while the node goes on."""
 
     def __init__(self, node: SimNode) -> None:
@@ -126,9 +126,9 @@ class SlowChild(Job):
 
 def open_journal(
     node: SimNode, directory: Path, disk: SimDisk, segment_bytes: int, window_bytes: int,
-) -> WatchedJournal:
+) -> ObservedJournal:
     """The node's journal; what it finds on disk is not reported, it was when it was written."""
-    journal = WatchedJournal.open(directory, disk, segment_bytes=segment_bytes, window_bytes=window_bytes)
-    assert isinstance(journal, WatchedJournal)
+    journal = ObservedJournal.open(directory, disk, segment_bytes=segment_bytes, window_bytes=window_bytes)
+    assert isinstance(journal, ObservedJournal)
     journal.node = node
     return journal

@@ -14,7 +14,7 @@ from tests.sim.clients.with_session import SessionClient
 from tests.sim.clients.without_session import Client
 from tests.sim.faults.kinds import Faults
 from tests.sim.oracles.checks import Checks
-from tests.sim.oracles.replicated_time import STEADY_DRIFT, Timekeeping
+from tests.sim.oracles.replicated_time import STEADY_DRIFT, TimePromises
 from tests.sim.world import plan as plans
 from tests.sim.world.digest_codes import Kind
 from tests.sim.world.ending import Ending
@@ -59,7 +59,7 @@ class World:
         clocks = random.Random(seed + 2)
         self.nodes = {name: SimNode(self, name, self._clock(clocks)) for name in names}
         self.wrong_clock = clocks.choice(founders)      # the only one whose wall clock anybody sets
-        self.timekeeping = Timekeeping(self.events, self.wrong_clock)
+        self.timekeeping = TimePromises(self.events, self.wrong_clock)
         for name in founders:
             self.nodes[name].configured = tuple(self.addresses[name] for name in founders)
         self.network.nodes.update(self.nodes)

@@ -90,8 +90,13 @@ def draw_less(tests: Iterable[Any]) -> None:
 
 def _laws(items: Iterable[Any]) -> set[Any]:
     """What of hypothesis is behind the items, each once."""
-    machines = {item.cls for item in items if issubclass(getattr(item, "cls", None) or object, unittest.TestCase)}
-    return machines | {item.obj for item in items if is_hypothesis_test(getattr(item, "obj", None))}
+    laws: set[Any] = set()
+    for item in items:
+        if issubclass(getattr(item, "cls", None) or object, unittest.TestCase):
+            laws.add(item.cls)
+        elif is_hypothesis_test(getattr(item, "obj", None)):
+            laws.add(item.obj)
+    return laws
 
 
 def _less(budget: settings) -> settings:

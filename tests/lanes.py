@@ -80,9 +80,10 @@ class Lane:
 
     def _follow(self) -> None:
         assert self._process.stdout
-        for line in self._process.stdout:
-            self._out.write(f"{self._label}{line.rstrip()}\n")      # in one write, so that lanes do not mix in a line
-            self._out.flush()
+        with self._process.stdout as lines:
+            for line in lines:
+                self._out.write(f"{self._label}{line.rstrip()}\n")      # in one write: lanes do not mix in a line
+                self._out.flush()
         _, status, usage = os.wait4(self._process.pid, 0)
         self.code = self._process.returncode = os.waitstatus_to_exitcode(status)
         self.elapsed_s = time.monotonic() - self._began

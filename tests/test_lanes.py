@@ -83,6 +83,9 @@ def test_an_interrupt_ends_all_lanes(number: signal.Signals, ignored: bool) -> N
     finally:
         watch.cancel()
         running.kill()
+        running.wait()
+        if running.stdout:
+            running.stdout.close()
     assert "one | cleaned up" in rest
     assert "two | cleaned up" in rest
 

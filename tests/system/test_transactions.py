@@ -89,13 +89,13 @@ class Mover(threading.Thread):
 
     def _connected(self) -> Wire:
         for server in self._servers:
-            with contextlib.suppress(Broken):
-                wire = Wire(server, ANSWER_S, connect_timeout=1.0)
+            with contextlib.suppress(Broken), contextlib.ExitStack() as closing:
+                wire = closing.enter_context(Wire(server, ANSWER_S, connect_timeout=1.0))
                 words = wire.say(f"SESSION {self._session}".rstrip()).split()
                 if words[:3] == ["200", "OK", "SESSION"]:
                     self._session = words[3]
+                    closing.pop_all()
                     return wire
-                wire.close()
         raise Broken("nobody serves")
 
     def _close(self) -> None:

@@ -11,7 +11,7 @@ TOOLS  := .tools
 TOXIPROXY         := github.com/Shopify/toxiproxy/v2/cmd/server
 TOXIPROXY_VERSION := v2.12.0
 
-.PHONY: install dev check test test-deploy toxiproxy sim chaos chaos-long hostile demo bench-plots clean
+.PHONY: install dev check test-fast test test-deploy toxiproxy sim chaos chaos-long hostile demo bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd and pqctl, nothing for developers
 dev: $(VENV)/.installed-dev          ## the same with the test tools
@@ -31,9 +31,12 @@ check: dev                           ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+test-fast: dev                       ## style, types, and all tests that are quick and start no process
+	$(BIN)/python -m tests.lanes fast
+
 # With SOCKPQD_TEST_DEPLOY=1 also the tests on containers; without it they are skipped, with one line.
-test: check toxiproxy $(if $(filter 1,$(SOCKPQD_TEST_DEPLOY)),$(VENV)/.installed-deploy)   ## everything
-	$(BIN)/python -m pytest
+test: dev toxiproxy $(if $(filter 1,$(SOCKPQD_TEST_DEPLOY)),$(VENV)/.installed-deploy)   ## everything, in two lanes at once
+	$(BIN)/python -m tests.lanes all
 
 test-deploy: $(VENV)/.installed-deploy   ## Ansible on three containers: root, systemd-nspawn, debootstrap; else skipped
 	SOCKPQD_TEST_DEPLOY=1 $(BIN)/python -m pytest --capture=tee-sys tests/deploy

@@ -17,7 +17,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from tests.chaos import clocks, disks
+from tests.chaos.machines import clocks, disks
 from tests.chaos.runner import Result, run, table
 from tests.chaos.scenarios import SCENARIOS, Scenario
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.chaos.proxies import program
+from tests.chaos.proxies.proxies import program
 
 MISSING = "no toxiproxy-server"
 HINT = "chaos tests skipped: {} need toxiproxy-server 2.x on PATH, or Go 1.23, with which `make toxiproxy` builds it"

@@ -13,16 +13,16 @@ from msgspec import Struct, structs
 from sockpq import Client, survey
 
 from devcluster.cluster import say
-from tests.chaos.api import ToxiproxyError
-from tests.chaos.bystander import Bystander
 from tests.chaos.checker import Facts, Node, Running, availability, check, rate_before
-from tests.chaos.cluster import ProxiedCluster
-from tests.chaos.faults import during
-from tests.chaos.history import History
+from tests.chaos.faults.fault import during
+from tests.chaos.machines.cluster import ProxiedCluster
+from tests.chaos.proxies.toxiproxy_api import ToxiproxyError
 from tests.chaos.scenarios import Scenario
 from tests.chaos.workload import load
 from tests.chaos.workload.bodies import name_of
+from tests.chaos.workload.bystander import Bystander
 from tests.chaos.workload.extended_actors import TRIES
+from tests.chaos.workload.history import History
 
 CONFIG = {"raft": {"failover_grace_ms": 1000}}
 RATE_MIN = 100.0        # acknowledged commands a second before the fault: fewer prove nothing

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct, field
 
-from tests.chaos.faults import Fault
-from tests.chaos.link_faults import (
+from tests.chaos.faults.fault import Fault
+from tests.chaos.faults.links import (
     HalfOpen,
     LinkFault,
     Storm,
@@ -25,11 +25,18 @@ from tests.chaos.link_faults import (
     swallowed,
     throttled,
 )
-from tests.chaos.machine_faults import ClockJump, FullDisk
-from tests.chaos.partition_faults import Bridge, OneWay, Partition, Undialable, cut, lossy, silent
-from tests.chaos.process_faults import Kill, Pause, RollingRestart
-from tests.chaos.roles import a_follower, everyone, followers, leader, minority_with_leader, minority_without_leader
-from tests.chaos.snapshot_faults import LeftBehind
+from tests.chaos.faults.machines import ClockJump, FullDisk
+from tests.chaos.faults.partitions import Bridge, OneWay, Partition, Undialable, cut, lossy, silent
+from tests.chaos.faults.processes import Kill, Pause, RollingRestart
+from tests.chaos.faults.roles import (
+    a_follower,
+    everyone,
+    followers,
+    leader,
+    minority_with_leader,
+    minority_without_leader,
+)
+from tests.chaos.faults.snapshots import LeftBehind
 from tests.chaos.workload.load import Load
 
 CRASH_S, SILENT_S, ASIDE_S = 0.5, 1.5, 0.3      # goals: the leader's process ends; it falls silent; it is not concerned

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.chaos.checker import Node, availability, rate_before
-from tests.chaos.checker.written import REFUSED, UNKNOWN, Written, ns
-from tests.chaos.history import Get
+from tests.chaos.histories.handwritten import REFUSED, UNKNOWN, Written, ns
+from tests.chaos.workload.history import Get
 
 # ---- stale
 

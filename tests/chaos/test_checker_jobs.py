@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.chaos.checker import Facts, Running, check
-from tests.chaos.checker.written import OK, REFUSED, UNKNOWN, Written
-from tests.chaos.history import Get, Handed
+from tests.chaos.histories.handwritten import OK, REFUSED, UNKNOWN, Written
+from tests.chaos.workload.history import Get, Handed
 
 SECOND_LEASE = Get(("q",), 1000)
 DROPPING = Get(("q",), 1000, then_done=True)

@@ -14,9 +14,9 @@ import pytest
 from msgspec.structs import replace
 
 from tests.chaos.checker import Facts, check
-from tests.chaos.checker.simulated import Knobs
-from tests.chaos.checker.simulated_clients import true_history
-from tests.chaos.history import Done, Finished, Get, History, Later, Outcome, Put, Record
+from tests.chaos.histories.simulated import Knobs
+from tests.chaos.histories.simulated_clients import true_history
+from tests.chaos.workload.history import Done, Finished, Get, History, Later, Outcome, Put, Record
 
 WORLDS = {
     "usual": Knobs(),

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.chaos.checker.written import OK, REFUSED, UNKNOWN, Written, ns
-from tests.chaos.history import Get
+from tests.chaos.histories.handwritten import OK, REFUSED, UNKNOWN, Written, ns
+from tests.chaos.workload.history import Get
 
 GET = Get(("q",))
 GETB = Get(("q",), blocks=True)

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from tests.chaos.checker import Facts, check
-from tests.chaos.history import Done, Finished, Get, Handed, History, Outcome, Put, Record
+from tests.chaos.workload.history import Done, Finished, Get, Handed, History, Outcome, Put, Record
 
 RECORDS = 50_000
 SECONDS = 15        # of the processor's time, which a slow one needs too; usual is one

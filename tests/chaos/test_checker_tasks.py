@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.chaos.checker import Running
-from tests.chaos.checker.written import REFUSED, UNKNOWN
-from tests.chaos.checker.written_extended import WrittenExtended
+from tests.chaos.histories.handwritten import REFUSED, UNKNOWN
+from tests.chaos.histories.handwritten_extended import WrittenExtended
 
 DRAINED: dict[str, Any] = {"drained": True}
 

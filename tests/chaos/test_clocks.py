@@ -7,8 +7,8 @@ import time
 import pytest
 from sockpq import Client
 
-from tests.chaos import clocks
-from tests.chaos.cluster import ProxiedCluster
+from tests.chaos.machines import clocks
+from tests.chaos.machines.cluster import ProxiedCluster
 
 pytestmark = pytest.mark.usefixtures("toxiproxy_server")
 

@@ -14,10 +14,8 @@ import pytest
 from sockpq import survey
 
 from devcluster.cluster import serves
-from tests.chaos import clocks, disks
-from tests.chaos.cluster import ProxiedCluster
-from tests.chaos.faults import Fault, during
-from tests.chaos.link_faults import (
+from tests.chaos.faults.fault import Fault, during
+from tests.chaos.faults.links import (
     HalfOpen,
     LinkFault,
     Storm,
@@ -34,11 +32,13 @@ from tests.chaos.link_faults import (
     swallowed,
     throttled,
 )
-from tests.chaos.machine_faults import ClockJump, FullDisk
-from tests.chaos.partition_faults import Bridge, OneWay, Partition, Undialable, cut, lossy, silent
-from tests.chaos.process_faults import Kill, Pause, RollingRestart
-from tests.chaos.roles import a_follower, everyone, leader, minority_with_leader, minority_without_leader, node
-from tests.chaos.snapshot_faults import LeftBehind
+from tests.chaos.faults.machines import ClockJump, FullDisk
+from tests.chaos.faults.partitions import Bridge, OneWay, Partition, Undialable, cut, lossy, silent
+from tests.chaos.faults.processes import Kill, Pause, RollingRestart
+from tests.chaos.faults.roles import a_follower, everyone, leader, minority_with_leader, minority_without_leader, node
+from tests.chaos.faults.snapshots import LeftBehind
+from tests.chaos.machines import clocks, disks
+from tests.chaos.machines.cluster import ProxiedCluster
 from tests.system.load import Producer, check, drain
 
 pytestmark = pytest.mark.usefixtures("toxiproxy_server")
@@ -270,8 +270,8 @@ def test_nothing_is_left_when_a_test_fails_in_the_middle_of_faults() -> None:
 def test_nothing_is_left_when_the_test_process_is_killed() -> None:
     program = (
         "import time\n"
-        "from tests.chaos import disks\n"
-        "from tests.chaos.cluster import ProxiedCluster\n"
+        "from tests.chaos.machines import disks\n"
+        "from tests.chaos.machines.cluster import ProxiedCluster\n"
         "cluster = ProxiedCluster(disk_mb=100 if disks.can_mount() else None)\n"
         "cluster.start()\n"
         "cluster.peer_link('n1', 'n2').silence()\n"

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.chaos.api import ToxiproxyError
-from tests.chaos.proxies import BOTH, FRO, TO, Link, Proxies
+from tests.chaos.proxies.proxies import BOTH, FRO, TO, Link, Proxies
+from tests.chaos.proxies.toxiproxy_api import ToxiproxyError
 
 pytestmark = pytest.mark.usefixtures("toxiproxy_server")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos import clocks, disks
+from tests.chaos.machines import clocks, disks
 from tests.chaos.runner import Result, run, table
 from tests.chaos.scenarios import SCENARIOS, Scenario
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from msgspec import Struct, field
 
-from tests.chaos import clocks, disks
+from tests.chaos.machines import clocks, disks
 from tests.hostile import limits, network
 from tests.hostile.arena import Arena
 from tests.hostile.ordinary import Habits

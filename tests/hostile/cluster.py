@@ -8,7 +8,7 @@ from pathlib import Path
 
 from devcluster.cluster import LocalCluster
 from devcluster.node import Settings
-from tests.chaos import clocks, disks
+from tests.chaos.machines import clocks, disks
 
 READY_S = 60.0
 POLL_S = 0.02
@@ -21,7 +21,10 @@ class HostileCluster(LocalCluster):
         self, config: Settings, *, wrappers: Mapping[str, Sequence[str]], disk_mb: int | None = None,
         fake_clocks: bool = False,
     ) -> None:
-        """`disk_mb`: each node has a disk of its own (disks.py); `fake_clocks`: `set_clock` works (clocks.py)."""
+        """`disk_mb`: each node has a disk of its own; `fake_clocks`: `set_clock` works.
+
+        (The files disks.py and clocks.py in chaos/machines.)
+        """
         super().__init__(3, config, ready_s=READY_S)
         self._wrappers = wrappers
         self._disk_mb = disk_mb

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterable
 
 import sockpq
@@ -11,6 +10,7 @@ import sockpq
 from devcluster.cluster import say
 from tests.hostile.cluster import HostileCluster
 from tests.hostile.ordinary import QUEUE, Report
+from tests.oracles.inventory import differences
 
 LEASE_S = 600.0             # nothing that was taken to be counted comes back meanwhile
 AT_ONCE = 1000
@@ -28,19 +28,12 @@ def found(servers: list[str]) -> list[int]:
         return [int(job.data) for job in client.peek_queue(QUEUE, "running", LEFT_MAX)]
 
 
-def differences(report: Report, left: Iterable[int]) -> list[str]:
-    """How what is left differs from what the client was told: jobs that are lost, doubled, invented or back again."""
-    counted = Counter(left)
-    acknowledged, finished = set(report.acknowledged), set(report.finished)
-    owed = acknowledged - finished - set(report.maybe_finished)
-    wrong = {
-        "lost": owed - counted.keys(),
-        "there twice": {number for number, times in counted.items() if times > 1},
-        "finished twice": {number for number, times in Counter(report.finished).items() if times > 1},
-        "finished and there": finished & counted.keys(),
-        "invented": counted.keys() - acknowledged - set(report.maybe_put),
-    }
-    return [f"{len(numbers)} jobs {what}: {sorted(numbers)[:5]}" for what, numbers in wrong.items() if numbers]
+def wrongs(report: Report, left: Iterable[int]) -> list[str]:
+    """How what is left differs from what the client was told."""
+    return differences(
+        left, report.acknowledged, maybe_put=report.maybe_put,
+        finished=report.finished, maybe_finished=report.maybe_finished,
+    )
 
 
 def disagreement(cluster: HostileCluster) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import select
-import socket
 import subprocess
 import sys
 import threading
@@ -23,6 +22,8 @@ from typing import Self
 
 import msgspec
 from msgspec import Struct, field
+
+from tests.wire import Broken, Wire
 
 ROOT = Path(__file__).parents[2]
 QUEUE = "ordinary"
@@ -70,8 +71,7 @@ class Worker:
         self._habits = habits
         self._servers = itertools.cycle(habits.servers)
         self._server = next(self._servers)
-        self._socket: socket.socket | None = None
-        self._received = b""
+        self._wire: Wire | None = None
         self._request = 0               # the number of the last command in the session
         self._left = 0                  # cycles on this connection
         self._number = 0
@@ -93,9 +93,9 @@ class Worker:
 
     def close(self) -> None:
         """End the connection."""
-        if self._socket is not None:
-            self._socket.close()
-        self._socket = None
+        if self._wire is not None:
+            self._wire.close()
+        self._wire = None
 
     def _put(self) -> None:
         self._number += 1
@@ -123,18 +123,14 @@ class Worker:
         self.report.finished.append(number)
 
     def _connect(self) -> None:
-        if self._socket is not None:
+        if self._wire is not None:
             return
-        host, _, port = self._server.rpartition(":")
-        source = None if self._habits.source is None else (self._habits.source, 0)
         try:
-            self._socket = socket.create_connection((host, int(port)), ANSWER_S, source)
-        except OSError as error:
+            self._wire = Wire(self._server, ANSWER_S, source=self._habits.source)
+        except Broken as error:
             self._note("connect", LOST)
             self._server = next(self._servers)
             raise Failed(str(error)) from error
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._received = b""
         self._left = self._habits.cycles
         if self._habits.sessions:
             self._request = 0
@@ -142,15 +138,14 @@ class Worker:
 
     def _ask(self, verb: str, line: str, data: bytes = b"", *, numbered: bool = True) -> str:
         """The line of a good answer. Raises Failed."""
-        assert self._socket
+        assert self._wire
         if self._habits.sessions and numbered:
             self._request += 1
             line = f"REQ {self._request} {line}"
         sent = time.monotonic()
         try:
-            self._socket.sendall(f"{line}\r\n".encode() + data)
-            answer = self._line()
-        except OSError:
+            answer = self._wire.say(line, data)
+        except Broken:
             answer = LOST
         if answer != LOST:
             self.report.commands.append((sent, (time.monotonic() - sent) * 1000))
@@ -162,32 +157,15 @@ class Worker:
             self._server = next(self._servers)
         raise Failed(answer)
 
-    def _line(self) -> str:
-        """The next line; LOST when the connection ended."""
-        while b"\r\n" not in self._received:
-            if not self._receive():
-                return LOST
-        line, _, self._received = self._received.partition(b"\r\n")
-        return line.decode("ascii", "replace")
-
     def _exactly(self, length: int) -> bytes:
         """So many bytes. Raises Failed."""
+        assert self._wire
         try:
-            while len(self._received) < length:
-                if not self._receive():
-                    raise OSError(LOST)
-        except OSError as error:
+            return self._wire.exactly(length)
+        except Broken as error:
             self._note("GET", LOST)
             self.close()
             raise Failed(LOST) from error
-        data, self._received = self._received[:length], self._received[length:]
-        return data
-
-    def _receive(self) -> bool:
-        assert self._socket
-        piece = self._socket.recv(65_536)
-        self._received += piece
-        return bool(piece)
 
     def _note(self, verb: str, answer: str) -> None:
         self.report.errors.append((time.monotonic(), f"{verb}: {answer}"))

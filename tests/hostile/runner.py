@@ -16,7 +16,7 @@ from tests.hostile import limits, network
 from tests.hostile.arena import Arena
 from tests.hostile.attack import Attack
 from tests.hostile.cluster import HostileCluster
-from tests.hostile.inventory import differences, disagreement, found
+from tests.hostile.inventory import disagreement, found, wrongs
 from tests.hostile.ordinary import Ordinary, Report
 from tests.hostile.verdict import Outcome, gap_s, judge, p50_ms
 from tests.hostile.watch import RESTARTABLE, Watch
@@ -115,7 +115,7 @@ def _count(cluster: HostileCluster, report: Report, outcome: Outcome) -> None:
         outcome.reasons.append("no node serves in the end")
         return
     try:
-        outcome.reasons += differences(report, found(cluster.servers))
+        outcome.reasons += wrongs(report, found(cluster.servers))
     except sockpq.SockpqError as error:
         outcome.reasons.append(f"the jobs that are left cannot be counted: {type(error).__name__}: {error}")
     if different := disagreement(cluster):

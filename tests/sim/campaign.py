@@ -14,8 +14,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.sim.trace import Violation
-from tests.sim.world import World
+from tests.sim.world.trace import Violation
+from tests.sim.world.world import World
 
 GC_OBJECTS = 200_000            # a run's objects die together: looking for garbage in its middle is a waste
 ZEROS = re.compile(r"(\\x00)+")  # bodies are filled up with them

@@ -9,13 +9,13 @@ import pytest
 
 from core import Done, Finished, Get, Handed, Put, Stored, encode_entry
 from tests.sim import campaign
-from tests.sim.checks import Checks
-from tests.sim.configurations import Configurations
-from tests.sim.ending import Ending
-from tests.sim.events import Events
-from tests.sim.outcomes import Outcome
-from tests.sim.session_clients import SessionClient
-from tests.sim.trace import Trace, Violation
+from tests.sim.clients.outcomes import Outcome
+from tests.sim.clients.with_session import SessionClient
+from tests.sim.oracles.checks import Checks
+from tests.sim.oracles.configurations import Configurations
+from tests.sim.world.ending import Ending
+from tests.sim.world.events import Events
+from tests.sim.world.trace import Trace, Violation
 
 PUT = Put("q", 0, b"x")
 

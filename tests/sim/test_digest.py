@@ -15,12 +15,12 @@ from msgspec.structs import replace
 from cluster.wire.messages import Ack
 from core import Accepted, Done, Empty, Finished, Handed, Meta, NotFound, Put, Reply, Stored
 from tests.sim import __main__, campaign
-from tests.sim.checks import Checks
-from tests.sim.events import Events
-from tests.sim.faults import KINDS
-from tests.sim.kinds import FAULTS, OUTCOMES, REPLIES
-from tests.sim.network import Network
-from tests.sim.trace import Trace, Violation
+from tests.sim.faults.kinds import KINDS
+from tests.sim.oracles.checks import Checks
+from tests.sim.world.digest_codes import FAULTS, OUTCOMES, REPLIES
+from tests.sim.world.events import Events
+from tests.sim.world.network import Network
+from tests.sim.world.trace import Trace, Violation
 
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("core", "cluster")

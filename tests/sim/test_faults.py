@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sim import campaign, plan
-from tests.sim.faults import KINDS
+from tests.sim import campaign
+from tests.sim.faults.kinds import KINDS
+from tests.sim.world import plan
 
 SEEDS = range(120)
 
@@ -14,6 +15,10 @@ SEEDS = range(120)
 def report() -> campaign.Report:
     *_, report = campaign.run(SEEDS)
     return report
+
+
+def test_no_promise_is_broken(report: campaign.Report) -> None:
+    assert not report.failures, "\n".join([*report.failures.values(), *report.lines()])
 
 
 def test_every_kind_of_fault_has_a_function() -> None:

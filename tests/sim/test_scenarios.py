@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.sim import campaign, scenarios, session_scenarios, time_scenarios
-from tests.sim.scenarios import SCRIPTED
-from tests.sim.world import World
+from tests.sim import campaign
+from tests.sim.scenarios import members
+from tests.sim.scenarios import sessions as session_scenarios
+from tests.sim.scenarios import time as time_scenarios
+from tests.sim.scenarios.members import SCRIPTED
+from tests.sim.world.world import World
 
 SEEDS = range(5)
 
@@ -20,11 +23,11 @@ def name(value: Any) -> str:
 
 @pytest.mark.parametrize(
     ("script", "nodes"), [
-        (scenarios.a_wiped_voter_meets_a_deposed_leader, 3),
-        (scenarios.a_wiped_voter_votes_before_it_has_caught_up, 3),
-        (scenarios.two_operators_remove_a_node_each, 5),
-        (scenarios.a_removed_leader_is_asked_for_more, 3),
-        (scenarios.a_removed_node_asks_for_votes, 5),
+        (members.a_wiped_voter_meets_a_deposed_leader, 3),
+        (members.a_wiped_voter_votes_before_it_has_caught_up, 3),
+        (members.two_operators_remove_a_node_each, 5),
+        (members.a_removed_leader_is_asked_for_more, 3),
+        (members.a_removed_node_asks_for_votes, 5),
     ], ids=name,
 )
 def test_nothing_is_broken(script: Callable[[World], Iterator[float]], nodes: int) -> None:
@@ -36,9 +39,9 @@ def test_nothing_is_broken(script: Callable[[World], Iterator[float]], nodes: in
 
 @pytest.mark.parametrize(
     "script", [
-        scenarios.a_voter_that_was_away_does_not_know_the_leader,
-        scenarios.a_wiped_voter_does_not_know_the_leader,
-        scenarios.a_removed_node_comes_back_to_strangers,
+        members.a_voter_that_was_away_does_not_know_the_leader,
+        members.a_wiped_voter_does_not_know_the_leader,
+        members.a_removed_node_comes_back_to_strangers,
     ], ids=name,
 )
 def test_strangers_get_together(script: Callable[[World], Iterator[float]]) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
+from itertools import chain
 
 from devcluster.cluster import LocalCluster
+from tests.oracles.inventory import differences
+from tests.wire import Broken, Wire
 
 ANSWER_S = 5.0
+AT_ONCE = 100
 
 
 class Producer(threading.Thread):
@@ -39,67 +42,56 @@ class Producer(threading.Thread):
 
     def _work(self) -> None:
         number, turn = 0, 0
-        connection: socket.socket | None = None
+        wire: Wire | None = None
         while not self._stopping.is_set():
-            if connection is None:
+            if wire is None:
                 turn += 1
-                connection = self._connect(self._servers[turn % len(self._servers)])
+                wire = self._connect(self._servers[turn % len(self._servers)])
                 continue
             number += 1
             body = f"{self.name}-{number}".encode()
-            answer = self._put(connection, body)
-            if answer == b"200 OK\r\n":
+            answer = self._put(wire, body)
+            if answer == "200 OK":
                 self.acknowledged.append(body)
                 continue
-            if answer in (b"500 Offline Mode\r\n", b"503 Busy\r\n"):
+            if answer in ("500 Offline Mode", "503 Busy"):
                 self.refused.append(body)
             else:
-                assert answer == b"", f"an answer nobody expects: {answer!r}"
+                assert answer is None, f"an answer nobody expects: {answer!r}"
                 self.unknown.append(body)
-            connection.close()
-            connection = None
-        if connection is not None:
-            connection.close()
+            wire.close()
+            wire = None
+        if wire is not None:
+            wire.close()
 
-    def _connect(self, server: str) -> socket.socket | None:
-        host, port = server.rsplit(":", 1)
+    def _connect(self, server: str) -> Wire | None:
         try:
-            connection = socket.create_connection((host, int(port)), 1.0)
-        except OSError:
+            return Wire(server, ANSWER_S, connect_timeout=1.0)
+        except Broken:
             time.sleep(0.02)
             return None
-        connection.settimeout(ANSWER_S)
-        return connection
 
-    def _put(self, connection: socket.socket, body: bytes) -> bytes:
-        """The answer's line; empty when the connection ended without one."""
-        line = b""
+    def _put(self, wire: Wire, body: bytes) -> str | None:
+        """The answer; None when the connection ended without one."""
         try:
-            connection.sendall(b"PUT load 0 %d\r\n%s" % (len(body), body))
-            while not line.endswith(b"\n"):
-                data = connection.recv(4096)
-                if not data:
-                    return b""
-                line += data
-        except OSError:
-            return b""
-        return line
+            return wire.say(f"PUT load 0 {len(body)}", body)
+        except Broken:
+            return None
 
 
 def drain(cluster: LocalCluster, queue: str = "load") -> list[bytes]:
     """Take all jobs of a queue out of the serving node."""
-    host, port = cluster.server(cluster.wait_for_leader()).rsplit(":", 1)
     bodies = []
-    with socket.create_connection((host, int(port)), 5.0) as connection, connection.makefile("rb") as stream:
+    with Wire(cluster.server(cluster.wait_for_leader()), ANSWER_S) as wire:
         while True:
-            connection.sendall(b"GET %s\r\n" % queue.encode() * 100)
+            wire.send_bytes(f"GET {queue}\r\n".encode() * AT_ONCE)
             empty = 0
-            for _ in range(100):
-                words = stream.readline().split()
-                if words[:2] == [b"200", b"OK"]:
-                    bodies.append(stream.read(int(words[5])))
+            for _ in range(AT_ONCE):
+                words = wire.line().split()
+                if words[:2] == ["200", "OK"]:
+                    bodies.append(wire.exactly(int(words[5])))
                 else:
-                    assert words[0] == b"404", words
+                    assert words[0] == "404", words
                     empty += 1
             if empty:
                 return bodies
@@ -107,11 +99,9 @@ def drain(cluster: LocalCluster, queue: str = "load") -> list[bytes]:
 
 def check(producers: list[Producer], bodies: list[bytes]) -> None:
     """Nothing acknowledged is missing, nothing refused is there, nothing is doubled or invented."""
-    found = set(bodies)
-    assert len(found) == len(bodies), "a job was handed out twice"
-    acknowledged = {body for producer in producers for body in producer.acknowledged}
-    refused = {body for producer in producers for body in producer.refused}
-    unknown = {body for producer in producers for body in producer.unknown}
-    assert not acknowledged - found, f"lost: {sorted(acknowledged - found)[:10]} of {len(acknowledged)}"
-    assert not refused & found, f"refused and yet executed: {sorted(refused & found)[:10]}"
-    assert not found - acknowledged - unknown, "invented"
+    wrong = differences(
+        bodies, chain.from_iterable(producer.acknowledged for producer in producers),
+        maybe_put=chain.from_iterable(producer.unknown for producer in producers),
+        refused=chain.from_iterable(producer.refused for producer in producers),
+    )
+    assert not wrong

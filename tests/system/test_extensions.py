@@ -4,7 +4,6 @@ byte, and what is left of them when the leader is killed."""
 from __future__ import annotations
 
 import re
-import socket
 import time
 from collections.abc import Iterator
 from types import TracebackType
@@ -13,6 +12,7 @@ from typing import Self
 import pytest
 
 from devcluster.cluster import LocalCluster, say
+from tests.wire import Wire
 
 PATIENCE_S = 30.0
 NEAR_S = 20         # so far a time in an answer may be from the one that is expected
@@ -22,23 +22,20 @@ class Speaker:
     """A plain connection to one server; what is expected of it is given as bytes."""
 
     def __init__(self, server: str) -> None:
-        host, port = server.rsplit(":", 1)
-        self._socket = socket.create_connection((host, int(port)), PATIENCE_S)
-        self._stream = self._socket.makefile("rb")
+        self._wire = Wire(server, PATIENCE_S)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._stream.close()
-        self._socket.close()
+        self._wire.close()
 
     def send(self, data: bytes) -> None:
-        self._socket.sendall(data)
+        self._wire.send_bytes(data)
 
     def expect(self, answer: bytes, at: float | None = None) -> None:
         """The next bytes are these; a time in them, ten digits, may be a little later than `at` or now."""
-        got = self._stream.read(len(answer))
+        got = self._wire.exactly(len(answer))
         expected = re.sub(rb"\b\d{10}\b", lambda match: _near(match[0], got[match.start():match.end()], at), answer)
         assert got == expected
 
@@ -49,11 +46,11 @@ class Speaker:
 
     def line(self) -> bytes:
         """The next line."""
-        return self._stream.readline()
+        return self._wire.line().encode("latin-1") + b"\r\n"
 
     def read(self, count: int) -> bytes:
         """So many bytes."""
-        return self._stream.read(count)
+        return self._wire.exactly(count)
 
 
 def _near(expected: bytes, got: bytes, at: float | None) -> bytes:

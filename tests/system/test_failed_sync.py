@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 import time
 from pathlib import Path
@@ -14,6 +13,7 @@ from devcluster.cluster import LocalCluster, say
 from tests.system.failing_disk import MARKER
 from tests.system.load import Producer, check, drain
 from tests.system.test_kill import wait_for_progress
+from tests.wire import Broken, Wire
 
 PATIENCE_S = 5.0            # it should be over within one second, on a machine that has nothing else to do
 
@@ -48,14 +48,12 @@ def wait_for_end(cluster: LocalCluster, name: str) -> None:
 
 def test_what_cannot_be_synced_is_never_acknowledged() -> None:
     with LocalCluster(1) as cluster:
-        host, port = cluster.server(cluster.wait_for_leader()).rsplit(":", 1)
-        with socket.create_connection((host, int(port)), 5.0) as connection, connection.makefile("rb") as answers:
+        with Wire(cluster.server(cluster.wait_for_leader()), 5.0) as wire:
             for number in range(20):
-                connection.sendall(b"PUT load 0 2\r\n%02d" % number)
-                assert answers.readline() == b"200 OK\r\n"
+                assert wire.say("PUT load 0 2", b"%02d" % number) == "200 OK"
             marker = fail_syncs(cluster, "n1")
-            connection.sendall(b"PUT load 0 5\r\nnever")
-            assert answers.readline() == b""
+            with pytest.raises(Broken, match="closed"):
+                wire.say("PUT load 0 5", b"never")
         wait_for_end(cluster, "n1")
         marker.unlink()
         cluster.restart("n1")

@@ -15,6 +15,7 @@ import devcluster.node
 from devcluster.cluster import LocalCluster
 from tests.system.load import Producer, check, drain
 from tests.system.test_kill import wait_for_progress
+from tests.wire import Wire
 
 FILES_MAX = 300
 IDLE = 350
@@ -49,14 +50,11 @@ def test_a_leader_without_descriptors_goes_on_with_its_journal() -> None:
         for producer in producers:
             producer.start()
         wait_for_progress(producers)
-        host, port = cluster.direct(leader).rsplit(":", 1)
-        with socket.create_connection((host, int(port)), 5.0) as large, large.makefile("rb") as answers:
-            large.settimeout(30.0)
-            with idle_connections(cluster.direct(leader)):
-                for number in range(SEGMENTS * (32 << 20) // len(BODY)):
-                    large.sendall(b"PUT large 0 %d\r\n%s" % (len(BODY), BODY))
-                    assert answers.readline() == b"200 OK\r\n", (number, cluster.logs(leader)[-2000:])
-                assert cluster.leader() in (leader, None)       # None: it has no descriptor for who asks
+        with Wire(cluster.direct(leader), 30.0) as large, idle_connections(cluster.direct(leader)):
+            for number in range(SEGMENTS * (32 << 20) // len(BODY)):
+                answer = large.say(f"PUT large 0 {len(BODY)}", BODY)
+                assert answer == "200 OK", (number, cluster.logs(leader)[-2000:])
+            assert cluster.leader() in (leader, None)       # None: it has no descriptor for who asks
         segments = (cluster.data_dir(leader) / "journal").glob("journal-*")
         assert max(segments).name > f"journal-{SEGMENTS:08d}"
         wait_for_progress(producers)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import socket
 import time
 
 import pytest
@@ -11,6 +10,7 @@ import sockpq
 
 from devcluster.cluster import LocalCluster
 from tests.system.load import Producer, check, drain
+from tests.wire import Wire
 
 
 def acknowledged(producers: list[Producer]) -> int:
@@ -60,9 +60,8 @@ def test_kill_any_nodes_at_any_moment() -> None:
 
 def begin_a_snapshot(server: str) -> None:
     """Say so, and do not wait for its end."""
-    host, _, port = server.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
-        connection.sendall(b"CLUSTER SNAPSHOT\r\n")
+    with Wire(server, 10.0) as wire:
+        wire.send("CLUSTER SNAPSHOT")
 
 
 def wait_for_snapshots(cluster: LocalCluster) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 import devcluster.node
 from devcluster.cluster import LocalCluster
+from tests.wire import Wire
 
 LIMIT_BYTES = 240 << 20
 AT_ONCE = 1000              # jobs
@@ -48,19 +48,16 @@ def test_a_node_at_its_mark_survives_its_own_snapshot(
     program.chmod(0o755)
     monkeypatch.setattr(devcluster.node, "program", lambda: program)
     with LocalCluster(1) as cluster:
-        host, port = cluster.server(cluster.wait_for_leader()).rsplit(":", 1)
-        with socket.create_connection((host, int(port)), PATIENCE_S) as connection, connection.makefile("rb") as stream:
-            puts = b"PUTS %d\r\n" % AT_ONCE + b"q 0 20\r\n%s" % bytes(20) * AT_ONCE
-            jobs, answer = 0, b""
-            while answer != b"503 Busy\r\n":
+        with Wire(cluster.server(cluster.wait_for_leader()), PATIENCE_S) as wire:
+            puts = b"q 0 20\r\n%s" % bytes(20) * AT_ONCE
+            jobs, answer = 0, ""
+            while answer != "503 Busy":
                 assert jobs < JOBS_MAX
-                connection.sendall(puts)
-                answer = stream.readline()
-                if answer == b"200 OK %d\r\n" % AT_ONCE:
-                    jobs += sum(stream.readline() == b"200 OK\r\n" for _ in range(AT_ONCE))
+                answer = wire.say(f"PUTS {AT_ONCE}", puts)
+                if answer == f"200 OK {AT_ONCE}":
+                    jobs += sum(wire.line() == "200 OK" for _ in range(AT_ONCE))
             assert jobs > 50_000
             cluster.wait_until_logged("n1", "limits.memory_mark_bytes")
-            connection.sendall(b"CLUSTER SNAPSHOT\r\n")
-            assert stream.readline().startswith(b"200 OK "), cluster.logs("n1")[-2000:]
+            assert wire.say("CLUSTER SNAPSHOT").startswith("200 OK "), cluster.logs("n1")[-2000:]
         assert cluster.running("n1")
         assert "killed by signal" not in cluster.logs("n1")

@@ -15,6 +15,7 @@ import sockpq
 
 from devcluster.cluster import LocalCluster, say
 from tests.system.load import Producer, check, drain
+from tests.wire import Broken, Wire
 
 PROGRAM = Path(sys.executable).parent / "sockpqd"
 
@@ -140,45 +141,35 @@ class PlainClient:
     """As a client author would write it first: connect to all, INTERCONNECT, stay with the smallest number."""
 
     def __init__(self, servers: list[str]) -> None:
-        answers = []
+        answers: list[tuple[int, Wire]] = []
         for server in servers:
-            host, port = server.split(":")
             try:
-                connection = socket.create_connection((host, int(port)), 2.0)
-            except OSError:
+                wire = Wire(server, 2.0)
+            except Broken:
                 continue
-            stream = connection.makefile("rwb", buffering=0)
-            stream.write(b"INTERCONNECT\r\n")
-            answers.append((int(stream.readline().split()[2]), connection, stream))
-        _, self._connection, self.stream = min(answers, key=lambda answer: answer[0])
-        for _, connection, stream in answers:
-            if connection is not self._connection:
-                stream.close()
-                connection.close()
+            answers.append((int(wire.say("INTERCONNECT").split()[2]), wire))
+        _, self.wire = min(answers, key=lambda answer: answer[0])
+        for _, wire in answers:
+            if wire is not self.wire:
+                wire.close()
 
-    def say(self, request: bytes) -> list[bytes]:
+    def say(self, line: str, data: bytes = b"") -> list[str]:
         """Send, return the words of the answer's line."""
-        self.stream.write(request)
-        return self.stream.readline().split()
-
-    def close(self) -> None:
-        """End the connection."""
-        self.stream.close()
-        self._connection.close()
+        return self.wire.say(line, data).split()
 
 
 def test_a_client_written_only_from_the_protocol_works_through_a_failover(cluster: LocalCluster) -> None:
     client = PlainClient(cluster.servers)
-    assert client.say(b"PUT work 5 3 NEW\r\nabc")[:3] == [b"200", b"OK", b"IS"]
-    client.close()
+    assert client.say("PUT work 5 3 NEW", b"abc")[:3] == ["200", "OK", "IS"]
+    client.wire.close()
     victim = cluster.wait_for_leader()
     cluster.kill(victim)
     cluster.wait_for_leader()
     client = PlainClient(cluster.servers)
-    words = client.say(b"GET work EXPIRE 60 THEN LATER\r\n")
-    assert words[:3] == [b"200", b"OK", b"work"]
-    assert words[4:6] == [b"5", b"3"]
-    assert client.stream.read(3) == b"abc"
-    assert client.say(b"DONE %s\r\n" % words[3]) == [b"200", b"OK", b"FINQ", b"FINI"]
-    client.close()
+    words = client.say("GET work EXPIRE 60 THEN LATER")
+    assert words[:3] == ["200", "OK", "work"]
+    assert words[4:6] == ["5", "3"]
+    assert client.wire.exactly(3) == b"abc"
+    assert client.say(f"DONE {words[3]}") == ["200", "OK", "FINQ", "FINI"]
+    client.wire.close()
     cluster.restart(victim)

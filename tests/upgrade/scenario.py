@@ -11,8 +11,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import socket
-import struct
 import sys
 import tempfile
 import time
@@ -31,6 +29,7 @@ from cluster.storage.disk import Disk
 from core import Applied, Effects, JobState, Machine, Operation, Request, encode_entry
 from devcluster.cluster import LocalCluster, say
 from tests.upgrade.directories import DATA, SETTLED_S, pack, unpack
+from tests.wire import Wire
 
 SCENARIO = DATA / "scenario"
 LONG = "EXPIRE 3000000000"      # 95 years
@@ -45,9 +44,7 @@ class Connection:
     """Speaks the protocol, one command at a time."""
 
     def __init__(self, server: str) -> None:
-        host, _, port = server.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), 20.0)
-        self._stream = self.socket.makefile("rb")
+        self.wire = Wire(server, 20.0)
 
     def __enter__(self) -> Connection:
         return self
@@ -57,12 +54,11 @@ class Connection:
 
     def close(self) -> None:
         """Hang up."""
-        self._stream.close()
-        self.socket.close()
+        self.wire.close()
 
     def send(self, line: str, data: str = "") -> None:
         """A command, whose answer is read later or never. `data`: all that follows the line."""
-        self.socket.sendall(f"{line}\r\n{data}".encode("latin-1"))
+        self.wire.send(line, data.encode("latin-1"))
 
     def ask(self, line: str, data: str = "") -> str:
         """A command; returns all of its answer."""
@@ -73,26 +69,20 @@ class Connection:
         """The whole answer to a command."""
         words = line.split()
         words = words[2:] if words[0] == "REQ" else words
-        answer = first = self._line()
+        answer = first = self.wire.line()
         if not first.startswith("200 OK "):
             return answer
         several = words[0] in ("DONE", "LATER") and len(words) > 2 and words[2].isdigit()
         if several or words[0] in ANSWER_LISTS or "COUNT" in words:
-            jobs = [self._line() for _ in range(int(first.split()[2]))]
+            jobs = [self.wire.line() for _ in range(int(first.split()[2]))]
             length = sum(int(job.split()[3]) for job in jobs) if "COUNT" in words else 0
             return "\n".join((answer, *jobs)) + self._data(length)
         if words[0].startswith("GET") or (words[0] == "SNAPSHOT"):
             return answer + self._data(int(first.split()[5 if words[0] != "SNAPSHOT" else 2]))
         return answer
 
-    def _line(self) -> str:
-        line = self._stream.readline().decode("latin-1")
-        if not line.endswith("\n"):
-            raise ConnectionError("the server has hung up")
-        return line.rstrip("\r\n")
-
     def _data(self, length: int) -> str:
-        return "\n" + self._stream.read(length).decode("latin-1") if length else ""
+        return "\n" + self.wire.exactly(length).decode("latin-1") if length else ""
 
 
 class Story:
@@ -325,7 +315,7 @@ class Story:
             time.sleep(0.2)
             self._cluster.pause("n1")       # it learns at once that there is a job, and nobody for it
             self.connection.send(f"PUT {self.part}vanishing 0 5", "again")
-            vanishing.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            vanishing.wire.vanish()
         self._cluster.resume("n1")
         assert self.connection.answer("PUT") == "200 OK"
         time.sleep(2.5)                     # for the lease, a TTL and a session

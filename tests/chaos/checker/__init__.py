@@ -56,7 +56,7 @@ from tests.chaos.checker.task_times import early, held
 from tests.chaos.checker.tasks import Tasks
 from tests.chaos.checker.violation import Teller, Violation
 from tests.chaos.checker.wakeups import wakeups
-from tests.chaos.history import History
+from tests.chaos.workload.history import History
 
 __all__ = ["Facts", "Node", "Running", "Violation", "availability", "check", "rate_before"]
 

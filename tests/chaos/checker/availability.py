@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from tests.chaos.checker.moments import NEVER, SECOND, is_ok
-from tests.chaos.history import Record
+from tests.chaos.workload.history import Record
 
 
 def availability(records: Iterable[Record], from_ns: int = -NEVER, until_ns: int = NEVER) -> int:

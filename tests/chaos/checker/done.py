@@ -11,7 +11,7 @@ from tests.chaos.checker.leases import both_hold, rule_of
 from tests.chaos.checker.moments import NEVER, acted, latest, may_have_acted
 from tests.chaos.checker.releases import lease_holds_ns
 from tests.chaos.checker.violation import Teller, Violation
-from tests.chaos.history import Done, Later, Record
+from tests.chaos.workload.history import Done, Later, Record
 
 
 def done(jobs: Jobs, facts: Facts, teller: Teller) -> Iterator[Violation]:

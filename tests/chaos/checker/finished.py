@@ -12,10 +12,10 @@ from msgspec import Struct
 from tests.chaos.checker.facts import Facts
 from tests.chaos.checker.hidden import Hidden
 from tests.chaos.checker.jobs import Jobs
-from tests.chaos.checker.lives import Life, life
 from tests.chaos.checker.moments import NEVER, is_ok, latest
+from tests.chaos.checker.unfinished import Life, life
 from tests.chaos.checker.violation import Teller, Violation
-from tests.chaos.history import Get, Record
+from tests.chaos.workload.history import Get, Record
 
 
 class _End(Struct, eq=False):

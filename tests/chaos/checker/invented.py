@@ -10,7 +10,7 @@ from tests.chaos.checker.hidden import Hidden
 from tests.chaos.checker.jobs import HandOut, Job, Jobs
 from tests.chaos.checker.moments import is_ok
 from tests.chaos.checker.violation import Teller, Violation
-from tests.chaos.history import Outcome, Record
+from tests.chaos.workload.history import Outcome, Record
 
 MADE_ITEM = re.compile(r"i\d+")     # the name of an item made for NEW (spec/state-machine 5.3)
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 from msgspec import Struct, field
 
 from tests.chaos.checker.moments import NEVER, acted, is_ok, latest, may_have_acted
-from tests.chaos.history import Cascade, Done, Get, GetMany, Handed, Later, Outcome, Put, Puts, PutWith, Record
+from tests.chaos.workload.history import Cascade, Done, Get, GetMany, Handed, Later, Outcome, Put, Puts, PutWith, Record
 
 
 class HandOut(Struct, eq=False):

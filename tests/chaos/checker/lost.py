@@ -10,7 +10,7 @@ from tests.chaos.checker.hidden import Hidden
 from tests.chaos.checker.jobs import Job, Jobs
 from tests.chaos.checker.moments import is_ok
 from tests.chaos.checker.violation import Teller, Violation
-from tests.chaos.history import Done, Outcome, Put
+from tests.chaos.workload.history import Done, Outcome, Put
 
 
 def lost(jobs: Jobs, hidden: Hidden, facts: Facts, teller: Teller) -> Iterator[Violation]:

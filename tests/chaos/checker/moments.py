@@ -6,7 +6,7 @@ one that was not executed; and of an unknown one it is known only that it is not
 
 from __future__ import annotations
 
-from tests.chaos.history import Outcome, Record
+from tests.chaos.workload.history import Outcome, Record
 
 MS = 1_000_000              # nanoseconds
 SECOND = 1_000_000_000

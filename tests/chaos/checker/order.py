@@ -20,7 +20,7 @@ from tests.chaos.checker.jobs import Jobs
 from tests.chaos.checker.moments import NEVER, is_ok, latest
 from tests.chaos.checker.places import Stay, stays
 from tests.chaos.checker.violation import Teller, Violation
-from tests.chaos.history import Get, Record
+from tests.chaos.workload.history import Get, Record
 
 _Key = tuple[int, int, int]         # the rank (negated priority), when it surely had come, a number of the stay
 

@@ -8,7 +8,7 @@ from tests.chaos.checker.facts import Facts
 from tests.chaos.checker.hidden import sure_lease_ns
 from tests.chaos.checker.jobs import HandOut
 from tests.chaos.checker.moments import MS, NEVER, is_ok
-from tests.chaos.history import Done, Later
+from tests.chaos.workload.history import Done, Later
 
 
 class Release(Struct):

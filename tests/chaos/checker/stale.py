@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from tests.chaos.checker.facts import Facts
 from tests.chaos.checker.moments import MS, is_ok
 from tests.chaos.checker.violation import Teller, Violation
-from tests.chaos.history import Cut, Record
+from tests.chaos.workload.history import Cut, Record
 
 
 def stale(records: Iterable[Record], cuts: Iterable[Cut], facts: Facts, teller: Teller) -> Iterator[Violation]:

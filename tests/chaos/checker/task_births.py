@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tests.chaos.checker.facts import Facts
 from tests.chaos.checker.tasks import Effect, Task, Tasks, Turn
 from tests.chaos.checker.violation import Teller, Violation
-from tests.chaos.history import Cascade, Move
+from tests.chaos.workload.history import Cascade, Move
 
 
 def task_births(tasks: Tasks, facts: Facts, teller: Teller) -> Iterator[Violation]:

@@ -10,7 +10,7 @@ from tests.chaos.checker.facts import Facts
 from tests.chaos.checker.moments import is_ok, latest
 from tests.chaos.checker.tasks import Act, Effect, Task, Tasks
 from tests.chaos.checker.violation import Teller, Violation
-from tests.chaos.history import Cascade
+from tests.chaos.workload.history import Cascade
 
 
 def _rule(rule: str, *acts: Act | None) -> str:

@@ -9,7 +9,7 @@ from tests.chaos.checker.facts import Facts
 from tests.chaos.checker.moments import MS, NEVER, latest
 from tests.chaos.checker.tasks import Act, Effect, Task, Tasks, Turn
 from tests.chaos.checker.violation import Teller, Violation
-from tests.chaos.history import Move, PutOff, Touch
+from tests.chaos.workload.history import Move, PutOff, Touch
 
 
 def early(tasks: Tasks, facts: Facts, teller: Teller) -> Iterator[Violation]:

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from tests.chaos.checker.facts import Facts
 from tests.chaos.checker.jobs import HandOut, Jobs
 from tests.chaos.checker.moments import NEVER
-from tests.chaos.history import (
+from tests.chaos.workload.history import (
     Cascade,
     Command,
     Done,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from tests.chaos.checker.facts import Facts
-from tests.chaos.history import (
+from tests.chaos.workload.history import (
     Cascade,
     Command,
     Done,

@@ -15,7 +15,7 @@ from tests.chaos.checker.jobs import Jobs
 from tests.chaos.checker.moments import MS, NEVER, is_ok
 from tests.chaos.checker.places import Stay, stays
 from tests.chaos.checker.violation import Teller, Violation
-from tests.chaos.history import Get, Outcome, Record
+from tests.chaos.workload.history import Get, Outcome, Record
 
 
 class _Wait(Struct, eq=False):

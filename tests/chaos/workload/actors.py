@@ -9,7 +9,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Protocol
 
-from tests.chaos.history import Get, Outcome, Put, Record
+from tests.chaos.workload.history import Get, Outcome, Put, Record
 
 LEASE_MS = 1500
 OUTPUT_LEASE_MS = 2500

@@ -7,8 +7,8 @@ import time
 from itertools import count
 from typing import Protocol
 
-from tests.chaos.history import Cascade, GetMany, Handed, Move, Outcome, PutOff, Puts, PutWith, Record, Touch
 from tests.chaos.workload.actors import LEASE_MS, PRIORITIES, Client, Meter
+from tests.chaos.workload.history import Cascade, GetMany, Handed, Move, Outcome, PutOff, Puts, PutWith, Record, Touch
 
 DELAYED, KEYED, FRAIL, STEPS, NEXT, MOVED = "delayed", "keyed", "frail", "steps", "next", "moved"
 TRIES = {FRAIL: 3}

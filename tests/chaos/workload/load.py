@@ -9,10 +9,10 @@ from types import TracebackType
 from msgspec import Struct
 from sockpq import Client
 
-from tests.chaos.history import Get, GetMany, History, Outcome
 from tests.chaos.workload import actors, extended_actors
 from tests.chaos.workload.actors import Actor, Caller, Meter, Producer, Servant, Worker
 from tests.chaos.workload.extended_actors import ExtendedClient, Handler, Planner
+from tests.chaos.workload.history import Get, GetMany, History, Outcome
 from tests.chaos.workload.plain_extended import PlainExtendedClient
 from tests.chaos.workload.session import CALL_S
 from tests.chaos.workload.session_extended import SessionExtendedClient

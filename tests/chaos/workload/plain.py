@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.chaos.history import Command, Done, Finished, Get, Handed, History, Later, Outcome, Put, Record
 from tests.chaos.workload.bodies import body, name_of
-from tests.chaos.workload.wire import Broken, Refused, Wire, server_number
+from tests.chaos.workload.history import Command, Done, Finished, Get, Handed, History, Later, Outcome, Put, Record
+from tests.wire import Broken, Refused, Wire, server_number
 
 ANSWER_S = 5.0          # an answer that is owed comes within this time, or is given up
 ASK_S = 0.3             # a server that is alive says its number within this time

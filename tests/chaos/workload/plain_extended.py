@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.chaos.history import (
+from tests.chaos.workload.bodies import body, name_of
+from tests.chaos.workload.history import (
     Cascade,
     DoneMany,
     GetMany,
@@ -15,9 +16,8 @@ from tests.chaos.history import (
     Record,
     Touch,
 )
-from tests.chaos.workload.bodies import body, name_of
 from tests.chaos.workload.plain import PlainClient, Unexpected
-from tests.chaos.workload.wire import Broken
+from tests.wire import Broken
 
 STORED, EXISTS, MISSING = "200 OK", "409 Job Exists", "404 Job Not Found"
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 from sockpq import Client, Job, JobNotFound, NoOutput, NotExecuted, OutcomeUnknown
 
-from tests.chaos import history
-from tests.chaos.history import Done, Get, Handed, History, Later, Outcome, Put, Record
+from tests.chaos.workload import history
 from tests.chaos.workload.bodies import body, name_of
+from tests.chaos.workload.history import Done, Get, Handed, History, Later, Outcome, Put, Record
 from tests.chaos.workload.plain import as_known
 
 CALL_S = 15.0

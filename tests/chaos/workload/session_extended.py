@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from sockpq import Aborted, BatchFailed, JobExists, JobNotFound
 
-from tests.chaos.history import (
+from tests.chaos.workload.bodies import body, name_of
+from tests.chaos.workload.history import (
     Cascade,
     Command,
     DoneMany,
@@ -20,7 +21,6 @@ from tests.chaos.history import (
     Record,
     Touch,
 )
-from tests.chaos.workload.bodies import body, name_of
 from tests.chaos.workload.session import WAIT_S, SessionClient
 
 

@@ -9,7 +9,7 @@ import time
 from sockpq import JobNotFound, NotExecuted, OutcomeUnknown, SockpqError, aio
 
 from devcluster.node import NodeError
-from tests.chaos import disks
+from tests.chaos.machines import disks
 from tests.hostile.arena import Arena, say
 from tests.hostile.attack import Attack, Bounds
 from tests.hostile.crowd import Crowd

@@ -1,0 +1,208 @@
+"""Connections that are slow, break, or are taken for alive by one side only.
+
+    LinkFault(all_peers, delayed(100, 50))                  # all the while
+    Storm(all_clients, [reset, cut_in_command])             # again and again for a moment, with time to recover
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Sequence
+
+from tests.chaos.faults.fault import Background, LinkedFault, called
+from tests.chaos.faults.roles import Role
+from tests.chaos.machines.cluster import ProxiedCluster
+from tests.chaos.proxies.proxies import FRO, NEVER_MS, TO, Link
+
+Where = Callable[[ProxiedCluster], list[Link]]
+What = Callable[[Link], None]
+
+
+# where
+
+def all_peers(cluster: ProxiedCluster) -> list[Link]:
+    """Every link between nodes."""
+    return cluster.peer_links()
+
+
+def all_clients(cluster: ProxiedCluster) -> list[Link]:
+    """Every link that clients dial."""
+    return cluster.client_links()
+
+
+def peers_of(role: Role) -> Where:
+    """The links between these nodes and the others."""
+    return lambda cluster: cluster.between(names := role(cluster), [n for n in cluster.names if n not in names])
+
+
+def clients_of(role: Role) -> Where:
+    """What clients dial to reach these nodes."""
+    return lambda cluster: [cluster.client_link(name) for name in role(cluster)]
+
+
+# what, all the while: nothing is lost
+
+def delayed(ms: int, jitter_ms: int = 0) -> What:
+    """Each way takes that much longer."""
+    return lambda link: link.delay(ms, jitter_ms)
+
+
+def throttled(kb_per_s: int) -> What:
+    """Not more than so many thousand bytes a second."""
+    return lambda link: link.throttle(kb_per_s)
+
+
+def sliced(size: int = 5, variation: int = 3, delay_us: int = 100) -> What:
+    """Everything arrives in small pieces."""
+    return lambda link: link.slice(size, variation, delay_us)
+
+
+def slowly_closed(ms: int) -> What:
+    """One side hears late that the other has closed."""
+    return lambda link: link.slow_close(ms)
+
+
+# what, for a moment: connections end
+
+def reset(link: Link) -> None:
+    """RST at the next bytes, for those made meanwhile; an orderly end for those that stood."""
+    link.reset()
+
+
+def cut_off(link: Link) -> None:
+    """An orderly end, also for who waits and has nothing to send."""
+    link.cut()
+
+
+def cut_in_command(link: Link) -> None:
+    """After some bytes to the server: in the middle of a line or of its data."""
+    link.limit(random.randrange(1, 60), TO)
+
+
+def cut_before_answer(link: Link) -> None:
+    """The server gets the command, its answer does not arrive."""
+    link.limit(0, FRO)
+
+
+def cut_in_answer(link: Link) -> None:
+    """The answer arrives in part."""
+    link.limit(random.randrange(1, 20), FRO)
+
+
+def swallowed(link: Link) -> None:
+    """Commands and answers vanish while connections stay open; then they end."""
+    link.silence(lost=True)
+
+
+class _Links(LinkedFault):
+    def __init__(self, where: Where) -> None:
+        super().__init__()
+        self._where = where
+        self._accepted = 0
+
+    def _begin_on(self, links: list[Link]) -> None:
+        self._take(links)
+        self.names = [link.name for link in links]
+        self._accepted = sum(link.accepted for link in links)
+
+    def _count_accepted(self) -> int:
+        return sum(link.accepted for link in self._links) - self._accepted
+
+
+class LinkFault(_Links):
+    """All these links are like that, from the beginning to the end."""
+
+    def __init__(self, where: Where, what: What) -> None:
+        super().__init__(where)
+        self._what = what
+
+    def __repr__(self) -> str:
+        return f"LinkFault {called(self._where)} {called(self._what)}"
+
+    def _begin(self, cluster: ProxiedCluster) -> None:
+        self._begin_on(self._where(cluster))
+        standing = sum(link.connections for link in self._links)
+        if standing:
+            self.evidence.append(f"{standing} connections stood")
+        cluster.together(self._links, self._what)
+
+    def _end(self, cluster: ProxiedCluster) -> None:
+        made = self._count_accepted()
+        if made:
+            self.evidence.append(f"{made} connections were made meanwhile")
+        self._saw(bool(self.evidence), "there was a connection to befall")
+        self._heal_links(cluster)
+
+
+class Storm(_Links):
+    """Again and again one of these things happens to the links for a moment, then they are healthy for a moment."""
+
+    def __init__(
+        self, where: Where, what: Sequence[What], bad_s: float = 0.15, good_s: float = 0.5, seed: int | None = None
+    ) -> None:
+        """The moments vary by half; `seed`: of the choice and of the times."""
+        super().__init__(where)
+        self._what = what
+        self._bad_s, self._good_s = bad_s, good_s
+        self._random = random.Random(seed)
+        self._gusts = 0
+        self._background: Background | None = None
+
+    def __repr__(self) -> str:
+        return f"Storm {called(self._where)} {' '.join(map(called, self._what))}"
+
+    def _begin(self, cluster: ProxiedCluster) -> None:
+        self._begin_on(self._where(cluster))
+        self._background = Background(lambda stopping: self._blow(cluster, stopping))
+
+    def _blow(self, cluster: ProxiedCluster, stopping: threading.Event) -> None:
+        while not stopping.is_set():
+            try:
+                cluster.together(self._links, self._random.choice(self._what))
+                self._gusts += 1
+                stopping.wait(self._bad_s * self._random.uniform(0.5, 1.5))
+            finally:
+                self._heal_links(cluster)
+            stopping.wait(self._good_s * self._random.uniform(0.5, 1.5))
+
+    def _end(self, cluster: ProxiedCluster) -> None:
+        if self._background is None:
+            return
+        self._background.finish()
+        made = self._count_accepted()
+        self._saw(self._gusts > 0 and made > 0, f"{self._gusts} times; {made} connections were made meanwhile")
+
+
+class HalfOpen(LinkedFault):
+    """The others have lost their connections with these nodes, which believe that they stand. New ones do not come up:
+    what these nodes send is the end of the connection for who should get it, and they are not told."""
+
+    def __init__(self, role: Role) -> None:
+        super().__init__()
+        self._role = role
+
+    def __repr__(self) -> str:
+        return f"HalfOpen {called(self._role)}"
+
+    def _begin(self, cluster: ProxiedCluster) -> None:
+        self.names = self._role(cluster)
+        rest = [name for name in cluster.names if name not in self.names]
+        self._take(cluster.between(self.names, rest))
+        cluster.together(self._links, self._break)
+        for name in self.names:
+            for other in rest:
+                self._wait_to_see(lambda name=name, other=other: self._lost(cluster, other, name),
+                                  f"{other} lost {name}")
+
+    def _break(self, link: Link) -> None:
+        if link.name.partition(">")[0] in self.names:
+            link.half_open(TO)
+        else:
+            link.slow_close(NEVER_MS, TO)
+
+    def _lost(self, cluster: ProxiedCluster, name: str, other: str) -> bool:
+        return self._logged(cluster, name, f"connection to {other} lost")
+
+    def _end(self, cluster: ProxiedCluster) -> None:
+        self._heal_links(cluster)

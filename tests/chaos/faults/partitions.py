@@ -1,0 +1,139 @@
+"""Nodes that cannot reach each other: the connections of clients are left alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+from tests.chaos.faults.fault import LinkedFault, called
+from tests.chaos.faults.roles import Role
+from tests.chaos.machines.cluster import ProxiedCluster
+from tests.chaos.proxies.proxies import FRO, TO, Link
+from tests.chaos.workload.history import Cut
+
+How = Callable[[Link], None]
+
+
+def cut(link: Link) -> None:
+    """Connections end, new ones are refused: both sides know at once."""
+    link.cut()
+
+
+def silent(link: Link) -> None:
+    """Nobody hears anything, and what was sent meanwhile arrives when it is over."""
+    link.silence()
+
+
+def lossy(link: Link) -> None:
+    """Nobody hears anything, and what was sent meanwhile is lost for ever."""
+    link.silence(lost=True)
+
+
+class _Partition(LinkedFault):
+    """Some links between nodes do not work, in this way."""
+
+    def __init__(self, how: How) -> None:
+        super().__init__()
+        self._how = how
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__} {called(self._how)}"
+
+    def _break(self, cluster: ProxiedCluster, links: Iterable[Link]) -> None:
+        self._take(links)
+        for link in self._links:
+            self._wait_to_see(lambda link=link: link.connections > 0, f"{link} stood")
+        cluster.together(self._links, self._how)
+        if self._how is cut:
+            self._wait_to_see(lambda: not any(link.connections for link in self._links), "all of them ended")
+
+    def _end(self, cluster: ProxiedCluster) -> None:
+        for link in self._links:
+            dialing, _, dialed = link.name.partition(">")
+            if self._logged(cluster, dialing, f"connection to {dialed} lost"):
+                self.evidence.append(f"{dialing} noticed that {dialed} is away")
+        self._heal_links(cluster)
+
+
+class Partition(_Partition):
+    """These nodes on one side, the rest on the other."""
+
+    def __init__(self, role: Role, how: How) -> None:
+        super().__init__(how)
+        self._role = role
+        self._since_ns = 0
+
+    def __repr__(self) -> str:
+        return f"Partition {called(self._role)} {called(self._how)}"
+
+    def _begin(self, cluster: ProxiedCluster) -> None:
+        self.names = self._role(cluster)
+        rest = [name for name in cluster.names if name not in self.names]
+        self._break(cluster, cluster.between(self.names, rest))
+        self._since_ns = time.monotonic_ns()
+
+    def _end(self, cluster: ProxiedCluster) -> None:
+        until_ns = time.monotonic_ns()
+        if self._since_ns:
+            rest = [name for name in cluster.names if name not in self.names]
+            self.cuts += [Cut(name, self._since_ns, until_ns) for side in (self.names, rest)
+                          if 2 * len(side) <= len(cluster.names) for name in side]
+        super()._end(cluster)
+
+
+class Bridge(_Partition):
+    """One node sees all, the others are two groups that do not see each other; the leader is in one of these."""
+
+    def _begin(self, cluster: ProxiedCluster) -> None:
+        serving = cluster.wait_for_leader()
+        names = [serving, *(name for name in cluster.names if name != serving)]
+        half = (len(names) - 1) // 2
+        self.names = names[:2 * half]
+        self._break(cluster, cluster.between(names[:half], names[half:2 * half]))
+
+
+class OneWay(LinkedFault):
+    """These nodes are heard by the others and hear nothing, or hear and are not heard.
+
+    Only TCP's data go one way: who has no word gets no answer to a greeting either, so no new connection comes up.
+    """
+
+    def __init__(self, role: Role, *, deaf: bool, lost: bool = False) -> None:
+        """`deaf`: they hear nothing, else nobody hears them; `lost`: what is sent meanwhile never arrives."""
+        super().__init__()
+        self._role = role
+        self._deaf = deaf
+        self._lost = lost
+
+    def __repr__(self) -> str:
+        return f"OneWay {called(self._role)} {'deaf' if self._deaf else 'mute'}{' lossy' if self._lost else ''}"
+
+    def _begin(self, cluster: ProxiedCluster) -> None:
+        self.names = self._role(cluster)
+        self._take(cluster.between(self.names, [name for name in cluster.names if name not in self.names]))
+        for link in self._links:
+            self._wait_to_see(lambda link=link: link.connections > 0, f"{link} stood")
+        cluster.together(self._links, self._break)
+
+    def _break(self, link: Link) -> None:
+        dials = link.name.partition(">")[0] in self.names
+        link.silence(FRO if dials == self._deaf else TO, lost=self._lost)
+
+    def _end(self, cluster: ProxiedCluster) -> None:
+        self._heal_links(cluster)
+
+
+class Undialable(_Partition):
+    """Nobody can dial these nodes, they can dial the others: each pair has one of its two connections."""
+
+    def __init__(self, role: Role) -> None:
+        super().__init__(cut)
+        self._role = role
+
+    def __repr__(self) -> str:
+        return f"Undialable {called(self._role)}"
+
+    def _begin(self, cluster: ProxiedCluster) -> None:
+        self.names = self._role(cluster)
+        self._break(cluster, [cluster.peer_link(other, name) for name in self.names for other in cluster.names
+                              if other not in self.names])

@@ -1,0 +1,108 @@
+"""Processes that are killed, stopped, and restarted."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from devcluster.cluster import say
+from tests.chaos.faults.fault import Background, Fault, called
+from tests.chaos.faults.roles import Role
+from tests.chaos.machines.cluster import ProxiedCluster
+
+ANSWER_S = 0.5
+LEVEL_S = 30.0
+
+
+class Kill(Fault):
+    """SIGKILL of all these nodes at the same time; `end` starts them again."""
+
+    def __init__(self, role: Role) -> None:
+        super().__init__()
+        self._role = role
+
+    def __repr__(self) -> str:
+        return f"Kill {called(self._role)}"
+
+    def _begin(self, cluster: ProxiedCluster) -> None:
+        self.names = self._role(cluster)
+        pids = {name: cluster.pid(name) for name in self.names}
+        for pid in pids.values():
+            if pid is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        for name in self.names:
+            cluster.kill(name)                  # waits for the end
+            self._saw(pids[name] is not None and not cluster.running(name), f"{name} is dead")
+
+    def _end(self, cluster: ProxiedCluster) -> None:
+        dead = [name for name in self.names if not cluster.running(name)]
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(cluster.restart, dead))
+
+
+class Pause(Fault):
+    """SIGSTOP: the processes do nothing, their connections stay open; `end` lets them go on."""
+
+    def __init__(self, role: Role) -> None:
+        super().__init__()
+        self._role = role
+
+    def __repr__(self) -> str:
+        return f"Pause {called(self._role)}"
+
+    def _begin(self, cluster: ProxiedCluster) -> None:
+        self.names = self._role(cluster)
+        for name in self.names:
+            cluster.pause(name)
+        for name in self.names:
+            self._wait_to_see(lambda name=name: state(cluster, name) == "T", f"{name} is stopped")
+
+    def _end(self, cluster: ProxiedCluster) -> None:
+        for name in self.names:
+            cluster.resume(name)
+        for name in self.names:
+            self._wait_to_see(lambda name=name: answers(cluster, name), f"{name} goes on", LEVEL_S)
+
+
+class RollingRestart(Fault):
+    """SIGTERM to one node after the other; each is started again and has caught up before the next one's turn.
+
+    It goes on while the block runs; `end` waits until all had their turn.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._background: Background | None = None
+
+    def _begin(self, cluster: ProxiedCluster) -> None:
+        self.names = list(cluster.names)
+        self._background = Background(lambda stopping: self._roll(cluster, stopping))
+
+    def _roll(self, cluster: ProxiedCluster, _: threading.Event) -> None:
+        for name in self.names:
+            code = cluster.terminate(name)
+            self._saw(code == 0, f"{name} ended with {code}")
+            cluster.restart(name)
+            cluster.wait_until_level(LEVEL_S)
+
+    def _end(self, cluster: ProxiedCluster) -> None:
+        if self._background is not None:
+            self._background.finish()
+
+
+def state(cluster: ProxiedCluster, name: str) -> str | None:
+    """One letter: T is stopped; None without a process."""
+    try:
+        return Path(f"/proc/{cluster.pid(name)}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return None
+
+
+def answers(cluster: ProxiedCluster, name: str) -> bool:
+    """Does the node answer a PING now?"""
+    return say(cluster.direct(name), "PING", ANSWER_S) is not None

@@ -1,0 +1,47 @@
+"""Who a fault befalls: said by role, resolved when the fault begins, by asking the nodes directly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.chaos.machines.cluster import ProxiedCluster
+
+Role = Callable[[ProxiedCluster], list[str]]
+
+
+def leader(cluster: ProxiedCluster) -> list[str]:
+    """The node that serves."""
+    return [cluster.wait_for_leader()]
+
+
+def followers(cluster: ProxiedCluster) -> list[str]:
+    """All but the leader."""
+    serving = cluster.wait_for_leader()
+    return [name for name in cluster.names if name != serving]
+
+
+def a_follower(cluster: ProxiedCluster) -> list[str]:
+    """One node that does not serve."""
+    return followers(cluster)[:1]
+
+
+def everyone(cluster: ProxiedCluster) -> list[str]:
+    """All nodes."""
+    return list(cluster.names)
+
+
+def minority_with_leader(cluster: ProxiedCluster) -> list[str]:
+    """The leader, and of five nodes one more."""
+    (serving,) = leader(cluster)
+    others = [name for name in cluster.names if name != serving]
+    return [serving, *others[:(len(cluster.names) - 1) // 2 - 1]]
+
+
+def minority_without_leader(cluster: ProxiedCluster) -> list[str]:
+    """One follower, of five nodes two."""
+    return followers(cluster)[:(len(cluster.names) - 1) // 2]
+
+
+def node(name: str) -> Role:
+    """A certain one."""
+    return lambda cluster: [name]

@@ -1,0 +1,83 @@
+"""Histories written by hand with the words that the original does not have. Times are in seconds."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from tests.chaos.histories.handwritten import OK, Written
+from tests.chaos.workload.history import (
+    Cascade,
+    Command,
+    DoneMany,
+    GetMany,
+    Handed,
+    Move,
+    PutOff,
+    Puts,
+    PutWith,
+    Touch,
+)
+
+
+class WrittenExtended(Written):
+    """Each method adds one record; `queues` of a GET are those of its jobs, its lease is a second."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._wishes: dict[str, PutWith] = {}
+
+    def wish(self, body: str, start: float, end: float | None, *, good: bool = True, **rest: Any) -> Self:
+        """PUT of this body with `queue`, `delay_ms`, `key`, if given."""
+        named = {name: rest.pop(name) for name in ("queue", "delay_ms", "key", "priority") if name in rest}
+        put = self._wishes[body] = PutWith(body, **{"queue": "q", **named})
+        return self._say(put, start, end, (good,), **rest)
+
+    def wishes(self, bodies: str, start: float, end: float, *good: bool, **rest: Any) -> Self:
+        """PUTS of jobs with names of one letter."""
+        puts = tuple(PutWith(body, "q") for body in bodies)
+        self._wishes |= {put.body: put for put in puts}
+        return self._say(Puts(puts), start, end, good or (True,) * len(puts), **rest)
+
+    def took(self, start: float, end: float, *, queue: str = "", attempt: int = 1, **ids: int) -> Self:
+        """GET COUNT that gave these bodies under these ids."""
+        given = []
+        for body, number in ids.items():
+            put = self._wishes.get(body, PutWith(body, "q"))
+            given.append(Handed(number, queue or put.queue, put.priority, body, None, attempt))
+        queues = tuple({handed.queue for handed in given})
+        self._add(GetMany(queues, 1000), start, end, given=tuple(given))
+        return self
+
+    def ended(self, start: float, end: float, **ids: bool) -> Self:
+        """DONE of several ids, written like i1=True: it was found."""
+        numbers = tuple(int(name[1:]) for name in ids)
+        return self._say(DoneMany(numbers), start, end, tuple(ids.values()))
+
+    def off(
+        self, number: int, delay_ms: int, start: float, end: float, good: bool = True, **rest: Any
+    ) -> Self:
+        """LATER .. DELAY."""
+        return self._say(PutOff(number, delay_ms), start, end, (good,), **rest)
+
+    def touch(
+        self, number: int, expire_ms: int, start: float, end: float, good: bool = True, **rest: Any
+    ) -> Self:
+        """TOUCH .. EXPIRE."""
+        return self._say(Touch(number, expire_ms), start, end, (good,), **rest)
+
+    def move(self, number: int, queue: str, start: float, end: float, delay_ms: int = 0, **rest: Any) -> Self:
+        """MOVE."""
+        return self._say(Move(number, queue, delay_ms), start, end, (True,), **rest)
+
+    def cascade(
+        self, number: int, bodies: str, start: float, end: float | None, *, good: bool = True, **rest: Any
+    ) -> Self:
+        """DONE of this id and PUT of these bodies into "next", all or nothing."""
+        puts = tuple(PutWith(body, "next") for body in bodies)
+        self._wishes |= {put.body: put for put in puts}
+        return self._say(Cascade(number, puts), start, end, (good,), **rest)
+
+    def _say(self, command: Command, start: float, end: float | None, good: tuple[bool, ...], **rest: Any) -> Self:
+        known = rest.get("outcome", OK) is OK
+        self._add(command, start, end, **{"good": good if known else (), **rest})
+        return self

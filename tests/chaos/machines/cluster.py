@@ -1,0 +1,137 @@
+"""A local cluster in which every connection leads through a proxy of its own.
+
+    with ProxiedCluster() as cluster:
+        client = sockpq.Client(cluster.servers)             # through the proxies "client>n1", ..
+        cluster.peer_link("n1", "n2").silence()             # what n1 dials to reach n2
+        cluster.leader()                                    # asked directly
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import permutations
+from pathlib import Path
+
+from devcluster.cluster import LocalCluster
+from devcluster.node import NodeError, Settings
+from tests.chaos.machines import clocks, disks
+from tests.chaos.proxies.proxies import Link, Proxies
+
+READY_S = 60.0
+CLIENT = "client"
+
+
+class ProxiedCluster(LocalCluster):
+    """LocalCluster with a proxy for each ordered pair of nodes, and one in front of each node for clients.
+
+    `servers` and `server(name)` are what clients dial, and what the nodes tell them: the proxies. `direct(name)`,
+    `leader()` and all that waits go to the nodes themselves, so they work whatever the network is like.
+    (A `spare()` dials through proxies, but the others dial it at `peer(name)`, without one.)
+    """
+
+    def __init__(
+        self, nodes: int = 3, config: Settings | None = None, directory: Path | None = None, ready_s: float = READY_S,
+        *, fake_clocks: bool = False, disk_mb: int | None = None,
+    ) -> None:
+        """`fake_clocks`: `set_clock` works (clocks.py); `disk_mb`: every node has a disk of its own (disks.py)."""
+        if disk_mb is not None:         # such a disk is beyond the usual mark from the start
+            limits = {"disk_free_bytes_min": 0, **(config or {}).get("limits", {})}
+            config = {**(config or {}), "limits": limits}
+        super().__init__(nodes, config, directory, ready_s)
+        self._links: dict[str, Link] = {}
+        self._proxies: Proxies | None = None
+        self._faketime = clocks.library() if fake_clocks else None
+        self._disk_mb = disk_mb
+        if fake_clocks and self._faketime is None:
+            raise NodeError("there is no libfaketime: install the package libfaketime")
+
+    @property
+    def proxies(self) -> Proxies:
+        """The server of all proxies."""
+        assert self._proxies
+        return self._proxies
+
+    def start(self) -> None:
+        """As LocalCluster's; raises ToxiproxyError without toxiproxy-server."""
+        self._proxies = Proxies()
+        super().start()                         # calls `stop` when it fails
+
+    def stop(self) -> dict[str, int | None]:
+        """As LocalCluster's."""
+        try:
+            return super().stop()
+        finally:
+            proxies, self._proxies = self._proxies, None
+            if proxies is not None:
+                proxies.close()
+
+    # links
+
+    def peer_link(self, dialing: str, dialed: str) -> Link:
+        """What `dialing` dials to reach `dialed`. It carries what `dialing` sends, and one greeting back."""
+        return self._links[f"{dialing}>{dialed}"]
+
+    def client_link(self, name: str) -> Link:
+        """What clients dial to reach this node."""
+        return self._links[f"{CLIENT}>{name}"]
+
+    def peer_links(self) -> list[Link]:
+        """All between nodes."""
+        return [link for name, link in self._links.items() if not name.startswith(f"{CLIENT}>")]
+
+    def client_links(self) -> list[Link]:
+        """All that clients dial."""
+        return [self.client_link(name) for name in self.names]
+
+    def between(self, some: Iterable[str], others: Iterable[str]) -> list[Link]:
+        """All links between the two groups, whoever dials."""
+        left, right = set(some), set(others)
+        return [self.peer_link(a, b) for a, b in permutations(self.names, 2)
+                if (a in left and b in right) or (a in right and b in left)]
+
+    def together(self, links: Iterable[Link], what: Callable[[Link], None]) -> None:
+        """Do the same to several links at the same time."""
+        self.proxies.together(links, what)
+
+    def heal_links(self) -> None:
+        """All proxies as at the beginning."""
+        self.together(self._links.values(), Link.heal)
+
+    # other surroundings of a node
+
+    def set_clock(self, name: str, ahead_s: float) -> None:
+        """Let the node's wall clock be so far ahead of the real one (with `fake_clocks`)."""
+        assert self._faketime
+        clocks.set_ahead(self._clock(name), ahead_s)
+
+    # hooks of LocalCluster
+
+    def peer_address(self, dialing: str, dialed: str, address: str) -> str:
+        return self._link(f"{dialing}>{dialed}", address).address
+
+    def client_address(self, name: str, address: str) -> str:
+        return self._link(f"{CLIENT}>{name}", address).address
+
+    def environment(self, name: str) -> Mapping[str, str]:
+        return clocks.environment(self._faketime, self._clock(name)) if self._faketime else {}
+
+    def _prepare(self) -> None:
+        self._links.clear()
+        self.proxies.remove_all()
+        super()._prepare()
+
+    def _prepare_node(self, name: str) -> None:
+        if self._disk_mb is not None:
+            disks.mount(self.folder / name, self._disk_mb)
+        if self._faketime:
+            clocks.set_ahead(self._clock(name), 0)
+        super()._prepare_node(name)
+
+    def _clock(self, name: str) -> Path:
+        return self.folder / f"{name}.clock"
+
+    def _link(self, name: str, upstream: str) -> Link:
+        if name not in self._links:
+            taken = {int(address.rpartition(":")[2]) for kinds in self._listens.values() for address in kinds.values()}
+            self._links[name] = self.proxies.create(name, upstream, avoid=taken)
+        return self._links[name]

@@ -1,0 +1,144 @@
+"""`python -m tests.lanes fast` or `all`: the test commands behind `make test-fast` and `make test`, several at a time.
+
+Each lane is a process. Its lines are printed as they come, with its name in front, and at the end there is a line on
+each lane. The exit code is 0 when that of every lane is. An interrupt (SIGINT or SIGTERM) ends all lanes and waits
+until they have cleaned up; a second one kills them. Further arguments go to every pytest, as in
+`python -m tests.lanes all -x`.
+
+The lanes of `all` share the tests between them: what mostly computes is in one, what mostly waits for real processes
+is in the other, so that two cores are busy. Which test is in which lane is decided in tests/conftest.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import TextIO
+
+ROOT = Path(__file__).parents[1]
+BIN = Path(sys.executable).parent
+
+STYLE = {"ruff": [str(BIN / "ruff"), "check", "."], "mypy": [str(BIN / "mypy")]}
+FAST = "not processes and not long"
+CPU = "not processes"
+WAITING = "processes"
+POLL_S = 0.2
+
+Commands = Mapping[str, Sequence[str]]
+
+
+def fast(*arguments: str) -> Commands:
+    """Style, types, and all tests that are quick and start no process."""
+    return {**STYLE, "tests": _pytest("tests", FAST, "--fast", "-n", "2", *arguments)}
+
+
+def everything(*arguments: str) -> Commands:
+    """Style, types, and every test in one of two lanes."""
+    return {**STYLE, "cpu": _pytest("cpu", CPU, *arguments), "waiting": _pytest("waiting", WAITING, *arguments)}
+
+
+SETS = {"fast": fast, "all": everything}
+
+
+def _pytest(lane: str, chosen: str, *arguments: str) -> list[str]:
+    """A pytest that shares no file with those of other lanes."""
+    return [sys.executable, "-m", "pytest", "-q", "-o", f"cache_dir=.pytest_cache/{lane}", "-m", chosen, *arguments]
+
+
+class Lane:
+    """A command under way."""
+
+    def __init__(self, name: str, width: int, command: Sequence[str], out: TextIO) -> None:
+        self.name = name
+        self.code: int | None = None
+        self.elapsed_s = 0.0
+        self.processor_s = 0.0
+        self._label = f"{name:{width}} | "
+        self._out = out
+        self._began = time.monotonic()
+        # A session of its own: Ctrl-C reaches only this program, which tells each lane once.
+        self._process = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, errors="replace", start_new_session=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
+        self.thread = threading.Thread(target=self._follow, name=name)
+        self.thread.start()
+
+    def send(self, number: signal.Signals, *, to_all: bool = False) -> None:
+        """Send a signal to the process, or to all it has started in its session."""
+        if self.thread.is_alive():
+            with contextlib.suppress(ProcessLookupError):
+                (os.killpg if to_all else os.kill)(self._process.pid, number)
+
+    def _follow(self) -> None:
+        assert self._process.stdout
+        with self._process.stdout as lines:
+            for line in lines:
+                self._out.write(f"{self._label}{line.rstrip()}\n")      # in one write: lanes do not mix in a line
+                self._out.flush()
+        _, status, usage = os.wait4(self._process.pid, 0)
+        self.code = self._process.returncode = os.waitstatus_to_exitcode(status)
+        self.elapsed_s = time.monotonic() - self._began
+        self.processor_s = usage.ru_utime + usage.ru_stime
+
+    def __str__(self) -> str:
+        ended = "passed" if self.code == 0 else f"FAILED with exit code {self.code}"
+        return f"{self._label}{ended} in {self.elapsed_s:.0f} s, {self.processor_s:.0f} s of processor time"
+
+
+def run(commands: Commands, out: TextIO = sys.stdout) -> int:
+    """Run all commands at once, to the end. Returns 0 when all passed, 130 when interrupted, else 1."""
+    width = max(map(len, commands))
+    interrupts: list[int] = []
+    with _interrupts_into(interrupts):
+        lanes = [Lane(name, width, command, out) for name, command in commands.items()]
+        told = 0
+        while any(lane.thread.is_alive() for lane in lanes):
+            if len(interrupts) > told:
+                told = len(interrupts)
+                for lane in lanes:
+                    if told == 1:
+                        lane.send(signal.SIGINT)
+                    else:
+                        lane.send(signal.SIGKILL, to_all=True)
+            for lane in lanes:
+                lane.thread.join(POLL_S / len(lanes))
+    for lane in lanes:
+        print(lane, file=out, flush=True)
+    if interrupts:
+        return 130
+    return 0 if all(lane.code == 0 for lane in lanes) else 1
+
+
+@contextlib.contextmanager
+def _interrupts_into(received: list[int]) -> Iterator[None]:
+    def note(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+
+    # A handler of our own also where the signal was ignored, as behind a shell's "&": lanes would ignore it as well.
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one of the sets."""
+    if not arguments or arguments[0] not in SETS:
+        print(f"usage: python -m tests.lanes {{{','.join(SETS)}}} [arguments of pytest]", file=sys.stderr)
+        return 2
+    return run(SETS[arguments[0]](*arguments[1:]))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

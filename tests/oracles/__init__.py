@@ -1,0 +1,1 @@
+"""What judges runs of several kinds."""

@@ -1,0 +1,1 @@
+"""Simulated clients: what they ask for, how they find the leader, and what became of each command."""

@@ -1,0 +1,52 @@
+"""What became of an operation, as the client that sent it knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cluster.api import Pending
+from core import Operation, Reply
+from tests.sim.world.trace import Violation
+
+
+class Outcome(Pending):
+    """One operation on its way. `state`: open, applied, refused, unknown, or lost with its node."""
+
+    def __init__(self, operation: Operation, told: Callable[[Outcome], None]) -> None:
+        self.operation = operation
+        self.state = "open"
+        self.reply: Reply | None = None
+        self.entry: int | None = None           # the entry that carries it, by its seed
+        self.place = 0                          # and where in it
+        self.ended: Callable[[Outcome], Any] = lambda outcome: None     # the node forgets it
+        self._told = told
+
+    def _end(self, state: str) -> None:
+        if self.state != "open":
+            raise Violation(f"{self.operation} is {state} and was {self.state}")
+        self.state = state
+        if state != "lost":
+            self.ended(self)
+        self._told(self)
+
+    def applied(self, reply: Reply) -> None:
+        """See Pending."""
+        self.reply = reply
+        self._end("applied")
+
+    def refused(self) -> None:
+        """See Pending."""
+        self._end("refused")
+
+    def unknown(self) -> None:
+        """See Pending."""
+        self._end("unknown")
+
+    def overdue(self) -> None:
+        """See Pending."""
+        self._end("refused")
+
+    def lost(self) -> None:
+        """The connection to the node closed."""
+        self._end("lost")

@@ -1,0 +1,220 @@
+"""What clients ask for beyond the original protocol, drawn at random.
+
+Members of enumerations are drawn by number: the order in which the product lists them does not matter.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from core import (
+    Atomic,
+    Batch,
+    Bury,
+    Change,
+    Configure,
+    ConfigureQueue,
+    CreateQueue,
+    Delete,
+    DeleteQueue,
+    Done,
+    DoneAll,
+    DoneLast,
+    Get,
+    JobState,
+    Kick,
+    Later,
+    LaterAll,
+    LaterWith,
+    Move,
+    OnDup,
+    Order,
+    PauseQueue,
+    Pick,
+    Policy,
+    PurgeQueue,
+    Put,
+    PutWith,
+    QueueChange,
+    Requested,
+    ResumeQueue,
+    Selector,
+    Then,
+    Touch,
+    When,
+)
+
+if TYPE_CHECKING:
+    from tests.sim.clients.without_session import Client
+
+QUEUES = ("a", "b", "c")
+KEYS = ("k1", "k2", "k3")
+DELAYS_MS = (0, 1, 20, 90, 400)
+FAR_MS = 86_400_000             # so late that somebody has to change the time: by its key
+PERIODS_MS = (40, 300)
+TTLS_MS = (30, 300, 5000)
+EXPIRES_MS = (None, 0, 30, 200, 1000, 5000)
+FOREVER = QueueChange(      # no limit at all
+    expire_ms=0, order=Order.FIFO, tries=0, limit=0, item_limit=0, capacity=0, data_bytes_max=0, batch=0, portion=1000,
+    keep_ms=0,
+)
+
+
+class RandomCommands:
+    """Of one client."""
+
+    def __init__(self, client: Client, rng: random.Random) -> None:
+        self._client = client
+        self._rng = rng
+
+    def draw(self) -> Requested:
+        """One operation."""
+        draw = self._rng.random()
+        if draw < 0.3:
+            return self._put_with()
+        if draw < 0.52:
+            return self._pick()
+        if draw < 0.66:
+            return self._end_some()
+        if draw < 0.8:
+            return self._atomic()
+        if draw < 0.89:
+            return Batch(tuple(self._part() for _ in range(self._rng.randrange(1, 5))), self._rng.random() < 0.7)
+        return self._about_queue()
+
+    # Jobs come and go
+
+    def _when(self, *, keyed: bool = False) -> When | None:
+        rng = self._rng
+        draw = rng.random()
+        if draw < 0.3:
+            return None
+        if draw < 0.7:
+            return When(rng.choice(DELAYS_MS))
+        clock_ms = self._client.clock_ms
+        return When(at_ms=max(0, clock_ms + rng.choice((-5000, -1, 60, 500, *((FAR_MS,) if keyed else ())))))
+
+    def _put_with(self) -> PutWith:
+        rng = self._rng
+        put = self._client.put(new_item=rng.random() < 0.1)
+        key = rng.choice((None, *KEYS))
+        after = tuple(rng.sample(("i", "j"), rng.randrange(1, 3))) if rng.random() < 0.15 else ()
+        if after:       # who waits for an item has none, or two could wait for each other for ever
+            put = Put(put.queue, put.priority, put.data)
+        return PutWith(
+            put, self._when(keyed=key is not None), rng.choice((None, None, None, *TTLS_MS)),
+            rng.choice(PERIODS_MS) if rng.random() < 0.2 else None, after, key, rng.choice(sorted(OnDup)),
+            rng.choice((None, None, 1, 2)),
+        )
+
+    def _pick(self) -> Pick:
+        rng = self._rng
+        queues = None if rng.random() < 0.3 else tuple(sorted(rng.sample(QUEUES, rng.randrange(1, 4))))
+        get = Get(queues, rng.choice(EXPIRES_MS), rng.choice(sorted(Then)), rng.choice((None, None, None, "i")))
+        return Pick(get, rng.choice((None, 1, 2, 5)), rng.choice((None, *sorted(Policy))), rng.random() < 0.5)
+
+    def _end_some(self) -> Requested:
+        rng = self._rng
+        ids = tuple(self._client.release() for _ in range(rng.randrange(2, 4)))
+        return DoneAll(ids) if rng.random() < 0.6 else LaterAll(ids)
+
+    def _part(self) -> Atomic:
+        """One command of a transaction."""
+        rng = self._rng
+        draw = rng.random()
+        if draw < 0.3:
+            return self._client.put(new_item=rng.random() < 0.1)
+        return self._put_with() if draw < 0.5 else self._atomic()
+
+    def _atomic(self) -> Atomic:
+        """What is done to one job."""
+        rng, client = self._rng, self._client
+        kinds: tuple[Callable[[], Atomic], ...] = (
+            lambda: Done(client.release()), lambda: DoneLast(client.release()), lambda: Later(client.release()),
+            self._later, self._later, self._touch, self._touch, self._change, self._change, self._move, self._move,
+            lambda: Bury(client.release()), lambda: Delete(self._selector()),
+        )
+        return rng.choice(kinds)()
+
+    def _later(self) -> LaterWith:
+        rng = self._rng
+        kind = rng.random()
+        return LaterWith(
+            self._client.release(), self._when() if kind < 0.6 else None, rng.choice((None, 0, 2)),
+            first=kind > 0.8, yielded=rng.random() < 0.3,
+        )
+
+    def _touch(self) -> Touch:
+        rng = self._rng
+        expire_ms = rng.choice((None, None, 100, 1000))
+        then = Then.DEFAULT if expire_ms is None else rng.choice(sorted(Then))
+        return Touch(self._client.held(), expire_ms, then)
+
+    def _selector(self) -> Selector:
+        rng = self._rng
+        if rng.random() < 0.5:
+            return Selector(id=self._client.release())
+        return Selector(queue=rng.choice(QUEUES), key=rng.choice(KEYS))
+
+    def _change(self) -> Change:
+        rng = self._rng
+        data = self._client.body() if rng.random() < 0.5 else None
+        if rng.random() < 0.4:
+            return Change(
+                Selector(queue=rng.choice(QUEUES), key=rng.choice(KEYS)), rng.choice((None, 1)),
+                self._when(keyed=True), data=data,
+            )
+        item = rng.choice((None, None, "i", "j"))
+        return Change(
+            Selector(id=self._client.held()), rng.choice((None, 1)), self._when() if rng.random() < 0.3 else None, item,
+            item is None and rng.random() < 0.2, data,
+        )
+
+    def _move(self) -> Move:
+        rng = self._rng
+        data = self._client.body() if rng.random() < 0.5 else None
+        return Move(self._client.release(), rng.choice(QUEUES), rng.choice((None, 2)), self._when(), data)
+
+    # Queues
+
+    def _about_queue(self) -> Requested:
+        rng = self._rng
+        queue = rng.choice(QUEUES)
+        draw = rng.random()
+        if draw < 0.2:
+            return Kick(queue, 1000 if rng.random() < 0.8 else 1)
+        if draw < 0.5:
+            return ConfigureQueue(queue, self._settings(queue))
+        if draw < 0.6:
+            return PauseQueue(queue, rng.random() < 0.5, rng.random() < 0.5)
+        if draw < 0.8:
+            return ResumeQueue(queue)
+        if draw < 0.88:
+            return PurgeQueue(queue, rng.choice((None, JobState.READY, JobState.DELAYED, JobState.DEAD)))
+        if draw < 0.93:
+            return DeleteQueue(queue, rng.random() < 0.5)
+        if draw < 0.96:
+            return CreateQueue(queue, self._settings(queue))
+        return Configure(
+            rng.choice((None, Then.LATER, Then.DONE)), rng.choice((None, True, True, False)),
+            rng.choice((None, *sorted(Policy))), rng.choice((None, 0, 400)),
+        )
+
+    def _settings(self, queue: str) -> QueueChange:
+        rng = self._rng
+        if rng.random() < 0.3:
+            return FOREVER
+        changes = (
+            QueueChange(expire_ms=rng.choice((100, 1000)), then=rng.choice(sorted(Then))),
+            QueueChange(order=rng.choice(sorted(Order))),
+            QueueChange(tries=rng.choice((1, 2)), dead=None if queue == "a" else "morgue"),
+            QueueChange(limit=rng.choice((1, 3)), capacity=rng.choice((0, 30))),
+            QueueChange(item_limit=1),
+            QueueChange(capacity=rng.choice((4, 30))),
+            QueueChange(data_bytes_max=200),
+            QueueChange(batch=2, portion=1),
+            QueueChange(keep_ms=500),
+        )
+        return rng.choice(changes)

@@ -1,0 +1,164 @@
+"""Clients that put, get and finish jobs, find the leader by themselves and try again after a refusal."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+from core import (
+    CloneBegin,
+    CloneChunk,
+    CloneEnd,
+    Done,
+    Get,
+    Handed,
+    HandedMany,
+    Later,
+    Operation,
+    Put,
+    Reply,
+    Return,
+    Then,
+)
+from tests.sim.clients.outcomes import Outcome
+from tests.sim.clients.random_commands import QUEUES, RandomCommands
+
+if TYPE_CHECKING:
+    from tests.sim.world.world import World
+
+ITEMS = (None, None, "i", "j")
+EXPIRES_MS = (None, 0, 30, 200, 1000, 5000)
+BODY_BYTES = (0, 0, 10, 300, 3000)
+BACKOFF_S = 0.15                # after a refusal
+PATIENCE_S = 5.0                # then the client gives up its connection
+HELD_MAX = 10
+
+
+class Client:
+    """One request after the other, or several at once; what is refused is sent again as it was."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self._world = world
+        self._name = name
+        self._rng = random.Random(world.rng.random())
+        self._sent = 0
+        self._held: list[int] = []              # ids of jobs that this client works on
+        self._wishes = RandomCommands(self, self._rng)
+        self._waiting: list[Outcome] = []
+        self._again: list[Operation] = []
+        self._asked_at = 0.0
+        self._target: str | None = None
+
+    @property
+    def content(self) -> bool:
+        """Is there nothing that it still wants to know?"""
+        return True
+
+    def act(self) -> None:
+        """Send the next request, if the last one is over."""
+        world = self._world
+        if world.clients_stopped:
+            return
+        now = world.events.now
+        if self._waiting and now - self._asked_at < PATIENCE_S:
+            world.events.after(world.plan.think_s, self.act)
+            return
+        self._waiting = []
+        operations, self._again = self._again, []
+        if not operations:
+            for _ in range(self._rng.choice(world.plan.pipeline)):
+                operations += self._request()
+        self._asked_at = now
+        self._waiting = [Outcome(operation, self._told) for operation in operations]
+        world.outcomes += self._waiting
+        world.nodes[self._choose()].propose(list(self._waiting))
+        refused = self._target is None
+        world.events.after(self._rng.expovariate(1 / (BACKOFF_S if refused else world.plan.think_s)), self.act)
+
+    def _choose(self) -> str:
+        """The node that served last, one that serves, or any."""
+        nodes = self._world.nodes
+        if self._target is None:
+            serving = [node.name for node in nodes.values() if node.serving]
+            present = [node.name for node in self._world.present]
+            names = serving if serving and self._rng.random() < 0.9 else present
+            self._target = self._rng.choice(names)
+        return self._target
+
+    def _told(self, outcome: Outcome) -> None:
+        self._world.told(outcome)
+        if outcome not in self._waiting:
+            return
+        self._waiting.remove(outcome)
+        if outcome.state == "applied":
+            self._hold(outcome.reply)
+            return
+        self._target = None
+        if outcome.state == "refused":
+            self._again.append(outcome.operation)       # surely not executed: the same job may be sent again
+        elif isinstance(outcome.operation, Done | Later):
+            self._again.append(outcome.operation)       # harmless when executed twice
+
+    def _hold(self, reply: Reply | None) -> None:
+        jobs = reply.jobs if isinstance(reply, HandedMany) else (reply,) if isinstance(reply, Handed) else ()
+        for job in jobs:
+            self._held = [*self._held[-HELD_MAX:], job.id]
+
+    # What it wants
+
+    def _request(self) -> list[Operation]:
+        rng = self._rng
+        if self._world.plan.extended and rng.random() < self._world.plan.extended:
+            return [self._wishes.draw()]
+        draw = rng.random()
+        if self._held and draw < 0.4:
+            number = self._held.pop(rng.randrange(len(self._held)))
+            return [rng.choice((Done, Done, Done, Later, Return))(number)]
+        if draw < 0.65:
+            return [self.put(new_item=rng.random() < 0.1)]
+        if draw < 0.72:
+            return [self.put(new_item=True), Get((rng.choice(QUEUES),), 1000, item_of_put=True)]
+        if draw < 0.72 + self._world.plan.clones:
+            return self._clone() or [self.put(new_item=False)]
+        names = None if rng.random() < 0.2 else tuple(sorted(rng.sample(QUEUES, rng.randrange(1, 3))))
+        return [Get(names, rng.choice(EXPIRES_MS), rng.choice(sorted(Then)), rng.choice((None, None, None, "i")))]
+
+    @property
+    def clock_ms(self) -> int:
+        """About what the replicated clock shows."""
+        return self._world.checks.model.clock_ms
+
+    def held(self) -> int:
+        """A job that it works on, if there is one."""
+        return self._rng.choice(self._held) if self._held else 1
+
+    def release(self) -> int:
+        """The same, and it works on it no more."""
+        return self._held.pop(self._rng.randrange(len(self._held))) if self._held else 1
+
+    def body(self) -> bytes:
+        """Data that no other job has."""
+        self._sent += 1
+        return b"%s-%d" % (self._name.encode(), self._sent) + bytes(self._rng.choice(BODY_BYTES))
+
+    def put(self, *, new_item: bool) -> Put:
+        """A job as the original protocol knows it."""
+        rng = self._rng
+        body = self.body()
+        item = None if new_item else rng.choice(ITEMS)
+        return Put(rng.choice(QUEUES), rng.randrange(3), body, item, new_item)
+
+    def _clone(self) -> list[Operation]:
+        """SNAPSHOT of the leader, restored a moment later."""
+        world = self._world
+        for node in world.nodes.values():
+            if node.serving and node.machine.index == world.checks.model.index:
+                data = b"".join(node.machine.snapshot())
+                world.checks.cloned(data)
+                world.trace.seen["clones"] += 1
+                number, half = self._rng.getrandbits(32), len(data) // 2
+                return [
+                    CloneBegin(number, len(data)), CloneChunk(number, data[:half]), CloneChunk(number, data[half:]),
+                    CloneEnd(number),
+                ]
+        return []

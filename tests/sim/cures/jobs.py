@@ -1,0 +1,103 @@
+"""What makes jobs with time, keys and transactions keep their promises, taken out of product and model alike.
+
+So it is not the comparison of the two that goes red, but the account of the jobs (oracles/job_replies.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from core import DoneAll, Finished, LaterAll, Reply, Results, When, state
+from core.handlers.dispatch import EXECUTE, REQUESTED
+from core.rules import activate, complete
+from core.state import State
+from core.store.delayed import Delays
+from core.store.job import Extras, RunningJob
+from core.undo import Undo
+from tests.core.model.jobs import ModelJob
+from tests.core.model.model import Model
+from tests.sim.cures.cure import TABLE, Cure
+from tests.sim.oracles import reference_model as reference
+
+
+def hand_out_before_the_time(patch: pytest.MonkeyPatch) -> None:
+    """A delay is half as long as was asked for."""
+    real, model = activate.moment, Model.time_of
+
+    def sooner(when: When) -> When:
+        return replace(when, delay_ms=when.delay_ms // 2)
+    patch.setattr(activate, "moment", lambda state, when: real(state, sooner(when)))
+    patch.setattr(Model, "time_of", lambda self, when: None if when is None else model(self, sooner(when)))
+
+
+def leave_half_a_transaction(patch: pytest.MonkeyPatch) -> None:
+    """What was executed of a transaction before one of its commands was refused stays so."""
+    patch.setattr(Undo, "back", Undo.commit)
+    patch.setattr(reference, "jobs_of", lambda model: {})
+
+
+def forget_keys(patch: pytest.MonkeyPatch) -> None:
+    """Nobody knows which keys there are."""
+    patch.setattr(state, "_keys", lambda queue: {})
+    patch.setattr(state, "_drop_key", lambda queue, key: None)
+    patch.setattr(Model, "holder", lambda self, queue, key: None)
+
+
+def promise_the_next_time(patch: pytest.MonkeyPatch) -> None:
+    """DONE of a periodic job tells when it comes again, and it does not."""
+    model = Model.done
+
+    def rearm(state: State, job: RunningJob, extras: Extras, every_ms: int) -> int:
+        assert job.at_ms is not None
+        state.close(job.queue, job.item)
+        periods = -((job.at_ms - state.clock_ms - 1) // every_ms) if job.at_ms <= state.clock_ms else 0
+        return job.at_ms + periods * every_ms
+
+    def done(self: Model, job: ModelJob, last: bool = False) -> int | None:
+        next_ms = model(self, job, last)
+        if next_ms is not None:
+            self.remove(job)
+        return next_ms
+    patch.setattr(complete, "_rearm", rearm)
+    patch.setattr(Model, "done", done)
+
+
+def end_only_the_first(patch: pytest.MonkeyPatch) -> None:
+    """DONE of several jobs finishes one, and says that it has finished all."""
+    real, model = EXECUTE[DoneAll], Model.on_many
+
+    def done_all(state: State, operation: DoneAll, seed: int) -> Reply:
+        return _all(real(state, replace(operation, ids=operation.ids[:1]), seed), len(operation.ids))
+
+    def as_well(self: Model, operation: DoneAll | LaterAll) -> Reply:
+        if isinstance(operation, LaterAll):
+            return model(self, operation)
+        return _all(model(self, replace(operation, ids=operation.ids[:1])), len(operation.ids))
+    requested: dict[Any, Any] = REQUESTED
+    patch.setitem(TABLE, DoneAll, done_all)
+    patch.setitem(requested, DoneAll, done_all)
+    patch.setattr(Model, "on_many", as_well)
+
+
+def _all(reply: Any, count: int) -> Reply:
+    return Results((*reply.replies, *[Finished()] * (count - 1)))
+
+
+def sleep_on(patch: pytest.MonkeyPatch) -> None:
+    """A leader proposes no Tick when jobs become active."""
+    patch.setattr(Delays, "next_due_ms", lambda self, clock_ms: None)
+
+
+EXTENDED: dict[str, Any] = {"nodes": 3, "clones": 0.0, "extended": 0.6}
+
+CURES = (
+    Cure(hand_out_before_the_time, EXTENDED),
+    Cure(leave_half_a_transaction, EXTENDED),
+    Cure(forget_keys, EXTENDED),
+    Cure(promise_the_next_time, EXTENDED),
+    Cure(end_only_the_first, EXTENDED),
+    Cure(sleep_on, EXTENDED),
+)

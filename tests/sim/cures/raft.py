@@ -1,0 +1,234 @@
+"""What keeps the log and the membership right, taken out of the product."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from cluster import limits
+from cluster.driver import Driver
+from cluster.journal.journal import Journal
+from cluster.leader.leadership import Leadership
+from cluster.leader.membership import Members, Promotion
+from cluster.leader.proposer import Proposer
+from cluster.raft.append_entries import Receiver, Sender
+from cluster.raft.elections import Elections
+from cluster.raft.peer import Peer
+from cluster.raft.quorum import Quorum
+from cluster.raft.transport import RaftTransport
+from cluster.raft.voter_admission import Admission
+from cluster.snapshots.snapshot_store import SnapshotStore
+from cluster.wire.messages import Ack, Admit, Append, PreVote, RequestVote
+from core import Membership, PromoteLearner, RemoveMember, Reply
+from core.handlers.dispatch import EXECUTE
+from core.state import State
+from tests.core.model.model import Model
+from tests.sim.cures.cure import TABLE, Cure, only, scripted
+from tests.sim.scenarios import members
+from tests.sim.scenarios.members import SCRIPTED
+from tests.sim.world.plan import spent_constants
+
+
+def compare_nothing(patch: pytest.MonkeyPatch) -> None:
+    """H1: a follower cuts its log wherever the leader sends something; H3: which it does again and again."""
+    send = Sender._send_new
+
+    def send_all(self: Sender, peer: Peer, message: dict[str, Any]) -> None:
+        peer.sent_up_to = None
+        send(self, peer, message)
+
+    def raw(self: Receiver, peer: Peer, message: Append) -> None:
+        self._context.deliver(peer.node, {
+            "type": "append_entries", "term": message.term, "commit_index": message.commit,
+            "entries": message.entries, "prevLogIdx": message.prev_index, "prevLogTerm": message.prev_term,
+        })
+    patch.setattr(Receiver, "_append", raw)
+    patch.setattr(Sender, "_send_new", send_all)
+
+
+def believe_stale_answers(patch: pytest.MonkeyPatch) -> None:
+    """H2: a leader counts answers of its earlier leaderships."""
+    real = Sender.acknowledged
+
+    def believe(self: Sender, peer: Peer, ack: Ack) -> None:
+        term = self._context.replica.term
+        if ack.term != term:
+            ack = Ack(term, peer.epoch, ack.sent, ack.next_index, ack.reset, ack.success, ack.snapshot)
+        real(self, peer, ack)
+    patch.setattr(Sender, "acknowledged", believe)
+
+
+def send_before_sync(patch: pytest.MonkeyPatch) -> None:
+    """H4: votes and answers leave before what they vouch for is on disk."""
+    real = Driver.turn
+
+    def turn(self: Driver) -> None:
+        self.journal.sync = lambda: None        # type: ignore[method-assign]
+        try:
+            real(self)
+        finally:
+            del self.journal.sync
+        self.journal.sync()
+    patch.setattr(Driver, "turn", turn)
+
+
+def vote_with_an_empty_disk(patch: pytest.MonkeyPatch) -> None:
+    """A wiped node votes as if it knew what it promised."""
+    patch.setattr(Journal, "voter", property(lambda self: True))
+
+
+def believe_commit_indexes(patch: pytest.MonkeyPatch) -> None:
+    """H9a: a heartbeat moves the commit index over entries that nobody compared."""
+    real = Receiver.contact
+
+    def contact(self: Receiver, peer: Peer, term: int, commit: int, known: int | None = None) -> None:
+        real(self, peer, term, commit, 1 << 60)
+    patch.setattr(Receiver, "contact", contact)
+
+
+def leave_the_journal_unaligned(patch: pytest.MonkeyPatch) -> None:
+    """H9b: the library wipes a log that does not begin with the snapshot's entries."""
+    patch.setattr(SnapshotStore, "_align", lambda self, contents: None)
+
+
+def vote_for_anybody(patch: pytest.MonkeyPatch) -> None:
+    """Candidates whose logs are older get votes."""
+    asked, pre_vote_requested = Elections.vote_requested, Elections.pre_vote_requested
+
+    def as_new_as_ours(self: Elections, peer: Peer, message: RequestVote) -> None:
+        journal = self._context.journal
+        asked(self, peer, RequestVote(message.term, journal.last_index, journal.last_term, message.handover))
+
+    def before(self: Elections, peer: Peer, message: PreVote) -> None:
+        journal = self._context.journal
+        pre_vote_requested(self, peer, PreVote(message.round, message.term, journal.last_index, journal.last_term))
+    patch.setattr(Elections, "vote_requested", as_new_as_ours)
+    patch.setattr(Elections, "pre_vote_requested", before)
+
+
+def admit_at_once(patch: pytest.MonkeyPatch) -> None:
+    """A voter that lost its disk may vote as soon as a leader sees it."""
+    def tick(self: Admission) -> None:
+        context = self._context
+        for peer in context.peers.values():
+            if context.leads() and peer.up and peer.info is not None and not peer.info.voter:
+                context.send(peer, Admit(context.replica.term))
+    patch.setattr(Admission, "tick", tick)
+
+
+def count_answers_of_the_forgetful(patch: pytest.MonkeyPatch) -> None:
+    """Whoever acknowledges counts, also a voter that lost its disk and was not admitted since."""
+    def match(self: Quorum) -> int:
+        term = self._context.replica.term
+        matches = [peer.match if peer.term == term else 0 for peer in self.peers]
+        return int(min(self._context.journal.durable_index, self._reached(matches)))
+    patch.setattr(Quorum, "match", match)
+
+
+def count_what_is_being_synced(patch: pytest.MonkeyPatch) -> None:
+    """A leader counts its own copy of a large entry before it is on disk."""
+    whole = property(lambda self: self.last_index, lambda self, index: None)
+    patch.setattr(Journal, "durable_index", whole, raising=False)
+
+
+def count_learners(patch: pytest.MonkeyPatch) -> None:
+    """Who is to become a voter counts as one."""
+    real = Members._take
+
+    def take(self: Members, membership: Membership) -> None:
+        real(self, membership)
+        self.voters = self.names
+    patch.setattr(Members, "_take", take)
+
+
+def change_two_voters_at_once(patch: pytest.MonkeyPatch) -> None:
+    """A change is made whatever configuration it was proposed for."""
+    real, model = EXECUTE[RemoveMember], Model.change
+
+    def remove(state: State, operation: RemoveMember, seed: int) -> Reply:
+        return real(state, replace(operation, configuration=state.membership.configuration), seed)
+
+    def change(self: Model, operation: Any) -> Reply:
+        if isinstance(operation, RemoveMember):
+            operation = replace(operation, configuration=self.configuration)
+        return model(self, operation)
+    patch.setitem(TABLE, RemoveMember, remove)
+    patch.setattr(Model, "change", change)
+
+
+def promote_at_once(patch: pytest.MonkeyPatch) -> None:
+    """A learner becomes a voter before it has caught up."""
+    def tick(self: Promotion, leading: bool) -> None:
+        membership = self._machine.membership
+        if leading and membership.learner in self._context.peers and not self._proposed:
+            self._proposed = True
+            self._propose(PromoteLearner(membership.learner, membership.configuration), self)
+    patch.setattr(Promotion, "tick", tick)
+
+
+def change_on_when_removed(patch: pytest.MonkeyPatch) -> None:
+    """A removed leader, which counts by the configuration before, executes further changes."""
+    def leading(self: Leadership) -> bool:
+        return self._leads(self._clock.monotonic())
+    patch.setattr(Leadership, "leading", leading)
+
+
+def talk_to_the_removed(patch: pytest.MonkeyPatch) -> None:
+    """Who knows that a node was removed goes on talking to it as to a member."""
+    real = RaftTransport.change_members
+
+    def change(self: RaftTransport, voters: Any, peers: Any, now: float, *, learns: bool) -> None:
+        real(self, voters, peers, now, learns=learns)
+        for peer in self.context.peers.values():
+            peer.leaving = False
+        self.members_leaving = False
+    patch.setattr(RaftTransport, "change_members", change)
+
+
+def queue_at_the_end_what_was_left_out(patch: pytest.MonkeyPatch) -> None:
+    """What an entry leaves to the next one comes behind what was proposed meanwhile."""
+    def behind(self: Proposer, operations: Any, pendings: Any, begun: float) -> None:
+        for operation, pending in zip(operations, pendings, strict=True):
+            self.propose(operation, pending)
+    patch.setattr(Proposer, "_put_back", behind)
+
+
+LOSSY = {"nodes": 3, "weights": only("wiped disk", "crash", "isolated leader", "one-way", "slow link", "pause")}
+DISKS = {"nodes": 3, "weights": only("slow disk", "crash at a step", "power loss", "isolated leader")}
+LARGE = {**DISKS, "constants": [(limits, "BACKGROUND_SYNC_BYTES", 0)]}
+CUTS = {
+    "nodes": 3,
+   "weights": only("connection lost", "isolated leader", "one-way", "slow link", "narrow link", "crash", "pause")}
+DEPOSED = {
+    "nodes": 5, "weights": only("deposed leader"), "fault_s": 3.0, "calm_s": 1.0, "drift": 0.0, "clients": 5,
+    "pipeline": (8,), "think_s": 0.1,
+    "constants": [(limits, "ENTRIES_IN_FLIGHT_MAX", 40), (limits, "ENTRY_OPERATIONS_MAX", 1)],
+}
+
+ADDED = {"nodes": 2, "spares": 2, "weights": only("add node", "isolated leader", "one-way", "pause", "narrow link")}
+
+LEFT_OUT = {
+    "nodes": 3, "clients": 5, "pipeline": (8,), "think_s": 0.05,
+    "constants": [*spent_constants(40), (limits, "ENTRIES_IN_FLIGHT_MAX", 1)],
+}
+
+CURES = (
+    Cure(compare_nothing, CUTS),
+    Cure(believe_stale_answers, DEPOSED),
+    Cure(send_before_sync, DISKS),
+    Cure(count_what_is_being_synced, LARGE),
+    Cure(vote_with_an_empty_disk, LOSSY),
+    Cure(believe_commit_indexes, CUTS),
+    Cure(leave_the_journal_unaligned, {}),
+    Cure(vote_for_anybody, CUTS),
+    Cure(admit_at_once, scripted(SCRIPTED, members.a_wiped_voter_votes_before_it_has_caught_up)),
+    Cure(count_answers_of_the_forgetful, scripted(SCRIPTED, members.a_wiped_voter_meets_a_deposed_leader)),
+    Cure(count_learners, ADDED),
+    Cure(promote_at_once, ADDED),
+    Cure(change_two_voters_at_once, scripted(SCRIPTED, members.two_operators_remove_a_node_each, nodes=5)),
+    Cure(change_on_when_removed, scripted(SCRIPTED, members.a_removed_leader_is_asked_for_more)),
+    Cure(queue_at_the_end_what_was_left_out, LEFT_OUT),
+    Cure(talk_to_the_removed, scripted(SCRIPTED, members.a_removed_node_asks_for_votes, nodes=5)),
+)

@@ -1,0 +1,100 @@
+"""What keeps replicated time right though a wall clock is wrong, taken out of the product."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+
+from cluster.leader import clock
+from cluster.leader.clock import ReplicatedTime
+from cluster.leader.leadership import Leadership
+from tests.sim.cures.cure import Cure, only, scripted
+from tests.sim.scenarios import time as time_scenarios
+from tests.sim.scenarios.time import SCRIPTED
+
+
+def follow_the_wall_clock(patch: pytest.MonkeyPatch) -> None:
+    """Leaders stamp entries with their wall clocks."""
+    patch.setattr(ReplicatedTime, "now_ms", lambda self: self._clock.wall_ms())
+
+
+def begin_with_ones_own_clock(patch: pytest.MonkeyPatch) -> None:
+    """A new leader does not ask what the clocks of the others show."""
+    patch.setattr(Leadership, "clocks_ms", lambda self: [self._clock.wall_ms()])
+
+
+def take_the_greater_of_two(patch: pytest.MonkeyPatch) -> None:
+    """Of an even number of clocks the median is the upper."""
+    def upper(clocks_ms: Sequence[int]) -> tuple[int, int]:
+        value = sorted(clocks_ms)[len(clocks_ms) // 2]
+        return value, value
+    patch.setattr(clock, "median", upper)
+
+
+def step_to_the_median(patch: pytest.MonkeyPatch) -> None:
+    """A leader does not slew."""
+    def steer(self: ReplicatedTime, clocks_ms: Sequence[int]) -> None:
+        if clocks_ms:
+            self._go_on(max(self._now(), clock.median(clocks_ms)[0]), 1.0)
+    patch.setattr(ReplicatedTime, "steer", steer)
+
+
+def hurry(patch: pytest.MonkeyPatch) -> None:
+    """A leader slews as chrony does."""
+    patch.setattr(clock, "SLEW", 0.08)
+    patch.setattr(clock, "SETTLE_S", 0.1)
+
+
+def forget_what_time_it_was(patch: pytest.MonkeyPatch) -> None:
+    """A new leader knows of the time only what the log says, and what the clocks show."""
+    real = ReplicatedTime.begin
+
+    def begin(self: ReplicatedTime, known_ms: Iterable[int], clocks_ms: Sequence[int]) -> None:
+        self._base_ms = 0.0
+        real(self, [next(iter(known_ms))], clocks_ms)
+    patch.setattr(ReplicatedTime, "begin", begin)
+
+
+def tell_nobody_what_time_it_is(patch: pytest.MonkeyPatch) -> None:
+    """A leader tells its followers nothing."""
+    patch.setattr(Leadership, "heard", lambda self, info: None)
+
+
+def ask_nobody_what_time_it_was(patch: pytest.MonkeyPatch) -> None:
+    """A new leader trusts in what it was told itself."""
+    real = ReplicatedTime.begin
+
+    def begin(self: ReplicatedTime, known_ms: Iterable[int], clocks_ms: Sequence[int]) -> None:
+        real(self, [next(iter(known_ms))], clocks_ms)
+    patch.setattr(ReplicatedTime, "begin", begin)
+
+
+def look_at_no_clock(patch: pytest.MonkeyPatch) -> None:
+    """A new leader goes on where the log ends; only the first of all reads a clock."""
+    real = ReplicatedTime.begin
+
+    def begin(self: ReplicatedTime, known_ms: Iterable[int], clocks_ms: Sequence[int]) -> None:
+        known_ms = list(known_ms)
+        real(self, known_ms, [0] if known_ms[0] else clocks_ms)
+    patch.setattr(ReplicatedTime, "begin", begin)
+
+
+CLOCKS: dict[str, Any] = {
+    "drift": 0.0, "weights": {**only("crash", "isolated leader", "offline", "pause", "slow link"), "clock jump": 3.0},
+}
+THREE: dict[str, Any] = {**CLOCKS, "nodes": 3, "spares": 0}
+ONE: dict[str, Any] = {"drift": 0.0, "nodes": 1, "spares": 0, "weights": only("clock jump", "snapshot")}
+
+CURES = (
+    Cure(follow_the_wall_clock, THREE),
+    Cure(begin_with_ones_own_clock, THREE),
+    Cure(take_the_greater_of_two, THREE),
+    Cure(step_to_the_median, ONE),
+    Cure(hurry, ONE),
+    Cure(forget_what_time_it_was, scripted(SCRIPTED, time_scenarios.time_passes_without_entries)),
+    Cure(tell_nobody_what_time_it_is, scripted(SCRIPTED, time_scenarios.followers_are_restarted)),
+    Cure(look_at_no_clock, scripted(SCRIPTED, time_scenarios.a_cluster_was_down)),
+    Cure(ask_nobody_what_time_it_was, scripted(SCRIPTED, time_scenarios.one_was_told_and_one_was_not)),
+)

@@ -1,0 +1,1 @@
+"""What goes wrong in a simulated cluster, and what operators do to it meanwhile."""

@@ -1,0 +1,117 @@
+"""What a node's disk holds, as far as the node has vouched for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from tests.sim.oracles.checks import Checks
+from tests.sim.world.events import Events
+from tests.sim.world.trace import Violation
+
+if TYPE_CHECKING:
+    from tests.sim.world.observed import ObservedJournal
+
+
+class Promise(NamedTuple):
+    """What a journal vouches for after a sync."""
+
+    term: int
+    vote: str | None
+    last_index: int
+    last_term: int
+    voter: bool
+
+
+class Durability:
+    """Of one disk. `syncing`: the node is in a sync, or died in one: then its disk holds the old or the new."""
+
+    def __init__(self, name: str, events: Events, checks: Checks) -> None:
+        self.syncing = False
+        self.commit = 0             # the commit index on the disk
+        self._name = name
+        self._events = events
+        self._checks = checks
+        self._journal: ObservedJournal | None = None
+        self._promise: Promise | None = None
+        self._syncs = [(0.0, 0)]    # when each sync is over, on a slow disk, and the last durable entry then
+        self._intact = 0            # the log has not lost anything up to here since the last sync
+        self._held = 0              # a committed entry that was durable here, and all before it
+
+    def found(self, journal: ObservedJournal) -> None:
+        """A new process has read the disk: what was vouched for must be there."""
+        self.loses(self._intact + 1)
+        self._journal = journal
+        self._syncs = [(self._events.now, journal.last_index)]
+        self._intact = journal.last_index
+        old, new = self._promise, _promise(journal)
+        if old is None or new == old:
+            return
+        if not self.syncing or new.term < old.term or new.voter < old.voter:
+            raise Violation(f"{self._name} promised {old} and remembers {new}")
+
+    def vouch(self, journal: ObservedJournal, *, damaged: bool) -> None:
+        """The process begins to act upon what it found."""
+        self._promise, self.syncing = _promise(journal), False
+        self._compare(journal, damaged=damaged)
+
+    def loses(self, index: int) -> None:
+        """The log is about to lose this entry and all behind it: note what is committed and durable."""
+        if self._journal is not None:
+            self._held = max(self._held, self._committed_in(self._journal, self._intact))
+            self._intact = min(self._intact, index - 1)
+            self._syncs = [(over_at, min(last, index - 1)) for over_at, last in self._syncs]
+
+    def synced(self, journal: ObservedJournal, takes_s: float, *, damaged: bool) -> None:
+        """The journal says that everything is durable, which is true `takes_s` from now."""
+        self._promise = _promise(journal)
+        self._syncs = [(0.0, self._durable()), *self._under_way(), (self._events.now + takes_s, journal.last_index)]
+        self._intact = journal.last_index
+        self._compare(journal, damaged=damaged)
+
+    def synced_to(self, index: int) -> None:
+        """The journal says that entries are durable up to here; it may know more, and says nothing of that."""
+        self._syncs = [(0.0, self._durable()), *self._under_way(), (self._events.now, index)]
+        self._intact = max(self._intact, index)
+
+    def _compare(self, journal: ObservedJournal, *, damaged: bool) -> None:
+        """What was noted must be there."""
+        if self._held:
+            held = self._committed_in(journal, journal.last_index)
+            if held < self._held and not damaged:
+                raise Violation(f"{self._name} has entries up to {held}, it had {self._held}, which is committed")
+            self._held = 0
+
+    def hurry(self) -> None:
+        """What the disk was working on is done."""
+        self._syncs = [(self._events.now, self._syncs[-1][1])]
+
+    def has(self, index: int, term: int | None) -> bool:
+        """Is this entry on the disk now?"""
+        journal = self._journal
+        last = min(self._intact, self._durable())
+        return journal is not None and index <= last and (index < journal.first_index or journal.term_at(index) == term)
+
+    def _under_way(self) -> list[tuple[float, int]]:
+        return [sync for sync in self._syncs if sync[0] > self._events.now]
+
+    def _durable(self) -> int:
+        """The last entry of the syncs that are over."""
+        return [last for over_at, last in self._syncs if over_at <= self._events.now][-1]
+
+    def term_at(self, index: int) -> int | None:
+        """Term of an entry in the log."""
+        return None if self._journal is None else self._journal.term_at(index)
+
+    def _committed_in(self, journal: ObservedJournal, last: int) -> int:
+        """Index of the last entry up to `last` that is known to be committed. It stands for all before it."""
+        terms = self._checks.terms
+        index = min(last, self._checks.model.index)
+        while index > journal.first_index and terms.get(index, -1) != journal.term_at(index):
+            index -= 1
+        return index
+
+
+def _promise(journal: ObservedJournal) -> Promise:
+    return Promise(
+        journal.getCurrentTerm(), journal.getVotedForNodeId(), journal.last_index, journal.last_term, journal.voter,
+    )

@@ -1,0 +1,313 @@
+"""What operations on jobs and queues do to the whereabouts of jobs, as their replies say.
+
+It does not know which job a hand-out should give, nor what an operation should be answered: the model of the queue
+does. It knows what a client may rely on once it was answered.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from core import (
+    Aborted,
+    Accepted,
+    Batch,
+    Bury,
+    Change,
+    Delete,
+    DeleteQueue,
+    Done,
+    DoneAll,
+    DoneLast,
+    Finished,
+    Get,
+    Handed,
+    HandedMany,
+    JobExists,
+    JobIgnored,
+    JobReplaced,
+    JobRunning,
+    JobState,
+    Kick,
+    Later,
+    LaterAll,
+    LaterWith,
+    Leased,
+    Move,
+    NotFound,
+    Operation,
+    Pick,
+    PurgeQueue,
+    Put,
+    PutWith,
+    Rearmed,
+    Removed,
+    Reply,
+    Results,
+    Return,
+    Selector,
+    Stored,
+    Then,
+    Touch,
+    When,
+)
+from tests.sim.oracles.deadlines import Deadline
+from tests.sim.oracles.job_states import JobStates
+from tests.sim.oracles.unfinished_jobs import Life, Run
+from tests.sim.world.trace import Violation
+
+OnRunning = Done | DoneLast | Later | LaterWith | Return | Bury | Touch | Move
+
+
+class JobReplies(JobStates):
+    """Fed with what was executed."""
+
+    def executed(self, operation: Operation, reply: Reply) -> None:
+        """An operation and its reply."""
+        match operation:
+            case Put() | PutWith():
+                self._put(operation if isinstance(operation, PutWith) else PutWith(operation), reply)
+            case Get() | Pick():
+                self._hand(operation if isinstance(operation, Pick) else Pick(operation), reply)
+            case Done() | DoneLast() | Later() | LaterWith() | Return() | Bury() | Touch() | Move():
+                self._on_running(operation, reply)
+            case Change() | Delete():
+                self._on_selected(operation, reply)
+            case DoneAll() | LaterAll() | Batch():
+                self._several(operation, reply)
+            case Kick():
+                if isinstance(reply, Removed):
+                    self.kick(operation.queue, reply.count)
+            case PurgeQueue():
+                if isinstance(reply, Removed):
+                    self._purge(operation, reply.count)
+            case DeleteQueue():
+                self._delete_queue(operation)
+
+    def _several(self, operation: DoneAll | LaterAll | Batch, reply: Reply) -> None:
+        """All of them, or none: what was aborted leaves no trace."""
+        if isinstance(operation, Batch) and isinstance(reply, Aborted) and operation.atomic:
+            self.seen["transactions aborted"] += 1
+            return
+        self.seen["transactions executed"] += isinstance(operation, Batch) and operation.atomic
+        if isinstance(operation, Batch):
+            parts: list[Operation] = list(operation.operations)
+        else:
+            one = Done if isinstance(operation, DoneAll) else Later
+            parts = [one(number) for number in operation.ids]
+        if not isinstance(reply, Results) or len(reply.replies) != len(parts):
+            raise Violation(f"{operation} is answered {reply}")
+        for part, its_reply in zip(parts, reply.replies, strict=True):
+            self.executed(part, its_reply)
+
+    def _hand(self, pick: Pick, reply: Reply) -> None:
+        if isinstance(reply, Handed):
+            self.hand(pick, reply)
+        elif isinstance(reply, HandedMany):
+            if not 1 <= len(reply.jobs) <= (pick.count or 0):
+                raise Violation(f"{pick} is answered {reply}")
+            self.seen["portions handed out"] += len(reply.jobs) > 1
+            for handed in reply.jobs:
+                self.hand(pick, handed)
+
+    # Puts
+
+    def _moment(self, when: When | None) -> int | None:
+        if when is None:
+            return None
+        return max(when.at_ms, 0) if when.at_ms is not None else self.clock_ms + max(when.delay_ms, 0)
+
+    def _put(self, wish: PutWith, reply: Reply) -> None:
+        put = wish.put
+        match reply:
+            case Stored():
+                life = Life(put.data, put.queue, key=wish.key)
+                self.lives.begin(life)
+                self.lives.claim(life, put.queue, self.clock_ms)
+                self._take_wishes(life, wish)
+            case JobReplaced():
+                self.seen["jobs replaced"] += 1
+                life = self._twin(wish, reply)
+                self.lives.rename(life, put.data)
+                self._take_wishes(life, wish)
+            case JobRunning():
+                self._twin(wish, reply)
+            case JobExists() | JobIgnored():
+                self.seen["keys taken"] += 1
+                if put.queue not in self.rules.keepers:
+                    self._twin(wish, reply)
+
+    def _twin(self, wish: PutWith, reply: Reply) -> Life:
+        """The job that has the key already, because of which this is the reply."""
+        assert wish.key is not None
+        life = self.lives.holder(wish.put.queue, wish.key)
+        if life is None:
+            if not self.lives.vague(wish.put.queue, wish.key):
+                raise Violation(f"{wish} is answered {reply}, and nobody has its key")
+            life = Life(wish.put.data, wish.put.queue, loose=True)
+            if isinstance(reply, JobReplaced):
+                self.lives.doubt(wish.key)
+                self.lives.begin(life)
+        elif not isinstance(reply, JobExists | JobIgnored) and (life.run is not None) != isinstance(reply, JobRunning):
+            raise Violation(f"{wish} is answered {reply}, and {life} {'waits' if life.run is None else 'runs'}")
+        return life
+
+    def _take_wishes(self, life: Life, wish: PutWith) -> None:
+        at_ms = self._moment(wish.when)
+        life.every_ms = wish.every_ms
+        if at_ms is None and life.every_ms is not None:
+            at_ms = self.clock_ms
+        life.key, life.tries, life.ttl_ms, life.unsure = wish.key, wish.tries, wish.ttl_ms, False
+        self.put_off(life, at_ms)
+        self.wait(life)
+
+    # Running jobs
+
+    def _on_running(self, operation: OnRunning, reply: Reply) -> None:
+        number = operation.id
+        run = self.run_of(number, operation, reply)
+        if run is None:
+            return
+        match operation:
+            case Done() | DoneLast():
+                self._done(operation, run, reply)
+            case Later():
+                self.fail(number)
+            case LaterWith():
+                self._later(operation, run.life)
+            case Return():
+                life = self.stop(number)
+                life.attempts -= 1
+                life.not_before_ms = 0
+            case Bury():
+                self.bury(number)
+            case Touch():
+                self._touch(operation, run, reply)
+            case Move():
+                if isinstance(reply, Finished):
+                    self._move(operation, run.life)
+
+    def _done(self, operation: Done | DoneLast, run: Run, reply: Reply) -> None:
+        loose, number = run.life.loose, operation.id
+        if loose and isinstance(reply, Rearmed):
+            self.put_off(self.stop(number), reply.next_ms)
+            return
+        next_ms = self.done(number, last=isinstance(operation, DoneLast) or loose)
+        right = isinstance(reply, Finished) if next_ms is None else reply == Rearmed(next_ms)
+        if not right:
+            raise Violation(f"{operation} is answered {reply}, and the next time is {next_ms}")
+
+    def _later(self, later: LaterWith, life: Life) -> None:
+        if later.yielded:
+            life.attempts -= 1
+        elif self.worn_out(life):
+            self.bury(later.id)
+            return
+        if later.when is not None:
+            self.put_off(life, self._moment(later.when))
+        self.wait(self.stop(later.id))
+        if life.loose:
+            life.queue = None
+
+    def _touch(self, touch: Touch, run: Run, reply: Reply) -> None:
+        if touch.expire_ms is not None:
+            if touch.then is not Then.DEFAULT:
+                run.then = touch.then
+            elif run.lease.ends_ms is None:
+                run.then = self.rules.expire_default
+        lease_ms = run.lease_ms if touch.expire_ms is None else touch.expire_ms or None
+        run.lease = Deadline(None if lease_ms is None else self.clock_ms + lease_ms)
+        self.seen["leases touched"] += 1
+        if reply != Leased(run.lease.ends_ms):
+            raise Violation(f"{touch} is answered {reply}, right is {run.lease.ends_ms}")
+
+    def _move(self, move: Move, life: Life) -> None:
+        self.seen["jobs moved"] += 1
+        self.stop(move.id)
+        self.lives.rename(life, move.data)
+        life.attempts, life.ttl_ms, life.every_ms, life.origin = 0, None, None, None
+        self.put_off(life, self._moment(move.when))
+        self.wait(life)
+        self.lives.claim(life, move.queue, self.clock_ms)
+
+    # Jobs that are selected
+
+    def _on_selected(self, operation: Change | Delete, reply: Reply) -> None:
+        selector = operation.selector
+        if selector.id:
+            run = self.run_of(selector.id, operation, reply)
+            life = None if run is None else run.life
+        else:
+            life = self._selected(operation, selector, reply)
+        if life is None or not isinstance(reply, Accepted | Finished):
+            return
+        if isinstance(operation, Delete):
+            if life.run is not None:
+                self.stop(life.run)
+            self.lives.end(life)
+        else:
+            self._change(operation, life)
+
+    def _selected(self, operation: Operation, selector: Selector, reply: Reply) -> Life | None:
+        """The job that has the key, which must be found if it is there."""
+        life = self.lives.holder(selector.queue, selector.key)
+        if self.lives.vague(selector.queue, selector.key):
+            if isinstance(reply, Accepted | Finished):
+                self.lives.doubt(selector.key)
+                if isinstance(operation, Change) and operation.data is not None:
+                    self.lives.begin(Life(operation.data, None, loose=True, unsure=True))
+            return None
+        there = life is not None and not life.may_be_gone(self.clock_ms)
+        if life is None or not there:
+            if not isinstance(reply, NotFound) and life is None:
+                raise Violation(f"{operation} is answered {reply}, and nobody has the key")
+            return life
+        if isinstance(reply, NotFound) or (life.run is not None) != isinstance(reply, JobRunning):
+            raise Violation(f"{operation} is answered {reply}, and {life} {'waits' if life.run is None else 'runs'}")
+        return life
+
+    def _change(self, change: Change, life: Life) -> None:
+        self.seen["jobs changed"] += 1
+        self.lives.rename(life, change.data)
+        due = life.not_before_ms <= self.clock_ms
+        if change.when is not None:
+            self.put_off(life, self._moment(change.when))
+        if life.run is None:
+            life.unsure = False
+            # Who was due may have been READY, and stays it if due again: then its TTL does not count anew.
+            if change.when is not None and not (due and life.not_before_ms <= self.clock_ms):
+                self.wait(life)
+            elif change.when is not None and life.loose and life.fades_ms is not None:
+                faded_ms = life.fades_ms        # nobody knows whether it was due
+                self.wait(life)
+                life.fades_ms = min(faded_ms, life.fades_ms)
+            return
+        run = self.running[life.run]
+        told = run.handed
+        item = None if change.no_item else told.item if change.item is None else change.item
+        priority = told.priority if change.priority is None else change.priority
+        run.handed = replace(told, data=life.body, priority=priority, item=item)
+
+    # Queues
+
+    def _purge(self, purge: PurgeQueue, count: int) -> None:
+        queue, state = purge.queue, purge.state
+        if state is JobState.DEAD:
+            self.remove(lambda life: life.origin == queue, count, purge)
+        elif state is None:
+            self.remove(lambda life: queue in (life.queue, life.origin), count, purge)
+        else:
+            self.remove(lambda life: life.queue == queue, count, purge)
+
+    def _delete_queue(self, delete: DeleteQueue) -> None:
+        queue = delete.queue
+        certain = [life for life in self.lives if life.queue == queue and not life.may_be_gone(self.clock_ms)]
+        if certain and not delete.force and not self.blind:
+            raise Violation(f"{delete} has ended {certain[0]}")
+        for number, run in list(self.running.items()):
+            if run.life.queue == queue:
+                self.lives.end(self.stop(number))
+        self.remove(lambda life: life.queue == queue, None, delete)
+        for life in self.lives:
+            if life.run is None and life.origin == queue:       # unless it is deferred
+                life.unsure = True

@@ -1,0 +1,108 @@
+"""What replicated time promises (spec/clock 1.2), by the true time, which no node knows.
+
+The wall clock of one node is set by somebody now and then; those of the others are nearly right. Then
+
+* replicated time is not ahead of the true time by more than the median of the clocks may be: AT is not early;
+* between two entries no more of it has passed than of the true time, but for the slewing and a second: leases and
+  delays are not short. That ends where the cluster forgets: a majority of processes of which none was told the time
+  since it was started knows no better than its clocks and the log, and may find that it was behind. And where time
+  began behind, as one of only two clocks was, a later leader may set it forward by so much.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from core import Entry, Lead
+from tests.sim.world.events import UNIX_MS, Events
+from tests.sim.world.trace import Violation
+
+if TYPE_CHECKING:
+    from tests.sim.world.node import SimNode
+
+STEADY_DRIFT = 0.0002           # so much faster or slower machines count by themselves
+SLEW = 0.0005                   # what is promised
+FASTER = 1 + SLEW + STEADY_DRIFT
+SHORT_MS = 1000
+BLUR_MS = 100                   # what is known of other clocks is two seconds old at most, and monotonic ones drift
+ANYTHING_MS = 1 << 50
+
+
+class TimePromises:
+    """Fed with entries when they are stamped, and when they are applied. `wrong`: whose clock somebody sets."""
+
+    def __init__(self, events: Events, wrong: str) -> None:
+        self._events = events
+        self._wrong = wrong
+        # seed -> true time in ms, does a leadership begin, and is all forgotten then
+        self._stamped: dict[int, tuple[float, bool, bool]] = {}
+        self._started: dict[str, float] = {}                # processes that run
+        self._told: set[str] = set()                        # those that were told replicated time
+        self._ahead_ms = 0.0                                # so far the median may have been ahead
+        self._slowest_ms: float | None = None               # replicated time less the true time that passed, at least
+        self._behind_ms = 0.0                               # so far time was behind when it began
+
+    # Processes
+
+    def started(self, name: str) -> None:
+        """A process begins."""
+        self._started[name] = self._now_ms()
+        self._told.discard(name)
+
+    def ended(self, name: str) -> None:
+        """It is no more."""
+        self._started.pop(name, None)
+        self._told.discard(name)
+
+    def applied(self, name: str, seed: int) -> None:
+        """It executes an entry: that tells it the time, if it was stamped a moment ago."""
+        if seed in self._stamped and self._stamped[seed][0] > self._started.get(name, ANYTHING_MS):
+            self._told.add(name)
+
+    def _now_ms(self) -> float:
+        return UNIX_MS + self._events.now * 1000
+
+    # Entries
+
+    def launched(self, node: SimNode, entry: Entry) -> None:
+        """A leader has stamped an entry."""
+        forgotten = False
+        leads = isinstance(entry.operations[0], Lead)
+        if leads:
+            quorum = node.up.transport.quorum
+            voters = sorted(quorum.voters)
+            forgotten = sum(name not in self._told for name in voters) >= quorum.majority
+            errors_ms = [self._error_ms(node.world.nodes[name], alone=len(voters) == 1) for name in voters]
+            self._ahead_ms = max(self._ahead_ms, worst_median(errors_ms, quorum.majority))
+        self._stamped[entry.seed] = self._now_ms(), leads, forgotten
+        self._told.add(node.name)
+
+    def _error_ms(self, node: SimNode, *, alone: bool) -> float:
+        if node.name == self._wrong and not alone:
+            return ANYTHING_MS
+        return node.clock.wall_ms() - self._now_ms()
+
+    def committed(self, seed: int, clock_ms: int) -> None:
+        """An entry is applied for the first time; `clock_ms`: replicated time then."""
+        true_ms, leads, forgotten = self._stamped[seed]
+        passed_ms = FASTER * (true_ms - UNIX_MS)
+        early_ms = clock_ms - (UNIX_MS + passed_ms + self._ahead_ms)
+        if early_ms > BLUR_MS:
+            raise Violation(f"replicated time is {early_ms:.0f} ms further ahead than the median of clocks ever was")
+        slow_ms = clock_ms - passed_ms
+        if self._slowest_ms is None or forgotten:
+            self._slowest_ms = slow_ms
+            self._behind_ms = max(0.0, true_ms - clock_ms)
+        short_ms = slow_ms - self._slowest_ms
+        if leads and 0 < short_ms <= self._behind_ms + SHORT_MS:
+            self._slowest_ms = slow_ms
+            self._behind_ms = max(0.0, self._behind_ms - short_ms)
+        elif short_ms > SHORT_MS:
+            raise Violation(f"leases are {short_ms:.0f} ms short")
+        self._slowest_ms = min(self._slowest_ms, slow_ms)
+
+
+def worst_median(errors_ms: list[float], majority: int) -> float:
+    """How far the median of the clocks of a majority, of an even number the lower, can be ahead."""
+    falling = sorted(errors_ms, reverse=True)
+    return max(falling[count // 2] for count in range(majority, len(falling) + 1))

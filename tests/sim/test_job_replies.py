@@ -1,0 +1,283 @@
+"""Each promise about time, keys, batches and queues can be seen broken: histories with one wrong reply.
+
+Beside it the right one, which is green. The notation is that of test_session_promises.py.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from core import (
+    Aborted,
+    Accepted,
+    Batch,
+    Bury,
+    Change,
+    Configure,
+    ConfigureQueue,
+    Delete,
+    DeleteQueue,
+    Done,
+    DoneAll,
+    DoneLast,
+    Finished,
+    Get,
+    Handed,
+    HandedMany,
+    JobExists,
+    JobReplaced,
+    JobRunning,
+    JobState,
+    Kick,
+    Later,
+    LaterAll,
+    LaterWith,
+    Leased,
+    Meta,
+    Move,
+    NotFound,
+    OnDup,
+    Pick,
+    PurgeQueue,
+    Put,
+    PutWith,
+    QueueChange,
+    QueueNotEmpty,
+    Rearmed,
+    Removed,
+    Reply,
+    Results,
+    Return,
+    Selector,
+    Stored,
+    Then,
+    Tick,
+    Touch,
+    When,
+)
+from tests.sim.oracles.unfinished_jobs import short
+from tests.sim.test_session_promises import GET, GETB, GONE, NOTHING, OPENED, STORED, Step, X, Y, lead, req, told, x, y
+from tests.sim.world.trace import Violation
+
+Q, KEY = Selector(1), Selector(queue="q", key="k")
+MANY = Pick(GET, 2)
+META = Pick(GETB, meta=True)
+FIN, OK = Finished(), Accepted()
+IN_100 = PutWith(X, When(100))
+KEYED = PutWith(X, key="k")
+SECOND = PutWith(Y, key="k")
+EVERY = PutWith(X, every_ms=100)
+GOT = (0, GET, x())
+TWO = [STORED, (0, Y, Stored()), (0, MANY, HandedMany((x(), y(2))))]
+TRIES = (0, ConfigureQueue("q", QueueChange(tries=1)), OK)
+DEAD = [TRIES, STORED, GOT, (0, Later(1), OK)]
+
+
+def dead_x(id_: int = 2) -> Handed:
+    return Handed(id_, "q_dead", 0, b"x")
+
+
+def meta(attempt: int, deadline_ms: int | None) -> Handed:
+    return Handed(1, "q", 0, b"x", meta=Meta(None, attempt, None, deadline_ms))
+
+
+# The name of a promise; what happened before; what was done then; the right reply; a wrong one; what is said to that.
+BROKEN: dict[str, tuple[list[Step], tuple[int, object], Reply, Reply, str]] = {
+    "a job waits for its time": ([(0, IN_100, Stored())], (99, GET), NOTHING, x(), "1 ms before its time"),
+    "a job waits for the time it is put for": (
+        [(0, PutWith(X, When(at_ms=500)), Stored())], (400, GET), NOTHING, x(), "100 ms before its time"),
+    "a job put back for later waits": (
+        [STORED, GOT, (0, LaterWith(1, When(100)), OK)], (50, GET), NOTHING, x(2), "50 ms before its time"),
+    "a job moved for later waits": (
+        [STORED, GOT, (0, Move(1, "p", when=When(100)), Finished(True))],
+        (50, GET), NOTHING, Handed(2, "p", 0, b"x"), "50 ms before its time"),
+    "a job whose time was changed waits": (
+        [STORED, GOT, (0, Change(Q, when=When(100)), OK), (0, Later(1), OK)],
+        (50, GET), NOTHING, x(2), "50 ms before its time"),
+    "a job whose time was changed by its key waits": (
+        [(0, KEYED, Stored()), (0, Change(KEY, when=When(100)), OK)], (50, GET), NOTHING, x(), "50 ms before its time"),
+    "a job that was returned need not wait": (
+        [STORED, GOT, (0, Change(Q, when=When(100)), OK), (0, Return(1), OK)], (0, GET), x(2), x(), "handed out twice"),
+
+    "a periodic job comes again": (
+        [(0, EVERY, Stored()), GOT], (0, Done(1)), Rearmed(100), FIN, "the next time is 100"),
+    "a periodic job comes at its time": (
+        [(0, EVERY, Stored()), GOT], (350, Done(1)), Rearmed(400), Rearmed(450), "the next time is 400"),
+    "a periodic job waits for its next time": (
+        [(0, EVERY, Stored()), GOT, (0, Done(1), Rearmed(100))], (50, GET), NOTHING, x(2), "50 ms before its time"),
+    "a periodic job has one next one": (
+        [(0, EVERY, Stored()), GOT, (0, Done(1), Rearmed(100)), (100, GET, x(2))],
+        (100, GET), NOTHING, x(3), "x is handed out as 3, and runs as 2"),
+    "a periodic job ends at last": (
+        [(0, EVERY, Stored()), GOT], (0, DoneLast(1)), FIN, Rearmed(100), "the next time is None"),
+    "a periodic job whose lease is done with comes again": (
+        [(0, EVERY, Stored()), (0, Get(None, 50, Then.DONE), x()), (70, Tick(), OK)],
+        (99, GET), NOTHING, x(2), "1 ms before its time"),
+
+    "a key is taken": ([(0, KEYED, Stored())], (0, SECOND), JobExists(), Stored(), "both have key k"),
+    "a key is taken while its job runs": ([(0, KEYED, Stored()), GOT], (0, SECOND), JobExists(), Stored(), "both have"),
+    "a key is free again": (
+        [(0, KEYED, Stored()), GOT, (0, Done(1), FIN)], (0, SECOND), Stored(), JobExists(), "nobody has its key"),
+    "a key is that of its queue": (
+        [(0, PutWith(Put("p", 0, b"x"), key="k"), Stored())], (0, SECOND), Stored(), JobExists(), "nobody has its key"),
+    "a key goes with its job": (
+        [(0, KEYED, Stored()), GOT, (0, Move(1, "p"), FIN)], (0, SECOND), Stored(), JobExists(), "nobody has its key"),
+    "a job that runs is not replaced": (
+        [(0, KEYED, Stored()), GOT], (0, PutWith(Y, key="k", on_dup=OnDup.REPLACE)), JobRunning(), JobReplaced(),
+        "runs"),
+    "a job that was replaced is gone": (
+        [(0, KEYED, Stored()), (0, PutWith(Y, key="k", on_dup=OnDup.REPLACE), JobReplaced())],
+        (0, GET), y(1), x(), "x is handed out as 1, and has ended"),
+    "a job is found by its key": ([(0, KEYED, Stored())], (0, Delete(KEY)), FIN, NotFound(), "waits"),
+    "a job that runs belongs to its holder": ([(0, KEYED, Stored()), GOT], (0, Delete(KEY)), JobRunning(), FIN, "runs"),
+    "what was deleted is gone": (
+        [(0, KEYED, Stored()), (0, Delete(KEY), FIN)], (0, GET), NOTHING, x(), "x is handed out as 1, and has ended"),
+
+    "a transaction that was aborted has put nothing": (
+        [STORED, (0, Batch((Y, Done(9)), True), Aborted(2, NotFound()))], (0, GET), x(), y(1),
+        "y is handed out as 1, and was"),
+    "a transaction that was aborted has ended nothing": (
+        [STORED, GOT, (0, Batch((Done(1), Done(9)), True), Aborted(2, NotFound()))],
+        (0, Done(1)), FIN, NotFound(), "the job runs"),
+    "a transaction has ended everything": (
+        [*TWO, (0, Batch((Done(1), Done(2)), True), Results((FIN, FIN)))], (0, Done(2)), NotFound(), FIN,
+        "does not run"),
+    "whatever is no transaction is answered one by one": (
+        [STORED, GOT], (0, Batch((Done(1), Done(9)), False)), Results((FIN, NotFound())), Results((FIN, FIN)),
+        "does not run"),
+    "several jobs are several hand-outs": (
+        [STORED, (0, Y, Stored())], (0, MANY), HandedMany((x(), y(2))), HandedMany((x(), x(2))), "runs as 1"),
+    "no more jobs are given than were asked for": (
+        [STORED, (0, Y, Stored())], (0, Pick(GET, 1)), HandedMany((x(),)), HandedMany((x(), y(2))), "is answered"),
+    "DONE ends several": (TWO, (0, DoneAll((1, 2))), Results((FIN, FIN)), Results((FIN, NotFound())), "the job runs"),
+    "what several DONE ended has ended": (
+        [*TWO, (0, DoneAll((1, 2)), Results((FIN, FIN)))], (0, GET), NOTHING, y(3),
+        "y is handed out as 3, and has ended"),
+    "LATER puts several back": (
+        [*TWO, (0, LaterAll((1, 2)), Results((OK, OK)))], (0, Done(2)), NotFound(), FIN, "does not run"),
+    "several jobs are given again": (
+        [OPENED, STORED, (0, Y, Stored()), (0, req(MANY), HandedMany((x(), y(2))))],
+        (0, req(MANY)), HandedMany((x(), y(2))), HandedMany((x(),)), "was answered"),
+    "those of several jobs that run are given again": (
+        [OPENED, STORED, (0, Y, Stored()), (0, req(MANY), HandedMany((x(), y(2)))), (0, Done(1), FIN)],
+        (0, req(MANY)), HandedMany((y(2),)), HandedMany((x(), y(2))), "was answered"),
+    "a job that was changed is given again as it is": (
+        [OPENED, STORED, (0, req(GET), x()), (0, Change(Q, 5), OK)], (0, req(GET)), Handed(1, "q", 5, b"x"), x(),
+        "was"),
+
+    "a TOUCH lengthens the lease": (
+        [STORED, (0, GETB, x()), (900, Touch(1), Leased(1900))], (1800, Done(1)), FIN, NotFound(), "the job runs"),
+    "a TOUCH tells the end of the lease": (
+        [STORED, (0, GETB, x())], (900, Touch(1)), Leased(1900), Leased(1000), "right is 1900"),
+    "a TOUCH may shorten the lease": (
+        [STORED, (0, GETB, x()), (0, Touch(1, 100), Leased(100))], (116, Done(1)), NotFound(), FIN, "does not run"),
+    "a TOUCH may change what follows": (
+        [STORED, (0, GETB, x()), (0, Touch(1, 100, Then.DONE), Leased(100))], (116, GET), NOTHING, x(2), "has ended"),
+    "a queue has a lease": (
+        [(0, ConfigureQueue("q", QueueChange(expire_ms=100)), OK), STORED, GOT],
+        (116, Done(1)), NotFound(), FIN, "does not run"),
+    "the cluster has a grace": (
+        [(0, Configure(grace_ms=500), OK), STORED, (0, GETB, x()), (900, lead(0), OK)],
+        (1399, Done(1)), FIN, NotFound(), "the job runs"),
+    "the end of the lease is told": ([STORED], (0, META), meta(1, 1000), meta(1, 900), "right is"),
+    "attempts are counted": ([STORED], (0, META), meta(1, 1000), meta(0, 1000), "right is"),
+
+    "a dead job is in the dead queue": (DEAD, (0, GET), NOTHING, x(2), "handed out of q, and waits in q_dead"),
+    "a job that was put back is where it was": (
+        [STORED, GOT, (0, Later(1), OK)], (0, Get(None)), x(2), dead_x(), "handed out of q_dead, and waits in q"),
+    "a lease may end in the dead queue": (
+        [STORED, (0, Get(None, 50, Then.DEAD), x()), (70, Tick(), OK)], (70, Get(None)), dead_x(), x(2),
+        "waits in q_dead"),
+    "a job is buried": ([STORED, GOT, (0, Bury(1), FIN)], (0, Get(None)), dead_x(), x(2), "waits in q_dead"),
+    "a job is kicked": ([*DEAD, (0, Kick("q", 9), Removed(1))], (0, Get(None)), x(2), dead_x(), "waits in q"),
+    "what does not count is no attempt": (
+        [TRIES, STORED, GOT, (0, LaterWith(1, yielded=True), OK)], (0, Get(None)), x(2), dead_x(), "waits in q"),
+
+    "what was purged is gone": (
+        [STORED, (0, PurgeQueue("q", None), Removed(1))], (0, GET), NOTHING, x(), "has ended"),
+    "what runs is not purged": (
+        [STORED, GOT], (0, PurgeQueue("q", None)), Removed(0), Removed(1), "has ended 1 jobs, and there were 0"),
+    "what is purged is counted": (
+        [STORED], (0, PurgeQueue("q", JobState.READY)), Removed(1), Removed(2), "has ended 2 jobs"),
+    "a queue with jobs is not deleted": ([STORED], (0, DeleteQueue("q", False)), QueueNotEmpty(), OK, "has ended x"),
+    "what runs in a deleted queue is gone": (
+        [STORED, GOT, (0, DeleteQueue("q", True), OK)], (0, Done(1)), NotFound(), FIN, "does not run"),
+    "a session that is over changes nothing": (
+        [OPENED, STORED, GOT, (2000, req(Delete(Q)), GONE)], (2000, Done(1)), FIN, NotFound(), "the job runs"),
+}
+
+
+@pytest.mark.parametrize("promise", BROKEN)
+def test_the_right_reply_is_green(promise: str) -> None:
+    before, (now_ms, operation), right, _, _ = BROKEN[promise]
+    told(*before, (now_ms, operation, right))       # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("promise", BROKEN)
+def test_the_wrong_reply_is_red(promise: str) -> None:
+    before, (now_ms, operation), _, wrong, match = BROKEN[promise]
+    ledger = told(*before)
+    with pytest.raises(Violation, match=match):
+        ledger.applied(now_ms, [operation], [wrong])        # type: ignore[list-item]
+
+
+def left(*steps: Step) -> dict[str, str]:
+    return {short(body): place for body, place in told(*steps).jobs.left().items()}
+
+
+def test_what_waits_or_runs_is_left() -> None:
+    assert left((0, IN_100, Stored()), (0, Y, Stored()), (0, GET, y(1))) == {"x": "waits", "y": "runs as 1"}
+    assert left(*DEAD) == {"x": "waits"}
+    assert left((0, EVERY, Stored()), GOT, (0, Done(1), Rearmed(100))) == {"x": "waits"}
+    assert left(*TWO, (0, DoneAll((1, 2)), Results((FIN, FIN)))) == {}
+
+
+def test_a_ttl_is_no_loss_when_it_is_over() -> None:
+    steps = (0, PutWith(X, When(100), ttl_ms=50), Stored()), (100, Tick(), OK)
+    assert left(*steps) == {"x": "waits"}
+    assert left(*steps, (149, Tick(), OK)) == {"x": "waits"}
+    assert left(*steps, (150, Tick(), OK)) == {}
+    assert left(*steps, (120, GET, x()), (999, Tick(), OK)) == {"x": "runs as 1"}
+
+
+# What a job is put for at 0; what a CHANGE at 40 says; when its TTL of 50 ms may be over.
+TTLS: dict[str, tuple[When | None, When, int]] = {
+    "READY before and after": (None, When(0), 50),
+    "READY before and after, for a time in the past": (None, When(at_ms=10), 50),
+    "due before, and perhaps READY": (When(20), When(0), 70),
+    "READY, then DELAYED": (None, When(5), 95),
+    "DELAYED, then READY": (When(100), When(0), 90),
+    "DELAYED before and after": (When(100), When(200), 290),
+}
+
+
+@pytest.mark.parametrize("states", TTLS)
+def test_a_ttl_counts_anew_when_a_change_of_time_makes_the_job_ready(states: str) -> None:
+    put_for, changed_to, fades_ms = TTLS[states]
+    steps = (0, PutWith(X, put_for, ttl_ms=50, key="k"), Stored()), (40, Change(KEY, when=changed_to), OK)
+    assert left(*steps, (fades_ms, SECOND, Stored())) == {"y": "waits"}
+    with pytest.raises(Violation, match="y and x both have key k"):
+        told(*steps, (fades_ms - 1, SECOND, Stored()))
+
+
+def test_the_ttl_of_a_job_that_may_have_been_changed_ends_as_early_as_it_may() -> None:
+    in_r = Selector(queue="r", key="k")
+    dead = [TRIES, (0, KEYED, Stored()), GOT, (0, Later(1), OK), (0, PutWith(Y, key="k", ttl_ms=50), Stored())]
+    delayed = (0, PutWith(Put("r", 0, b"z"), When(1000), ttl_ms=50, key="k"), Stored())
+    doubted = [*dead, delayed, (50, Kick("q", 9), Removed(1)), (50, Change(KEY, when=When(0)), OK)]
+    called = [*doubted, (60, Change(in_r, when=When(0)), OK)]
+    assert left(*called, (109, Tick(), OK)) == {"z": "waits"}
+    assert left(*called, (110, Tick(), OK)) == {}
+
+
+def test_a_kicked_job_keeps_its_key_if_the_job_that_had_it_is_gone() -> None:
+    third = PutWith(Put("q", 0, b"z"), key="k", on_dup=OnDup.REPLACE)
+    dead = [TRIES, (0, KEYED, Stored()), GOT, (0, Later(1), OK), (0, PutWith(Y, key="k", ttl_ms=50), Stored())]
+    assert left(*dead, (49, Kick("q", 9), Removed(1)), (49, third, JobReplaced())) == {"x": "waits", "z": "waits"}
+    assert left(*dead, (50, Kick("q", 9), Removed(1)), (50, third, JobReplaced())) == {"z": "waits"}
+
+
+def test_what_was_purged_in_part_may_be_gone_or_there() -> None:
+    steps = (0, IN_100, Stored()), (0, Y, Stored()), (0, PurgeQueue("q", JobState.READY), Removed(1))
+    assert left(*steps) == {}
+    assert left(*steps, (100, GET, x())) == {"x": "runs as 1"}

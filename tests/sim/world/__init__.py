@@ -1,0 +1,1 @@
+"""A simulated cluster: real nodes (the driver and all below it) on simulated time, disks and networks."""

@@ -1,0 +1,438 @@
+"""A simulated machine: a disk and clocks that outlive the process, and the process, which is a real Driver."""
+
+from __future__ import annotations
+
+import errno
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pysyncobj import syncobj
+
+from cluster.driver import Driver
+from cluster.raft.pysyncobj_adapter import Callback
+from cluster.settings import Member, NodeSettings
+from cluster.snapshots.snapshot_store import SnapshotStore
+from cluster.storage.errors import StorageDamaged
+from cluster.wire.messages import Hello, Message
+from core import Applied, Effects, PromoteLearner, decode_entry
+from tests.cluster.helpers.faulty_disk import Crash
+from tests.sim.clients.outcomes import Outcome
+from tests.sim.oracles.durability import Durability
+from tests.sim.world.digest_codes import Kind, node_number
+from tests.sim.world.disk import JOURNAL, SNAPSHOTS, SimDisk
+from tests.sim.world.events import DriftingClock
+from tests.sim.world.idle_time import NEVER, idle_until
+from tests.sim.world.observed import ObservedJournal, ObservedMachine, SlowChild, open_journal
+from tests.sim.world.trace import Violation
+from tests.sim.world.transport import SimOutbox
+
+if TYPE_CHECKING:
+    from tests.sim.world.world import World
+
+BUSY_TURNS_MAX = 3000
+PLENTY_BYTES = 1 << 40
+CATCH_UP_S = 0.7                # a round of catching up takes no longer than the shortest election timeout
+
+
+class SimNode:
+    """Listener of its Driver.
+
+    `sound`: has the right to vote, and its disk was not damaged. At most one node of a cluster may be unsound.
+    """
+
+    def __init__(self, world: World, name: str, clock: DriftingClock) -> None:
+        self.world = world
+        self.checks = world.checks
+        self.name = name
+        self.clock = clock
+        self._monotonic = clock.monotonic
+        self.disk = SimDisk(random.Random(world.rng.random()), self._now)
+        self.driver: Driver | None = None
+        self.machine = ObservedMachine(self)
+        self.serving = False
+        self.voter = False
+        self.damaged = False
+        self.lost = False                   # a voter's disk was lost, and it has not been admitted since
+        self.held_down = False              # nobody is to start it now
+        self.configured: tuple[Member, ...] = ()    # what its configuration file says
+        self._applied_before = 0            # the last entry that was applied before the present turn
+        self._events = world.events
+        self._next_turn = NEVER
+        self._alarm = NEVER                 # when _ring() is called next
+        self._blocked_until = 0.0           # paused, or waiting for its disk
+        self._children: list[SlowChild] = []
+        self._outbox = SimOutbox(self)
+        self._open: dict[Outcome, None] = {}
+        self._proposed: list[Outcome] = []
+        self.memory = Durability(name, world.events, world.checks)
+
+    def _now(self) -> float:
+        return self._events.now
+
+    # Life
+
+    @property
+    def running(self) -> bool:
+        """Is there a process?"""
+        return self.driver is not None
+
+    @property
+    def sound(self) -> bool:
+        """See the class."""
+        return self.voter and not self.damaged
+
+    @property
+    def up(self) -> Driver:
+        """The process, which must be there."""
+        assert self.driver is not None, f"{self.name} is down"
+        return self.driver
+
+    def start(self) -> None:
+        """Start the process; it may find its disk damaged, or fail as it does in a turn."""
+        if self.driver is not None or self.held_down:
+            return
+        self._children, self._outbox = [], SimOutbox(self)
+        self.machine = ObservedMachine(self)
+        self._blocked_until = self._events.now
+        self.world.timekeeping.started(self.name)
+        try:
+            driver = self._build()
+        except (Crash, Exception) as error:
+            self._ended(error, starting=True)
+            return
+        self.driver = driver
+        journal = driver.journal
+        self.voter = journal.voter
+        term, first, last = journal.getCurrentTerm(), journal.first_index, journal.last_index
+        self._note(Kind.STARTED, f"started, term {term}, entries {first}..{last}", term, first, last)
+        self.world.network.started(self.name)
+        self.wake(self._events.now)
+
+    def start_again(self) -> None:
+        """Start it although it was to stay down."""
+        self.held_down = False
+        self.start()
+
+    def leads(self) -> bool:
+        """Does it execute operators' commands?"""
+        return self.driver is not None and self.driver.leadership.leading()
+
+    def _build(self) -> Driver:
+        plan = self.world.plan
+        journal = open_journal(self, JOURNAL, self.disk, plan.segment_bytes, plan.window_bytes)
+        self.memory.found(journal)
+        store = SnapshotStore.open(SNAPSHOTS, self.disk, journal, self.machine, fork=False, clock=self.clock.monotonic)
+        store._start_task = self._fork
+        settings = NodeSettings(
+            name=self.name, data_dir=Path("/"), peer_listen="", members=self.configured, version="sim",
+            heartbeat_ms=plan.heartbeat_ms, failover_grace_ms=plan.grace_ms, expire_default=plan.expire_default,
+        )
+        rng = random.Random(self.world.rng.random())
+        driver = Driver(settings, journal, store, self.machine, self._outbox, self, self.clock, rng)
+        proposer = driver.proposer
+        submit = proposer._submit
+
+        def watched(entry: bytes, callback: Callback) -> None:
+            carried = self.checks.launched(entry, self._proposed)
+            self.world.timekeeping.launched(self, decode_entry(entry))
+            for operation, _ in carried:
+                if isinstance(operation, PromoteLearner):
+                    self._promotes(self.world.nodes[operation.node])
+
+            def landed(applied: Applied | None, reason: int) -> None:
+                if applied is not None:
+                    self._left_out([outcome for _, outcome in carried[len(applied.replies):]])
+                callback(applied, reason)
+            submit(entry, landed)
+
+        proposer._submit = watched
+        driver.recover()
+        self.memory.vouch(journal, damaged=self.damaged)
+        return driver
+
+    def _left_out(self, outcomes: list[Outcome | None]) -> None:
+        """An entry had enough before these: they are the first to be proposed again, in their order."""
+        again = [outcome for outcome in outcomes if outcome is not None and outcome.state == "open"]
+        for outcome in again:
+            outcome.entry = None
+        self._proposed[:0] = again
+        self.world.trace.seen["operations left to the next entry"] += len(again)
+
+    def _fork(self, work: object) -> SlowChild:
+        delay_s = self.world.rng.choice(self.world.plan.child_s)
+        child = SlowChild(self, work, self._events.now + delay_s)      # type: ignore[arg-type]
+        self._children.append(child)
+        return child
+
+    def crash(self, *, power: bool) -> None:
+        """The process dies; with `power` its machine does, and what was not synced may be lost."""
+        if not power and self.world.rng.random() < 0.5:
+            for child in self._children:
+                self._orphan(child)
+        self._gone()
+        if power:
+            self.disk.crash(self.world.rng)
+        else:
+            self.disk.restart()
+
+    def _orphan(self, child: SlowChild) -> None:
+        """A child that outlives its process."""
+        try:
+            child.finish()
+        except Crash:
+            self.disk.dead = False
+
+    def _gone(self) -> None:
+        running, self.driver = self.driver, None
+        self.world.timekeeping.ended(self.name)
+        self._next_turn = NEVER
+        self.serving = False
+        if running is not None:
+            self.world.network.died(self.name)
+        for outcome in list(self._open):
+            outcome.lost()
+        self._open.clear()
+        self._proposed.clear()
+
+    def wipe(self) -> None:
+        """A new, empty disk."""
+        assert self.driver is None
+        self.world.write_file(self)
+        self.disk = SimDisk(random.Random(self.world.rng.random()), self._now)
+        if self.world.healed:
+            self.disk.repair()
+        self.lost = self.voter or self.damaged or self.lost
+        self.voter = self.damaged = False
+        self.memory = Durability(self.name, self.world.events, self.checks)
+
+    def _ended(self, error: BaseException, *, starting: bool = False) -> None:
+        """The process ended by itself: is that right?"""
+        trace, disk, power = self.world.trace, self.disk, True
+        if disk.dead or isinstance(error, Crash):
+            power = self.world.rng.random() < 0.5
+            what = (Kind.LOST_POWER, "lost power") if power else (Kind.KILLED, "was killed")
+            self._note(what[0], f"{what[1]} between two steps")
+            trace.seen["crashes between two steps"] += 1
+        elif isinstance(error, StorageDamaged) and self.damaged:
+            self._note(Kind.REFUSED, f"refused: {error}")
+            trace.seen["damage refused"] += 1
+            self._gone()
+            self.wipe()
+        elif isinstance(error, OSError) and disk.errors and (starting or error.errno != errno.ENOSPC):
+            self._note(Kind.STOPPED, f"stopped: {error}", error.errno or 0)
+            trace.seen["stopped by its disk"] += 1
+        else:
+            raise _violation(error) or Violation(f"{self.name} failed: {error!r}") from error
+        self.crash(power=power)
+        self.world.start_later(self)
+
+    # Turns
+
+    def wake(self, when: float) -> None:
+        """Take a turn then, or sooner."""
+        when = max(when, self._blocked_until, self._events.now)
+        if self.driver is None or when >= self._next_turn:
+            return
+        self._next_turn = when
+        if when < self._alarm:
+            self._alarm = when
+            self._events.at(when, self._ring)
+
+    def _ring(self) -> None:
+        """Take the turn that is due. An alarm that was set for a turn which came earlier serves for the next one."""
+        now = self._events.now
+        if now < self._alarm:
+            return
+        self._alarm = NEVER
+        if self._next_turn <= now:
+            self._turn()
+        elif self._next_turn < NEVER:
+            self._alarm = self._next_turn
+            self._events.at(self._next_turn, self._ring)
+
+    def pause(self, seconds: float) -> None:
+        """The process gets no processor for so long."""
+        self._blocked_until = max(self._blocked_until, self._events.now + seconds)
+        if self._next_turn < NEVER:
+            self._next_turn = NEVER
+            self.wake(self._blocked_until)
+
+    def resume(self) -> None:
+        """It does again, and what its disk was working on is done."""
+        self._blocked_until = self._events.now
+        self.memory.hurry()
+        self.wake(self._blocked_until)
+
+    def _turn(self) -> None:
+        self._next_turn = NEVER
+        if self._events.now < self._blocked_until:
+            self.wake(self._blocked_until)
+            return
+        driver = self.up
+        syncobj.monotonicTime = self._monotonic      # the library has one clock for a process, and many nodes live here
+        for _ in range(BUSY_TURNS_MAX):
+            self.disk.spent_s = 0.0
+            errors = self.disk.errors
+            self._applied_before = self.machine.index
+            driver.capacity.free_bytes = PLENTY_BYTES if self.disk.free_bytes is None else self.disk.free_bytes
+            try:
+                driver.turn()
+                self.disk.step()
+            except (Crash, Exception) as error:
+                self._ended(error)
+                return
+            self._after_turn(driver, self.disk.errors - errors)
+            if self.disk.spent_s:
+                self._blocked_until = self._events.now + self.disk.spent_s
+                break
+            if not driver.busy:
+                break
+        else:
+            raise Violation(f"{self.name} is always busy")
+        self.wake(self._events.now if driver.busy else idle_until(self, driver, self._children))
+
+    def _after_turn(self, driver: Driver, errors: int) -> None:
+        if driver.capacity.stuck:
+            self.world.trace.seen["turns without room"] += 1
+        elif driver.journal.unsynced and driver.journal.syncing is None:
+            raise Violation(f"{self.name} ended a turn with changes that are not on disk")
+        self.voter = driver.journal.voter
+        self.lost = self.lost and not self.voter
+        if self.checks.turned(self.name, driver, self._applied_before):
+            self._elected()
+        if errors:
+            self.world.trace.seen["errors survived"] += 1
+
+    def _elected(self) -> None:
+        """A majority that knows that this node was removed does not elect it.
+
+        Whoever knows of fewer changes of members than the candidate talks to it all the same (Driver.meet).
+        """
+        left = self.checks.configurations.left.get(self.name)
+        if left is not None:
+            voters = self.checks.configurations.at(self._applied_before)
+            machines = {name: self.world.nodes[name].machine for name in voters if name != self.name}
+            knowing = [
+                name for name, machine in machines.items()
+                if machine.index >= left and self.name not in machine.membership.addresses      # nor joins again
+                and machine.membership.configuration >= self.machine.membership.configuration
+            ]
+            if 2 * len(knowing) > len(voters):
+                raise Violation(f"{self.name} was removed at {left}, which {knowing} know, and leads")
+
+    # What is on its disk
+
+    def synced(self, journal: ObservedJournal) -> None:
+        """The journal says that everything is durable."""
+        self.memory.synced(journal, self.disk.spent_s, damaged=self.damaged)
+
+    def synced_beside(self, journal: ObservedJournal) -> None:
+        """The journal says that entries are durable."""
+        self.memory.synced_to(journal.durable_index)
+
+    def has_durably(self, index: int, term: int | None) -> bool:
+        """Is this entry on its disk now? A voter that lost its disk is given the benefit of the doubt."""
+        return self.lost or self.damaged or self.memory.has(index, term)
+
+    def committed(self, index: int) -> None:
+        """This node applies an entry as the first of all: it must be on the disks of a majority."""
+        configurations, term = self.checks.configurations, self.memory.term_at(index)
+        if term is not None:
+            self.checks.terms[index] = term
+        if self.driver is not None and self.driver.replica.is_leader:
+            counted = [self.checks.counted_by(self.name, self.driver.replica.term, self._applied_before)]
+        else:
+            counted = configurations.between(self._applied_before, index)
+        have = {name for name, node in self.world.nodes.items() if node.has_durably(index, term)}
+        if not any(2 * len(have.intersection(voters)) > len(voters) for voters in counted):
+            raise Violation(
+                f"{self.name} applies entry {index} of term {term}, which is only on the disks of {sorted(have)};"
+                f" the voters are {counted}{self.world.describe()}"
+            )
+        configurations.applied(index, tuple(self.checks.model.voters))
+        self.world.commits.append((self._events.now, index, term))
+
+    def _promotes(self, learner: SimNode) -> None:
+        """This node proposes that the learner votes: it must have caught up."""
+        due = [commit for commit in self.world.commits if commit[0] < self._events.now - CATCH_UP_S]
+        if not learner.voter or (due and not learner.has_durably(*due[-1][1:])):
+            raise Violation(f"{self.name} makes {learner.name} a voter before it has caught up{self.world.describe()}")
+
+    # Network
+
+    def knows(self, name: str) -> bool:
+        """Does it want to talk to this peer?"""
+        return name in self._outbox.peers
+
+    def hello(self, receiver: str) -> Hello:
+        """Its greeting."""
+        return self.up.hello(receiver)
+
+    def meet(self, hello: Hello) -> None:
+        """Somebody whom it does not know greets it."""
+        self.up.meet(hello)
+
+    def receive(self, sender: str, event: Hello | Message | None) -> None:
+        """Something arrived from a peer."""
+        self.up.inbox.append((sender, event))
+        self.wake(self._events.now)
+
+    # Listener
+
+    def effects(self, effects: Effects) -> None:
+        """See Listener."""
+
+    def serving_changed(self, serving: bool) -> None:
+        """See Listener."""
+        self.serving = serving
+        if serving:
+            self._note(Kind.SERVES, "serves")
+        else:
+            self._note(Kind.SERVES_NO_MORE, "serves no more")
+
+    def turn_ended(self) -> None:
+        """See Listener."""
+
+    # Clients
+
+    def propose(self, outcomes: list[Outcome]) -> None:
+        """Operations of one client, back to back."""
+        for outcome in outcomes:
+            if self.driver is None:
+                outcome.refused()
+                continue
+            self._open[outcome] = None
+            outcome.ended = self._open.pop
+            self._proposed.append(outcome)
+            self.driver.proposer.propose(outcome.operation, outcome)
+        if self.driver is not None:
+            self.wake(self._events.now)
+
+    def ask(self, outcome: Outcome) -> None:
+        """An operator's command, as Administration executes it."""
+        self._open[outcome] = None
+        outcome.ended = self._open.pop
+        proposed, self._proposed = self._proposed, [outcome]
+        self.up.leadership.propose_alone(outcome.operation, outcome)
+        self._proposed = proposed
+        self.wake(self._events.now)
+
+    def switch(self, *, online: bool) -> None:
+        """OFFLINE and ONLINE, as ClusterNode does it."""
+        driver = self.up
+        driver.leadership.online = online
+        driver.transport.elections.may_campaign = online
+        self.wake(self._events.now)
+
+    # For the trace
+
+    def _note(self, kind: Kind, text: str, *numbers: int) -> None:
+        self.world.trace.note(kind, f"{self.name} {text}", node_number(self.name), *numbers)
+
+
+def _violation(error: BaseException | None) -> Violation | None:
+    """The broken promise behind an error: the product wraps what a check raises inside it."""
+    while error is not None and not isinstance(error, Violation):
+        error = error.__cause__ or error.__context__
+    return error

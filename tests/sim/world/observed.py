@@ -1,0 +1,134 @@
+"""The real journal and the real machine, reporting what they are told to the checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster.journal.journal import Journal
+from cluster.storage.fork import BackgroundTask
+from core import Applied, Machine, Operation
+from tests.sim.world.disk import SimDisk
+
+if TYPE_CHECKING:
+    from tests.sim.world.node import SimNode
+
+DIGEST_ENTRIES = 16             # every so many entries the states of the nodes are compared
+
+
+class ObservedJournal(Journal):
+    """Reports each entry that a node takes into its log."""
+
+    node: SimNode
+
+    def add(self, command: bytes, index: int, term: int) -> None:
+        before = self.last_term if self.last_index == index - 1 else None
+        super().add(command, index, term)
+        node: SimNode | None = getattr(self, "node", None)
+        if node is not None:
+            node.checks.appended(node.name, command, index, term, before)
+
+    def deleteEntriesFrom(self, position: int) -> None:  # noqa: N802
+        self.node.memory.loses(self.first_index + position)
+        super().deleteEntriesFrom(position)
+
+    def clear(self) -> None:
+        self.node.memory.loses(1)
+        super().clear()
+
+    def sync(self) -> None:
+        self._watch(super().sync)
+
+    def sync_in_background(self) -> bool:
+        return bool(self._watch(super().sync_in_background))
+
+    def _watch(self, sync: Callable[[], bool | None]) -> bool | None:
+        """`sync` returns False when not all is durable then."""
+        memory = self.node.memory
+        memory.syncing = memory.syncing or self.unsynced
+        all_durable = sync()
+        if all_durable is not False:
+            memory.commit = self._commit_written
+            if memory.syncing:          # else at most a new commit index: nothing more is vouched for than before
+                memory.syncing = False
+                self.node.synced(self)
+        return all_durable
+
+    def _end_sync(self) -> None:
+        beside = self.syncing is not None
+        super()._end_sync()
+        if beside:
+            self.node.synced_beside(self)
+
+
+class ObservedMachine(Machine):
+    """Reports each applied entry. `frozen`: the state that a forked child sees while the node goes on."""
+
+    def __init__(self, node: SimNode) -> None:
+        super().__init__()
+        self._node = node
+        self.frozen: list[bytes] | None = None
+
+    def apply(self, index: int, now_ms: int, seed: int, operations: Sequence[Operation]) -> Applied:
+        applied = super().apply(index, now_ms, seed, operations)
+        node, checks = self._node, self._node.checks
+        node.world.timekeeping.applied(node.name, seed)
+        if checks.applied(node.name, index, now_ms, seed, list(operations), applied.replies):
+            node.committed(index)
+            node.world.timekeeping.committed(seed, self.clock_ms)
+        if index % DIGEST_ENTRIES == 0:
+            checks.state(node.name, index, self.snapshot())
+        return applied
+
+    def restore(self, chunks: Iterable[bytes]) -> None:
+        super().restore(chunks)
+        self._node.checks.state(self._node.name, self.index, self.snapshot())
+
+    def snapshot(self) -> Iterator[bytes]:
+        return super().snapshot() if self.frozen is None else iter(self.frozen)
+
+
+class SlowChild(BackgroundTask):
+    """What a forked child does, some time later, with the state as it was at the fork."""
+
+    def __init__(self, node: SimNode, work: Callable[[], None], ready_at: float) -> None:
+        self.error = ""
+        self._node = node
+        self._work = work
+        self.ready_at = ready_at
+        self._machine = node.machine
+        self._state = list(node.machine.snapshot())
+        self._status: int | None = None
+
+    def poll(self) -> int | None:
+        if self._status is None and self._node.world.events.now >= self.ready_at:
+            self.finish()
+        return self._status
+
+    def finish(self) -> None:
+        """Do it now."""
+        if self._status is not None:
+            return
+        self._machine.frozen = self._state
+        try:
+            self._work()
+            self._status = 0
+        except OSError as error:
+            self.error, self._status = str(error), 1
+        finally:
+            self._machine.frozen = None
+
+    def kill(self) -> None:
+        if self._status is None:
+            self._status = -9
+
+
+def open_journal(
+    node: SimNode, directory: Path, disk: SimDisk, segment_bytes: int, window_bytes: int,
+) -> ObservedJournal:
+    """The node's journal; what it finds on disk is not reported, it was when it was written."""
+    journal = ObservedJournal.open(directory, disk, segment_bytes=segment_bytes, window_bytes=window_bytes)
+    assert isinstance(journal, ObservedJournal)
+    journal.node = node
+    return journal

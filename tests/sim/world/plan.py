@@ -1,0 +1,179 @@
+"""What a seed decides before a run: how many nodes, which sizes, which faults; and what makes runs repeatable."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from cluster import driver, limits
+from cluster.leader import leadership, proposer
+from cluster.raft import pysyncobj_adapter
+from cluster.raft.pysyncobj_adapter import PeerNode
+from core import Then
+from core import limits as core_limits
+from tests.core.model import give as model_give
+from tests.core.model import model
+from tests.core.model import sessions as model_sessions
+from tests.sim.oracles import session_promises as ledger
+
+NETWORK = (
+    "connection lost", "partition", "one-way", "bridge", "isolated leader", "random cuts", "slow link", "narrow link",
+    "deposed leader",
+)
+MACHINES = (
+    "crash", "power loss", "crash at a step", "pause", "clock jump", "offline", "snapshot", "slow disk", "failed fsync",
+    "full disk", "full disks",
+)
+LOSSES = ("damage", "wiped disk")
+CHANGES = ("add node", "add again", "remove node", "transfer", "service offline")
+CHANGING = 0.5                  # in so many runs operators change the cluster
+
+
+@dataclass
+class Plan:
+    """One run."""
+
+    nodes: int                  # founders of the cluster
+    spares: int                 # further nodes that may be added
+    segment_bytes: int
+    window_bytes: int
+    heartbeat_ms: int
+    grace_ms: int
+    expire_default: Then
+    clients: int
+    think_s: float
+    pipeline: tuple[int, ...]
+    clones: float
+    fault_s: float              # mean time between two faults
+    calm_s: float               # faults begin after so long
+    drift: float
+    bytes_per_s: float          # of an undisturbed line; infinity: what is sent together arrives together
+    fine_turns: bool            # take an idle turn every 10 ms, as a real node does
+    child_s: tuple[float, ...]  # how long a child writes a snapshot
+    weights: dict[str, float]
+    constants: list[tuple[Any, str, Any]] = field(default_factory=list)
+    sessions: float = 0.0       # so many clients work in a session
+    extended: float = 0.0       # so much of what clients ask for is beyond the original protocol
+    script: Callable[[Any], Iterator[float]] | None = None      # of a world: what happens instead of drawn faults
+
+
+def draw(seed: int, **fixed: Any) -> Plan:
+    """The plan of a seed; `fixed` overrides fields of it."""
+    rng = random.Random(seed)
+    nodes = rng.choice((1, 3, 3, 3, 3, 3, 3, 3, 5, 5))
+    changing = rng.random() < CHANGING
+    kinds = MACHINES + (NETWORK + LOSSES if nodes > 1 or changing else ())
+    weights = {kind: rng.choice((0.0, 1.0, 1.0, 3.0)) for kind in kinds}
+    weights |= {kind: rng.choice((0.0, 2.0, 6.0)) * (3 if kind == "add again" else 1) for kind in CHANGES if changing}
+    plan = Plan(
+        nodes=nodes,
+        spares=rng.choice((1, 2)) if changing else 0,
+        segment_bytes=rng.choice((4 << 10, 8 << 10, 32 << 10)),
+        window_bytes=rng.choice((500, 5000, 1 << 20)),
+        heartbeat_ms=rng.choice((50, 100, 150)),
+        grace_ms=rng.choice((0, 300, 10_000)),
+        expire_default=rng.choice((Then.LATER, Then.DONE)),
+        clients=rng.choice((2, 3, 5)),
+        think_s=rng.choice((0.05, 0.15)),
+        pipeline=rng.choice(((1, 2), (1, 5), (3, 8))),
+        clones=rng.choice((0.0, 0.0, 0.0, 0.01)),
+        fault_s=rng.choice((0.08, 0.15, 0.3)),
+        calm_s=rng.choice((0.0, 0.5, 0.8)),
+        drift=rng.choice((0.0, 0.001, 0.02)),
+        bytes_per_s=rng.choice((1e8, float("inf"))),
+        fine_turns=rng.random() < 0.03,
+        child_s=rng.choice(((0.0,), (0.0, 0.02, 0.5))),
+        weights=weights,
+        constants=_constants(rng),
+        sessions=rng.choice((0.0, 0.4, 0.7, 1.0)),
+        extended=rng.choice((0.0, 0.2, 0.4, 0.8)),
+    )
+    plan.constants += [
+        (limits, "BACKGROUND_SYNC_BYTES", rng.choice((0, 300, 256 << 10))),
+        (limits, "COMPACTION_REST_S", rng.choice((0.0, 0.0, 0.5))),
+    ]
+    spent = rng.choice((1, 40, 8 << 20))
+    if (limits, "ENTRIES_IN_FLIGHT_MAX", 1) in plan.constants:     # else what an entry leaves out could be overtaken
+        plan.constants += spent_constants(spent)
+    for name, value in fixed.items():
+        setattr(plan, name, value)
+    return plan
+
+
+def spent_constants(spent: int) -> list[tuple[Any, str, Any]]:
+    """An entry is over when it has handed out so many bytes."""
+    return [
+        *((module, "SPENT_MAX", spent) for module in (core_limits, model, ledger)),
+        (core_limits, "STEP", 512 if spent > 40 else 0),
+        (core_limits, "HANDED_BYTES_MAX", 2 * spent),
+        (model_give, "PICK_BYTES", 2 * spent),
+    ]
+
+
+def _constants(rng: random.Random) -> list[tuple[Any, str, Any]]:
+    """The product's sizes, so small that short runs reach them."""
+    choke = rng.choice((2000, 20_000, 8 << 20))
+    return [
+        (limits, "COMPACTION_BYTES_MIN", rng.choice((1000, 3000, 10_000, 64 << 20))),
+        (limits, "COMPACTION_FACTOR", rng.choice((0, 0, 1))),
+        (limits, "BALLAST_STEP_BYTES", rng.choice((1000, 20_000, 1 << 40))),
+        (limits, "APPEND_BYTES", rng.choice((1000, 4000, 1 << 20))),
+        (limits, "CHOKE_BYTES", choke),
+        (limits, "UNCHOKE_BYTES", min(rng.choice((0, 1000, 1 << 20)), choke)),
+        (limits, "SNAPSHOT_CHUNK_BYTES", rng.choice((500, 2000, 256 << 10))),
+        (limits, "SNAPSHOT_WINDOW_BYTES", rng.choice((1, 2000, 2 << 20))),
+        (limits, "ENTRIES_IN_FLIGHT_MAX", rng.choice((1, 1, 4))),
+        (limits, "ENTRY_OPERATIONS_MAX", rng.choice((1, 5, 640, 640, 640))),
+        *_session_constants(rng),
+    ]
+
+
+def _session_constants(rng: random.Random) -> list[tuple[Any, str, Any]]:
+    """The same of sessions, which the model of the queue has to know as well."""
+    window, ttl_ms = rng.choice((8, 64)), rng.choice((100, 1000))
+    return [
+        (core_limits, "REQUEST_WINDOW", window),
+        (model_sessions, "WINDOW", window),
+        (core_limits, "SESSION_TTL_MS_MIN", ttl_ms),
+        (model_sessions, "SECOND_MS", ttl_ms),
+    ]
+
+
+def _same_hash(node: PeerNode) -> int:
+    return 0
+
+
+_check_version_once = functools.cache(pysyncobj_adapter.check_version)     # it reads files at each start of a node
+
+
+@contextlib.contextmanager
+def surroundings(seed: int, plan: Plan) -> Iterator[None]:
+    """The plan's constants, and nothing that differs from process to process.
+
+    pysyncobj iterates over sets of nodes, whose order follows their hash: with equal ones it is the order in which they
+    were put in. What the product takes from the operating system's randomness comes from the seed.
+    """
+    rng = random.Random(seed + 1)
+    changes: list[tuple[Any, str, Any]] = [
+        *plan.constants,
+        (PeerNode, "__hash__", _same_hash),
+        (driver, "check_version", _check_version_once),
+        (proposer, "_random", rng),
+        (leadership, "os", SimpleNamespace(urandom=rng.randbytes)),
+    ]
+    before = [(owner, name, getattr(owner, name)) for owner, name, _ in changes]
+    state = random.getstate()
+    random.seed(seed)
+    try:
+        for owner, name, value in changes:
+            setattr(owner, name, value)
+        yield
+    finally:
+        random.setstate(state)
+        for owner, name, value in before:
+            setattr(owner, name, value)

@@ -1,0 +1,61 @@
+"""A node's side of the simulated network: what leaves it, in which order, and whom it wants to talk to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.wire.messages import Append, Heartbeat, Message, SnapshotChunk
+
+if TYPE_CHECKING:
+    from tests.sim.world.node import SimNode
+
+EARLY = (Append, Heartbeat, SnapshotChunk)
+
+
+class SimOutbox:
+    """See cluster.driver.Outbox. One for each process."""
+
+    def __init__(self, node: SimNode) -> None:
+        self.peers: set[str] = set()
+        self._node = node
+        self._name = node.name
+        self._network = node.world.network
+        self._early: list[tuple[str, Message]] = []
+        self._late: list[tuple[str, Message]] = []
+
+    def add_peer(self, name: str, address: str) -> None:
+        """See Outbox."""
+        self.peers.add(name)
+        self._network.dial(self._name, name)
+
+    def drop_peer(self, name: str) -> None:
+        """See Outbox."""
+        self.peers.discard(name)
+        self._network.lose(self._name, name)
+
+    def send(self, name: str, message: Message) -> None:
+        """See Outbox."""
+        (self._early if isinstance(message, EARLY) else self._late).append((name, message))
+
+    def buffered_bytes(self, name: str) -> int:
+        """See Outbox."""
+        return self._network.channels[self._name, name].buffered()
+
+    def flush_appends(self) -> None:
+        """See Outbox."""
+        if self._early:
+            early, self._early = self._early, []
+            self._send_all(early)
+
+    def flush(self) -> None:
+        """See Outbox."""
+        self.flush_appends()
+        if self._late:
+            late, self._late = self._late, []
+            self._send_all(late)
+
+    def _send_all(self, messages: list[tuple[str, Message]]) -> None:
+        disk = self._node.disk
+        for name, message in messages:
+            disk.step()                 # the machine may die between two messages
+            self._network.transmit(self._name, name, message, disk.spent_s)

@@ -1,0 +1,200 @@
+"""One run: a cluster, its clients, what goes wrong, and the end, when nothing does any more."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from cluster.settings import Member
+from core import Operation
+from tests.sim.clients.outcomes import Outcome
+from tests.sim.clients.with_session import SessionClient
+from tests.sim.clients.without_session import Client
+from tests.sim.faults.kinds import Faults
+from tests.sim.oracles.checks import Checks
+from tests.sim.oracles.replicated_time import STEADY_DRIFT, TimePromises
+from tests.sim.world import plan as plans
+from tests.sim.world.digest_codes import Kind
+from tests.sim.world.ending import Ending
+from tests.sim.world.events import DriftingClock, Events
+from tests.sim.world.network import Network
+from tests.sim.world.node import SimNode
+from tests.sim.world.trace import Trace
+
+OPERATIONS = 120                # of clients, answered; then faults stop (the end adds about as many),
+FAULTS = 5                      # when there were so many,
+TROUBLE_S = 3.5                 # or after so long;
+SCRIPT_S = 30.0                 # a script may take so long
+RESTART_S = (0.02, 1.0)
+SOON_S = 0.05                   # the same, when faults have stopped
+
+log = logging.getLogger("sockpqd")
+
+
+class World:
+    """Everything of a run. `fixed` overrides fields of the seed's plan."""
+
+    def __init__(self, seed: int, *, digesting: bool = False, **fixed: Any) -> None:
+        self.seed = seed
+        self.plan = plans.draw(seed, **fixed)
+        self.rng = random.Random(seed)
+        self.events = Events()
+        self.trace = Trace(self.events, digesting=digesting)
+        self.steps = 0
+        self.healed = False
+        self.clients_stopped = False
+        self.outcomes: list[Outcome] = []
+        self.clients: list[Client] = []
+        self._answered = 0
+        names = [f"n{number + 1}" for number in range(self.plan.nodes + self.plan.spares)]
+        self.addresses = {name: Member(name, f"h:{k + 1}", f"h:{k + 101}") for k, name in enumerate(names)}
+        founders = tuple(names[:self.plan.nodes])
+        self.checks = Checks(self.trace, founders)
+        self.strangers: set[str] = set(founders)        # who was a member once, or is to become one
+        self.commits: list[tuple[float, int, int | None]] = []      # when an entry was first applied, index, term
+        self.removals: list[tuple[str, int]] = []       # proposed, with the configuration that they were made for
+        self.network = Network(self.events, self.rng, self.trace, names, self.plan.bytes_per_s)
+        clocks = random.Random(seed + 2)
+        self.nodes = {name: SimNode(self, name, self._clock(clocks)) for name in names}
+        self.wrong_clock = clocks.choice(founders)      # the only one whose wall clock anybody sets
+        self.timekeeping = TimePromises(self.events, self.wrong_clock)
+        for name in founders:
+            self.nodes[name].configured = tuple(self.addresses[name] for name in founders)
+        self.network.nodes.update(self.nodes)
+
+    def _clock(self, clocks: random.Random) -> DriftingClock:
+        drift = self.plan.drift
+        return DriftingClock(
+            self.events, self.rng.uniform(1, 1000), 1 + self.rng.uniform(-drift, drift),
+            1 + clocks.uniform(-STEADY_DRIFT, STEADY_DRIFT),
+        )
+
+    def run(self) -> None:
+        """The whole run; raises Violation."""
+        level, log.disabled = logging.root.manager.disable, True
+        logging.disable(logging.CRITICAL)
+        try:
+            with plans.surroundings(self.seed, self.plan):
+                self._trouble()
+                Ending(self).run()
+        finally:
+            logging.disable(level)
+            log.disabled = False
+
+    def _trouble(self) -> None:
+        for name in self.voters:
+            self.events.after(self.rng.random() * 0.1, self.nodes[name].start)
+        for number in range(self.plan.clients):
+            kind = SessionClient if number < round(self.plan.sessions * self.plan.clients) else Client
+            self.clients.append(kind(self, f"c{number}"))
+            self.events.after(0.3 + self.rng.random() * 0.2, self.clients[-1].act)
+        if self.plan.script is None:
+            self.events.after(self.plan.calm_s, Faults(self).next)
+            self.steps += self.events.run_until(TROUBLE_S)
+        else:
+            self._play(self.plan.script(self))
+            self.steps += self.events.run_until(SCRIPT_S)
+
+    def _play(self, script: Iterator[float]) -> None:
+        """Let a script go on, which says after how many seconds it wants to be called again."""
+        seconds = next(script, None)
+        if seconds is None:
+            self.events.halt()
+        else:
+            self.events.after(seconds, lambda: self._play(script))
+
+    # Who belongs to it
+
+    @property
+    def voters(self) -> tuple[str, ...]:
+        """The names of the voters of today."""
+        return self.checks.configurations.voters
+
+    @property
+    def members(self) -> list[SimNode]:
+        """The voters, and the learner if there is one."""
+        learner = self.checks.model.learner
+        return [node for name, node in self.nodes.items() if name in self.voters or name == learner]
+
+    @property
+    def present(self) -> list[SimNode]:
+        """All members, and whatever else runs."""
+        members = self.members
+        return [node for node in self.nodes.values() if node.running or node in members]
+
+    def write_file(self, node: SimNode) -> None:
+        """An operator writes the present members, and the node itself, into its configuration file.
+
+        Not if the file names any other voter, which is enough. An empty node that knows only itself, or only such as
+        are empty too, would found a cluster of its own.
+        """
+        if any(member.name in self.voters for member in node.configured if member.name != node.name):
+            return
+        names = {*(member.name for member in self.members), node.name}
+        node.configured = tuple(address for name, address in self.addresses.items() if name in names)
+
+    def expendable(self, name: str) -> bool:
+        """Was this node removed, and can no voter forget that any more?"""
+        left = self.checks.configurations.left.get(name)
+        return left is not None and all(self.nodes[voter].memory.commit >= left for voter in self.voters)
+
+    # What clients and operators hear
+
+    def told(self, outcome: Outcome) -> None:
+        """A client got an answer."""
+        if outcome.state != "refused":
+            self._answered += 1
+            self.halt_if_enough()
+        self.trace.seen[outcome.state] += 1
+        self.trace.answer(outcome.state, outcome.operation, outcome.reply)
+
+    def command(self, operation: Operation, then: Callable[[Outcome], None] = lambda outcome: None) -> Outcome:
+        """An operator's command; `then` hears of its outcome."""
+        def told(outcome: Outcome) -> None:
+            word = type(outcome.reply).__name__ if outcome.state == "applied" else outcome.state
+            self.trace.seen[f"{type(operation).__name__} {word}"] += 1
+            self.trace.note(Kind.COMMAND, f"{operation} is {word}")
+            self.trace.answer(outcome.state, operation, outcome.reply)
+            then(outcome)
+        outcome = Outcome(operation, told)
+        self.outcomes.append(outcome)
+        return outcome
+
+    def halt_if_enough(self) -> None:
+        """End the trouble when enough has happened."""
+        enough = self._answered >= OPERATIONS and self.trace.faults.total() >= FAULTS
+        if enough and not self.healed and self.plan.script is None:
+            self.events.halt()
+
+    def start_later(self, node: SimNode) -> None:
+        """Somebody starts the node again after a while."""
+        seconds = SOON_S if self.healed else self.rng.uniform(*RESTART_S)
+        self.events.after(seconds, node.start)
+
+    def serving(self) -> SimNode | None:
+        """The only node that serves."""
+        serving = [node for node in self.nodes.values() if node.serving]
+        return serving[0] if len(serving) == 1 else None
+
+    def describe(self) -> str:
+        """All nodes in a line each."""
+        lines = []
+        for node in self.nodes.values():
+            if node.driver is None:
+                lines.append(f"{node.name} is down")
+                continue
+            driver = node.driver
+            peers = " ".join(
+                f"{peer.name}:{'up' if peer.up else 'down'}{' choked' if peer.choked else ''}"
+                f"{' sending' if peer.sending else ''} sent_up_to={peer.sent_up_to} match={peer.match}"
+                for peer in driver.peers.values()
+            )
+            lines.append(
+                f"{node.name} {driver.role()} term={driver.replica.term}"
+                f" entries={driver.journal.first_index}..{driver.journal.last_index}"
+                f" commit={driver.replica.commit_index} applied={driver.replica.applied_index}"
+                f" voter={driver.journal.voter} serving={node.serving} {peers}"
+            )
+        return "\n  ".join(["", *lines])

@@ -1,0 +1,134 @@
+"""Lanes: they run at once, nothing of what they say is lost, and a failure of one is a failure of all."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests import conftest, lanes
+
+ROOT = Path(__file__).parents[1]
+PATIENCE_S = 30.0
+
+
+def python(program: str) -> list[str]:
+    return [sys.executable, "-c", program]
+
+
+def test_a_failure_of_one_lane_is_that_of_all() -> None:
+    out = io.StringIO()
+    assert lanes.run({"good": python("print('well')"), "bad": python("exit(3)")}, out) == 1
+    lines = out.getvalue().splitlines()
+    assert "good | well" in lines
+    assert any(line.startswith("good | passed in ") for line in lines)
+    assert any(line.startswith("bad  | FAILED with exit code 3 in ") for line in lines)
+    assert lanes.run({"good": python("pass"), "killed": python("import os; os.abort()")}, io.StringIO()) == 1
+    assert lanes.run({"one": python("pass"), "two": python("pass")}, io.StringIO()) == 0
+
+
+def test_lanes_run_at_once(tmp_path: Path) -> None:
+    meeting = (
+        "import pathlib, time\n"
+        "here, there = map(pathlib.Path, ({!r}, {!r}))\n"
+        "here.touch()\n"
+        f"end = time.monotonic() + {PATIENCE_S}\n"
+        "while not there.exists() and time.monotonic() < end: time.sleep(0.01)\n"
+        "exit(not there.exists())\n"
+    )
+    one, two = str(tmp_path / "one"), str(tmp_path / "two")
+    assert lanes.run({"a": python(meeting.format(one, two)), "b": python(meeting.format(two, one))}, io.StringIO()) == 0
+
+
+WAITING = """
+import sys, time
+from tests import lanes
+
+CLEANING = '''
+import time
+print("under way", flush=True)
+try:
+    time.sleep(60)
+finally:
+    print("cleaned up", flush=True)
+'''
+sys.exit(lanes.run({name: [sys.executable, "-c", CLEANING] for name in ("one", "two")}))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize("ignored", [False, True], ids=["", "in the background"])
+def test_an_interrupt_ends_all_lanes(number: signal.Signals, ignored: bool) -> None:
+    program = f"import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n{WAITING}" if ignored else WAITING
+    running = subprocess.Popen(python(program), cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    watch = threading.Timer(PATIENCE_S, running.kill)
+    watch.start()
+    try:
+        assert running.stdout
+        lines = [running.stdout.readline(), running.stdout.readline()]
+        assert sorted(lines) == ["one | under way\n", "two | under way\n"]
+        os.kill(running.pid, number)
+        rest = running.stdout.read()
+        assert running.wait() == 130
+    finally:
+        watch.cancel()
+        running.kill()
+        running.wait()
+        if running.stdout:
+            running.stdout.close()
+    assert "one | cleaned up" in rest
+    assert "two | cleaned up" in rest
+
+
+def test_every_test_is_in_one_lane_of_all() -> None:
+    pytests = [command for name, command in lanes.everything().items() if name not in lanes.STYLE]
+    chosen = [command[command.index("-m", 3) + 1] for command in pytests]
+    assert sorted(chosen) == sorted([f"not {lanes.WAITING}", lanes.WAITING])
+
+
+def test_arguments_go_to_every_pytest() -> None:
+    assert [command[-1] for command in lanes.everything("-x").values()].count("-x") == 2
+    assert lanes.fast("-x")["tests"][-1] == "-x"
+
+
+@pytest.mark.parametrize("place", [*conftest.PROCESSES, *conftest.LONG])
+def test_what_is_listed_is_there(place: str) -> None:
+    assert (ROOT / "tests" / place).exists()
+
+
+def test_a_test_of_hypothesis_can_be_given_less() -> None:
+    drawn = []
+
+    @settings(max_examples=200)
+    @given(st.integers())
+    def law(number: int) -> None:
+        drawn.append(number)
+
+    conftest.draw_less(conftest._laws([SimpleNamespace(obj=law), SimpleNamespace(obj=time.sleep)]))
+    law()
+    assert len(drawn) == 200 // conftest.EXAMPLES_SHARE
+
+
+def test_with_fast_no_process_is_started(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("from tests.conftest import *")
+    (tmp_path / "test_it.py").write_text(
+        "import subprocess\n\ndef test_it() -> None:\n    subprocess.run(['true'], check=True)\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    whole, fast = (
+        subprocess.run([*command, *more], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        for more in ([], ["--fast"])
+    )
+    assert whole.returncode == 0, whole.stdout
+    assert fast.returncode == 1
+    assert "not in PROCESSES" in fast.stdout

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, cast
 
 import click
-from sockpq import ChangeOptions, JobNotFound, Key, SockpqError
+from sockpq import JobNotFound, Key, SockpqError
 
 from pqctl.connect import cluster_of
 from pqctl.invocation import Call
@@ -15,7 +15,7 @@ from pqctl.output.text import counted
 from pqctl.parameters import local_time, told
 
 
-def change(call: Call, job: int | Key, changes: ChangeOptions) -> int:
+def change(call: Call, job: int | Key, changes: Mapping[str, Any]) -> int:
     """CHANGE."""
     if not changes:
         raise click.UsageError("nothing is to be changed: say what")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from base64 import b64encode
-from collections.abc import Sequence
-from typing import Literal, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, cast
 
 import click
-from sockpq import Job, JobNotFound, LaterOptions, PutOptions, RunningJob, SockpqError
+from sockpq import Job, JobNotFound, RunningJob, SockpqError
 
 from pqctl.connect import cluster_of, reading
 from pqctl.invocation import Call
@@ -35,7 +35,7 @@ def body_from(argument: str | None, file: str | None) -> bytes:
 
 
 def put(
-    call: Call, queue: str, body: bytes, priority: int, item: str | None, new_item: bool, options: PutOptions
+    call: Call, queue: str, body: bytes, priority: int, item: str | None, new_item: bool, options: Mapping[str, Any],
 ) -> int:
     """PUT."""
     with cluster_of(call, serving=True) as (client, _):
@@ -108,7 +108,7 @@ def done(call: Call, ids: Sequence[int]) -> int:
     return REFUSED if None in answers else DONE
 
 
-def later(call: Call, ids: Sequence[int], options: LaterOptions) -> int:
+def later(call: Call, ids: Sequence[int], options: Mapping[str, Any]) -> int:
     """LATER of each."""
     found = []
     with cluster_of(call, serving=True) as (client, _):

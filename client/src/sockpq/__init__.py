@@ -1,8 +1,11 @@
 """Client library of sockpqd, the replicated priority job queue. Examples: README.md; errors: errors.py."""
 
 from sockpq._engine.probe import ServerView
-from sockpq._protocol.queue_commands import ClusterSettings, QueueSettings
-from sockpq.client import Client, survey
+from sockpq._protocol.commands.queues import ClusterSettings, QueueSettings
+from sockpq._sync.client import Client
+from sockpq._sync.job import Job
+from sockpq._sync.survey import survey
+from sockpq._sync.transaction import Transaction
 from sockpq.errors import (
     Aborted,
     AuthError,
@@ -32,7 +35,6 @@ from sockpq.errors import (
     Unavailable,
     Untrusted,
 )
-from sockpq.job import Job
 from sockpq.model import (
     Finished,
     Key,
@@ -47,8 +49,6 @@ from sockpq.model import (
     Totals,
     User,
 )
-from sockpq.options import ChangeOptions, GetOptions, LaterOptions, MoveOptions, PutOptions
-from sockpq.transaction import Transaction
 
 __all__ = [
     "Aborted",
@@ -56,24 +56,20 @@ __all__ = [
     "BadArguments",
     "BatchFailed",
     "Busy",
-    "ChangeOptions",
     "Client",
     "ClientClosed",
     "ClusterSettings",
     "DataTooLarge",
     "Finished",
     "ForbiddenError",
-    "GetOptions",
     "InvalidSnapshot",
     "Job",
     "JobExists",
     "JobNotFound",
     "JobRunning",
     "Key",
-    "LaterOptions",
     "Leader",
     "Meta",
-    "MoveOptions",
     "NoOutput",
     "NodeStatus",
     "NotExecuted",
@@ -82,7 +78,6 @@ __all__ = [
     "OutcomeUnknown",
     "PeekedJob",
     "ProtocolError",
-    "PutOptions",
     "QueueExists",
     "QueueFull",
     "QueueNotEmpty",

@@ -29,7 +29,7 @@ from pathlib import Path
 from types import TracebackType
 
 from sockpq import _guardian
-from sockpq.client import Client
+from sockpq._sync.client import Client
 from sockpq.errors import JobNotFound, SockpqError
 
 START_ATTEMPTS = 5

@@ -1,11 +1,12 @@
-"""The network for asyncio: every call suspends its task until it is done. Implements sockpq/network.py."""
+"""The network for asyncio: every call suspends its task until it is done. Implements base.py."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 import socket
-from collections.abc import Coroutine, Sequence
+import weakref
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from functools import partial
 from time import monotonic
@@ -13,12 +14,17 @@ from typing import Any, Generic, TypeVar
 
 from sockpq._backends.access import Access
 from sockpq._backends.asyncio_stream import TransportStream
-from sockpq._backends.base import KEEPALIVE, Stream, secured
+from sockpq._backends.base import KEEPALIVE, Stream
 from sockpq._protocol.addresses import Address
 
 T = TypeVar("T")
 
 CONNECTING_MAX = 64     # connections a client opens at once: more would overflow a server's queue and wait for a second
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
+    """The coroutine itself: what sync.py takes to its end, a task awaits."""
+    return coroutine
 
 
 class LoopNetwork:
@@ -31,6 +37,7 @@ class LoopNetwork:
         self._connecting = asyncio.Semaphore(CONNECTING_MAX)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._streams: set[TransportStream] = set()
+        self._leaving: set[asyncio.Task[None]] = set()      # the ends of loops that were abandoned
 
     @property
     def closed(self) -> bool:
@@ -63,7 +70,13 @@ class LoopNetwork:
         """Open a connection within `timeout` seconds, from the moment it is its turn."""
         async with self._connecting, asyncio.timeout(timeout):
             until = monotonic() + timeout
-            return await secured(await self._connect(address), self, address, until)
+            stream = await self._connect(address)
+            if self.access.tls is None:
+                return stream
+
+            from sockpq._backends.tls import secured  # programs without TLS do not wait for it
+
+            return await secured(stream, self.access.tls, address, until, self.now)
 
     async def _connect(self, address: Address) -> TransportStream:
         loop = asyncio.get_running_loop()
@@ -76,6 +89,26 @@ class LoopNetwork:
         self._streams.add(stream)
         stream.ended.add_done_callback(lambda _: self._streams.discard(stream))
         return stream
+
+    def when_abandoned(self, loop: object, ends: Callable[[], list[Coroutine[Any, Any, None]]]) -> None:
+        """What to do when nobody goes on with an `async for`: asyncio ends its generator some time later.
+
+        settle() waits for it, so that close() is not faster.
+        """
+        weakref.finalize(loop, self._leave, ends).atexit = False
+
+    def _leave(self, ends: Callable[[], list[Coroutine[Any, Any, None]]]) -> None:
+        with suppress(RuntimeError):        # no loop runs here: the garbage collector of another thread has found it
+            running = asyncio.get_running_loop()
+            for end in ends():
+                task = running.create_task(end)
+                self._leaving.add(task)
+                task.add_done_callback(self._leaving.discard)
+
+    async def settle(self, timeout: float) -> None:
+        """Wait for loops that were abandoned."""
+        if self._leaving:
+            await asyncio.wait(self._leaving, timeout=timeout)
 
     async def drain(self, timeout: float) -> None:
         """Wait until all connections, which were closed, have sent their last bytes; cut off what does not in time."""

@@ -2,7 +2,7 @@
 
 Every decision (what to send to whom, how long to wait, when to try again) is a coroutine over this interface and stands
 once, for both clients. sync.py implements it with calls that block and never suspend, so that `run` there takes a
-coroutine to its end in one go; aio/network.py implements it with asyncio.
+coroutine to its end in one go; asyncio.py implements it with asyncio.
 """
 
 from __future__ import annotations
@@ -133,19 +133,3 @@ class Network(Protocol):
     def race(self, coroutines: Sequence[Coroutine[Any, Any, T]]) -> Race[T]:
         """Start these, which must not raise."""
         ...
-
-
-async def secured(stream: Stream, network: Network, address: Address, until: float) -> Stream:
-    """A new connection over TLS if the client wants that; raises what connect() does, and closes it then."""
-    if network.access.tls is None:
-        return stream
-
-    from sockpq._backends.tls import TlsStream  # who has no TLS does not wait for it
-
-    try:
-        tls = TlsStream(stream, network.access.tls, address, network.now)
-        await tls.shake_hands(max(until - network.now(), 0.001))
-    except BaseException:
-        stream.close()
-        raise
-    return tls

@@ -1,4 +1,4 @@
-"""The network for programs with threads: every call blocks until it is done. Implements asyncio.py."""
+"""The network for programs with threads: every call blocks until it is done. Implements base.py."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any, Generic, TypeVar
 
 from sockpq._backends.access import Access
-from sockpq._backends.base import KEEPALIVE, Stream, secured
+from sockpq._backends.base import KEEPALIVE, Stream
 from sockpq._protocol.addresses import Address
 
 T = TypeVar("T")
@@ -63,7 +63,22 @@ class ThreadNetwork:
         """Open a connection within `timeout` seconds for each address a name stands for."""
         timeout = min(timeout, POLL_S_MAX)
         until = monotonic() + timeout
-        return await secured(SocketStream(socket.create_connection(address, timeout), timeout), self, address, until)
+        stream = SocketStream(socket.create_connection(address, timeout), timeout)
+        if self.access.tls is None:
+            return stream
+
+        from sockpq._backends.tls import secured  # programs without TLS do not wait for it
+
+        return await secured(stream, self.access.tls, address, until, self.now)
+
+    def when_abandoned(self, loop: object, ends: object) -> None:
+        """Nothing: a generator ends when nobody has it any more."""
+
+    async def settle(self, timeout: float) -> None:
+        """Nothing to wait for."""
+
+    async def drain(self, timeout: float) -> None:
+        """Nothing to wait for: closed sockets send their last bytes by themselves."""
 
     def lock(self) -> ThreadLock:
         """A new lock."""

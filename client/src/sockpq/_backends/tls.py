@@ -195,5 +195,18 @@ class TlsStream:
         return b"".join(records)
 
 
+async def secured(
+    stream: Stream, context: ssl.SSLContext, address: Address, until: float, now: Callable[[], float]
+) -> Stream:
+    """TLS over a new connection, by the time `until`; raises what shake_hands() does, and closes the stream then."""
+    try:
+        tls = TlsStream(stream, context, address, now)
+        await tls.shake_hands(max(until - now(), TINY_S))
+    except BaseException:
+        stream.close()
+        raise
+    return tls
+
+
 def _reason(error: ssl.SSLError) -> str:
     return (error.reason or str(error)).replace("_", " ").lower()

@@ -11,11 +11,12 @@ from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
 from sockpq._engine.batch import Batch
-from sockpq._engine.connection import Link
+from sockpq._engine.connection import Connection
 from sockpq._engine.limits import Limits
 from sockpq._engine.retry import Lost, Retry
 from sockpq._protocol.addresses import Address
-from sockpq._protocol.commands import CAPS, Blocks, Command, Repeat
+from sockpq._protocol.command import Blocks, Command, Repeat
+from sockpq._protocol.commands.cluster import CAPS
 from sockpq._protocol.protocol import Answer
 from sockpq.errors import BadArguments, NotSupported, ProtocolError
 
@@ -47,12 +48,12 @@ class Alone:
         return False
 
 
-class Exchange:
+class Attempt:
     """What one call does on one connection."""
 
-    def __init__(self, link: Link, limits: Limits, watch: Watch, now: Callable[[], float]) -> None:
+    def __init__(self, connection: Connection, limits: Limits, watch: Watch, now: Callable[[], float]) -> None:
         """`now`: the monotonic clock all deadlines are on."""
-        self._link = link
+        self._connection = connection
         self._limits = limits
         self._watch = watch
         self._now = now
@@ -63,16 +64,16 @@ class Exchange:
 
         `wait_until` is for commands that block: they are then taken back, and the answer of a GET is None.
         """
-        if self._link.entering and command.repeat is not Repeat.FREELY:
-            await self._link.enter(self._patience(deadline))
+        if self._connection.entering and command.repeat is not Repeat.FREELY:
+            await self._connection.enter(self._patience(deadline))
         if command.opening:
             opened = await self._before(command.opening, deadline)
             if opened.error:
                 return opened
-        if not await self._link.send(command, number, self._patience(deadline)):
-            raise Lost(f"{self._link.address}: the connection broke while sending", sent=False)
+        if not await self._connection.send(command, number, self._patience(deadline)):
+            raise Lost(f"{self._connection.address}: the connection broke while sending", sent=False)
         while True:
-            if _is_blocked(self._link, command):
+            if _is_blocked(self._connection, command):
                 begun = self._now()
                 try:
                     answers = await self._blocked(wait_until)
@@ -88,13 +89,13 @@ class Exchange:
 
     async def knows(self, words: Collection[str], deadline: float) -> bool:
         """Does the server say these in its CAPS? It is asked once."""
-        link = self._link
-        if link.caps is None:
+        connection = self._connection
+        if connection.caps is None:
             answer = await self._before(CAPS, deadline)
             if answer.error and not isinstance(answer.error, BadArguments | NotSupported):
                 raise answer.error
-            link.caps = frozenset(answer.value or ())
-        return link.caps.issuperset(words)
+            connection.caps = frozenset(answer.value or ())
+        return connection.caps.issuperset(words)
 
     async def _before(self, command: Command[Any], deadline: float) -> Answer:
         """Say something ahead of the command itself: when that is lost, the command was not sent."""
@@ -105,15 +106,15 @@ class Exchange:
 
     async def batch(self, batch: Batch, retry: Retry, timeout: float) -> None:
         """Send and receive until the batch has nothing more to do on this connection."""
-        if self._link.entering:
-            await self._link.enter(self._patience(retry.deadline))
+        if self._connection.entering:
+            await self._connection.enter(self._patience(retry.deadline))
         while True:
             requests = batch.next()
             if requests:
-                complete = await self._link.send_many(requests, self._patience(retry.deadline))
+                complete = await self._connection.send_many(requests, self._patience(retry.deadline))
                 if complete < len(requests):
                     batch.not_sent(len(requests) - complete)
-                    raise self._link.lost("the connection broke while sending")
+                    raise self._connection.lost("the connection broke while sending")
             if not batch.in_flight:
                 return
             if batch.answered(await self._owed(retry.deadline)):
@@ -127,37 +128,37 @@ class Exchange:
         until = begun + self._patience(deadline)
         while True:
             try:
-                answers = await self._link.receive(max(min(DOUBT_S, until - self._now()), TINY_S))
+                answers = await self._connection.receive(max(min(DOUBT_S, until - self._now()), TINY_S))
                 if answers or self._now() < deadline:
                     return answers
-                raise self._link.lost("its answer was not complete in time")
+                raise self._connection.lost("its answer was not complete in time")
             except TimeoutError:
                 if self._now() >= until:
-                    raise self._link.lost(f"silent for {self._now() - begun:.1f} s") from None
-            if await self._watch.taken_over(self._link.address):
-                raise self._link.lost("silent, and another server serves now")
+                    raise self._connection.lost(f"silent for {self._now() - begun:.1f} s") from None
+            if await self._watch.taken_over(self._connection.address):
+                raise self._connection.lost("silent, and another server serves now")
 
     async def _blocked(self, wait_until: float) -> list[Answer] | None:
         """What comes next from a server that may be silent; None when nothing did in time. Raises Lost."""
         while True:
             try:
-                return await self._link.receive(self._patience(wait_until))
+                return await self._connection.receive(self._patience(wait_until))
             except TimeoutError:
                 if self._now() >= wait_until:
                     return None
-            if await self._watch.vanished(self._link.address):
-                raise self._link.lost("the server no longer serves, or no longer answers")
+            if await self._watch.vanished(self._connection.address):
+                raise self._connection.lost("the server no longer serves, or no longer answers")
 
     async def _withdraw(self) -> Answer:
         """Take back a blocked command: half-close, and take the answer that may be on its way all the same."""
-        waiting = self._link.protocol.waiting
+        waiting = self._connection.protocol.waiting
         until = self._now() + self._limits.server_timeout
-        self._link.finish()
+        self._connection.finish()
         while True:
             try:
-                answers = await self._link.receive(max(until - self._now(), TINY_S))
+                answers = await self._connection.receive(max(until - self._now(), TINY_S))
             except TimeoutError:
-                raise self._link.lost("it did not take back the blocked command") from None
+                raise self._connection.lost("it did not take back the blocked command") from None
             except Lost as end:
                 if waiting:
                     raise Lost("none came in time", sent=True, waiting=waiting) from end
@@ -167,15 +168,15 @@ class Exchange:
             if answers:
                 return answers[0]
             if self._now() >= until:
-                raise self._link.lost("its last answer does not end")
+                raise self._connection.lost("its last answer does not end")
 
     def _patience(self, until: float) -> float:
         """Seconds to wait for the next byte."""
         return max(min(self._limits.server_timeout, until - self._now()), TINY_S)
 
 
-def _is_blocked(link: Link, command: Command[Any]) -> bool:
+def _is_blocked(connection: Connection, command: Command[Any]) -> bool:
     """Is the server right not to answer? Once the answer has begun, it no longer is."""
-    if command.blocks is Blocks.NEVER or link.protocol.amid_answer:
+    if command.blocks is Blocks.NEVER or connection.protocol.amid_answer:
         return False
-    return command.blocks is Blocks.AT_ONCE or link.protocol.waiting is not None
+    return command.blocks is Blocks.AT_ONCE or connection.protocol.waiting is not None

@@ -14,7 +14,8 @@ from sockpq._backends.access import Access, Login
 from sockpq._backends.base import Network, Stream
 from sockpq._engine.retry import Lost
 from sockpq._protocol.addresses import Address
-from sockpq._protocol.commands import SESSION_CLOSE, Command
+from sockpq._protocol.command import Command
+from sockpq._protocol.commands.connection import SESSION_CLOSE
 from sockpq._protocol.protocol import Answer, Protocol
 from sockpq._protocol.session import Session
 from sockpq.errors import AuthError, BadArguments, ForbiddenError, NotSupported, ProtocolError, SockpqError
@@ -22,7 +23,7 @@ from sockpq.errors import AuthError, BadArguments, ForbiddenError, NotSupported,
 TINY_S = 0.001          # a timeout that is over still takes what is there
 
 
-class Link:
+class Connection:
     """An open connection. For one call at a time, except `abort`."""
 
     def __init__(self, address: Address, stream: Stream, now: Callable[[], float]) -> None:
@@ -38,7 +39,7 @@ class Link:
         self._entering: Login | None = None     # AUTH was sent for it, and the answer has not come
 
     @classmethod
-    async def open(cls, network: Network, address: Address, timeout: float, *, login: bool = True) -> Link:
+    async def open(cls, network: Network, address: Address, timeout: float, *, login: bool = True) -> Connection:
         """Connect within `timeout` seconds, and say AUTH if there is a user; raises Lost, Untrusted, AuthError, Busy.
 
         Without `login` the connection is good for PING only.
@@ -50,14 +51,14 @@ class Link:
             raise Lost(f"{address}: not connected within {timeout:g} s", sent=False) from error
         except (OSError, ValueError) as error:      # ValueError: a name that DNS, or a certificate, cannot spell
             raise Lost(f"{address}: {error}", sent=False) from error
-        link = cls(address, stream, network.now)
+        connection = cls(address, stream, network.now)
         if login and network.access.login:
             try:
-                await link._log_in(network.access.login, network.access, until)
+                await connection._log_in(network.access.login, network.access, until)
             except BaseException:
-                link.close()
+                connection.close()
                 raise
-        return link
+        return connection
 
     async def enter(self, timeout: float) -> None:
         """Wait until AUTH is answered, if it was sent; raises Lost, AuthError, Busy."""

@@ -8,7 +8,7 @@ from sockpq._backends.base import Network
 from sockpq._engine.probe import REFUSAL_S, ask, ask_all, choose_leader, claims_to_serve
 from sockpq._engine.retry import Lost
 from sockpq._protocol.addresses import Address
-from sockpq._protocol.commands import CLUSTER_LEADER, INTERCONNECT, PING
+from sockpq._protocol.commands.cluster import CLUSTER_LEADER, INTERCONNECT, PING
 
 DOUBT_S = 0.3           # so long the others have for telling whether one of them has taken over
 DOUBT_AGAIN_S = 0.15    # an answer to that question counts so long for all calls
@@ -16,7 +16,7 @@ LIFE_AGAIN_S = 1.0      # and that a server lives counts so long for all that ar
 STRAGGLER_S = 0.1       # how long the answers of slower servers are waited for, doubled with each failed attempt
 
 
-class Finder:
+class Discovery:
     """Knows the serving leader, or finds it. While one call asks, the others wait for its result."""
 
     def __init__(self, network: Network, addresses: tuple[Address, ...], timeout: float, life_s: float) -> None:

@@ -5,21 +5,22 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from sockpq._backends.base import Network
-from sockpq._engine.attempt import TINY_S, Alone, Exchange
+from sockpq._engine.attempt import TINY_S, Alone, Attempt
 from sockpq._engine.batch import Batch
-from sockpq._engine.connection import Link
-from sockpq._engine.discovery import Finder
+from sockpq._engine.connection import Connection
+from sockpq._engine.discovery import Discovery
 from sockpq._engine.limits import Limits
-from sockpq._engine.pool import Slot, Slots
+from sockpq._engine.pool import Pool, Slot
 from sockpq._engine.probe import hopeless
 from sockpq._engine.retry import Lost, NoLeader, Retry, as_unknown, is_final_wait, is_unknown, least_s, pause_s
-from sockpq._protocol import commands
-from sockpq._protocol.addresses import Address
+from sockpq._protocol.addresses import Address, parse_server
 from sockpq._protocol.arguments import span, switch
-from sockpq._protocol.commands import Command, Repeat
+from sockpq._protocol.command import Command, Repeat, Steps
+from sockpq._protocol.commands.cluster import PING
+from sockpq._protocol.commands.connection import session_attach, session_open
 from sockpq._protocol.protocol import Answer
 from sockpq._protocol.session import Request, Session, SessionLost
 from sockpq.errors import (
@@ -46,22 +47,22 @@ SESSIONLESS_S = 10.0    # so long a connection does without a session when there
 LEAVE = Lost, ProtocolError, NotServing, OutcomeUnknown, AuthError
 
 
-class Caller:
+class Executor:
     """Executes commands on whatever server serves. For as many threads or tasks at once as its network is for."""
 
     def __init__(self, network: Network, addresses: tuple[Address, ...], limits: Limits) -> None:
         self.limits = limits
         self.addresses = addresses
         self.network = network
-        self._finder = Finder(network, addresses, limits.connect_timeout, limits.server_timeout)
-        self._slots = Slots(limits.idle_max)
+        self._discovery = Discovery(network, addresses, limits.connect_timeout, limits.server_timeout)
+        self._pool = Pool(limits.idle_max)
         self._process = os.getpid()
 
     def close(self) -> None:
         """End all connections and sessions and all calls under way."""
         self._own()
         self.network.close()
-        self._slots.close()
+        self._pool.close()
 
     async def run(
         self,
@@ -84,34 +85,39 @@ class Caller:
         slot = self._take()
         try:
             while True:
-                exchange: Exchange | None = None
+                attempt: Attempt | None = None
                 number = 0
                 try:
-                    link = await self._link(slot, retry, command.logged)
-                    exchange = self._exchange(link)
-                    if command.needs and not await exchange.knows(command.needs, retry.deadline):
+                    connection = await self._connection(slot, retry, command.logged)
+                    attempt = self._attempt(connection)
+                    if command.needs and not await attempt.knows(command.needs, retry.deadline):
                         if command.older is None or retry.in_doubt:     # in doubt: it could be done twice
-                            raise _unknown_words(link, command.needs)
+                            raise _unknown_words(connection, command.needs)
                         command, request = command.older, Request()
-                    if command.logged and link.session:
-                        number = request.number(link.session)
+                    if command.logged and connection.session:
+                        number = request.number(connection.session)
                     wait_until = wait_until or self.network.now() + wait
                     until = wait_until + LATE_S if "within" in command.needs and not retry.attempts else wait_until
-                    answer = await exchange.one(command, number, retry.deadline, until)
+                    answer = await attempt.one(command, number, retry.deadline, until)
                     value: T = _value(answer)
                     return value
                 except (Lost, SockpqError) as failure:
                     now = self.network.now()
                     self._note(slot, failure)
-                    if exchange and exchange.blocked_s:
-                        retry.blocked(exchange.blocked_s)
-                        if exchange.blocked_s > self.limits.server_timeout:
+                    if attempt and attempt.blocked_s:
+                        retry.blocked(attempt.blocked_s)
+                        if attempt.blocked_s > self.limits.server_timeout:
                             retry.progress(now + timeout)       # the search begins anew
                     if wait_until and now >= wait_until and is_final_wait(failure):
                         raise as_unknown(failure) from failure
-                    await self._pause(retry, failure, number > 0)
+                    try:
+                        await self._pause(retry, failure, number > 0)
+                    except OutcomeUnknown as error:
+                        if command.gone and retry.excuses(error, command.gone):
+                            return cast(T, command.gone.value)
+                        raise
         finally:
-            self._slots.give_back(slot, self.network.now())
+            self._pool.give_back(slot, self.network.now())
 
     async def run_batch(
         self,
@@ -149,21 +155,33 @@ class Caller:
                     raise
                 batch.again()
         finally:
-            self._slots.give_back(slot, self.network.now())
+            self._pool.give_back(slot, self.network.now())
         return batch.answers
 
     async def _try_batch(self, slot: Slot, batch: Batch, retry: Retry, timeout: float) -> Exception | None:
         """One attempt for all that has no answer yet; returns why it must be followed by another."""
         try:
-            link = await self._link(slot, retry, numbered=True)
-            exchange = self._exchange(link)
-            if batch.needs and not await exchange.knows(batch.needs, retry.deadline):
-                raise _unknown_words(link, batch.needs)
-            batch.begin(link.session)
-            await exchange.batch(batch, retry, timeout)
+            connection = await self._connection(slot, retry, numbered=True)
+            attempt = self._attempt(connection)
+            if batch.needs and not await attempt.knows(batch.needs, retry.deadline):
+                raise _unknown_words(connection, batch.needs)
+            batch.begin(connection.session)
+            await attempt.batch(batch, retry, timeout)
         except (Lost, SockpqError) as error:
             return error if batch.lost() or not is_unknown(error) else Lost(str(error), sent=False)
         return batch.refusal
+
+    async def run_steps(self, steps: Steps[T], *, timeout: float | None = None) -> T:
+        """Execute commands one after the other, each with this time limit; returns what the last one does."""
+        for command in steps.before:
+            await self.run(command, timeout=timeout)
+        return await self.run(steps.last, timeout=timeout)
+
+    async def run_where(self, command: Command[T], server: str | None, *, timeout: float | None = None) -> T:
+        """Execute one command on this server only, or on the serving leader with failover."""
+        if server is None:
+            return await self.run(command, timeout=timeout)
+        return await self.run_at(parse_server(server), command, timeout=timeout)
 
     async def run_at(self, address: Address, command: Command[T], *, timeout: float | None = None) -> T:
         """Execute one command on exactly this server, once, on a connection of its own."""
@@ -172,17 +190,17 @@ class Caller:
         limits = self.limits._replace(server_timeout=timeout) if command.slow else self.limits
         slot = self._take(new=True)
         try:
-            link = await self._connect(slot, address, deadline)
+            connection = await self._connect(slot, address, deadline)
             if self.network.now() + least_s(timeout) > deadline:
                 raise Lost(f"{address}: no time is left for it", sent=False)
-            answer = await Exchange(link, limits, Alone(), self.network.now).one(command, 0, deadline, math.inf)
+            answer = await Attempt(connection, limits, Alone(), self.network.now).one(command, 0, deadline, math.inf)
         except (Lost, ProtocolError) as failure:
             if is_unknown(failure) and command.repeat is not Repeat.FREELY:
                 raise as_unknown(failure) from failure
             raise Unavailable(str(failure)) from failure
         finally:
-            slot.drop_link()
-            self._slots.give_back(slot, self.network.now())
+            slot.drop_connection()
+            self._pool.give_back(slot, self.network.now())
         value: T = _value(answer)
         return value
 
@@ -215,29 +233,29 @@ class Caller:
     def _take(self, new: bool = False) -> Slot:
         self.network.enter()
         self._own()
-        return self._slots.take(new)
+        return self._pool.take(new)
 
     def _own(self) -> None:
         """In a child process: have nothing in common with the parent, nor a lock that a thread of his had."""
         if self._process != os.getpid():
-            self._slots.forget_all()
-            self._finder.new_locks()
+            self._pool.forget_all()
+            self._discovery.new_locks()
             self._process = os.getpid()
 
-    async def _link(self, slot: Slot, retry: Retry, numbered: bool) -> Link:
+    async def _connection(self, slot: Slot, retry: Retry, numbered: bool) -> Connection:
         """A connection to the leader, for `numbered` requests one that speaks for the slot's session."""
-        address = await self._finder.leader(retry.deadline, retry.attempts)
-        link = slot.link
-        if link is not None and link.address == address and not link.usable():
+        address = await self._discovery.leader(retry.deadline, retry.attempts)
+        connection = slot.connection
+        if connection is not None and connection.address == address and not connection.usable():
             # It was closed while nobody used it. Its server may be back, follow another, and answer TOTAL all the same.
-            slot.drop_link()
-            link = None
+            slot.drop_connection()
+            connection = None
             self._leave(address)
-            address = await self._finder.leader(retry.deadline, retry.attempts)
-        if link is None or link.address != address:
-            slot.drop_link()
+            address = await self._discovery.leader(retry.deadline, retry.attempts)
+        if connection is None or connection.address != address:
+            slot.drop_connection()
             try:
-                link = await self._connect(slot, address, retry.deadline)
+                connection = await self._connect(slot, address, retry.deadline)
             except Lost:
                 self._leave(address)
                 raise
@@ -246,72 +264,75 @@ class Caller:
                 if len(self.addresses) == 1:
                     raise
                 raise Lost(str(failure), sent=False) from failure
-        if numbered and self.limits.sessions and not link.session and self.network.now() >= link.sessionless_until:
+        if (
+            numbered and self.limits.sessions and not connection.session
+            and self.network.now() >= connection.sessionless_until
+        ):
             try:
-                await self._attach(slot, link, retry)
+                await self._attach(slot, connection, retry)
             except (Lost, ProtocolError, OutcomeUnknown) as failure:    # it is not the command that was lost
                 self._note(slot, failure)
                 raise Lost(str(failure), sent=False) from failure
         if retry.too_late(self.network.now()):
             raise retry.last or Lost("no time is left for it", sent=False)
-        return link
+        return connection
 
-    async def _connect(self, slot: Slot, address: Address, deadline: float) -> Link:
+    async def _connect(self, slot: Slot, address: Address, deadline: float) -> Connection:
         timeout = max(min(self.limits.connect_timeout, deadline - self.network.now()), TINY_S)
-        link = await Link.open(self.network, address, timeout)
-        self._slots.connected(slot, link)
-        return link
+        connection = await Connection.open(self.network, address, timeout)
+        self._pool.connected(slot, connection)
+        return connection
 
-    async def _attach(self, slot: Slot, link: Link, retry: Retry) -> None:
+    async def _attach(self, slot: Slot, connection: Connection, retry: Retry) -> None:
         """Let the connection speak for the slot's session, or for a new one. Raises SessionLost."""
-        exchange = self._exchange(link)
+        attempt = self._attempt(connection)
         if slot.session:
-            command = commands.session_attach(slot.session.sid)
-            answer = await exchange.one(command, 0, retry.deadline, math.inf)
+            command = session_attach(slot.session.sid)
+            answer = await attempt.one(command, 0, retry.deadline, math.inf)
             if isinstance(answer.error, BadArguments | NotSupported):
                 raise SessionLost("this server has no sessions")
             _value(answer)
         else:
-            answer = await exchange.one(commands.session_open(self.limits.session_ttl), 0, retry.deadline, math.inf)
+            answer = await attempt.one(session_open(self.limits.session_ttl), 0, retry.deadline, math.inf)
             if isinstance(answer.error, BadArguments | NotSupported):
-                link.sessionless_until = math.inf
+                connection.sessionless_until = math.inf
                 return
             if isinstance(answer.error, Busy):
-                await self._do_without(slot, link, retry, answer.error)
+                await self._do_without(slot, connection, retry, answer.error)
                 return
             slot.session = Session(_value(answer))
-        link.session = slot.session
+        connection.session = slot.session
 
-    async def _do_without(self, slot: Slot, link: Link, retry: Retry, refusal: Busy) -> None:
+    async def _do_without(self, slot: Slot, connection: Connection, retry: Retry, refusal: Busy) -> None:
         """There are too many sessions: go on without, for a while. Raises `refusal` when it means the connection.
 
         A server with too many connections says the same and closes. A command that is sent into that would have an
         unknown outcome for nothing.
         """
         try:
-            await self._exchange(link).one(commands.PING, 0, retry.deadline, math.inf)
+            await self._attempt(connection).one(PING, 0, retry.deadline, math.inf)
         except (Lost, ProtocolError, OutcomeUnknown):
-            slot.drop_link()
+            slot.drop_connection()
             raise refusal from None
-        link.sessionless_until = self.network.now() + SESSIONLESS_S
+        connection.sessionless_until = self.network.now() + SESSIONLESS_S
 
-    def _exchange(self, link: Link) -> Exchange:
-        return Exchange(link, self.limits, self._finder, self.network.now)
+    def _attempt(self, connection: Connection) -> Attempt:
+        return Attempt(connection, self.limits, self._discovery, self.network.now)
 
     def _note(self, slot: Slot, failure: Exception) -> None:
         """An attempt failed: what does that say about the server, the connection, the session?"""
         if isinstance(failure, SessionLost):
             slot.session = None
-            if slot.link:
-                slot.link.session = None
-        elif slot.link and isinstance(failure, LEAVE) and not isinstance(failure, NoLeader):
-            self._leave(slot.link.address)
+            if slot.connection:
+                slot.connection.session = None
+        elif slot.connection and isinstance(failure, LEAVE) and not isinstance(failure, NoLeader):
+            self._leave(slot.connection.address)
             if not isinstance(failure, NotServing):
-                slot.drop_link()
+                slot.drop_connection()
 
     def _leave(self, address: Address) -> None:
-        self._finder.failed(address)
-        self._slots.forget(address)
+        self._discovery.failed(address)
+        self._pool.forget(address)
 
     async def _pause(self, retry: Retry, failure: Exception, exact: bool) -> None:
         """Wait before the next attempt; raises what the caller must see instead."""
@@ -328,8 +349,8 @@ class Caller:
         return self.limits.timeout if timeout is None else span(timeout, "timeout")
 
 
-def _unknown_words(link: Link, words: tuple[str, ...]) -> NotSupported:
-    return NotSupported(f"{link.address}: this server does not know all of: {', '.join(words)}")
+def _unknown_words(connection: Connection, words: tuple[str, ...]) -> NotSupported:
+    return NotSupported(f"{connection.address}: this server does not know all of: {', '.join(words)}")
 
 
 def _value(answer: Answer) -> Any:

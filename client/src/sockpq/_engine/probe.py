@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sockpq._backends.base import Network
-from sockpq._engine.connection import Link
+from sockpq._engine.connection import Connection
 from sockpq._engine.retry import Lost, NoLeader
-from sockpq._protocol import commands
 from sockpq._protocol.addresses import Address
-from sockpq._protocol.commands import PING, Command
+from sockpq._protocol.command import Command
+from sockpq._protocol.commands.cluster import CLUSTER_STATUS, INTERCONNECT, PING
 from sockpq._protocol.protocol import Answer
 from sockpq.errors import AuthError, Busy, NotExecuted, SockpqError, Unavailable, Untrusted
 from sockpq.model import NodeStatus
@@ -49,9 +49,19 @@ class ServerView(NamedTuple):
 
 async def view_all(network: Network, addresses: Sequence[Address], timeout: float) -> list[ServerView]:
     """The view of every server, asked in parallel within `timeout` seconds; in the order of `addresses`."""
-    questions: list[Command[Any]] = [commands.INTERCONNECT, commands.CLUSTER_STATUS]
+    questions: list[Command[Any]] = [INTERCONNECT, CLUSTER_STATUS]
     responses = await ask_all(network, addresses, questions, timeout, refusal_s=REFUSAL_S)
     return [_view(address, responses[address]) for address in addresses]
+
+
+async def status_of_best(network: Network, addresses: Sequence[Address], timeout: float) -> list[NodeStatus]:
+    """What CLUSTER STATUS says at the best of these servers. Raises Unavailable when none answers, AuthError."""
+    views = await view_all(network, addresses, timeout)
+    answered = [view for view in views if view.error is None]
+    if not answered:
+        failures = {address: view.error for address, view in zip(addresses, views, strict=True)}
+        raise hopeless(failures) or Unavailable("; ".join(str(view.error) for view in views))
+    return min(answered, key=lambda view: view.id or 0).nodes
 
 
 def _view(address: Address, response: Response) -> ServerView:
@@ -107,17 +117,18 @@ async def ask(
     expires_at: int | None = None
     answers: list[Answer] = []
     try:
-        link = await Link.open(network, address, timeout, login=any(question is not PING for question in questions))
+        login = any(question is not PING for question in questions)
+        connection = await Connection.open(network, address, timeout, login=login)
         try:
-            peer, expires_at = link.peer(), link.expires_at()
-            if await link.send_many([(question, 0) for question in questions], timeout) < len(questions):
-                raise link.lost("the connection broke")
+            peer, expires_at = connection.peer(), connection.expires_at()
+            if await connection.send_many([(question, 0) for question in questions], timeout) < len(questions):
+                raise connection.lost("the connection broke")
             while len(answers) < len(questions):
-                limit = until + refusal_s if link.entering else until
-                answers += await link.receive(max(limit - network.now(), 0.001))
+                limit = until + refusal_s if connection.entering else until
+                answers += await connection.receive(max(limit - network.now(), 0.001))
             return Response(peer, answers, None, expires_at)
         finally:
-            link.close()
+            connection.close()
     except TimeoutError:
         return Response(peer, [], Lost(f"{address}: no answer within {timeout:g} s", sent=False), expires_at)
     except (OSError, Lost, SockpqError) as failure:

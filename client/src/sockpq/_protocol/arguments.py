@@ -6,12 +6,29 @@ import math
 import re
 import sys
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal, Protocol
 
 from sockpq._protocol.addresses import parse_server
 from sockpq.errors import BadArguments, DataTooLarge
+from sockpq.model import Key
 
+Data = bytes | bytearray | memoryview
 Then = Literal["later", "done", "dead"]
+Block = bool | Literal["until_done"]
+OnDuplicate = Literal["fail", "ignore", "replace"]
+Policy = Literal["random", "priority"]
+State = Literal["ready", "delayed", "running", "dead"]
+Direction = Literal["in", "out", "all"]
+
+
+class InHand(Protocol):
+    """A job that a caller holds."""
+
+    @property
+    def id(self) -> int:
+        """The number of this hand-out."""
+        ...
+
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")   # PROTOCOL "Lines, data, values"
 NODE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -27,6 +44,10 @@ EXPIRE_S_MAX = 100 * 366 * 86_400       # 100 years
 SECRET_CHARACTERS_MAX = 1024
 KEY_BYTES_MIN, KEY_BYTES_MAX = 16, 64       # of a secret that the servers keep
 SESSION_S_MIN, SESSION_S_MAX = 1, 86_400
+UNIX_S_MAX = 253_402_300_799        # the end of the year 9999
+TRIES_MAX = 1_000_000
+JOB_KEY = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
+WORD = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 
 def name(value: str, what: str) -> str:
@@ -60,7 +81,7 @@ def user(value: str) -> str:
 
 
 def secret(value: str) -> bytes:
-    """The bytes of a secret. No message has a part of it."""
+    """The bytes of a secret. No error message contains any of it."""
     if not isinstance(value, str):
         raise TypeError(f"a secret must be a string, not {type(value).__name__}")
     if not 0 < len(value) <= SECRET_CHARACTERS_MAX or not value.isprintable() or " " in value:
@@ -126,6 +147,81 @@ def body(value: bytes | bytearray | memoryview, bytes_max: int = DATA_BYTES_MAX)
     return data
 
 
+def job_id(job: InHand | int) -> int:
+    """The id of a job that is held, or the id itself."""
+    return integer(job if isinstance(job, int) else getattr(job, "id", job), "job id", 0, UINT64_MAX)
+
+
+def selector(job: InHand | int | Key) -> str:
+    """A job by its id or by its key, as the protocol writes it."""
+    if isinstance(job, Key):
+        return f"KEY {name(job.queue, 'queue')} {job_key(job.key)}"
+    return str(job_id(job))
+
+
+def job_key(value: str) -> str:
+    """`value`, when it may be a job's key."""
+    return _matching(JOB_KEY, value, "a key is 1 to 128 of A-Z a-z 0-9 _ . : -")
+
+
+def reason(value: str) -> str:
+    """`value`, when it may be a reason."""
+    return _matching(WORD, value, "a reason is 1 to 64 of A-Z a-z 0-9 _ . : -")
+
+
+def state(value: str) -> str:
+    """The state of a job, as the protocol writes it."""
+    if value not in ("ready", "delayed", "running", "dead"):
+        raise BadArguments(f"a state is 'ready', 'delayed', 'running' or 'dead', not {value!r}")
+    return value.upper()
+
+
+def items(value: str | Iterable[str]) -> str:
+    """One item or several, as the protocol writes them."""
+    names = (value,) if isinstance(value, str) else tuple(dict.fromkeys(value))
+    if not names:
+        raise BadArguments("after names at least one item")
+    return "|".join(name(item, "item") for item in names)
+
+
+def when(delay: float | None, at: float | None) -> str:
+    """" DELAY 5", " AT 1795130000", or nothing."""
+    if delay is None and at is None:
+        return ""
+    if delay is not None and at is not None:
+        raise BadArguments("delay counts from now, at is a time: not both")
+    if delay is not None:
+        return f" DELAY {seconds(delay, 'delay', 0, EXPIRE_S_MAX)}"
+    assert at is not None
+    return f" AT {seconds(at, 'at', 0, UNIX_S_MAX)}"
+
+
+def within(wait: float) -> str:
+    """" WITHIN 5"; at least a millisecond, at most the protocol's longest time."""
+    return f" WITHIN {seconds(min(span(wait, 'wait'), EXPIRE_S_MAX), 'wait', 0, EXPIRE_S_MAX)}"
+
+
+def ranked(priority: int | None) -> str:
+    """" PRI 5", or nothing."""
+    if priority is None:
+        return ""
+    return f" PRI {integer(priority, 'priority', -INT64_MAX - 1, INT64_MAX)}"
+
+
+def period(value: float, what: str) -> str:
+    """A positive number of seconds, as the protocol writes it."""
+    return seconds(span(value, what), what, 0, EXPIRE_S_MAX)
+
+
+def _matching(pattern: re.Pattern[str], value: str, rule: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{rule.partition(' is ')[0]} must be a string, not {type(value).__name__}")
+    match = pattern.fullmatch(value)
+    if not match:
+        raise BadArguments(f"{value!r}: {rule}")
+    return match[0]
+
+
 def lease(expire: float | None, then: Then | None) -> str:
     """The end of a GET or WAIT line: " EXPIRE <sec> THEN <what>". `expire` in seconds, 0 for no limit."""
     if then is not None and then not in ("later", "done", "dead"):
@@ -167,3 +263,15 @@ def span(value: float, what: str) -> float:
     if not 0 < value <= sys.float_info.max:
         raise BadArguments(f"{what} must be a positive number of seconds, not {value}")
     return float(value)
+
+
+def leased(value: float, caller: str) -> float:
+    """`value`, a lease in seconds, when there is one: with it a lost hand-out does no harm."""
+    if not value:
+        raise BadArguments(f"{caller} needs a lease: expire must be positive")
+    return value
+
+
+def given(**options: object) -> Any:
+    """The options that are given, those that are not None."""
+    return {name: value for name, value in options.items() if value is not None}

@@ -1,0 +1,235 @@
+"""Many jobs by one command, and transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from sockpq._protocol import arguments
+from sockpq._protocol.arguments import Block, Data, InHand, OnDuplicate, Policy, Then, within
+from sockpq._protocol.command import Blocks, Command, Repeat, single
+from sockpq._protocol.commands.jobs import finished, get_line, get_options, handed_line, put_line, put_options
+from sockpq._protocol.reader import (
+    LINE,
+    Reader,
+    accepted,
+    as_number,
+    as_text,
+    expect,
+    failure,
+    fields_of,
+    lines_of_list,
+    ok,
+)
+from sockpq._protocol.session import NUMBER_BYTES_MAX
+from sockpq.errors import Aborted, BadArguments, DataTooLarge, JobNotFound, ProtocolError, SockpqError
+from sockpq.model import Handed
+
+T = TypeVar("T")
+
+BATCH_JOBS_MAX = 4096                   # of a command whose answer a session is to remember
+BATCH_BYTES_MAX = 16 * 1024 * 1024      # of all jobs put by one command, with their lines
+TRANSACTION_COMMANDS_MAX = 1000
+
+
+class Part(NamedTuple):
+    """A piece of a batch: the command for it, and how many members of the batch it has."""
+
+    command: Command[Any]
+    members: int
+
+
+def puts(
+    queue: str,
+    datas: Iterable[Data],
+    priority: int = 0,
+    item: str | None = None,
+    *,
+    keys: Iterable[str] | None = None,
+    delay: float | None = None,
+    at: float | None = None,
+    ttl: float | None = None,
+    every: float | None = None,
+    after: str | Iterable[str] | None = None,
+    key: str | None = None,
+    on_duplicate: OnDuplicate | None = None,
+    tries: int | None = None,
+) -> list[Command[str | None]]:
+    """One PUT for each body, each with its key if there are `keys`."""
+    def line(one: str | None) -> tuple[str, str, Callable[[str], str | None]]:
+        options = put_options(delay, at, ttl, every, after, one, on_duplicate, tries)
+        return put_line(queue, priority, item, False, options, one)
+
+    if keys is None:
+        frame = line(key)
+        pairs = ((frame, data) for data in datas)
+    else:
+        pairs = ((line(one), data) for data, one in zip(datas, keys, strict=True))
+    commands = []
+    for (start, end, of_line), data in pairs:
+        body = arguments.body(data)
+        commands.append(single(f"{start}{len(body)}{end}", of_line, Repeat.IF_ASKED, data=body, logged=True))
+    return commands
+
+
+def puts_batch(puts: Sequence[Command[str | None]]) -> list[Part]:
+    """PUTS, as many of them as needed. A job that fits into none goes alone."""
+    parts = []
+    for piece in _pieces(puts, lambda put: len(put.line) - 4 + len(put.data), BATCH_BYTES_MAX):
+        head = f"PUTS {len(piece)}\r\n".encode()
+        body = b"".join(part for put in piece for part in (put.line[4:], put.data))     # without "PUT "
+        if len(body) > BATCH_BYTES_MAX:
+            parts.append(Part(piece[0], 1))
+            continue
+        read = partial(_each, _is_new, len(piece))
+        parts.append(Part(Command(head, body, read, Repeat.IF_ASKED, logged=True, needs=("batch",)), len(piece)))
+    return parts
+
+
+def _is_new(text: str) -> bool:
+    """Is the job there because of this PUT? Raises what the line means when it is refused."""
+    return fields_of(text) != ["EXISTS"]
+
+
+def get_batch(
+    count: int,
+    queues: str | Iterable[str] | None = None,
+    block: Block = False,
+    expire: float | None = None,
+    then: Then | None = None,
+    wait: float | None = None,
+    *,
+    item: str | None = None,
+    meta: bool = False,
+    policy: Policy | None = None,
+) -> Command[list[Handed]]:
+    """GET .. COUNT."""
+    if wait is not None and block is False:
+        raise BadArguments("wait limits a blocking get: it needs block")
+    names, line = get_line(
+        queues if queues is None or isinstance(queues, str) else tuple(queues), block, expire, then, True
+    )
+    line += f"{get_options(item, meta, policy)} COUNT {count}{'' if wait is None else within(wait)}\r\n"
+    if len(line) + NUMBER_BYTES_MAX > arguments.LINE_BYTES_MAX:
+        raise BadArguments(f"too many queues: the command would have {len(line)} bytes")
+    return Command(
+        line.encode(), b"", partial(_jobs, names, count, meta),
+        Repeat.HARMLESS if expire else Repeat.IF_ASKED, Blocks.AT_ONCE if block else Blocks.NEVER, logged=True,
+        needs=("batch",) if wait is None else ("batch", "within"),
+    )
+
+
+def _jobs(queues: tuple[str, ...] | None, count: int, with_meta: bool) -> Reader[list[Handed]]:
+    """A count, the lines, then all bodies in a row."""
+    line = yield LINE
+    if line == b"404 Queue Empty":
+        return []
+    fields = ok(line)
+    expect(len(fields) == 1, "one count expected")
+    heads = []
+    for _ in range(as_number(fields[0], count)):
+        heads.append(handed_line(as_text((yield LINE)).split(" "), queues, with_meta))
+    result = []
+    for handed, length in heads:
+        result.append(handed._replace(data=(yield length)))
+    return result
+
+
+def ends(verb: Literal["DONE", "LATER"], jobs: Iterable[InHand | int]) -> list[Part]:
+    """DONE or LATER of several jobs, as many of them as needed."""
+    of_line: Callable[[str], object] = finished if verb == "DONE" else _put_back
+    words = [b" %d" % arguments.job_id(job) for job in jobs]
+    room = arguments.LINE_BYTES_MAX - NUMBER_BYTES_MAX - len(verb) - 2
+    parts = []
+    for piece in _pieces(words, len, room):
+        line = verb.encode() + b"".join(piece) + b"\r\n"
+        several = len(piece) > 1        # one has an answer of another form
+        reader = partial(_each, of_line, len(piece)) if several else partial(_alone, of_line)
+        needs = ("batch",) if several else ()
+        parts.append(Part(Command(line, b"", reader, Repeat.HARMLESS, logged=True, needs=needs), len(piece)))
+    return parts
+
+
+def _put_back(text: str) -> bool:
+    """A LATER of several may be answered with words of no interest."""
+    fields_of(text)
+    return True
+
+
+def _each(of_line: Callable[[str], T], count: int) -> Reader[list[T | SockpqError]]:
+    """For each command what `of_line` makes of its line, or its error."""
+    lines = yield from lines_of_list()
+    expect(len(lines) == count, f"{len(lines)} lines in the answer to {count} commands")
+    return [_value_or_error(line, of_line) for line in lines]
+
+
+def _alone(of_line: Callable[[str], T]) -> Reader[list[T | SockpqError]]:
+    """DONE or LATER of one, as if it were of several."""
+    text = as_text((yield LINE))
+    return [JobNotFound(text) if text == "404 Job Not Found" else of_line(text)]
+
+
+def _value_or_error(line: str, of_line: Callable[[str], T]) -> T | SockpqError:
+    try:
+        return of_line(line)
+    except ProtocolError:
+        raise
+    except SockpqError as error:
+        return error
+
+
+def _pieces(things: Sequence[T], size: Callable[[T], int], size_max: int) -> Iterator[list[T]]:
+    """Pieces of at most BATCH_JOBS_MAX things and `size_max` together; at least one thing each."""
+    piece: list[T] = []
+    room = size_max
+    for thing in things:
+        if piece and (len(piece) == BATCH_JOBS_MAX or size(thing) > room):
+            yield piece
+            piece, room = [], size_max
+        piece.append(thing)
+        room -= size(thing)
+    if piece:
+        yield piece
+
+
+def transaction(commands: Sequence[Command[Any]]) -> Command[list[object]]:
+    """BEGIN, these commands, COMMIT.
+
+    Nothing is sent before BEGIN is answered: a server that does not take it would execute the commands one by one. It
+    is the COMMIT that has the number of the request.
+    """
+    if len(commands) > TRANSACTION_COMMANDS_MAX:
+        raise BadArguments(f"a transaction has {TRANSACTION_COMMANDS_MAX} commands at most, not {len(commands)}")
+    prelude = b"".join(part for command in commands for part in (command.line, command.data))
+    if len(prelude) > BATCH_BYTES_MAX:
+        raise DataTooLarge(f"a transaction has {BATCH_BYTES_MAX} bytes at most, not {len(prelude)}")
+    read = partial(_committed, tuple(command.of_line or fields_of for command in commands))
+    return Command(b"COMMIT\r\n", b"", read, Repeat.IF_ASKED, logged=True, opening=_BEGIN, prelude=prelude)
+
+
+def _committed(readers: tuple[Callable[[str], object], ...]) -> Reader[list[object]]:
+    """The commands of a transaction, then COMMIT: the values of the commands, as each reader takes its line.
+
+    Raises Aborted. A command that the server does not queue makes it abort; so does its not serving any more.
+    """
+    refused = None
+    for position in range(1, len(readers) + 1):
+        text = as_text((yield LINE))
+        if text != "202 Queued" and refused is None:
+            refused = position, failure(text)
+    line = as_text((yield LINE))
+    if line.startswith("409 Aborted "):
+        place, _, reason = line[12:].partition(" ")
+        raise Aborted(line, as_number(place), failure(reason))
+    fields = fields_of(line)
+    if refused:
+        raise ProtocolError(f"a transaction was executed without its command {refused[0]}: {refused[1]}")
+    expect(fields == [str(len(readers))], "the answer to COMMIT")
+    values = []
+    for reader in readers:
+        values.append(reader(as_text((yield LINE))))
+    return values
+
+
+_BEGIN: Command[None] = single("BEGIN", accepted, Repeat.FREELY)

@@ -25,7 +25,8 @@ ORDER = {
         "commands", "program", "main",
     ),
     "sockpq": (
-        "errors", "model", "_protocol", "_backends", "_engine", "_async", "_sync", "aio", "_guardian", "testing",
+        "errors", "model", "configuration", "_protocol", "_backends", "_engine", "_async", "_sync", "aio", "_guardian",
+        "testing",
     ),
     "devcluster": ("ports", "authority", "guardian", "node", "cluster"),
 }

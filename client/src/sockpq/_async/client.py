@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator, Iterable
 from types import TracebackType
 from typing import Literal, overload
 
-from sockpq._async.consume import consume
+from sockpq._async.consume import Consumption, consume
 from sockpq._async.getting import Getting
-from sockpq._async.heartbeat import Heartbeat
 from sockpq._async.job import Job
 from sockpq._async.transaction import Transaction
 from sockpq._backends.access import Tls, access
@@ -28,13 +27,13 @@ from sockpq._protocol.arguments import (
     Then,
     given,
     integer,
-    leased,
     span,
     switch,
 )
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, cluster, jobs
 from sockpq._protocol.commands import queues as queue_commands
+from sockpq.configuration import configuration
 from sockpq.errors import NoOutput, SockpqError
 from sockpq.model import (
     Finished,
@@ -52,6 +51,7 @@ from sockpq.model import (
     Waiting,
 )
 
+PREFETCH_MAX = 1000
 FAREWELL_S = 1.0        # how long close() waits for the last bytes to leave
 
 
@@ -72,7 +72,7 @@ class Client:
 
     def __init__(
         self,
-        servers: str | Iterable[str],
+        servers: str | Iterable[str] | None = None,
         *,
         tls: Tls = None,
         user: str | None = None,
@@ -85,7 +85,12 @@ class Client:
         session_ttl: float = 900.0,
         idle_connections_max: int = 1000,
     ) -> None:
-        """`servers`: all of the cluster, "host:port" each, or one string with commas. Nothing is sent yet.
+        """`servers`: of the cluster, "host:port" each, or one string with commas. Nothing is sent yet.
+
+        One server is enough, and need not be the leader: it tells of the others. More are good for the case that it is
+        away when the client begins. Without `servers` the configuration counts, also for `tls`, `user` and `secret`:
+        the variable SOCKPQ_SERVERS, the file ~/.config/sockpq/config.toml or /etc/sockpq.toml, as for pqctl; else the
+        server is 127.0.0.1:11361.
 
         All times in seconds: `timeout` for a whole call with its repetitions, `server_timeout` for one server that owes
         an answer and is silent, `connect_timeout` for connecting and for finding the leader. The cluster forgets a
@@ -94,6 +99,12 @@ class Client:
         `tls`: the file with the CA of the servers' certificates, True for the system's CAs, or an ssl.SSLContext; None
         for plain TCP. `user` and `secret` if the servers ask for them.
         """
+        if servers is None:
+            configured = configuration()
+            servers = configured.servers
+            tls = configured.tls if tls is None else tls
+            if user is None:
+                user, secret = configured.user, configured.secret
         limits = Limits(
             timeout, server_timeout, connect_timeout, retry_unknown, sessions, session_ttl, idle_connections_max
         ).checked()
@@ -204,17 +215,8 @@ class Client:
         are not given at once. The other options are those of get().
         """
         count = integer(count, "count", 1, 10_000)
-        single = jobs.get(queues, False, leased(expire, "get_many"), then, item=item, meta=meta, policy=policy)
-        names = queues if queues is None or isinstance(queues, str) else tuple(queues)
-
-        def batch(asked: int, first: bool) -> Command[list[Handed]]:
-            blocks, until = (block, wait) if first else (False, None)
-            return batches.get_batch(
-                asked, names, blocks, expire, then, until, item=item, meta=meta, policy=policy
-            )
-
-        batch(1, True)      # checks the arguments
-        handed = await run(batch_calls.get_many(self._executor, count, batch, single, bool(block), wait, timeout))
+        taking = batches.Taking(batches.as_queues(queues), block, expire, then, wait, item, meta, policy)
+        handed = await run(batch_calls.get_many(self._executor, count, taking, timeout))
         return [Job(self._executor, one) for one in handed]
 
     def consume(
@@ -226,6 +228,7 @@ class Client:
         until_done: bool = False,
         wait: float | None = None,
         heartbeat: bool = False,
+        prefetch: int = 1,
         item: str | None = None,
         meta: bool = False,
         policy: Policy | None = None,
@@ -234,21 +237,27 @@ class Client:
         """`async for job in client.consume("q", expire=30)`: one job after the other, each with a lease.
 
         A job is DONE when the loop comes back for the next one, and LATER when the loop is left before, by an error or
-        by `break`, unless its done() or later() was called. The loop ends when no job comes for `wait` seconds, and
-        with `until_done` when no unfinished job is left in the queues; otherwise it never does.
+        by `break`, unless its done() or later() was called. Both travel in one packet, the DONE and the request for the
+        next job. The loop ends when no job comes for `wait` seconds, and with `until_done` when no unfinished job is
+        left in the queues; otherwise it never does.
 
         With `heartbeat` the lease is renewed every third of it while the job is worked on: the job stays here however
         long it takes, and is free `expire` seconds after this process has died. `job.lost` becomes True if the lease
-        was lost all the same, as when nobody served for longer. The other options are those of get().
+        was lost all the same, as when nobody served for longer.
+
+        `prefetch`: take up to that many jobs at once, which is much faster where jobs take little time. Heartbeats keep
+        those that wait here; when the turn of one comes at least two thirds of its lease are left. The DONE of a job
+        may wait for others, a tenth of a second at most while the loop turns. When the loop is left the jobs that were
+        not begun go back to their places. The other options are those of get().
         """
         block: Block = "until_done" if switch(until_done, "until_done") else True
-        command = jobs.get(
-            queues, block, leased(expire, "consume"), then, wait, item=item, meta=meta, policy=policy
+        taking = batches.Taking(batches.as_queues(queues), block, expire, then, wait, item, meta, policy)
+        loop = Consumption(
+            self._executor, taking, timeout, switch(heartbeat, "heartbeat"),
+            integer(prefetch, "prefetch", 1, PREFETCH_MAX),
         )
-        beat = Heartbeat(self._executor, expire) if switch(heartbeat, "heartbeat") else None
-        current: list[Job] = []
-        taken = consume(self._executor, command, wait, timeout, beat, current)
-        self._network.when_abandoned(taken, lambda: [job.__aexit__(None, GeneratorExit(), None) for job in current])
+        taken = consume(loop)
+        self._network.when_abandoned(taken, lambda: [loop.leave(GeneratorExit())])
         return taken
 
     # many jobs at once

@@ -31,6 +31,10 @@ class Heartbeat:
         """It has been worked on."""
         self._beats.end(job)
 
+    def is_doubtful(self, job: Job) -> bool:
+        """May its lease have ended, because it could not be renewed in time?"""
+        return self._beats.is_doubtful(job, monotonic())
+
     def check(self) -> None:
         """Raise what makes heartbeats hopeless, if that is so. Jobs are ended before: their work is done."""
         self._beats.check()

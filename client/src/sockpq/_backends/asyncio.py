@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from sockpq._backends.access import Access
 from sockpq._backends.asyncio_stream import TransportStream
-from sockpq._backends.base import KEEPALIVE, Stream
+from sockpq._backends.base import KEEPALIVE, Stream, is_numeric, share_s
 from sockpq._protocol.addresses import Address
 
 T = TypeVar("T")
@@ -70,7 +70,7 @@ class LoopNetwork:
         """Open a connection within `timeout` seconds, from the moment it is its turn."""
         async with self._connecting, asyncio.timeout(timeout):
             until = monotonic() + timeout
-            stream = await self._connect(address)
+            stream = await self._connect(address, timeout)
             if self.access.tls is None:
                 return stream
 
@@ -78,9 +78,21 @@ class LoopNetwork:
 
             return await secured(stream, self.access.tls, address, until, self.now)
 
-    async def _connect(self, address: Address) -> TransportStream:
+    async def _connect(self, address: Address, timeout: float) -> TransportStream:
         loop = asyncio.get_running_loop()
-        transport, stream = await loop.create_connection(TransportStream, address.host, address.port)
+        found: list[tuple[str, int]] = [address]
+        if not is_numeric(address.host):
+            told = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+            found = [(str(numeric[0]), int(numeric[1])) for *_, numeric in told]
+        share = share_s(timeout, len(found))
+        for number, (host, port) in enumerate(found, start=1):
+            try:
+                async with asyncio.timeout(share):
+                    transport, stream = await loop.create_connection(TransportStream, host, port)
+                break
+            except OSError:
+                if number == len(found):
+                    raise
         connected = transport.get_extra_info("socket")
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for option, value in KEEPALIVE:

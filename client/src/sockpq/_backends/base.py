@@ -16,11 +16,23 @@ from sockpq._protocol.addresses import Address
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
+SHARE_S_MIN = 0.2
+
 KEEPALIVE = (                   # a host that vanished while this client was blocked is noticed after 25 s
     ("TCP_KEEPIDLE", 10),
     ("TCP_KEEPINTVL", 5),
     ("TCP_KEEPCNT", 3),
 )
+
+
+def is_numeric(host: str) -> bool:
+    """Is this an IP address, and not a name, which may stand for several?"""
+    return ":" in host or host.replace(".", "").isdigit()
+
+
+def share_s(timeout: float, addresses: int) -> float:
+    """What each of the addresses of a name may take to connect, so that one that is silent does not use up all."""
+    return max(timeout / addresses, min(timeout, SHARE_S_MIN))
 
 
 class Stream(Protocol):

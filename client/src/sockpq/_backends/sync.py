@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any, Generic, TypeVar
 
 from sockpq._backends.access import Access
-from sockpq._backends.base import KEEPALIVE, Stream
+from sockpq._backends.base import KEEPALIVE, Stream, is_numeric, share_s
 from sockpq._protocol.addresses import Address
 
 T = TypeVar("T")
@@ -60,10 +60,22 @@ class ThreadNetwork:
         self._closed.wait(seconds)
 
     async def connect(self, address: Address, timeout: float) -> Stream:
-        """Open a connection within `timeout` seconds for each address a name stands for."""
+        """Open a connection within `timeout` seconds to any of the addresses that a name stands for."""
         timeout = min(timeout, POLL_S_MAX)
         until = monotonic() + timeout
-        stream = SocketStream(socket.create_connection(address, timeout), timeout)
+        found: list[tuple[str, int]] = [address]
+        if not is_numeric(address.host):
+            told = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+            found = [(str(numeric[0]), int(numeric[1])) for *_, numeric in told]
+        share = share_s(timeout, len(found))
+        for number, one in enumerate(found, start=1):
+            try:
+                connected = socket.create_connection(one, share)
+                break
+            except OSError:
+                if number == len(found) or monotonic() > until:
+                    raise
+        stream = SocketStream(connected, share)
         if self.access.tls is None:
             return stream
 

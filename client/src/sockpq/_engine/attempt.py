@@ -7,7 +7,7 @@ blocked GETB, the output of a PUT .. WAIT) is asked now and then, on another con
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
 from sockpq._engine.batch import Batch
@@ -37,7 +37,7 @@ class Watch(Protocol):
 
 
 class Alone:
-    """The caller named the server: no other counts, and only his deadline ends the waiting."""
+    """The caller named the server: no other counts, and only their deadline ends the waiting."""
 
     async def taken_over(self, address: Address) -> bool:
         """No."""
@@ -72,6 +72,26 @@ class Attempt:
                 return opened
         if not await self._connection.send(command, number, self._patience(deadline)):
             raise Lost(f"{self._connection.address}: the connection broke while sending", sent=False)
+        return await self._answer(command, deadline, wait_until)
+
+    async def pair(
+        self, requests: Sequence[tuple[Command[Any], int]], deadline: float, wait_until: float, answers: list[Answer]
+    ) -> None:
+        """Send two commands in one packet, of which the second may block, and collect their answers in `answers`.
+
+        When the first is refused the answer to the second is not waited for.
+        """
+        if self._connection.entering:
+            await self._connection.enter(self._patience(deadline))
+        if await self._connection.send_many(requests, self._patience(deadline)) < len(requests):
+            raise self._connection.lost("the connection broke while sending")
+        while not answers:
+            answers += await self._owed(deadline)
+        if len(answers) == 1 and answers[0].error is None:
+            answers.append(await self._answer(requests[1][0], deadline, wait_until))
+
+    async def _answer(self, command: Command[Any], deadline: float, wait_until: float) -> Answer:
+        """Wait for the answer to the only command that has none yet."""
         while True:
             if _is_blocked(self._connection, command):
                 begun = self._now()

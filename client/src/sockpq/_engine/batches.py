@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
 from sockpq._engine.executor import Executor
 from sockpq._protocol.command import Command
-from sockpq._protocol.commands.batches import BATCH_JOBS_MAX, Part, puts_batch
+from sockpq._protocol.commands.batches import BATCH_JOBS_MAX, Part, Taking, puts_batch
 from sockpq.errors import AuthError, BatchFailed, ForbiddenError, JobNotFound, NotSupported, SockpqError
 from sockpq.model import Handed
 
@@ -29,28 +29,18 @@ async def put_many(
     return sum(found is not False for found in results)
 
 
-async def get_many(
-    executor: Executor,
-    count: int,
-    batch: Callable[[int, bool], Command[list[Handed]]],
-    single: Command[Handed | None],
-    blocks: bool,
-    wait: float | None,
-    timeout: float | None,
-) -> list[Handed]:
-    """Take up to `count` jobs.
-
-    `batch` makes the command for that many, the first one or one that must not wait; `single` is the command for one,
-    for an original sockPQd, which knows no COUNT.
-    """
+async def get_many(executor: Executor, count: int, taking: Taking, timeout: float | None) -> list[Handed]:
+    """Take up to `count` jobs; only for the first of them it may wait."""
+    single = taking.one()
     jobs: list[Handed] = []
     first = True
     while True:
         asked = min(count - len(jobs), BATCH_JOBS_MAX)
+        command = taking.many(asked, first)
         try:
-            handed = await executor.run(batch(asked, first), timeout=timeout, wait=wait if first else None)
-        except NotSupported:
-            if blocks or jobs:
+            handed = await executor.run(command, timeout=timeout, wait=taking.wait if first else None)
+        except NotSupported:        # an original sockPQd, which knows no COUNT
+            if taking.block or jobs:
                 raise
             return await _get_singly(executor, single, count, timeout)
         jobs += handed or []        # None: taken back

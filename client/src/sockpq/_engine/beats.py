@@ -32,17 +32,25 @@ class Beats(Generic[J]):
     def __init__(self, executor: Executor, expire: float) -> None:
         """`expire`: the lease, in seconds."""
         self._executor = executor
+        self._expire = expire
         self._period = expire / BEATS_PER_LEASE
+        self._renewed: dict[int, float] = {}        # when the lease of each began, as far as is known
         self._due: dict[int, tuple[float, J]] = {}
         self._failure: SockpqError | None = None
 
     def begin(self, job: J, now: float) -> None:
         """Keep this job alive; its lease begins now."""
         self._due[job.id] = now + self._period, job
+        self._renewed[job.id] = now
 
     def end(self, job: J) -> None:
         """Let it be."""
         self._due.pop(job.id, None)
+        self._renewed.pop(job.id, None)
+
+    def is_doubtful(self, job: J, now: float) -> bool:
+        """May the lease of this job have ended, because it could not be renewed in time?"""
+        return now - self._renewed.get(job.id, now) >= self._expire
 
     def check(self) -> None:
         """Raise what makes heartbeats hopeless, if that is so."""
@@ -72,6 +80,8 @@ class Beats(Generic[J]):
                 job.lost = not job._ended       # it may have been ended meanwhile
             elif isinstance(error, HOPELESS):
                 self._failure = error
+            elif error is None and job.id in self._renewed:
+                self._renewed[job.id] = now
         for job in due:
             if self._failure or job.lost or job._ended:
                 self.end(job)

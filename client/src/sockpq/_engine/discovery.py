@@ -1,11 +1,23 @@
-"""Which server serves: found by asking all of them, remembered until it fails, shared by all calls of a client."""
+"""Which server serves: found by asking all that are known, remembered until it fails, shared by all calls of a client.
+
+One address of a cluster is enough: whoever answers tells the others, which are kept, so that the first ones may vanish.
+"""
 
 from __future__ import annotations
 
 import math
 
 from sockpq._backends.base import Network
-from sockpq._engine.probe import REFUSAL_S, ask, ask_all, choose_leader, claims_to_serve
+from sockpq._engine.probe import (
+    QUESTIONS,
+    REFUSAL_S,
+    Response,
+    ask,
+    ask_all,
+    choose_leader,
+    claims_to_serve,
+    members,
+)
 from sockpq._engine.retry import Lost
 from sockpq._protocol.addresses import Address
 from sockpq._protocol.commands.cluster import CLUSTER_LEADER, INTERCONNECT, PING
@@ -22,7 +34,8 @@ class Discovery:
     def __init__(self, network: Network, addresses: tuple[Address, ...], timeout: float, life_s: float) -> None:
         """`timeout`: seconds a server has for connecting and answering; `life_s`: for a sign that it lives."""
         self._network = network
-        self._addresses = addresses
+        self._given = addresses
+        self._members: tuple[Address, ...] = ()     # as the servers tell them
         self._timeout = timeout
         self._life_s = life_s
         self._leader: Address | None = None         # read and written in one piece, without a lock
@@ -54,10 +67,21 @@ class Discovery:
         finally:
             self._searching.release()
 
+    @property
+    def addresses(self) -> tuple[Address, ...]:
+        """All servers that are known: those that were given first."""
+        return tuple(dict.fromkeys((*self._given, *self._members)))
+
     def failed(self, address: Address) -> None:
         """This server does not serve, or cannot be reached: ask again before the next command."""
         if self._leader == address:
             self._leader = None
+
+    async def learn(self, deadline: float) -> None:
+        """Ask those that are known who else is there."""
+        timeout = min(self._timeout, max(deadline - self._network.now(), 0.01))
+        responses = await ask_all(self._network, self.addresses, QUESTIONS, timeout, STRAGGLER_S)
+        self._members = members(responses) or self._members
 
     async def taken_over(self, address: Address) -> bool:
         """Does another server than `address` claim to serve? Then it is the one to send to from now on."""
@@ -99,17 +123,19 @@ class Discovery:
 
     async def _ask_others(self, address: Address) -> Address | None:
         """Which other server claims to serve, if any?"""
-        others = [other for other in self._addresses if other != address]
+        others = [other for other in self.addresses if other != address]
         responses = await ask_all(self._network, others, [INTERCONNECT, CLUSTER_LEADER], DOUBT_S, STRAGGLER_S)
         return next((other for other, response in responses.items() if claims_to_serve(response)), None)
 
     async def _survey(self, deadline: float, attempts: int) -> Address:
-        """Ask all servers. A single one is not asked: the command itself will tell."""
-        if len(self._addresses) == 1:
-            return self._addresses[0]
-        timeout = min(self._timeout, max(deadline - self._network.now(), 0.01))
-        straggler = min(STRAGGLER_S * 2 ** min(attempts, 10), timeout)
-        refusal_s = min(REFUSAL_S, max(deadline - self._network.now() - timeout, 0))
-        return choose_leader(
-            await ask_all(self._network, self._addresses, [INTERCONNECT], timeout, straggler, refusal_s)
-        )
+        """Ask all servers, then those they tell of, and keep their addresses."""
+        responses: dict[Address, Response] = {}
+        while new := [address for address in self.addresses if address not in responses]:
+            timeout = min(self._timeout, max(deadline - self._network.now(), 0.01))
+            straggler = min(STRAGGLER_S * 2 ** min(attempts, 10), timeout)
+            refusal_s = min(REFUSAL_S, max(deadline - self._network.now() - timeout, 0))
+            responses |= await ask_all(self._network, new, QUESTIONS, timeout, straggler, refusal_s)
+            self._members = members(responses) or self._members
+            if any(claims_to_serve(response) for response in responses.values()):
+                break
+        return choose_leader(responses)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Generic, TypeVar, cast
 
 from sockpq._backends.base import Network
 from sockpq._engine.attempt import TINY_S, Alone, Attempt
@@ -41,10 +42,41 @@ from sockpq.errors import (
 T = TypeVar("T")
 
 LATE_S = 1.0            # so late may the server end a wait that it knows the end of
+INTERRUPTED_S = 2.0     # what a call that is interrupted may take to give back a job
 SESSIONLESS_S = 10.0    # so long a connection does without a session when there is none to have
 
 # Failures after which another server may be the one to ask, or a new connection to the same one.
 LEAVE = Lost, ProtocolError, NotServing, OutcomeUnknown, AuthError
+
+
+class Call(Generic[T]):
+    """A command on its way, in all its attempts."""
+
+    __slots__ = ("_request", "answer", "command", "number", "retry", "sent", "timeout", "wait", "wait_until")
+
+    def __init__(self, command: Command[T], retry: Retry, timeout: float, wait: float) -> None:
+        """`timeout` and `wait` in seconds."""
+        self.command = command
+        self.retry = retry
+        self.timeout = timeout
+        self.wait = wait
+        self.wait_until = 0.0           # on the monotonic clock; 0 before the first attempt
+        self.number = 0                 # of the request in this attempt, 0 without a session
+        self.sent = False               # an attempt has begun to send it
+        self.answer: Answer | None = None       # to one that was sent together with another one
+        self._request = Request()
+
+    def number_on(self, connection: Connection) -> int:
+        """Its number in the session that the connection speaks for, 0 without one."""
+        if self.command.logged and connection.session:
+            self.number = self._request.number(connection.session)
+        return self.number
+
+    def fall_back(self, connection: Connection) -> None:
+        """Say it as an older server knows it; raises NotSupported. In doubt it could be done twice."""
+        if self.command.older is None or self.retry.in_doubt:
+            raise _unknown_words(connection, self.command.needs)
+        self.command, self._request = self.command.older, Request()
 
 
 class Executor:
@@ -52,11 +84,15 @@ class Executor:
 
     def __init__(self, network: Network, addresses: tuple[Address, ...], limits: Limits) -> None:
         self.limits = limits
-        self.addresses = addresses
         self.network = network
         self._discovery = Discovery(network, addresses, limits.connect_timeout, limits.server_timeout)
         self._pool = Pool(limits.idle_max)
         self._process = os.getpid()
+
+    @property
+    def addresses(self) -> tuple[Address, ...]:
+        """All servers that are known."""
+        return self._discovery.addresses
 
     def close(self) -> None:
         """End all connections and sessions and all calls under way."""
@@ -77,47 +113,153 @@ class Executor:
         `timeout` limits the time without a server that executes it, `wait` the time a blocked command stays blocked
         (None: without limit); a GET whose wait ends without a job is worth None.
         """
-        timeout = self._timeout(timeout)
-        wait = math.inf if wait is None else span(wait, "wait")
-        wait_until: float | None = None
-        retry = self._retry(command.repeat, timeout, retry_unknown)
-        request = Request()
+        call = self._call(command, timeout, wait, retry_unknown)
         slot = self._take()
         try:
-            while True:
-                attempt: Attempt | None = None
-                number = 0
-                try:
-                    connection = await self._connection(slot, retry, command.logged)
-                    attempt = self._attempt(connection)
-                    if command.needs and not await attempt.knows(command.needs, retry.deadline):
-                        if command.older is None or retry.in_doubt:     # in doubt: it could be done twice
-                            raise _unknown_words(connection, command.needs)
-                        command, request = command.older, Request()
-                    if command.logged and connection.session:
-                        number = request.number(connection.session)
-                    wait_until = wait_until or self.network.now() + wait
-                    until = wait_until + LATE_S if "within" in command.needs and not retry.attempts else wait_until
-                    answer = await attempt.one(command, number, retry.deadline, until)
-                    value: T = _value(answer)
-                    return value
-                except (Lost, SockpqError) as failure:
-                    now = self.network.now()
-                    self._note(slot, failure)
-                    if attempt and attempt.blocked_s:
-                        retry.blocked(attempt.blocked_s)
-                        if attempt.blocked_s > self.limits.server_timeout:
-                            retry.progress(now + timeout)       # the search begins anew
-                    if wait_until and now >= wait_until and is_final_wait(failure):
-                        raise as_unknown(failure) from failure
-                    try:
-                        await self._pause(retry, failure, number > 0)
-                    except OutcomeUnknown as error:
-                        if command.gone and retry.excuses(error, command.gone):
-                            return cast(T, command.gone.value)
-                        raise
+            return await self._execute(slot, call)
         finally:
             self._pool.give_back(slot, self.network.now())
+
+    async def run_behind(
+        self,
+        first: Command[Any] | None,
+        command: Command[T],
+        put_back: Callable[[T], Sequence[Command[Any]]],
+        *,
+        timeout: float | None = None,
+        wait: float | None = None,
+    ) -> T:
+        """Execute `command`, a GET that may block, directly behind `first`, a DONE, in one packet.
+
+        Each is executed exactly once in a session: what has no answer is sent again under its number. When `first` is
+        refused, or when the caller is interrupted, a job that `command` has taken goes back by `put_back`.
+        """
+        before = self._call(first, timeout, None, None) if first else None
+        call = self._call(command, timeout, wait, None)
+        slot = self._take()
+        try:
+            try:
+                failure = await self._together(slot, before, call) if before else None
+                if before:
+                    await self._settle(slot, before, failure)
+                value = await self._settle(slot, call, failure)
+            except BaseException as error:
+                await self._take_back(slot, before, call, put_back, error)
+                raise
+        finally:
+            self._pool.give_back(slot, self.network.now())
+        return value
+
+    async def _together(self, slot: Slot, before: Call[Any], call: Call[Any]) -> Exception | None:
+        """The first attempt for both: fills in their answers; returns why one is missing."""
+        attempt: Attempt | None = None
+        answers: list[Answer] = []
+        try:
+            connection = await self._connection(slot, before.retry, numbered=True)
+            attempt = self._attempt(connection)
+            needs = {*before.command.needs, *call.command.needs}
+            if needs and not await attempt.knows(needs, before.retry.deadline):
+                return None             # one after the other, each as this server knows it
+            requests = [(one.command, one.number_on(connection)) for one in (before, call)]
+            before.sent = call.sent = True
+            await attempt.pair(requests, before.retry.deadline, self._until(call), answers)
+        except (Lost, SockpqError) as failure:
+            self._note(slot, failure)
+            self._was_blocked(call, attempt)
+            return failure
+        finally:
+            for one, answer in zip((before, call), answers, strict=False):
+                one.answer = answer
+        return None
+
+    async def _settle(self, slot: Slot, call: Call[T], failure: Exception | None) -> T:
+        """The value of one of two calls, after their attempt together, whose failure this was."""
+        answer = call.answer
+        if answer is None or answer.error:
+            if answer and answer.error:
+                failure = answer.error
+                self._note(slot, failure)
+            answer = call.answer = Answer(await self._execute(slot, call, failure if call.sent else None))
+        return cast(T, answer.value)
+
+    async def _take_back(
+        self, slot: Slot, before: Call[Any] | None, call: Call[T], put_back: Callable[[T], Sequence[Command[Any]]],
+        error: BaseException,
+    ) -> None:
+        """A call ends by `error`: what it has taken all the same goes back, as far as that is quick.
+
+        When it is an interruption, such as the cancellation of a task, `before` is executed all the same.
+        """
+        if before and not isinstance(error, Exception):
+            await self._hurry(slot, before)
+        if call.sent:
+            await self._hurry(slot, call)
+        if call.answer and call.answer.error is None and call.answer.value:
+            for command in put_back(call.answer.value):
+                await self._hurry(slot, self._call(command, INTERRUPTED_S, None, None))
+
+    async def _hurry(self, slot: Slot, call: Call[Any]) -> None:
+        """Get the answer to a call that must come to its end, if it has none; do not wait for a job."""
+        if call.answer:
+            return
+        call.retry.deadline = self.network.now() + INTERRUPTED_S
+        call.wait_until = self.network.now()
+        failure = None
+        if call.sent:
+            slot.drop_connection()
+            failure = Lost("its answer was not waited for", sent=True)
+        with suppress(Lost, SockpqError):
+            call.answer = Answer(await self._execute(slot, call, failure))
+
+    async def _execute(self, slot: Slot, call: Call[T], failure: Exception | None = None) -> T:
+        """All attempts of a call; `failure`: of one that was made already."""
+        while True:
+            attempt: Attempt | None = None
+            try:
+                if failure:
+                    raise failure
+                connection = await self._connection(slot, call.retry, call.command.logged)
+                attempt = self._attempt(connection)
+                if call.command.needs and not await attempt.knows(call.command.needs, call.retry.deadline):
+                    call.fall_back(connection)
+                number = call.number_on(connection)
+                call.sent = True
+                answer = await attempt.one(call.command, number, call.retry.deadline, self._until(call))
+                return cast(T, _value(answer))
+            except (Lost, SockpqError) as error:
+                if failure is None:
+                    self._note(slot, error)
+                    self._was_blocked(call, attempt)
+                failure = None
+                if call.wait_until and self.network.now() >= call.wait_until and is_final_wait(error):
+                    raise as_unknown(error) from error
+                try:
+                    await self._pause(call.retry, error, call.number > 0)
+                except OutcomeUnknown as unknown:
+                    if call.command.gone and call.retry.excuses(unknown, call.command.gone):
+                        return cast(T, call.command.gone.value)
+                    raise
+                call.number = 0
+
+    def _call(
+        self, command: Command[T], timeout: float | None, wait: float | None, retry_unknown: bool | None
+    ) -> Call[T]:
+        timeout = self._timeout(timeout)
+        wait = math.inf if wait is None else span(wait, "wait")
+        return Call(command, self._retry(command.repeat, timeout, retry_unknown), timeout, wait)
+
+    def _until(self, call: Call[Any]) -> float:
+        """Until when a blocked command may stay blocked; it counts from its first attempt."""
+        call.wait_until = call.wait_until or self.network.now() + call.wait
+        late = LATE_S if "within" in call.command.needs and not call.retry.attempts else 0.0
+        return call.wait_until + late
+
+    def _was_blocked(self, call: Call[Any], attempt: Attempt | None) -> None:
+        """The time that the server was silent by right does not count."""
+        if attempt and attempt.blocked_s:
+            call.retry.blocked(attempt.blocked_s)
+            if attempt.blocked_s > self.limits.server_timeout:
+                call.retry.progress(self.network.now() + call.timeout)      # the search begins anew
 
     async def run_batch(
         self,
@@ -226,6 +368,7 @@ class Executor:
                     failures[address] = refusal
             if final := hopeless(failures):
                 raise final
+            await self._discovery.learn(deadline)
             refusals = refusals[-len(self.addresses) :]
             attempts += 1
             await self.network.sleep(min(pause_s(attempts), max(deadline - self.network.now(), 0)))

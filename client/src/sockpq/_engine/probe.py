@@ -8,15 +8,20 @@ from typing import Any, NamedTuple
 from sockpq._backends.base import Network
 from sockpq._engine.connection import Connection
 from sockpq._engine.retry import Lost, NoLeader
-from sockpq._protocol.addresses import Address
+from sockpq._protocol.addresses import Address, parse_server
 from sockpq._protocol.command import Command
-from sockpq._protocol.commands.cluster import CLUSTER_STATUS, INTERCONNECT, PING
+from sockpq._protocol.commands.cluster import CLUSTER_LEADER, CLUSTER_STATUS, INTERCONNECT, PING
 from sockpq._protocol.protocol import Answer
 from sockpq.errors import AuthError, Busy, NotExecuted, SockpqError, Unavailable, Untrusted
 from sockpq.model import NodeStatus
 
 REFUSAL_S = 1.5             # a server takes its time to refuse AUTH: one second
+MEMBERS_MAX = 32            # of a cluster, as far as a client cares
 NOBODY = 2_147_483_647      # INTERCONNECT of a node that knows no leader (spec/cluster 5)
+
+
+# Who are you, who leads, who is there?
+QUESTIONS: tuple[Command[Any], ...] = (INTERCONNECT, CLUSTER_LEADER, CLUSTER_STATUS)
 
 
 class Response(NamedTuple):
@@ -137,20 +142,35 @@ async def ask(
         return Response(peer, [], full or failure, expires_at)
 
 
-def choose_leader(responses: Mapping[Address, Response]) -> Address:
-    """The server with the smallest INTERCONNECT number (spec/client 1.1); raises NoLeader when none can be it.
+def members(responses: Mapping[Address, Response]) -> tuple[Address, ...]:
+    """Where clients reach the members of the cluster, as the server with the newest term tells; () when none does."""
+    newest: tuple[int, list[NodeStatus]] = (-1, [])
+    for response in responses.values():
+        if response.failure is None and len(response.answers) == len(QUESTIONS) and not response.answers[2].error:
+            nodes: list[NodeStatus] = response.answers[2].value
+            newest = max(newest, (max((node.term or 0 for node in nodes), default=0), nodes), key=lambda one: one[0])
+    return tuple(parse_server(node.client) for node in newest[1] if node.client)[:MEMBERS_MAX]
 
-    Raises AuthError or Untrusted when asking again is no use.
+
+def choose_leader(responses: Mapping[Address, Response]) -> Address:
+    """The server that says it serves; else, of those too old to say, the one with the smallest INTERCONNECT number.
+
+    Raises NoLeader when none can be it, AuthError or Untrusted when asking again is no use.
     """
     ids = {
         address: response.answers[0].value
         for address, response in responses.items()
         if response.failure is None and response.answers[0].error is None
     }
-    serving = {address: number for address, number in ids.items() if number < NOBODY}
-    if serving:
-        return min(serving, key=serving.__getitem__)
-    reasons = [f"{address} knows no leader" for address in ids]
+    claiming = {address: number for address, number in ids.items() if claims_to_serve(responses[address])}
+    reasons = [_of_leader(address, responses) for address in ids]
+    possible = claiming or {
+        address: number for (address, number), reason in zip(ids.items(), reasons, strict=True)
+        if number < NOBODY and not reason
+    }
+    if possible:
+        return min(possible, key=possible.__getitem__)
+    reasons = [reason or f"{address} knows no leader" for address, reason in zip(ids, reasons, strict=True)]
     failures = {address: _failure(response) for address, response in responses.items() if address not in ids}
     if not ids and (final := hopeless(failures)):
         raise final
@@ -170,10 +190,26 @@ def hopeless(failures: Mapping[Address, Exception | None]) -> NotExecuted | None
 
 def claims_to_serve(response: Response) -> bool:
     """Does this server say that it leads, and has it the leader's number? Asked INTERCONNECT and CLUSTER LEADER."""
-    if response.failure or any(answer.error for answer in response.answers):
+    if response.failure or any(answer.error for answer in response.answers[:2]):
         return False
-    own_id, leader = (answer.value for answer in response.answers)
+    own_id, leader = (answer.value for answer in response.answers[:2])
     return leader is not None and leader.id == own_id
+
+
+def _of_leader(address: Address, responses: Mapping[Address, Response]) -> str:
+    """What this server says of a leader that does not answer itself; "" when it says nothing of the kind."""
+    answers = responses[address].answers
+    if len(answers) < 2 or answers[1].error or not answers[1].value or not answers[1].value.client:
+        return ""
+    leader = parse_server(answers[1].value.client)
+    if leader == address or answers[1].value.id == answers[0].value:
+        return ""
+    told = responses.get(leader)
+    answered = told is not None and told.failure is None
+    same = any(
+        response.failure is None and response.answers[0].value == answers[1].value.id for response in responses.values()
+    )
+    return "" if answered or same else f"{address} says that {leader} leads, which does not answer"
 
 
 def _failure(response: Response) -> Exception | None:

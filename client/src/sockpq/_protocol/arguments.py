@@ -265,13 +265,6 @@ def span(value: float, what: str) -> float:
     return float(value)
 
 
-def leased(value: float, caller: str) -> float:
-    """`value`, a lease in seconds, when there is one: with it a lost hand-out does no harm."""
-    if not value:
-        raise BadArguments(f"{caller} needs a lease: expire must be positive")
-    return value
-
-
 def given(**options: object) -> Any:
     """The options that are given, those that are not None."""
     return {name: value for name, value in options.items() if value is not None}

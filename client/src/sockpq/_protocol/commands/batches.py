@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from sockpq._protocol import arguments
 from sockpq._protocol.arguments import Block, Data, InHand, OnDuplicate, Policy, Then, within
 from sockpq._protocol.command import Blocks, Command, Repeat, single
-from sockpq._protocol.commands.jobs import finished, get_line, get_options, handed_line, put_line, put_options
+from sockpq._protocol.commands.jobs import finished, get, get_line, get_options, handed_line, put_line, put_options
 from sockpq._protocol.reader import (
     LINE,
     Reader,
@@ -107,9 +107,7 @@ def get_batch(
     """GET .. COUNT."""
     if wait is not None and block is False:
         raise BadArguments("wait limits a blocking get: it needs block")
-    names, line = get_line(
-        queues if queues is None or isinstance(queues, str) else tuple(queues), block, expire, then, True
-    )
+    names, line = get_line(as_queues(queues), block, expire, then, True)
     line += f"{get_options(item, meta, policy)} COUNT {count}{'' if wait is None else within(wait)}\r\n"
     if len(line) + NUMBER_BYTES_MAX > arguments.LINE_BYTES_MAX:
         raise BadArguments(f"too many queues: the command would have {len(line)} bytes")
@@ -118,6 +116,40 @@ def get_batch(
         Repeat.HARMLESS if expire else Repeat.IF_ASKED, Blocks.AT_ONCE if block else Blocks.NEVER, logged=True,
         needs=("batch",) if wait is None else ("batch", "within"),
     )
+
+
+class Taking(NamedTuple):
+    """What is taken again and again: from where, and how."""
+
+    queues: str | tuple[str, ...] | None
+    block: Block
+    expire: float
+    then: Then | None
+    wait: float | None
+    item: str | None
+    meta: bool
+    policy: Policy | None
+
+    def one(self) -> Command[Handed | None]:
+        """GET of one job; raises BadArguments unless there is a lease: with it a lost hand-out does no harm."""
+        if not self.expire:
+            raise BadArguments("it needs a lease: expire must be positive")
+        return get(
+            self.queues, self.block, self.expire, self.then, self.wait, item=self.item, meta=self.meta,
+            policy=self.policy,
+        )
+
+    def many(self, count: int, blocks: bool) -> Command[list[Handed]]:
+        """GET of up to `count` jobs; unless `blocks` it takes what is there."""
+        return get_batch(
+            count, self.queues, self.block if blocks else False, self.expire, self.then, self.wait if blocks else None,
+            item=self.item, meta=self.meta, policy=self.policy,
+        )
+
+
+def as_queues(queues: str | Iterable[str] | None) -> str | tuple[str, ...] | None:
+    """The queues as they may be given more than once."""
+    return queues if queues is None or isinstance(queues, str) else tuple(queues)
 
 
 def _jobs(queues: tuple[str, ...] | None, count: int, with_meta: bool) -> Reader[list[Handed]]:
@@ -149,6 +181,21 @@ def ends(verb: Literal["DONE", "LATER"], jobs: Iterable[InHand | int]) -> list[P
         needs = ("batch",) if several else ()
         parts.append(Part(Command(line, b"", reader, Repeat.HARMLESS, logged=True, needs=needs), len(piece)))
     return parts
+
+
+def done_all(jobs: Sequence[InHand | int]) -> Command[object]:
+    """DONE of several jobs in one command, at most BATCH_JOBS_MAX; raises JobNotFound when one is not running."""
+    (part,) = ends("DONE", jobs)
+    read = part.command.read
+    return part.command._replace(read=lambda: _all_good(read()))
+
+
+def _all_good(reader: Reader[list[object]]) -> Reader[list[object]]:
+    results = yield from reader
+    lost = [one for one in results if isinstance(one, SockpqError)]
+    for error in lost:
+        raise type(error)(f"{len(lost)} of {len(results)}: {error}")
+    return results
 
 
 def _put_back(text: str) -> bool:

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 PACKAGE = Path(__file__).parents[1] / "src" / "sockpq"
 MODULES = {"jobs": "jobs", "queue_commands": "queues", "cluster": "cluster"}    # as the client calls them: the files
+HELD = {"codec": "self._executor.codec"}        # parameters that callers do not give
 BY_HAND = {"getting.py", "heartbeat.py", "__init__.py"}                     # of _async: they have no blocking form
 LINE_MAX = 120
 DECLARED = re.compile(r"    # declared: (\w+) ([\w ]+)\n")
@@ -169,7 +170,8 @@ def with_methods(text: str, calls: dict[str, list[Call]]) -> str:
 def _method(kind: str, call: Call) -> str:
     """One method, of the asyncio client."""
     parameters = [one for one in call.parameters if not (kind == "Job" and one.name == "job")]
-    given = [f"{one.name}={one.name}" if one.keyword else one.name for one in parameters]
+    given = [f"{one.name}={HELD.get(one.name, one.name)}" if one.keyword else one.name for one in parameters]
+    parameters = [one for one in parameters if one.name not in HELD]
     parameters += call.settings
     steps = call.result.startswith("Steps[")
     result = call.result.removeprefix("Steps[" if steps else "Command[").removesuffix("]")

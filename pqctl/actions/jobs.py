@@ -39,7 +39,7 @@ def put(
 ) -> int:
     """PUT."""
     with cluster_of(call, serving=True) as (client, _):
-        name = client.put(queue, body, priority, item, new_item, **options)
+        name = client.put(queue, body, priority, item, new_item, **options).item
     sentence = f"{counted(len(body), 'byte')} queued in {queue}" + (f", item {name}" if name else "")
     call.answer(sentence, {"queue": queue, "priority": priority, "item": name, "bytes": len(body)})
     return DONE

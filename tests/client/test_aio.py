@@ -75,7 +75,7 @@ def test_wrong_arguments_are_refused_when_it_is_awaited(cluster: FakeCluster, ru
             with pytest.raises(BadArguments):
                 await client.get("no such name!")
             with pytest.raises(TypeError):
-                await client.put("q", "text")                       # type: ignore[arg-type]
+                await client.put("q", 5)                       # type: ignore[arg-type]
 
     run(main())
 

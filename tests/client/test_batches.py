@@ -32,7 +32,7 @@ def test_large_bodies_pass(cluster: FakeCluster, client: Client) -> None:
 
 def test_a_batch_is_refused_before_sending_when_one_body_is_wrong(cluster: FakeCluster, client: Client) -> None:
     with pytest.raises(TypeError):
-        client.put_many("q", [b"good", "text"])     # type: ignore[list-item]
+        client.put_many("q", [b"good", 5])     # type: ignore[list-item]
     assert cluster.servers[0].received == []
 
 

@@ -41,7 +41,7 @@ def test_a_job_is_put_taken_and_done(cluster: FakeCluster, client: Client) -> No
 
 
 def test_the_server_names_an_item(client: Client) -> None:
-    assert client.put("mail", b"x", new_item=True) == "i1"
+    assert client.put("mail", b"x", new_item=True).item == "i1"
 
 
 def test_a_job_put_back_comes_again_under_another_id(client: Client) -> None:
@@ -154,7 +154,7 @@ def test_wrong_arguments_open_no_connection(cluster: FakeCluster, client: Client
     with pytest.raises(BadArguments):
         client.put("no such name!", b"")
     with pytest.raises(TypeError):
-        client.put("mail", "text")              # type: ignore[arg-type]
+        client.put("mail", 5)              # type: ignore[arg-type]
     with pytest.raises(BadArguments):
         client.put_many("mail", [b"good"], priority=2**70)
     with pytest.raises(BadArguments):

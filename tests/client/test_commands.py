@@ -132,7 +132,7 @@ def test_a_value_out_of_range_is_refused(build: Any) -> None:
     "build",
     [
         lambda: jobs.put(b"q", b""),                # type: ignore[arg-type]
-        lambda: jobs.put("q", "text"),              # type: ignore[arg-type]
+        lambda: jobs.put("q", 5),              # type: ignore[arg-type]
         lambda: jobs.put("q", None),                # type: ignore[arg-type]
         lambda: jobs.put("q", b"", 1.0),            # type: ignore[arg-type]
         lambda: jobs.put("q", b"", True),

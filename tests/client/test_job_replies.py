@@ -10,7 +10,7 @@ from sockpq import Aborted, Busy, Finished, JobExists, JobNotFound, Meta, NotSer
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, jobs, queues
 from sockpq._protocol.protocol import Protocol
-from sockpq.model import Handed, Waiting
+from sockpq.model import Handed, Stored, Waiting
 
 TWO_PUTS = batches.puts_batch(batches.puts("q", [b"", b""]))[0].command
 TWO_DONES = batches.ends("DONE", [1, 2])[0].command
@@ -19,9 +19,9 @@ PAIR = batches.transaction([jobs.done(1), jobs.put("q", b"")])
 META = b"IS i KEY k GROUP g TRY 2 AT 5 EXPIRE 9"
 
 CASES: list[tuple[Command[Any], bytes, Any]] = [
-    (jobs.put("q", b"", item="i", key="k"), b"200 OK EXISTS\r\n", "i"),
-    (jobs.put("q", b"", key="k"), b"200 OK REPLACED\r\n", None),
-    (jobs.put("q", b"", new_item=True, key="k"), b"200 OK IS i5\r\n", "i5"),
+    (jobs.put("q", b"", item="i", key="k"), b"200 OK EXISTS\r\n", Stored("i", "k", "exists")),
+    (jobs.put("q", b"", key="k"), b"200 OK REPLACED\r\n", Stored(None, "k", "replaced")),
+    (jobs.put("q", b"", new_item=True, key="k"), b"200 OK IS i5\r\n", Stored("i5", "k")),
     (jobs.get("q", meta=True), b"200 OK q 1 0 2 " + META + b"\r\nhi",
      Handed(1, "q", 0, b"hi", "i", Meta("k", 2, 5, 9))),
     (jobs.get("q", meta=True), b"200 OK q 1 0 0 TRY 1\r\n",
@@ -54,7 +54,7 @@ CASES: list[tuple[Command[Any], bytes, Any]] = [
      {"expire": "300 THEN LATER", "item_limit": "1", "data_bytes_max": "0"}),
     (queues.config({}).last, b"200 OK 1\r\nAUTOCREATE ON\r\n", {"autocreate": "ON"}),
     (queues.queue_stat("q"), b"200 OK 2\r\nREADY 5\r\nPAUSED_IN 0\r\n", {"ready": 5, "paused_in": 0}),
-    (PAIR, b"202 Queued\r\n202 Queued\r\n200 OK 2\r\n200 OK FINI\r\n200 OK\r\n", [Finished(False, True), None]),
+    (PAIR, b"202 Queued\r\n202 Queued\r\n200 OK 2\r\n200 OK FINI\r\n200 OK\r\n", [Finished(False, True), Stored()]),
 ]
 
 

@@ -31,12 +31,12 @@ from sockpq import (
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import cluster, jobs, queues
 from sockpq._protocol.protocol import Answer, Protocol
-from sockpq.model import Handed
+from sockpq.model import Handed, Stored
 
 CASES: list[tuple[Command[Any], bytes, Any]] = [
-    (jobs.put("q", b""), b"200 OK\r\n", None),
-    (jobs.put("q", b"", item="a"), b"200 OK\r\n", "a"),
-    (jobs.put("q", b"", new_item=True), b"200 OK IS i7\r\n", "i7"),
+    (jobs.put("q", b""), b"200 OK\r\n", Stored()),
+    (jobs.put("q", b"", item="a"), b"200 OK\r\n", Stored("a")),
+    (jobs.put("q", b"", new_item=True), b"200 OK IS i7\r\n", Stored("i7")),
     (jobs.get("q"), b"404 Queue Empty\r\n", None),
     (jobs.get("q"), b"200 OK q 12 -3 4\r\n\r\n\0x", Handed(12, "q", -3, b"\r\n\0x", None)),
     (jobs.get(), b"200 OK IS 1 0 0 IS IS\r\n", Handed(1, "IS", 0, b"", "IS")),

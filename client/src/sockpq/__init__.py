@@ -1,6 +1,7 @@
 """Client library of sockpqd, the replicated priority job queue. Examples: README.md; errors: errors.py."""
 
 from sockpq._engine.probe import ServerView
+from sockpq._protocol.arguments import Codec
 from sockpq._protocol.commands.queues import ClusterSettings, QueueSettings
 from sockpq._sync.client import Client
 from sockpq._sync.job import Job
@@ -46,6 +47,7 @@ from sockpq.model import (
     RunningJob,
     SessionInfo,
     StateHash,
+    Stored,
     Totals,
     User,
 )
@@ -59,6 +61,7 @@ __all__ = [
     "Client",
     "ClientClosed",
     "ClusterSettings",
+    "Codec",
     "DataTooLarge",
     "Finished",
     "ForbiddenError",
@@ -91,6 +94,7 @@ __all__ = [
     "SessionInfo",
     "SockpqError",
     "StateHash",
+    "Stored",
     "Totals",
     "Transaction",
     "Unavailable",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
 from types import TracebackType
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 from sockpq._async.consume import Consumption, consume
 from sockpq._async.getting import Getting
@@ -18,7 +18,9 @@ from sockpq._engine.limits import Limits
 from sockpq._engine.probe import status_of_best
 from sockpq._protocol.addresses import parse_server, parse_servers
 from sockpq._protocol.arguments import (
+    ABSENT,
     Block,
+    Codec,
     Data,
     Direction,
     OnDuplicate,
@@ -46,6 +48,7 @@ from sockpq.model import (
     RunningJob,
     SessionInfo,
     StateHash,
+    Stored,
     Totals,
     User,
     Waiting,
@@ -84,6 +87,7 @@ class Client:
         sessions: bool = True,
         session_ttl: float = 900.0,
         idle_connections_max: int = 1000,
+        codec: Codec | None = None,
     ) -> None:
         """`servers`: of the cluster, "host:port" each, or one string with commas. Nothing is sent yet.
 
@@ -97,7 +101,8 @@ class Client:
         session that was not used for `session_ttl`.
 
         `tls`: the file with the CA of the servers' certificates, True for the system's CAs, or an ssl.SSLContext; None
-        for plain TCP. `user` and `secret` if the servers ask for them.
+        for plain TCP. `user` and `secret` if the servers ask for them. `codec`: an object with `encode(value)` to bytes
+        and `decode(data)`, for `put(value=)` and `job.value`.
         """
         if servers is None:
             configured = configuration()
@@ -109,7 +114,7 @@ class Client:
             timeout, server_timeout, connect_timeout, retry_unknown, sessions, session_ttl, idle_connections_max
         ).checked()
         self._network = LoopNetwork(access(tls, user, secret))
-        self._executor = Executor(self._network, parse_servers(servers), limits)
+        self._executor = Executor(self._network, parse_servers(servers), limits, codec)
 
     async def close(self) -> None:
         """End all connections. Calls under way elsewhere end with an error: ClientClosed, or OutcomeUnknown."""
@@ -176,10 +181,10 @@ class Client:
         """Take a job from one of `queues` (None: any), the greatest priority first; None when there is none.
 
         `block=True` waits for one; `block="until_done"` waits until no unfinished job is left in them; both for `wait`
-        seconds at most, if given. `expire` is the lease (visibility timeout) in seconds: when it ends before done(),
-        the job goes back to its queue (`then="later"`), is removed (`then="done"`) or given up (`then="dead"`); the
-        cluster has a default. Without a lease a job whose answer is lost would run for ever, so that such a call can
-        raise OutcomeUnknown: give one.
+        seconds at most, if given; `wait` alone blocks as well. `expire` is the lease (visibility timeout) in seconds:
+        when it ends before done(), the job goes back to its queue (`then="later"`), is removed (`then="done"`) or given
+        up (`then="dead"`); the cluster has a default. Without a lease a job whose answer is lost would run for ever, so
+        that such a call can raise OutcomeUnknown: give one.
 
         `item`: only jobs of this item. `meta`: tell the attempt, key and times in the job's `meta`. `policy`: which of
         several queues: "random", or "priority" for that of the greatest priority; the cluster has a default.
@@ -265,10 +270,12 @@ class Client:
     async def put_many(
         self,
         queue: str,
-        datas: Iterable[Data],
+        datas: Iterable[Data] | None = None,
         priority: int = 0,
         item: str | None = None,
         *,
+        json: Iterable[Any] | None = None,
+        values: Iterable[Any] | None = None,
         keys: Iterable[str] | None = None,
         delay: float | None = None,
         at: float | None = None,
@@ -283,12 +290,14 @@ class Client:
     ) -> int:
         """Queue a job for each of `datas`, thousands in one command: much faster than one by one.
 
-        `keys`: one for each; the other options are those of put(), for all. Returns how many are there because of it:
-        all, or with `on_duplicate="ignore"` those whose keys were new. `timeout` limits the time without progress, not
-        the whole. Raises BatchFailed when some are acknowledged and others are not; it says which.
+        `json`, or `values` for the client's `codec`: other bodies, as for put(). `keys`: one for each; the other
+        options are those of put(), for all. Returns how many are there because of it: all, or with
+        `on_duplicate="ignore"` those whose keys were new. `timeout` limits the time without progress, not the whole.
+        Raises BatchFailed when some are acknowledged and others are not; it says which.
         """
+        bodies = batches.bodies(datas, json, values, self._executor.codec)
         puts = batches.puts(
-            queue, datas, priority, item, keys=keys, delay=delay, at=at, ttl=ttl, every=every, after=after, key=key,
+            queue, bodies, priority, item, keys=keys, delay=delay, at=at, ttl=ttl, every=every, after=after, key=key,
             on_duplicate=on_duplicate, tries=tries,
         )
         return await run(batch_calls.put_many(self._executor, puts, timeout, retry_unknown))
@@ -322,9 +331,11 @@ class Client:
     def call(
         self,
         queue: str,
-        data: Data,
-        output: str,
+        data: Data | None = None,
+        output: str = "",
         *,
+        json: Any = ABSENT,
+        value: Any = ABSENT,
         priority: int = 0,
         item: str | None = None,
         expire: float | None = None,
@@ -333,7 +344,7 @@ class Client:
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> Getting[Job]:
-        """Queue a job and wait for the job of the same item in queue `output`: a remote call.
+        """Queue a job and wait for the job of the same item in queue `output`: a remote call. The body as for put().
 
         Without `item` the server makes a new one. The worker takes the job, puts its result into `output` under
         `job.item`, and calls done(). The result is handed out like any job: call its done(). `wait` in seconds;
@@ -341,7 +352,10 @@ class Client:
 
         In asyncio `job = await client.call(..)`, or `async with client.call(..) as job:`.
         """
-        command = jobs.remote_call(queue, data, output, priority, item, expire, then, wait)
+        command = jobs.remote_call(
+            queue, data, output, priority, item, expire, then, wait, json=json, value=value,
+            codec=self._executor.codec,
+        )
         return Getting(self._call(command, wait, timeout, retry_unknown))
 
     async def _call(
@@ -366,11 +380,13 @@ class Client:
     async def put(
         self,
         queue: str,
-        data: Data,
+        data: Data | None = None,
         priority: int = 0,
         item: str | None = None,
         new_item: bool = False,
         *,
+        json: Any = ABSENT,
+        value: Any = ABSENT,
         delay: float | None = None,
         at: float | None = None,
         ttl: float | None = None,
@@ -381,10 +397,12 @@ class Client:
         tries: int | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
-    ) -> str | None:
+    ) -> Stored:
         """Queue a job; on return it is on the disks of a majority. Greater `priority` first.
 
-        `item` puts it into a group, `new_item` into a new group named by the server. Returns the item's name, or None.
+        Its body is `data`, bytes or a string (UTF-8); or `json`, any value that JSON has; or `value`, which the
+        client's `codec` encodes. `item` puts it into a group, `new_item` into a new group named by the server. What is
+        returned has the `item` and the `key`.
 
         Times in seconds. `delay`: it becomes active that much later; or `at`: at this Unix time. `ttl`: it is removed
         if nobody takes it within that time. `every`: DONE makes it active again after this period, until it is deleted.
@@ -395,8 +413,9 @@ class Client:
         Raises JobExists, QueueFull, QueuePaused, QueueNotFound where these options or the queue's settings ask for it.
         """
         return await run(self._executor.run(
-            jobs.put(queue, data, priority, item, new_item, delay=delay, at=at, ttl=ttl, every=every, after=after,
-            key=key, on_duplicate=on_duplicate, tries=tries), timeout=timeout, retry_unknown=retry_unknown
+            jobs.put(queue, data, priority, item, new_item, json=json, value=value, delay=delay, at=at, ttl=ttl,
+            every=every, after=after, key=key, on_duplicate=on_duplicate, tries=tries, codec=self._executor.codec),
+            timeout=timeout, retry_unknown=retry_unknown
         ))
 
     async def done(
@@ -457,6 +476,8 @@ class Client:
         job: Job | int | Key,
         *,
         data: Data | None = None,
+        json: Any = ABSENT,
+        value: Any = ABSENT,
         priority: int | None = None,
         delay: float | None = None,
         at: float | None = None,
@@ -466,11 +487,12 @@ class Client:
     ) -> None:
         """Change a running job by its id, or a waiting one by its `Key`; what is not given stays as it is.
 
-        `no_item` takes it out of its item. Raises JobNotFound, and JobRunning when the job with this key is running.
+        `data`, `json` or `value` is its new body, as for put(). `no_item` takes it out of its item. Raises JobNotFound,
+        and JobRunning when the job with this key is running.
         """
         await run(self._executor.run(
-            jobs.change(job, data=data, priority=priority, delay=delay, at=at, item=item, no_item=no_item),
-            timeout=timeout
+            jobs.change(job, data=data, json=json, value=value, priority=priority, delay=delay, at=at, item=item,
+            no_item=no_item, codec=self._executor.codec), timeout=timeout
         ))
 
     async def delete(
@@ -489,6 +511,8 @@ class Client:
         queue: str,
         *,
         data: Data | None = None,
+        json: Any = ABSENT,
+        value: Any = ABSENT,
         priority: int | None = None,
         delay: float | None = None,
         at: float | None = None,
@@ -496,11 +520,12 @@ class Client:
     ) -> Finished:
         """Finish a running job here and put it into `queue`, atomically: a step of a cascade.
 
-        Its item and key go with it; `data`, `priority`, `delay` or `at` change it. Raises JobNotFound, and what put()
-        does.
+        Its item and key go with it; a new body (`data`, `json` or `value`), `priority`, `delay` or `at` change it.
+        Raises JobNotFound, and what put() does.
         """
         return await run(self._executor.run(
-            jobs.move(job, queue, data=data, priority=priority, delay=delay, at=at), timeout=timeout
+            jobs.move(job, queue, data=data, json=json, value=value, priority=priority, delay=delay, at=at,
+            codec=self._executor.codec), timeout=timeout
         ))
 
     async def bury(self, job: Job | int, reason: str | None = None, *, timeout: float | None = None) -> Finished:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from json import loads
 from types import TracebackType
+from typing import Any
 
 from sockpq._backends.asyncio import run
 from sockpq._engine.executor import Executor
-from sockpq._protocol.arguments import Data, Then
+from sockpq._protocol.arguments import ABSENT, Data, Then
 from sockpq._protocol.commands import jobs
-from sockpq.errors import JobNotFound, SockpqError
+from sockpq.errors import BadArguments, JobNotFound, SockpqError
 from sockpq.model import Finished, Handed
 
 
@@ -28,6 +30,22 @@ class Job:
         self.lost = False
         self.id, self.queue, self.priority, self.data, self.item, self.meta = handed
 
+    @property
+    def text(self) -> str:
+        """Its data as a string, from UTF-8; raises UnicodeDecodeError."""
+        return self.data.decode()
+
+    def json(self) -> Any:
+        """Its data as what put(json=) was given; raises ValueError when they are not JSON."""
+        return loads(self.data)
+
+    @property
+    def value(self) -> Any:
+        """Its data as what put(value=) was given: decoded by the client's `codec`. Raises BadArguments without one."""
+        if self._executor.codec is None:
+            raise BadArguments("job.value needs a client with a codec: Client(.., codec=..)")
+        return self._executor.codec.decode(self.data)
+
     async def touch(
         self, expire: float | None = None, then: Then | None = None, *, timeout: float | None = None
     ) -> int | None:
@@ -42,6 +60,8 @@ class Job:
         self,
         *,
         data: Data | None = None,
+        json: Any = ABSENT,
+        value: Any = ABSENT,
         priority: int | None = None,
         delay: float | None = None,
         at: float | None = None,
@@ -50,9 +70,13 @@ class Job:
         timeout: float | None = None,
     ) -> None:
         """Change it while it runs, e.g. its data for the next one to get it. See Client.change."""
-        command = jobs.change(self, data=data, priority=priority, delay=delay, at=at, item=item, no_item=no_item)
+        command = jobs.change(
+            self, data=data, json=json, value=value, priority=priority, delay=delay, at=at, item=item,
+            no_item=no_item, codec=self._executor.codec,
+        )
         await run(self._executor.run(command, timeout=timeout))
-        self.data = self.data if data is None else bytes(data)
+        changed = data is not None or json is not ABSENT or value is not ABSENT
+        self.data = command.data if changed else self.data
         self.priority = self.priority if priority is None else priority
         self.item = None if no_item else item or self.item
 
@@ -103,6 +127,8 @@ class Job:
         queue: str,
         *,
         data: Data | None = None,
+        json: Any = ABSENT,
+        value: Any = ABSENT,
         priority: int | None = None,
         delay: float | None = None,
         at: float | None = None,
@@ -111,7 +137,8 @@ class Job:
         """Finish a running job here and put it into `queue`, atomically. See Client.move."""
         self._ended = True
         return await run(self._executor.run(
-            jobs.move(self, queue, data=data, priority=priority, delay=delay, at=at), timeout=timeout
+            jobs.move(self, queue, data=data, json=json, value=value, priority=priority, delay=delay, at=at,
+            codec=self._executor.codec), timeout=timeout
         ))
 
     async def bury(self, reason: str | None = None, *, timeout: float | None = None) -> Finished:

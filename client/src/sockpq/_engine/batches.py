@@ -10,11 +10,11 @@ from sockpq._engine.executor import Executor
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands.batches import BATCH_JOBS_MAX, Part, Taking, puts_batch
 from sockpq.errors import AuthError, BatchFailed, ForbiddenError, JobNotFound, NotSupported, SockpqError
-from sockpq.model import Handed
+from sockpq.model import Handed, Stored
 
 
 async def put_many(
-    executor: Executor, puts: Sequence[Command[str | None]], timeout: float | None, retry_unknown: bool | None
+    executor: Executor, puts: Sequence[Command[Stored]], timeout: float | None, retry_unknown: bool | None
 ) -> int:
     """Execute these PUTs; returns how many jobs are there because of them. Raises BatchFailed."""
     try:

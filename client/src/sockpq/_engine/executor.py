@@ -18,7 +18,7 @@ from sockpq._engine.pool import Pool, Slot
 from sockpq._engine.probe import hopeless
 from sockpq._engine.retry import Lost, NoLeader, Retry, as_unknown, is_final_wait, is_unknown, least_s, pause_s
 from sockpq._protocol.addresses import Address, parse_server
-from sockpq._protocol.arguments import span, switch
+from sockpq._protocol.arguments import Codec, span, switch
 from sockpq._protocol.command import Command, Repeat, Steps
 from sockpq._protocol.commands.cluster import PING
 from sockpq._protocol.commands.connection import session_attach, session_open
@@ -82,7 +82,11 @@ class Call(Generic[T]):
 class Executor:
     """Executes commands on whatever server serves. For as many threads or tasks at once as its network is for."""
 
-    def __init__(self, network: Network, addresses: tuple[Address, ...], limits: Limits) -> None:
+    def __init__(
+        self, network: Network, addresses: tuple[Address, ...], limits: Limits, codec: Codec | None = None
+    ) -> None:
+        """`codec`: of the client, for those who have this executor only."""
+        self.codec = codec
         self.limits = limits
         self.network = network
         self._discovery = Discovery(network, addresses, limits.connect_timeout, limits.server_timeout)

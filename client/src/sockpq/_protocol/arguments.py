@@ -6,13 +6,15 @@ import math
 import re
 import sys
 from collections.abc import Iterable
+from enum import Enum
+from json import dumps
 from typing import Any, Literal, Protocol
 
 from sockpq._protocol.addresses import parse_server
 from sockpq.errors import BadArguments, DataTooLarge
 from sockpq.model import Key
 
-Data = bytes | bytearray | memoryview
+Data = bytes | bytearray | memoryview | str
 Then = Literal["later", "done", "dead"]
 Block = bool | Literal["until_done"]
 OnDuplicate = Literal["fail", "ignore", "replace"]
@@ -137,11 +139,59 @@ def integer(value: int, what: str, low: int, high: int) -> int:
     return int(value)
 
 
-def body(value: bytes | bytearray | memoryview, bytes_max: int = DATA_BYTES_MAX) -> bytes:
-    """The bytes of a body; a copy when the caller could change them later."""
-    if not isinstance(value, bytes | bytearray | memoryview):
-        raise TypeError(f"data must be bytes, not {type(value).__name__}")
-    data = bytes(value)
+class Absent(Enum):
+    """Stands for an option that may be None when it is given."""
+
+    ABSENT = "absent"
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT = Absent.ABSENT
+
+
+class Codec(Protocol):
+    """Turns values into the bytes of a job and back; given to a client as `codec`."""
+
+    def encode(self, value: Any, /) -> bytes:
+        """The bytes to put."""
+        ...
+
+    def decode(self, data: bytes, /) -> Any:
+        """The value they were made from."""
+        ...
+
+
+def body_of(data: Data | None, json: Any, value: Any, codec: Codec | None) -> bytes | None:
+    """The body of a job from the one of `data`, `json` and `value` that is given; None without any."""
+    given = (data is not None) + (json is not ABSENT) + (value is not ABSENT)
+    if given > 1:
+        raise BadArguments("data, json and value are three ways to say the same: give one of them")
+    if json is not ABSENT:
+        return body(dumps(json, ensure_ascii=False, separators=(",", ":")))
+    if value is not ABSENT:
+        if codec is None:
+            raise BadArguments("value needs a client with a codec: Client(.., codec=..)")
+        return body(codec.encode(value))
+    return None if data is None else body(data)
+
+
+def must_have(data: bytes | None) -> bytes:
+    """`data`; raises TypeError when no body was given."""
+    if data is None:
+        raise TypeError("a job needs data, json or value")
+    return data
+
+
+def body(value: Data, bytes_max: int = DATA_BYTES_MAX) -> bytes:
+    """The bytes of a body, of a string in UTF-8; a copy when the caller could change them later."""
+    if isinstance(value, str):
+        data = value.encode()
+    elif isinstance(value, bytes | bytearray | memoryview):
+        data = bytes(value)
+    else:
+        raise TypeError(f"data must be bytes or str, not {type(value).__name__}")
     if len(data) > bytes_max:
         raise DataTooLarge(f"{len(data)} bytes of data; the protocol's limit is {bytes_max}")
     return data

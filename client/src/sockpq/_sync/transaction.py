@@ -10,7 +10,7 @@ from typing import Any
 
 from sockpq._backends.sync import run
 from sockpq._engine.executor import Executor
-from sockpq._protocol.arguments import Data, OnDuplicate, Then
+from sockpq._protocol.arguments import ABSENT, Data, OnDuplicate, Then
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, jobs
 from sockpq._sync.job import Job
@@ -22,7 +22,7 @@ class Transaction:
     """`with client.transaction() as t: t.done(job); t.put("next", data)`; the methods only collect.
 
     The end of the block sends all, unless the block raises: then nothing is sent. `results` then has what each of the
-    calls returns: an item's name or None for put, Finished for done, move, delete and bury, and so on.
+    calls returns: Stored for put, Finished for done, move, delete and bury, and so on.
     """
 
     def __init__(self, executor: Executor, timeout: float | None) -> None:
@@ -70,11 +70,13 @@ class Transaction:
     def put(
         self,
         queue: str,
-        data: Data,
+        data: Data | None = None,
         priority: int = 0,
         item: str | None = None,
         new_item: bool = False,
         *,
+        json: Any = ABSENT,
+        value: Any = ABSENT,
         delay: float | None = None,
         at: float | None = None,
         ttl: float | None = None,
@@ -86,8 +88,8 @@ class Transaction:
     ) -> None:
         """Queue a job. See Client.put."""
         self._add(
-            jobs.put(queue, data, priority, item, new_item, delay=delay, at=at, ttl=ttl, every=every, after=after,
-            key=key, on_duplicate=on_duplicate, tries=tries)
+            jobs.put(queue, data, priority, item, new_item, json=json, value=value, delay=delay, at=at, ttl=ttl,
+            every=every, after=after, key=key, on_duplicate=on_duplicate, tries=tries, codec=self._executor.codec)
         )
 
     def done(self, job: Job | int, *, last: bool = False) -> None:
@@ -116,6 +118,8 @@ class Transaction:
         job: Job | int | Key,
         *,
         data: Data | None = None,
+        json: Any = ABSENT,
+        value: Any = ABSENT,
         priority: int | None = None,
         delay: float | None = None,
         at: float | None = None,
@@ -123,7 +127,10 @@ class Transaction:
         no_item: bool = False,
     ) -> None:
         """Change a running job by its id, or a waiting one by its `Key`. See Client.change."""
-        self._add(jobs.change(job, data=data, priority=priority, delay=delay, at=at, item=item, no_item=no_item))
+        self._add(
+            jobs.change(job, data=data, json=json, value=value, priority=priority, delay=delay, at=at, item=item,
+            no_item=no_item, codec=self._executor.codec)
+        )
 
     def delete(self, job: Job | int | Key) -> None:
         """Remove a running job by its id, or a waiting one by its `Key`. See Client.delete."""
@@ -135,12 +142,17 @@ class Transaction:
         queue: str,
         *,
         data: Data | None = None,
+        json: Any = ABSENT,
+        value: Any = ABSENT,
         priority: int | None = None,
         delay: float | None = None,
         at: float | None = None,
     ) -> None:
         """Finish a running job here and put it into `queue`, atomically. See Client.move."""
-        self._add(jobs.move(job, queue, data=data, priority=priority, delay=delay, at=at), job)
+        self._add(
+            jobs.move(job, queue, data=data, json=json, value=value, priority=priority, delay=delay, at=at,
+            codec=self._executor.codec), job
+        )
 
     def bury(self, job: Job | int, reason: str | None = None) -> None:
         """Give up a running job. See Client.bury."""

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from sockpq._protocol import arguments
-from sockpq._protocol.arguments import Block, Data, InHand, OnDuplicate, Policy, Then, within
+from sockpq._protocol.arguments import ABSENT, Block, Codec, Data, InHand, OnDuplicate, Policy, Then, within
 from sockpq._protocol.command import Blocks, Command, Repeat, single
 from sockpq._protocol.commands.jobs import finished, get, get_line, get_options, handed_line, put_line, put_options
 from sockpq._protocol.reader import (
@@ -24,7 +24,7 @@ from sockpq._protocol.reader import (
 )
 from sockpq._protocol.session import NUMBER_BYTES_MAX
 from sockpq.errors import Aborted, BadArguments, DataTooLarge, JobNotFound, ProtocolError, SockpqError
-from sockpq.model import Handed
+from sockpq.model import Handed, Stored
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class Part(NamedTuple):
 
 def puts(
     queue: str,
-    datas: Iterable[Data],
+    bodies: Iterable[bytes],
     priority: int = 0,
     item: str | None = None,
     *,
@@ -55,25 +55,37 @@ def puts(
     key: str | None = None,
     on_duplicate: OnDuplicate | None = None,
     tries: int | None = None,
-) -> list[Command[str | None]]:
+) -> list[Command[Stored]]:
     """One PUT for each body, each with its key if there are `keys`."""
-    def line(one: str | None) -> tuple[str, str, Callable[[str], str | None]]:
+    def line(one: str | None) -> tuple[str, str, Callable[[str], Stored]]:
         options = put_options(delay, at, ttl, every, after, one, on_duplicate, tries)
         return put_line(queue, priority, item, False, options, one)
 
     if keys is None:
         frame = line(key)
-        pairs = ((frame, data) for data in datas)
+        pairs = ((frame, body) for body in bodies)
     else:
-        pairs = ((line(one), data) for data, one in zip(datas, keys, strict=True))
+        pairs = ((line(one), body) for body, one in zip(bodies, keys, strict=True))
     commands = []
-    for (start, end, of_line), data in pairs:
-        body = arguments.body(data)
+    for (start, end, of_line), body in pairs:
         commands.append(single(f"{start}{len(body)}{end}", of_line, Repeat.IF_ASKED, data=body, logged=True))
     return commands
 
 
-def puts_batch(puts: Sequence[Command[str | None]]) -> list[Part]:
+def bodies(
+    datas: Iterable[Data] | None, json: Iterable[Any] | None, values: Iterable[Any] | None, codec: Codec | None
+) -> Iterator[bytes]:
+    """The bodies of many jobs, from the one of the three that is given."""
+    if sum(one is not None for one in (datas, json, values)) != 1:
+        raise BadArguments("give one of datas, json and values")
+    if datas is not None:
+        return map(arguments.body, datas)
+    if json is not None:
+        return (arguments.must_have(arguments.body_of(None, one, ABSENT, codec)) for one in json)
+    return (arguments.must_have(arguments.body_of(None, ABSENT, one, codec)) for one in values or ())
+
+
+def puts_batch(puts: Sequence[Command[Stored]]) -> list[Part]:
     """PUTS, as many of them as needed. A job that fits into none goes alone."""
     parts = []
     for piece in _pieces(puts, lambda put: len(put.line) - 4 + len(put.data), BATCH_BYTES_MAX):
@@ -105,8 +117,7 @@ def get_batch(
     policy: Policy | None = None,
 ) -> Command[list[Handed]]:
     """GET .. COUNT."""
-    if wait is not None and block is False:
-        raise BadArguments("wait limits a blocking get: it needs block")
+    block = block or wait is not None
     names, line = get_line(as_queues(queues), block, expire, then, True)
     line += f"{get_options(item, meta, policy)} COUNT {count}{'' if wait is None else within(wait)}\r\n"
     if len(line) + NUMBER_BYTES_MAX > arguments.LINE_BYTES_MAX:

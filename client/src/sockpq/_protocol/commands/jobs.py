@@ -8,8 +8,10 @@ from typing import Any
 
 from sockpq._protocol import arguments
 from sockpq._protocol.arguments import (
+    ABSENT,
     INT64_MAX,
     Block,
+    Codec,
     Data,
     InHand,
     OnDuplicate,
@@ -39,7 +41,7 @@ from sockpq._protocol.reader import (
 )
 from sockpq._protocol.session import NUMBER_BYTES_MAX
 from sockpq.errors import BadArguments, NoOutput
-from sockpq.model import Finished, Handed, Key, Meta, PeekedJob, Waiting
+from sockpq.model import Finished, Handed, Key, Meta, PeekedJob, Stored, Waiting
 
 PEEK_JOBS_MAX = 10_000
 KICK_JOBS_MAX = 2**31 - 1
@@ -59,11 +61,13 @@ _STATES = {"READY", "DELAYED", "RUNNING", "DEAD"}
 @call(retry=True, transaction=True)
 def put(
     queue: str,
-    data: Data,
+    data: Data | None = None,
     priority: int = 0,
     item: str | None = None,
     new_item: bool = False,
     *,
+    json: Any = ABSENT,
+    value: Any = ABSENT,
     delay: float | None = None,
     at: float | None = None,
     ttl: float | None = None,
@@ -72,10 +76,13 @@ def put(
     key: str | None = None,
     on_duplicate: OnDuplicate | None = None,
     tries: int | None = None,
-) -> Command[str | None]:
+    codec: Codec | None = None,
+) -> Command[Stored]:
     """Queue a job; on return it is on the disks of a majority. Greater `priority` first.
 
-    `item` puts it into a group, `new_item` into a new group named by the server. Returns the item's name, or None.
+    Its body is `data`, bytes or a string (UTF-8); or `json`, any value that JSON has; or `value`, which the
+    client's `codec` encodes. `item` puts it into a group, `new_item` into a new group named by the server. What is
+    returned has the `item` and the `key`.
 
     Times in seconds. `delay`: it becomes active that much later; or `at`: at this Unix time. `ttl`: it is removed
     if nobody takes it within that time. `every`: DONE makes it active again after this period, until it is deleted.
@@ -88,13 +95,13 @@ def put(
     start, end, of_line = put_line(
         queue, priority, item, new_item, put_options(delay, at, ttl, every, after, key, on_duplicate, tries), key
     )
-    body = arguments.body(data)
+    body = arguments.must_have(arguments.body_of(data, json, value, codec))
     return single(f"{start}{len(body)}{end}", of_line, Repeat.IF_ASKED, data=body, logged=True)
 
 
 def put_line(
     queue: str, priority: int, item: str | None, new_item: bool, options: str, key: str | None
-) -> tuple[str, str, Callable[[str], str | None]]:
+) -> tuple[str, str, Callable[[str], Stored]]:
     """The parts of the line before and behind the length, and how the answer is read."""
     if item is not None and new_item:
         raise BadArguments("item names the job's item, new_item asks the server for a name: not both")
@@ -103,7 +110,7 @@ def put_line(
     new_item = arguments.switch(new_item, "new_item")
     start = f"PUT {arguments.name(queue, 'queue')} {priority} "
     end = " NEW" if new_item else f" IS {item}" if item else ""
-    return start, end + options, partial(_stored, item, new_item, key is not None)
+    return start, end + options, partial(_stored, item, new_item, key)
 
 
 def put_options(
@@ -137,29 +144,33 @@ def put_options(
     return text
 
 
-def _stored(item: str | None, new_item: bool, keyed: bool, text: str) -> str | None:
-    """The name of the job's item, None without one."""
+def _stored(item: str | None, new_item: bool, key: str | None, text: str) -> Stored:
     fields = fields_of(text)
     if new_item and fields[:1] == ["IS"]:
         expect(len(fields) == 2, "the answer to PUT .. NEW")
-        return as_name(fields[1])
-    existing = keyed and fields in (["EXISTS"], ["REPLACED"])
-    expect(existing or (not fields and not new_item), "the answer to PUT")
-    return item
+        return Stored(as_name(fields[1]), key)
+    if key is not None and fields in (["EXISTS"], ["REPLACED"]):
+        return Stored(item, key, fields[0].lower())
+    expect(not fields and not new_item, "the answer to PUT")
+    return Stored(item, key)
 
 
 def remote_call(
     queue: str,
-    data: Data,
+    data: Data | None,
     output: str,
     priority: int = 0,
     item: str | None = None,
     expire: float | None = None,
     then: Then | None = None,
     wait: float | None = None,
+    *,
+    json: Any = ABSENT,
+    value: Any = ABSENT,
+    codec: Codec | None = None,
 ) -> Command[Handed | Waiting]:
     """PUT .. WAIT: the job, and the wait for the job of the same item in queue `output`, `wait` seconds at most."""
-    stored = put(queue, data, priority, item, new_item=item is None)
+    stored = put(queue, data, priority, item, new_item=item is None, json=json, value=value, codec=codec)
     line = stored.line.removesuffix(b"\r\n") + (
         f" WAIT {arguments.name(output, 'output')}{arguments.lease(expire, then)}".encode()
     )
@@ -225,6 +236,7 @@ def _get(
     meta: bool,
     policy: Policy | None,
 ) -> Command[Handed | None]:
+    block = block or wait is not None
     options = get_options(item, meta, policy)
     names, line = get_line(queues, block, expire, then, bool(options) or then == "dead")
     repeat = Repeat.HARMLESS if expire else Repeat.IF_ASKED     # without a lease a lost job would run for ever
@@ -235,8 +247,6 @@ def _get(
     made = Command(_checked(line + options), b"", read, repeat, blocks, logged=True)
     if wait is None:
         return made
-    if block is False:
-        raise BadArguments("wait limits a blocking get: it needs block")
     _, line = get_line(queues, block, expire, then, True)
     read = read if meta else partial(_job, names, True)
     return made._replace(line=_checked(line + options + within(wait)), read=read, needs=("within",), older=made)
@@ -402,23 +412,28 @@ def change(
     job: InHand | int | Key,
     *,
     data: Data | None = None,
+    json: Any = ABSENT,
+    value: Any = ABSENT,
     priority: int | None = None,
     delay: float | None = None,
     at: float | None = None,
     item: str | None = None,
     no_item: bool = False,
+    codec: Codec | None = None,
 ) -> Command[None]:
     """Change a running job by its id, or a waiting one by its `Key`; what is not given stays as it is.
 
-    `no_item` takes it out of its item. Raises JobNotFound, and JobRunning when the job with this key is running.
+    `data`, `json` or `value` is its new body, as for put(). `no_item` takes it out of its item. Raises JobNotFound,
+    and JobRunning when the job with this key is running.
     """
     if arguments.switch(no_item, "no_item") and item is not None:
         raise BadArguments("item names another item, no_item takes it away: not both")
     words = ranked(priority) + when(delay, at) + (" NOITEM" if no_item else "")
     words += "" if item is None else f" IS {arguments.name(item, 'item')}"
-    if not words and data is None:
+    body = arguments.body_of(data, json, value, codec)
+    if not words and body is None:
         raise BadArguments("change() without anything to change")
-    return _with_data(f"CHANGE {arguments.selector(job)}{words}", data, accepted, "change")
+    return _with_data(f"CHANGE {arguments.selector(job)}{words}", body, accepted, "change")
 
 
 @call(retry=True, transaction=True)
@@ -434,17 +449,20 @@ def move(
     queue: str,
     *,
     data: Data | None = None,
+    json: Any = ABSENT,
+    value: Any = ABSENT,
     priority: int | None = None,
     delay: float | None = None,
     at: float | None = None,
+    codec: Codec | None = None,
 ) -> Command[Finished]:
     """Finish a running job here and put it into `queue`, atomically: a step of a cascade.
 
-    Its item and key go with it; `data`, `priority`, `delay` or `at` change it. Raises JobNotFound, and what put()
-    does.
+    Its item and key go with it; a new body (`data`, `json` or `value`), `priority`, `delay` or `at` change it.
+    Raises JobNotFound, and what put() does.
     """
     line = f"MOVE {arguments.job_id(job)} {arguments.name(queue, 'queue')}{ranked(priority)}{when(delay, at)}"
-    return _with_data(line, data, finished, "move")
+    return _with_data(line, arguments.body_of(data, json, value, codec), finished, "move")
 
 
 @call(job=True, transaction=True)
@@ -457,11 +475,10 @@ def bury(job: InHand | int, reason: str | None = None) -> Command[Finished]:
     return single(line, finished, Repeat.HARMLESS, logged=True)
 
 
-def _with_data(line: str, data: Data | None, of_line: Callable[[str], Any], word: str) -> Command[Any]:
+def _with_data(line: str, body: bytes | None, of_line: Callable[[str], Any], word: str) -> Command[Any]:
     """A command that may end with `DATA <len>`; the block must not reach a server that takes it for commands."""
-    if data is None:
+    if body is None:
         return single(line, of_line, Repeat.HARMLESS, logged=True)
-    body = arguments.body(data)
     return single(f"{line} DATA {len(body)}", of_line, Repeat.HARMLESS, data=body, logged=True, needs=(word,))
 
 

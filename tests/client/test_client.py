@@ -158,7 +158,7 @@ def test_wrong_arguments_open_no_connection(cluster: FakeCluster, client: Client
     with pytest.raises(BadArguments):
         client.put_many("mail", [b"good"], priority=2**70)
     with pytest.raises(BadArguments):
-        client.get("mail", wait=5)
+        client.get("mail", expire=-1)
     with pytest.raises(BadArguments):
         client.get("mail", block=True, wait=0)
     with pytest.raises(BadArguments):

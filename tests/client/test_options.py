@@ -28,6 +28,8 @@ def lines(*made: Command[Any]) -> list[bytes]:
         (jobs.remote_call("in", b"", "out", wait=5, expire=3), b"PUT in 0 0 NEW WAIT out EXPIRE 3 WITHIN 5\r\n"),
         (jobs.get("q", True, 5, wait=2.5), b"GETB q EXPIRE 5 WITHIN 2.500\r\n"),
         (jobs.get(block=True, wait=1), b"GETB * WITHIN 1\r\n"),
+        (jobs.get("q", wait=1), b"GETB q WITHIN 1\r\n"),          # to wait is to block
+        (batches.get_batch(5, "q", wait=5), b"GETB q COUNT 5 WITHIN 5\r\n"),
         (jobs.get(expire=5, then="dead"), b"GET * EXPIRE 5 THEN DEAD\r\n"),
         (jobs.get("q", item="i7", meta=True), b"GET q IS i7 META\r\n"),
         (jobs.get(["a", "b"], policy="priority"), b"GET a|b BY PRIORITY\r\n"),
@@ -138,9 +140,7 @@ def test_what_would_be_taken_for_commands_is_not_sent_to_a_server_that_does_not_
         lambda: jobs.put("q", b"", key="a", on_duplicate="IGNORE"),     # type: ignore[arg-type]
         lambda: jobs.get("q", policy="weight"),
         lambda: jobs.get("q", item="a b"),
-        lambda: jobs.get("q", wait=5),
         lambda: jobs.get("q", True, wait=0),
-        lambda: batches.get_batch(5, "q", wait=5),
         lambda: jobs.later(5, first=True, delay=1),
         lambda: jobs.touch(5, None, "later"),
         lambda: jobs.change(5),

@@ -1,6 +1,7 @@
 """Client library of sockpqd, the replicated priority job queue. Examples: README.md; errors: errors.py."""
 
 from sockpq._engine.probe import ServerView
+from sockpq._engine.stats import CallStats, Stats
 from sockpq._protocol.arguments import Codec
 from sockpq._protocol.commands.queues import ClusterSettings, QueueSettings
 from sockpq._sync.client import Client
@@ -58,6 +59,7 @@ __all__ = [
     "BadArguments",
     "BatchFailed",
     "Busy",
+    "CallStats",
     "Client",
     "ClientClosed",
     "ClusterSettings",
@@ -94,6 +96,7 @@ __all__ = [
     "SessionInfo",
     "SockpqError",
     "StateHash",
+    "Stats",
     "Stored",
     "Totals",
     "Transaction",

@@ -13,6 +13,8 @@ from sockpq._protocol.commands import jobs
 from sockpq.errors import BadArguments, JobNotFound, SockpqError
 from sockpq.model import Finished, Handed
 
+REPR_BYTES_MAX = 40
+
 
 class Job:
     """A running job: this client has it until done(), later(), move(), bury() or the end of its lease.
@@ -97,7 +99,14 @@ class Job:
             error.add_note(f"and the job could not be put back: {failure}")
 
     def __repr__(self) -> str:
-        return f"<Job {self.id} of {self.queue!r}, {len(self.data)} bytes>"
+        told = [f"priority {self.priority}"] if self.priority else []
+        told += [f"item {self.item!r}"] if self.item else []
+        if self.meta:
+            told.append(f"attempt {self.meta.attempt}")
+            told += [f"lease until {self.meta.expires_at}"] if self.meta.expires_at else []
+        data = bytes(self.data[:REPR_BYTES_MAX])
+        told.append(f"{data!r}{'..' if len(self.data) > len(data) else ''}")
+        return f"<Job {self.id} of {self.queue!r}, {', '.join(told)}>"
 
     # declared: Job jobs
 

@@ -14,17 +14,21 @@ from typing import Any, Generic, TypeVar
 
 from sockpq._backends.access import Access
 from sockpq._backends.asyncio_stream import TransportStream
-from sockpq._backends.base import KEEPALIVE, Stream, is_numeric, share_s
+from sockpq._backends.base import KEEPALIVE, Stream, cause_of, is_numeric, share_s
 from sockpq._protocol.addresses import Address
+from sockpq.errors import SockpqError
 
 T = TypeVar("T")
 
 CONNECTING_MAX = 64     # connections a client opens at once: more would overflow a server's queue and wait for a second
 
 
-def run(coroutine: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
-    """The coroutine itself: what sync.py takes to its end, a task awaits."""
-    return coroutine
+async def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Await a coroutine of the engine; its errors leave without the frames in between."""
+    try:
+        return await coroutine
+    except SockpqError as error:
+        raise error.with_traceback(None) from cause_of(error)
 
 
 class LoopNetwork:

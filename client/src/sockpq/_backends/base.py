@@ -12,6 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from sockpq._backends.access import Access
 from sockpq._protocol.addresses import Address
+from sockpq.errors import BatchFailed, SockpqError
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -23,6 +24,15 @@ KEEPALIVE = (                   # a host that vanished while this client was blo
     ("TCP_KEEPINTVL", 5),
     ("TCP_KEEPCNT", 3),
 )
+
+
+def cause_of(error: SockpqError) -> BaseException | None:
+    """What callers are to see as the cause of an error: of a batch the refusal of one of its jobs.
+
+    All others say in their message what has led to them.
+    """
+    cause = error.__cause__ if isinstance(error, BatchFailed) else None
+    return cause.with_traceback(None) if cause else None
 
 
 def is_numeric(host: str) -> bool:

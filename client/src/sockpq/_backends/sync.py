@@ -11,8 +11,9 @@ from time import monotonic
 from typing import Any, Generic, TypeVar
 
 from sockpq._backends.access import Access
-from sockpq._backends.base import KEEPALIVE, Stream, is_numeric, share_s
+from sockpq._backends.base import KEEPALIVE, Stream, cause_of, is_numeric, share_s
 from sockpq._protocol.addresses import Address
+from sockpq.errors import SockpqError
 
 T = TypeVar("T")
 
@@ -28,6 +29,8 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     except StopIteration as end:
         value: T = end.value
         return value
+    except SockpqError as error:        # whoever sees it did not call what is in between
+        raise error.with_traceback(None) from cause_of(error)
     raise AssertionError("a coroutine over the blocking network was suspended")
 
 

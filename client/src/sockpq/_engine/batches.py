@@ -40,7 +40,7 @@ async def get_many(executor: Executor, count: int, taking: Taking, timeout: floa
         try:
             handed = await executor.run(command, timeout=timeout, wait=taking.wait if first else None)
         except NotSupported:        # an original sockPQd, which knows no COUNT
-            if taking.block or jobs:
+            if taking.block or taking.wait is not None or jobs:
                 raise
             return await _get_singly(executor, single, count, timeout)
         jobs += handed or []        # None: taken back

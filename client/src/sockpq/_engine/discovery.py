@@ -5,6 +5,7 @@ One address of a cluster is enough: whoever answers tells the others, which are 
 
 from __future__ import annotations
 
+import logging
 import math
 
 from sockpq._backends.base import Network
@@ -19,8 +20,11 @@ from sockpq._engine.probe import (
     members,
 )
 from sockpq._engine.retry import Lost
+from sockpq._engine.stats import Counters
 from sockpq._protocol.addresses import Address
 from sockpq._protocol.commands.cluster import CLUSTER_LEADER, INTERCONNECT, PING
+
+LOG = logging.getLogger("sockpq")
 
 DOUBT_S = 0.3           # so long the others have for telling whether one of them has taken over
 DOUBT_AGAIN_S = 0.15    # an answer to that question counts so long for all calls
@@ -41,6 +45,8 @@ class Discovery:
         self._leader: Address | None = None         # read and written in one piece, without a lock
         self._taken: dict[Address, tuple[float, bool]] = {}     # when last asked, and whether another claimed to serve
         self._vanished: dict[Address, tuple[float, bool]] = {}  # how long the verdict is valid, and the verdict
+        self.counters = Counters()
+        self._last: Address | None = None           # the leader that was found last
         self.new_locks()
 
     def new_locks(self) -> None:
@@ -62,7 +68,8 @@ class Discovery:
         try:
             leader = self._leader           # perhaps another call has found it meanwhile
             if leader is None:
-                leader = self._leader = await self._survey(deadline, attempts)
+                leader = await self._survey(deadline, attempts)
+                self._found(leader)
             return leader
         finally:
             self._searching.release()
@@ -71,6 +78,18 @@ class Discovery:
     def addresses(self) -> tuple[Address, ...]:
         """All servers that are known: those that were given first."""
         return tuple(dict.fromkeys((*self._given, *self._members)))
+
+    @property
+    def known_leader(self) -> Address | None:
+        """The server that calls go to now; None while it is looked for."""
+        return self._leader
+
+    def _found(self, leader: Address) -> None:
+        self._leader = leader
+        if leader != self._last:
+            self.counters.leader_changes += self._last is not None
+            self._last = leader
+            LOG.info("the leader is %s", leader)
 
     def failed(self, address: Address) -> None:
         """This server does not serve, or cannot be reached: ask again before the next command."""
@@ -93,7 +112,7 @@ class Discovery:
                 taken = claimer is not None
                 self._taken[address] = self._network.now(), taken
                 if claimer:
-                    self._leader = claimer
+                    self._found(claimer)
             return taken
         finally:
             self._doubting.release()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -40,6 +41,7 @@ from sockpq.errors import (
 )
 
 T = TypeVar("T")
+LOG = logging.getLogger("sockpq")
 
 LATE_S = 1.0            # so late may the server end a wait that it knows the end of
 INTERRUPTED_S = 2.0     # what a call that is interrupted may take to give back a job
@@ -90,8 +92,14 @@ class Executor:
         self.limits = limits
         self.network = network
         self._discovery = Discovery(network, addresses, limits.connect_timeout, limits.server_timeout)
+        self.counters = self._discovery.counters
         self._pool = Pool(limits.idle_max)
         self._process = os.getpid()
+
+    @property
+    def leader(self) -> Address | None:
+        """The server that calls go to now; None while it is looked for."""
+        return self._discovery.known_leader
 
     @property
     def addresses(self) -> tuple[Address, ...]:
@@ -119,10 +127,16 @@ class Executor:
         """
         call = self._call(command, timeout, wait, retry_unknown)
         slot = self._take()
+        begun = self.network.now()
+        ok = False
         try:
-            return await self._execute(slot, call)
+            value = await self._execute(slot, call)
+            ok = True
         finally:
-            self._pool.give_back(slot, self.network.now())
+            now = self.network.now()
+            self._pool.give_back(slot, now)
+            self.counters.called(command.line, now - begun, ok)
+        return value
 
     async def run_behind(
         self,
@@ -141,17 +155,23 @@ class Executor:
         before = self._call(first, timeout, None, None) if first else None
         call = self._call(command, timeout, wait, None)
         slot = self._take()
+        begun = self.network.now()
+        ok = False
         try:
             try:
                 failure = await self._together(slot, before, call) if before else None
                 if before:
                     await self._settle(slot, before, failure)
                 value = await self._settle(slot, call, failure)
+                ok = True
             except BaseException as error:
                 await self._take_back(slot, before, call, put_back, error)
                 raise
         finally:
-            self._pool.give_back(slot, self.network.now())
+            now = self.network.now()
+            self._pool.give_back(slot, now)
+            for one in (before, call) if before else (call,):
+                self.counters.called(one.command.line, now - begun, ok)
         return value
 
     async def _together(self, slot: Slot, before: Call[Any], call: Call[Any]) -> Exception | None:
@@ -428,6 +448,8 @@ class Executor:
         timeout = max(min(self.limits.connect_timeout, deadline - self.network.now()), TINY_S)
         connection = await Connection.open(self.network, address, timeout)
         self._pool.connected(slot, connection)
+        self.counters.connects += 1
+        LOG.debug("connected to %s", address)
         return connection
 
     async def _attach(self, slot: Slot, connection: Connection, retry: Retry) -> None:
@@ -485,7 +507,10 @@ class Executor:
         """Wait before the next attempt; raises what the caller must see instead."""
         if self.network.closed:
             raise retry.interrupted(failure) from failure
-        await self.network.sleep(retry.pause(failure, self.network.now(), exact=exact))
+        pause = retry.pause(failure, self.network.now(), exact=exact)
+        self.counters.retries += 1
+        LOG.info("attempt %d failed, the next one begins in %.3f s: %s", retry.attempts, pause, failure)
+        await self.network.sleep(pause)
 
     def _retry(self, repeat: Repeat, timeout: float, retry_unknown: bool | None) -> Retry:
         at_least_once = self.limits.retry_unknown if retry_unknown is None else switch(retry_unknown, "retry_unknown")

@@ -14,6 +14,7 @@ from sockpq._engine import batches as batch_calls
 from sockpq._engine.executor import Executor
 from sockpq._engine.limits import Limits
 from sockpq._engine.probe import status_of_best
+from sockpq._engine.stats import Stats
 from sockpq._protocol.addresses import parse_server, parse_servers
 from sockpq._protocol.arguments import (
     ABSENT,
@@ -130,6 +131,14 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+    def stats(self) -> Stats:
+        """What this client has done so far: counts and latencies by command, retries, connections, leader changes."""
+        return self._executor.counters.snapshot()
+
+    def __repr__(self) -> str:
+        servers = ",".join(map(str, self._executor.addresses))
+        return f"<Client of {servers}, leader {self._executor.leader or 'not known'}>"
 
     # taking jobs
 

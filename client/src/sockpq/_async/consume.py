@@ -17,14 +17,14 @@ from sockpq._protocol.commands import batches, jobs
 from sockpq.errors import JobNotFound, SockpqError
 from sockpq.model import Handed
 
-FINISHED_S_MAX = 0.1        # how long the DONE of a finished job may wait for company
+TELL_S = 0.1        # a loop that comes back so long after the last DONEs does not wait for company
 
 
 class Consumption:
     """The jobs of one loop: the one that is worked on, those that wait for their turn, those that are finished.
 
     The DONE of what is finished and the next GETB go in one packet. With `prefetch` several jobs are taken at once; the
-    DONE of one may wait for that of others, but not for long.
+    DONE of a short one may wait for that of others.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Consumption:
         self._current: Job | None = None
         self._waiting: deque[Job] = deque()
         self._finished: list[Job] = []
-        self._finished_since = 0.0      # when the first of them was, on the monotonic clock
+        self._told_at = 0.0             # when DONEs were sent last, on the monotonic clock
 
     async def next(self) -> Job | None:
         """The job to work on next; the one before is finished. None when the loop ends."""
@@ -97,16 +97,14 @@ class Consumption:
             if self._beat:
                 self._beat.end(job)
             return
-        if not self._finished:
-            self._finished_since = monotonic()
         self._finished.append(job)
         if self._beat and self._prefetch > 1 and not self._keeps_current:
             self._beat.begin(job)
 
     def _is_time(self) -> bool:
-        """Are there enough finished jobs to tell, or have they waited for long?"""
+        """Are there enough finished jobs to tell, or is it long since any were told?"""
         return bool(self._finished) and (
-            len(self._finished) * 2 >= self._prefetch or monotonic() - self._finished_since >= FINISHED_S_MAX
+            len(self._finished) * 2 >= self._prefetch or monotonic() - self._told_at >= TELL_S
         )
 
     async def _turn_over(self) -> None:
@@ -127,6 +125,7 @@ class Consumption:
                 done, self._single, _put_back_one, timeout=self._timeout, wait=self._taking.wait
             ))
             taken = [one] if one else []
+        self._told_at = monotonic()
         for handed in taken:
             job = Job(self._executor, handed)
             self._waiting.append(job)

@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 import click
 from sockpq import JobNotFound, Key, SockpqError
 
+from pqctl.actions.existence import must_exist
 from pqctl.connect import cluster_of
 from pqctl.invocation import Call
 from pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, Failure
@@ -69,6 +70,8 @@ def kick(call: Call, queue: str, count: int) -> int:
     """KICK."""
     with cluster_of(call, serving=True) as (client, _):
         moved = client.kick(queue, count)
+        if not moved:
+            must_exist(client, queue)
     call.answer(f"{counted(moved, 'dead job')} of {queue} {'waits' if moved == 1 else 'wait'} again",
                 {"queue": queue, "moved": moved})
     return DONE

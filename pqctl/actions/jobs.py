@@ -11,6 +11,7 @@ from typing import Any, Literal, cast
 import click
 from sockpq import Job, JobNotFound, RunningJob, SockpqError
 
+from pqctl.actions.existence import must_exist
 from pqctl.connect import cluster_of, reading
 from pqctl.invocation import Call
 from pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, Failure
@@ -65,6 +66,9 @@ def get(
                 until = f"until its lease of {expire:g} s ends" if expire else "for ever: look at `pqctl job running`"
                 say(f"interrupted; if a job was on its way it is running {until}")
             raise
+        if job is None:
+            for queue in queues:
+                must_exist(client, queue)
     if job is None:
         call.answer_nothing("there is no job", {"job": None})
         return REFUSED
@@ -87,7 +91,7 @@ def _print(call: Call, job: Job) -> None:
         return
     item = f", item {job.item}" if job.item else ""
     say(f"job {job.id} of {job.queue}, priority {job.priority}{item}: {counted(len(job.data), 'byte')}")
-    call.write(job.data)
+    call.write_body(job.data)
 
 
 def done(call: Call, ids: Sequence[int]) -> int:
@@ -134,6 +138,8 @@ def running(call: Call, queue: str | None, data: bool) -> int:
     """RUNLIST."""
     with reading(call) as (client, server):
         jobs = [job for job in client.running(data, server=server) if queue in (None, job.queue)]
+        if queue is not None and not jobs:
+            must_exist(client, queue, server)
     if call.as_json:
         call.answer("", {"jobs": [_as_json(job) for job in jobs]})
     elif not jobs:

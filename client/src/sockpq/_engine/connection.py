@@ -7,6 +7,7 @@ be executed when the caller is told that his secret was refused.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -50,7 +51,7 @@ class Connection:
         except TimeoutError as error:
             raise Lost(f"{address}: not connected within {timeout:g} s", sent=False) from error
         except (OSError, ValueError) as error:      # ValueError: a name that DNS, or a certificate, cannot spell
-            raise Lost(f"{address}: {error}", sent=False) from error
+            raise Lost(f"{address}: {_in_words(error)}", sent=False) from error
         connection = cls(address, stream, network.now)
         if login and network.access.login:
             try:
@@ -197,3 +198,14 @@ class Connection:
         if isinstance(error, ForbiddenError):
             raise AuthError(f"{self.address}: the server refuses user {login.user!r} with this secret") from error
         raise error
+
+
+def _in_words(error: Exception) -> str:
+    """Why there is no connection, without the numbers of the system."""
+    if isinstance(error, ConnectionRefusedError):
+        return "nobody listens there (connection refused)"
+    if isinstance(error, socket.gaierror):
+        return f"its name cannot be resolved ({(error.strerror or str(error)).lower()})"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return str(error)

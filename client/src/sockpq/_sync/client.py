@@ -262,8 +262,8 @@ class Client:
 
         `prefetch`: take up to that many jobs at once, which is much faster where jobs take little time. Heartbeats keep
         those that wait here; when the turn of one comes at least two thirds of its lease are left. The DONE of a job
-        that took less than a tenth of a second may wait for those of the next ones. When the loop is left the jobs that were
-        not begun go back to their places. The other options are those of get().
+        that took less than a tenth of a second may wait for those of the next ones. When the loop is left the jobs that
+        were not begun go back to their places. The other options are those of get().
         """
         block: Block = "until_done" if switch(until_done, "until_done") else True
         taking = batches.Taking(batches.as_queues(queues), block, expire, then, wait, item, meta, policy)

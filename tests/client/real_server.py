@@ -24,7 +24,8 @@ T = TypeVar("T")
 class RealServer:
     """One server; `address` is where it listens."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "127.0.0.1") -> None:
+        self._host = host
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -39,8 +40,8 @@ class RealServer:
         hub.attach(self.cluster)
         self._server = Server(hub)
         self.cluster.start(hub)
-        host, port = await self._server.start("127.0.0.1", 0)
-        self.address = f"{host}:{port}"
+        host, port = (await self._server.start(self._host, 0))[:2]
+        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     def do(self, action: Callable[[FakeCluster], T]) -> T:
         """Do something with the cluster, between two turns of its loop."""

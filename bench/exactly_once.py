@@ -2,7 +2,7 @@
 
     python -m bench.exactly_once [--jobs 100000] [--clients 50] [--every 5] [--prefetch N]
 
-With `--prefetch` workers use consume(), where the end of a job and the next one travel in one packet: 1 takes one at a time.
+With `--prefetch` workers use consume(), where the end of a job and the request for the next travel in one packet.
 
 Half of the clients are blocking ones, each with a thread; the others are asyncio ones on one loop. Every number must be
 done exactly once, and no call may raise. Exit code 1 otherwise.

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 PACKAGE = Path(__file__).parents[1] / "src" / "sockpq"
 MODULES = {"jobs": "jobs", "queue_commands": "queues", "cluster": "cluster"}    # as the client calls them: the files
-HELD = {"codec": "self._executor.codec"}        # parameters that callers do not give
+HELD = {"bodies": "self._executor.bodies"}        # parameters that callers do not give
 BY_HAND = {"getting.py", "heartbeat.py", "__init__.py"}                     # of _async: they have no blocking form
 LINE_MAX = 120
 DECLARED = re.compile(r"    # declared: (\w+) ([\w ]+)\n")

@@ -17,6 +17,7 @@ from sockpq._engine.executor import Executor
 from sockpq._engine.limits import Limits
 from sockpq._engine.probe import status_of_best
 from sockpq._engine.stats import Stats
+from sockpq._engine.tracing import Tracing
 from sockpq._protocol.addresses import parse_server, parse_servers
 from sockpq._protocol.arguments import (
     ABSENT,
@@ -89,6 +90,7 @@ class Client:
         session_ttl: float = 900.0,
         idle_connections_max: int = 1000,
         codec: Codec | None = None,
+        tracing: bool = False,
     ) -> None:
         """`servers`: of the cluster, "host:port" each, or one string with commas. Nothing is sent yet.
 
@@ -103,7 +105,8 @@ class Client:
 
         `tls`: the file with the CA of the servers' certificates, True for the system's CAs, or an ssl.SSLContext; None
         for plain TCP. `user` and `secret` if the servers ask for them. `codec`: an object with `encode(value)` to bytes
-        and `decode(data)`, for `put(value=)` and `job.value`.
+        and `decode(data)`, for `put(value=)` and `job.value`. `tracing`: make OpenTelemetry spans, and let traces go on
+        where jobs are worked on (sockpq[otel]; all programs that use a queue must do so, see the README).
         """
         if servers is None:
             configured = configuration()
@@ -114,8 +117,9 @@ class Client:
         limits = Limits(
             timeout, server_timeout, connect_timeout, retry_unknown, sessions, session_ttl, idle_connections_max
         ).checked()
+        traced = Tracing() if switch(tracing, "tracing") else None
         self._network = LoopNetwork(access(tls, user, secret))
-        self._executor = Executor(self._network, parse_servers(servers), limits, codec)
+        self._executor = Executor(self._network, parse_servers(servers), limits, codec, traced)
 
     async def close(self) -> None:
         """End all connections. Calls under way elsewhere end with an error: ClientClosed, or OutcomeUnknown."""
@@ -304,7 +308,7 @@ class Client:
         `on_duplicate="ignore"` those whose keys were new. `timeout` limits the time without progress, not the whole.
         Raises BatchFailed when some are acknowledged and others are not; it says which.
         """
-        bodies = batches.bodies(datas, json, values, self._executor.codec)
+        bodies = batches.bodies_of(datas, json, values, self._executor.bodies)
         puts = batches.puts(
             queue, bodies, priority, item, keys=keys, delay=delay, at=at, ttl=ttl, every=every, after=after, key=key,
             on_duplicate=on_duplicate, tries=tries,
@@ -363,7 +367,7 @@ class Client:
         """
         command = jobs.remote_call(
             queue, data, output, priority, item, expire, then, wait, json=json, value=value,
-            codec=self._executor.codec,
+            bodies=self._executor.bodies,
         )
         return Getting(self._call(command, wait, timeout, retry_unknown))
 
@@ -423,7 +427,7 @@ class Client:
         """
         return await run(self._executor.run(
             jobs.put(queue, data, priority, item, new_item, json=json, value=value, delay=delay, at=at, ttl=ttl,
-            every=every, after=after, key=key, on_duplicate=on_duplicate, tries=tries, codec=self._executor.codec),
+            every=every, after=after, key=key, on_duplicate=on_duplicate, tries=tries, bodies=self._executor.bodies),
             timeout=timeout, retry_unknown=retry_unknown
         ))
 
@@ -501,7 +505,7 @@ class Client:
         """
         await run(self._executor.run(
             jobs.change(job, data=data, json=json, value=value, priority=priority, delay=delay, at=at, item=item,
-            no_item=no_item, codec=self._executor.codec), timeout=timeout
+            no_item=no_item, bodies=self._executor.bodies), timeout=timeout
         ))
 
     async def delete(
@@ -534,7 +538,7 @@ class Client:
         """
         return await run(self._executor.run(
             jobs.move(job, queue, data=data, json=json, value=value, priority=priority, delay=delay, at=at,
-            codec=self._executor.codec), timeout=timeout
+            bodies=self._executor.bodies), timeout=timeout
         ))
 
     async def bury(self, job: Job | int, reason: str | None = None, *, timeout: float | None = None) -> Finished:

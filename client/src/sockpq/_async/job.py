@@ -24,13 +24,18 @@ class Job:
     worker may have it. As a context manager it is DONE at the end of the block, and LATER when the block raises.
     """
 
-    __slots__ = ("__weakref__", "_ended", "_executor", "data", "id", "item", "lost", "meta", "priority", "queue")
+    __slots__ = (
+        "__weakref__", "_carrier", "_ended", "_executor", "data", "id", "item", "lost", "meta", "priority", "queue",
+    )
 
     def __init__(self, executor: Executor, handed: Handed) -> None:
         self._executor = executor
         self._ended = False
         self.lost = False
         self.id, self.queue, self.priority, self.data, self.item, self.meta = handed
+        self._carrier: dict[str, str] = {}      # the trace that its producer is in
+        if executor.tracing:
+            self.data, self._carrier = executor.tracing.unmark(self.data)
 
     @property
     def text(self) -> str:
@@ -44,9 +49,10 @@ class Job:
     @property
     def value(self) -> Any:
         """Its data as what put(value=) was given: decoded by the client's `codec`. Raises BadArguments without one."""
-        if self._executor.codec is None:
+        codec = self._executor.bodies.codec
+        if codec is None:
             raise BadArguments("job.value needs a client with a codec: Client(.., codec=..)")
-        return self._executor.codec.decode(self.data)
+        return codec.decode(self.data)
 
     async def touch(
         self, expire: float | None = None, then: Then | None = None, *, timeout: float | None = None
@@ -74,11 +80,12 @@ class Job:
         """Change it while it runs, e.g. its data for the next one to get it. See Client.change."""
         command = jobs.change(
             self, data=data, json=json, value=value, priority=priority, delay=delay, at=at, item=item,
-            no_item=no_item, codec=self._executor.codec,
+            no_item=no_item, bodies=self._executor.bodies,
         )
         await run(self._executor.run(command, timeout=timeout))
         changed = data is not None or json is not ABSENT or value is not ABSENT
-        self.data = command.data if changed else self.data
+        if changed:
+            self.data = self._executor.tracing.unmark(command.data)[0] if self._executor.tracing else command.data
         self.priority = self.priority if priority is None else priority
         self.item = None if no_item else item or self.item
 
@@ -147,7 +154,7 @@ class Job:
         self._ended = True
         return await run(self._executor.run(
             jobs.move(self, queue, data=data, json=json, value=value, priority=priority, delay=delay, at=at,
-            codec=self._executor.codec), timeout=timeout
+            bodies=self._executor.bodies), timeout=timeout
         ))
 
     async def bury(self, reason: str | None = None, *, timeout: float | None = None) -> Finished:

@@ -87,7 +87,7 @@ class Transaction:
         """Queue a job. See Client.put."""
         self._add(
             jobs.put(queue, data, priority, item, new_item, json=json, value=value, delay=delay, at=at, ttl=ttl,
-            every=every, after=after, key=key, on_duplicate=on_duplicate, tries=tries, codec=self._executor.codec)
+            every=every, after=after, key=key, on_duplicate=on_duplicate, tries=tries, bodies=self._executor.bodies)
         )
 
     def done(self, job: Job | int, *, last: bool = False) -> None:
@@ -127,7 +127,7 @@ class Transaction:
         """Change a running job by its id, or a waiting one by its `Key`. See Client.change."""
         self._add(
             jobs.change(job, data=data, json=json, value=value, priority=priority, delay=delay, at=at, item=item,
-            no_item=no_item, codec=self._executor.codec)
+            no_item=no_item, bodies=self._executor.bodies)
         )
 
     def delete(self, job: Job | int | Key) -> None:
@@ -149,7 +149,7 @@ class Transaction:
         """Finish a running job here and put it into `queue`, atomically. See Client.move."""
         self._add(
             jobs.move(job, queue, data=data, json=json, value=value, priority=priority, delay=delay, at=at,
-            codec=self._executor.codec), job
+            bodies=self._executor.bodies), job
         )
 
     def bury(self, job: Job | int, reason: str | None = None) -> None:

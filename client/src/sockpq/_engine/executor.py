@@ -18,8 +18,9 @@ from sockpq._engine.limits import Limits
 from sockpq._engine.pool import Pool, Slot
 from sockpq._engine.probe import hopeless
 from sockpq._engine.retry import Lost, NoLeader, Retry, as_unknown, is_final_wait, is_unknown, least_s, pause_s
+from sockpq._engine.tracing import Tracing
 from sockpq._protocol.addresses import Address, parse_server
-from sockpq._protocol.arguments import Codec, span, switch
+from sockpq._protocol.arguments import Bodies, Codec, span, switch
 from sockpq._protocol.command import Command, Repeat, Steps
 from sockpq._protocol.commands.cluster import PING
 from sockpq._protocol.commands.connection import session_attach, session_open
@@ -85,10 +86,12 @@ class Executor:
     """Executes commands on whatever server serves. For as many threads or tasks at once as its network is for."""
 
     def __init__(
-        self, network: Network, addresses: tuple[Address, ...], limits: Limits, codec: Codec | None = None
+        self, network: Network, addresses: tuple[Address, ...], limits: Limits, codec: Codec | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
-        """`codec`: of the client, for those who have this executor only."""
-        self.codec = codec
+        """`codec` and `tracing`: of the client, also for those who have this executor only."""
+        self.bodies = Bodies(codec, tracing.mark if tracing else None)
+        self.tracing = tracing
         self.limits = limits
         self.network = network
         self._discovery = Discovery(network, addresses, limits.connect_timeout, limits.server_timeout)
@@ -125,6 +128,14 @@ class Executor:
         `timeout` limits the time without a server that executes it, `wait` the time a blocked command stays blocked
         (None: without limit); a GET whose wait ends without a job is worth None.
         """
+        if self.tracing:
+            with self.tracing.call(command):
+                return await self._run(command, timeout, wait, retry_unknown)
+        return await self._run(command, timeout, wait, retry_unknown)
+
+    async def _run(
+        self, command: Command[T], timeout: float | None, wait: float | None, retry_unknown: bool | None
+    ) -> T:
         call = self._call(command, timeout, wait, retry_unknown)
         slot = self._take()
         begun = self.network.now()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from json import dumps
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from sockpq._protocol.addresses import parse_server
 from sockpq.errors import BadArguments, DataTooLarge
@@ -163,8 +163,23 @@ class Codec(Protocol):
         ...
 
 
-def body_of(data: Data | None, json: Any, value: Any, codec: Codec | None) -> bytes | None:
+class Bodies(NamedTuple):
+    """What one client does with the bodies of all its jobs."""
+
+    codec: Codec | None = None
+    mark: Callable[[bytes], bytes] | None = None        # what stands before each of them
+
+
+PLAIN = Bodies()
+
+
+def body_of(data: Data | None, json: Any, value: Any, bodies: Bodies = PLAIN) -> bytes | None:
     """The body of a job from the one of `data`, `json` and `value` that is given; None without any."""
+    made = _body_of(data, json, value, bodies.codec)
+    return made if made is None or bodies.mark is None else body(bodies.mark(made))
+
+
+def _body_of(data: Data | None, json: Any, value: Any, codec: Codec | None) -> bytes | None:
     given = (data is not None) + (json is not ABSENT) + (value is not ABSENT)
     if given > 1:
         raise BadArguments("data, json and value are three ways to say the same: give one of them")

@@ -46,6 +46,7 @@ class Consumption:
         self._keeps_current = heartbeat
         self._beat = Heartbeat(executor, taking.expire) if heartbeat or prefetch > 1 else None
         self._current: Job | None = None
+        self._work: tuple[Any, Any] | None = None       # the span of the job that is worked on
         self._waiting: deque[Job] = deque()
         self._finished: list[Job] = []
         self._told_at = 0.0             # when DONEs were sent last, on the monotonic clock
@@ -66,6 +67,8 @@ class Consumption:
                 self._beat.end(job)
             if not job.lost:
                 self._current = job
+                if self._executor.tracing:
+                    self._work = self._executor.tracing.begin_work(job.queue, job._carrier)
                 return job
             if not self._waiting:
                 self._turn_over()
@@ -74,6 +77,7 @@ class Consumption:
     def leave(self, error: BaseException | None) -> None:
         """The loop is left: what is finished is DONE, everything else goes back to its place or its queue."""
         current, self._current = self._current, None
+        self._end_work(error)
         waiting, self._waiting = list(self._waiting), deque()
         finished, self._finished = self._finished, []
         if self._beat:
@@ -91,10 +95,16 @@ class Consumption:
                 raise
             error.add_note(f"and the job could not be put back: {failure}")
 
+    def _end_work(self, error: BaseException | None = None) -> None:
+        work, self._work = self._work, None
+        if work and self._executor.tracing:
+            self._executor.tracing.end_work(work, error)
+
     def _finish_current(self) -> None:
         job, self._current = self._current, None
         if job is None:
             return
+        self._end_work()
         if job._ended:
             if self._beat:
                 self._beat.end(job)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from sockpq._protocol import arguments
-from sockpq._protocol.arguments import ABSENT, Block, Codec, Data, InHand, OnDuplicate, Policy, Then, within
+from sockpq._protocol.arguments import ABSENT, Block, Bodies, Data, InHand, OnDuplicate, Policy, Then, within
 from sockpq._protocol.command import Blocks, Command, Repeat, single
 from sockpq._protocol.commands.jobs import finished, get, get_line, get_options, handed_line, put_line, put_options
 from sockpq._protocol.reader import (
@@ -72,17 +72,19 @@ def puts(
     return commands
 
 
-def bodies(
-    datas: Iterable[Data] | None, json: Iterable[Any] | None, values: Iterable[Any] | None, codec: Codec | None
+def bodies_of(
+    datas: Iterable[Data] | None, json: Iterable[Any] | None, values: Iterable[Any] | None, bodies: Bodies
 ) -> Iterator[bytes]:
     """The bodies of many jobs, from the one of the three that is given."""
     if sum(one is not None for one in (datas, json, values)) != 1:
         raise BadArguments("give one of datas, json and values")
-    if datas is not None:
+    if datas is not None and bodies.mark is None:
         return map(arguments.body, datas)
+    if datas is not None:
+        return (arguments.must_have(arguments.body_of(one, ABSENT, ABSENT, bodies)) for one in datas)
     if json is not None:
-        return (arguments.must_have(arguments.body_of(None, one, ABSENT, codec)) for one in json)
-    return (arguments.must_have(arguments.body_of(None, ABSENT, one, codec)) for one in values or ())
+        return (arguments.must_have(arguments.body_of(None, one, ABSENT, bodies)) for one in json)
+    return (arguments.must_have(arguments.body_of(None, ABSENT, one, bodies)) for one in values or ())
 
 
 def puts_batch(puts: Sequence[Command[Stored]]) -> list[Part]:

@@ -10,8 +10,9 @@ from sockpq._protocol import arguments
 from sockpq._protocol.arguments import (
     ABSENT,
     INT64_MAX,
+    PLAIN,
     Block,
-    Codec,
+    Bodies,
     Data,
     InHand,
     OnDuplicate,
@@ -76,7 +77,7 @@ def put(
     key: str | None = None,
     on_duplicate: OnDuplicate | None = None,
     tries: int | None = None,
-    codec: Codec | None = None,
+    bodies: Bodies = PLAIN,
 ) -> Command[Stored]:
     """Queue a job; on return it is on the disks of a majority. Greater `priority` first.
 
@@ -95,7 +96,7 @@ def put(
     start, end, of_line = put_line(
         queue, priority, item, new_item, put_options(delay, at, ttl, every, after, key, on_duplicate, tries), key
     )
-    body = arguments.must_have(arguments.body_of(data, json, value, codec))
+    body = arguments.must_have(arguments.body_of(data, json, value, bodies))
     return single(f"{start}{len(body)}{end}", of_line, Repeat.IF_ASKED, data=body, logged=True)
 
 
@@ -167,10 +168,10 @@ def remote_call(
     *,
     json: Any = ABSENT,
     value: Any = ABSENT,
-    codec: Codec | None = None,
+    bodies: Bodies = PLAIN,
 ) -> Command[Handed | Waiting]:
     """PUT .. WAIT: the job, and the wait for the job of the same item in queue `output`, `wait` seconds at most."""
-    stored = put(queue, data, priority, item, new_item=item is None, json=json, value=value, codec=codec)
+    stored = put(queue, data, priority, item, new_item=item is None, json=json, value=value, bodies=bodies)
     line = stored.line.removesuffix(b"\r\n") + (
         f" WAIT {arguments.name(output, 'output')}{arguments.lease(expire, then)}".encode()
     )
@@ -419,7 +420,7 @@ def change(
     at: float | None = None,
     item: str | None = None,
     no_item: bool = False,
-    codec: Codec | None = None,
+    bodies: Bodies = PLAIN,
 ) -> Command[None]:
     """Change a running job by its id, or a waiting one by its `Key`; what is not given stays as it is.
 
@@ -430,7 +431,7 @@ def change(
         raise BadArguments("item names another item, no_item takes it away: not both")
     words = ranked(priority) + when(delay, at) + (" NOITEM" if no_item else "")
     words += "" if item is None else f" IS {arguments.name(item, 'item')}"
-    body = arguments.body_of(data, json, value, codec)
+    body = arguments.body_of(data, json, value, bodies)
     if not words and body is None:
         raise BadArguments("change() without anything to change")
     return _with_data(f"CHANGE {arguments.selector(job)}{words}", body, accepted, "change")
@@ -454,7 +455,7 @@ def move(
     priority: int | None = None,
     delay: float | None = None,
     at: float | None = None,
-    codec: Codec | None = None,
+    bodies: Bodies = PLAIN,
 ) -> Command[Finished]:
     """Finish a running job here and put it into `queue`, atomically: a step of a cascade.
 
@@ -462,7 +463,7 @@ def move(
     Raises JobNotFound, and what put() does.
     """
     line = f"MOVE {arguments.job_id(job)} {arguments.name(queue, 'queue')}{ranked(priority)}{when(delay, at)}"
-    return _with_data(line, arguments.body_of(data, json, value, codec), finished, "move")
+    return _with_data(line, arguments.body_of(data, json, value, bodies), finished, "move")
 
 
 @call(job=True, transaction=True)

@@ -17,7 +17,7 @@ from sockpq._protocol.commands import batches, jobs
 from sockpq.errors import JobNotFound, SockpqError
 from sockpq.model import Handed
 
-TELL_S = 0.1        # a loop that comes back so long after the last DONEs does not wait for company
+TELL_S = 0.1        # a loop that comes back this long after the last DONEs sends the next one at once
 
 
 class Consumption:

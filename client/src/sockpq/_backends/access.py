@@ -1,4 +1,4 @@
-"""How a client shows who it is, and knows who the servers are."""
+"""Authentication: how a client proves its user, and which certificates it trusts."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _context(tls: Tls) -> ssl.SSLContext | None:
     if tls is None:
         return None
 
-    import ssl  # most clients are without, and it takes as long to load as the rest of this library
+    import ssl  # most clients use no TLS, and it takes as long to load as the rest of this library
 
     if isinstance(tls, ssl.SSLContext):
         return tls

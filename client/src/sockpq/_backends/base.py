@@ -80,7 +80,7 @@ class Stream(Protocol):
         ...
 
     def abort(self) -> None:
-        """Wake whoever uses it with an error; for another thread than his."""
+        """Wake the user of this stream with an error; callable from any thread."""
         ...
 
     def close(self, farewell: bytes = b"") -> None:

@@ -29,7 +29,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     except StopIteration as end:
         value: T = end.value
         return value
-    except SockpqError as error:        # whoever sees it did not call what is in between
+    except SockpqError as error:        # the frames in between mean nothing to the caller
         raise error.with_traceback(None) from cause_of(error)
     raise AssertionError("a coroutine over the blocking network was suspended")
 

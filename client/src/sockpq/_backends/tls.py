@@ -140,7 +140,7 @@ class TlsStream:
         self._stream.finish(self._last(farewell))
 
     def abort(self) -> None:
-        """Wake whoever uses it."""
+        """Wake the user of this stream with an error."""
         self._stream.abort()
 
     def close(self, farewell: bytes = b"") -> None:

@@ -1,7 +1,7 @@
 """One command, or one batch, over one connection: send, wait as long as that makes sense, or declare it lost.
 
 A server that owes an answer may be silent for `server_timeout`. If another server has begun to serve meanwhile the
-answer is not waited for: it could only be "not executed" or never come. A server that delays an answer by right (a
+answer is not waited for: it could only be "not executed" or never come. A server that may delay an answer (a
 blocked GETB, the output of a PUT .. WAIT) is asked now and then, on another connection, whether it lives.
 """
 
@@ -20,7 +20,7 @@ from sockpq._protocol.commands.cluster import CAPS
 from sockpq._protocol.protocol import Answer
 from sockpq.errors import BadArguments, NotSupported, ProtocolError
 
-DOUBT_S = 0.2           # after so much silence of a server that owes an answer: has another taken over?
+DOUBT_S = 0.2           # after this much silence of a server that owes an answer: has another taken over?
 TINY_S = 0.001          # a timeout that is over still takes what is there
 
 
@@ -57,7 +57,7 @@ class Attempt:
         self._limits = limits
         self._watch = watch
         self._now = now
-        self.blocked_s = 0.0        # so long the server was silent by right
+        self.blocked_s = 0.0        # how long the server was silent legitimately
 
     async def one(self, command: Command[Any], number: int, deadline: float, wait_until: float) -> Answer:
         """Send one command and wait for its answer. `number`: of the request, or 0.

@@ -2,7 +2,7 @@
 
 Where there is a user, AUTH goes ahead. A command that changes nothing is sent without waiting for its answer, and in a
 session that is the first one on a connection, so that in general no time is lost. Any other command waits: it must not
-be executed when the caller is told that his secret was refused.
+be executed when the caller is told that the secret was refused.
 """
 
 from __future__ import annotations

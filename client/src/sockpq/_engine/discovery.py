@@ -26,9 +26,9 @@ from sockpq._protocol.commands.cluster import CLUSTER_LEADER, INTERCONNECT, PING
 
 LOG = logging.getLogger("sockpq")
 
-DOUBT_S = 0.3           # so long the others have for telling whether one of them has taken over
-DOUBT_AGAIN_S = 0.15    # an answer to that question counts so long for all calls
-LIFE_AGAIN_S = 1.0      # and that a server lives counts so long for all that are blocked on it
+DOUBT_S = 0.3           # how long the others have to say whether one of them has taken over
+DOUBT_AGAIN_S = 0.15    # how long an answer to that question is valid for all calls
+LIFE_AGAIN_S = 1.0      # how long a sign of life is valid for all calls that are blocked on the server
 STRAGGLER_S = 0.1       # how long the answers of slower servers are waited for, doubled with each failed attempt
 
 
@@ -50,7 +50,7 @@ class Discovery:
         self.new_locks()
 
     def new_locks(self) -> None:
-        """Also for a child process, where nobody would release those that another thread of its parent held."""
+        """For a child process as well: nobody there would release what a thread of the parent held."""
         self._searching = self._network.lock()
         self._doubting = self._network.lock()
         self._checking = self._network.lock()

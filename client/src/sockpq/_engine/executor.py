@@ -44,9 +44,9 @@ from sockpq.errors import (
 T = TypeVar("T")
 LOG = logging.getLogger("sockpq")
 
-LATE_S = 1.0            # so late may the server end a wait that it knows the end of
+LATE_S = 1.0            # how late a server may end a wait whose limit it knows
 INTERRUPTED_S = 2.0     # what a call that is interrupted may take to give back a job
-SESSIONLESS_S = 10.0    # so long a connection does without a session when there is none to have
+SESSIONLESS_S = 10.0    # how long a connection goes without a session after one was refused
 
 # Failures after which another server may be the one to ask, or a new connection to the same one.
 LEAVE = Lost, ProtocolError, NotServing, OutcomeUnknown, AuthError
@@ -290,7 +290,7 @@ class Executor:
         return call.wait_until + late
 
     def _was_blocked(self, call: Call[Any], attempt: Attempt | None) -> None:
-        """The time that the server was silent by right does not count."""
+        """Time during which the server was legitimately silent does not count."""
         if attempt and attempt.blocked_s:
             call.retry.blocked(attempt.blocked_s)
             if attempt.blocked_s > self.limits.server_timeout:
@@ -414,7 +414,7 @@ class Executor:
         return self._pool.take(new)
 
     def _own(self) -> None:
-        """In a child process: have nothing in common with the parent, nor a lock that a thread of his had."""
+        """In a child process: share nothing with the parent, not even a lock that one of its threads held."""
         if self._process != os.getpid():
             self._pool.forget_all()
             self._discovery.new_locks()
@@ -500,7 +500,7 @@ class Executor:
         return Attempt(connection, self.limits, self._discovery, self.network.now)
 
     def _note(self, slot: Slot, failure: Exception) -> None:
-        """An attempt failed: what does that say about the server, the connection, the session?"""
+        """Draw the conclusions of a failed attempt: about the server, the connection, the session."""
         if isinstance(failure, SessionLost):
             slot.session = None
             if slot.connection:

@@ -14,7 +14,7 @@ from sockpq._protocol.addresses import Address
 from sockpq._protocol.session import Session
 from sockpq.errors import ClientClosed
 
-IDLE_S = 60.0       # a connection without work for so long is closed
+IDLE_S = 60.0       # an idle connection is closed after this time
 
 
 class Slot:
@@ -44,7 +44,7 @@ class Pool:
     """The slots of one client."""
 
     def __init__(self, idle_max: int) -> None:
-        """`idle_max`: so many are kept without work."""
+        """`idle_max`: how many are kept without work."""
         self._idle_max = idle_max
         self._lock = threading.Lock()
         self._idle: list[Slot] = []         # the one used last at the end

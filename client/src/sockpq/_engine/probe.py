@@ -89,7 +89,7 @@ async def ask_all(
 ) -> dict[Address, Response]:
     """Ask all servers all questions within `timeout` seconds, and within `straggler` seconds after the first answer.
 
-    `refusal_s`: so much longer may one take that has not answered AUTH yet.
+    `refusal_s`: extra seconds allowed for a server that has not yet answered AUTH.
     """
     refusal_s = refusal_s if network.access.login else 0.0
     until = network.now() + timeout + refusal_s
@@ -115,7 +115,7 @@ async def ask(
 ) -> Response:
     """Ask one server on a connection of its own, within `timeout` seconds; never raises what the network can cause.
 
-    `refusal_s`: so much longer it may take to refuse AUTH.
+    `refusal_s`: extra seconds allowed for refusing AUTH.
     """
     until = network.now() + timeout
     peer: Address | None = None
@@ -179,7 +179,7 @@ def choose_leader(responses: Mapping[Address, Response]) -> Address:
 
 
 def hopeless(failures: Mapping[Address, Exception | None]) -> NotExecuted | None:
-    """Why asking these servers again is no use, if it is not. A certificate speaks for one server, a secret for all."""
+    """The error when asking these servers again is pointless. A certificate concerns one server, a secret all."""
     told = "; ".join(_reason(address, failure) for address, failure in failures.items())
     if any(isinstance(failure, AuthError) for failure in failures.values()):
         return AuthError(told)

@@ -122,7 +122,7 @@ class Retry:
         return now + self._least_s > self.deadline and not self.in_doubt
 
     def blocked(self, seconds: float) -> None:
-        """So long the server was silent by right: that does not count."""
+        """The server was silent legitimately for that long: it does not count."""
         self.deadline += seconds
 
     def settled(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sockpq.errors import SockpqError
 
-WINDOW = 64             # the server remembers the answers to so many of the newest requests
+WINDOW = 64             # how many of the newest requests the server remembers the answers of
 NUMBER_BYTES_MAX = 25   # "REQ " and a 64-bit number before a command
 
 

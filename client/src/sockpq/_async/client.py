@@ -275,7 +275,7 @@ class Client:
             integer(prefetch, "prefetch", 1, PREFETCH_MAX),
         )
         taken = consume(loop)
-        self._network.when_abandoned(taken, lambda: [loop.leave(GeneratorExit())])
+        self._network.when_abandoned(taken, loop.leave)
         return taken
 
     # many jobs at once

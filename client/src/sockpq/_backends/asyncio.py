@@ -106,20 +106,21 @@ class LoopNetwork:
         stream.ended.add_done_callback(lambda _: self._streams.discard(stream))
         return stream
 
-    def when_abandoned(self, loop: object, ends: Callable[[], list[Coroutine[Any, Any, None]]]) -> None:
+    def when_abandoned(
+        self, loop: object, leave: Callable[[BaseException], Coroutine[Any, Any, None]]
+    ) -> None:
         """What to do when nobody goes on with an `async for`: asyncio ends its generator some time later.
 
         settle() waits for it, so that close() is not faster.
         """
-        weakref.finalize(loop, self._leave, ends).atexit = False
+        weakref.finalize(loop, self._leave, leave).atexit = False
 
-    def _leave(self, ends: Callable[[], list[Coroutine[Any, Any, None]]]) -> None:
+    def _leave(self, leave: Callable[[BaseException], Coroutine[Any, Any, None]]) -> None:
         with suppress(RuntimeError):        # no loop runs here: the garbage collector of another thread has found it
             running = asyncio.get_running_loop()
-            for end in ends():
-                task = running.create_task(end)
-                self._leaving.add(task)
-                task.add_done_callback(self._leaving.discard)
+            task = running.create_task(leave(GeneratorExit()))
+            self._leaving.add(task)
+            task.add_done_callback(self._leaving.discard)
 
     async def settle(self, timeout: float) -> None:
         """Wait for loops that were abandoned."""

@@ -86,7 +86,7 @@ class ThreadNetwork:
 
         return await secured(stream, self.access.tls, address, until, self.now)
 
-    def when_abandoned(self, loop: object, ends: object) -> None:
+    def when_abandoned(self, loop: object, leave: object) -> None:
         """Nothing: a generator ends when nobody has it any more."""
 
     async def settle(self, timeout: float) -> None:

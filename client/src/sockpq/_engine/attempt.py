@@ -64,8 +64,8 @@ class Attempt:
 
         `wait_until` is for commands that block: they are then taken back, and the answer of a GET is None.
         """
-        if self._connection.entering and command.repeat is not Repeat.FREELY:
-            await self._connection.enter(self._patience(deadline))
+        if command.repeat is not Repeat.FREELY:
+            await self.enter(deadline)
         if command.opening:
             opened = await self._before(command.opening, deadline)
             if opened.error:
@@ -74,6 +74,11 @@ class Attempt:
             raise Lost(f"{self._connection.address}: the connection broke while sending", sent=False)
         return await self._answer(command, deadline, wait_until)
 
+    async def enter(self, deadline: float) -> None:
+        """Wait until AUTH is answered, if it was sent; raises Lost, AuthError, Busy."""
+        if self._connection.entering:
+            await self._connection.enter(self._patience(deadline))
+
     async def pair(
         self, requests: Sequence[tuple[Command[Any], int]], deadline: float, wait_until: float, answers: list[Answer]
     ) -> None:
@@ -81,8 +86,6 @@ class Attempt:
 
         When the first is refused the answer to the second is not waited for.
         """
-        if self._connection.entering:
-            await self._connection.enter(self._patience(deadline))
         if await self._connection.send_many(requests, self._patience(deadline)) < len(requests):
             raise self._connection.lost("the connection broke while sending")
         while not answers:

@@ -140,7 +140,7 @@ class Connection:
         return self._stream.expires_at()
 
     def finish(self) -> None:
-        """Tell the server that nothing more will be sent: it cancels what is blocked and closes (spec/client 3.1)."""
+        """Tell the server that nothing more will be sent: it cancels what is blocked and closes."""
         self._finished = True
         self._stream.finish()
 

@@ -195,6 +195,7 @@ class Executor:
             needs = {*before.command.needs, *call.command.needs}
             if needs and not await attempt.knows(needs, before.retry.deadline):
                 return None             # one after the other, each as this server knows it
+            await attempt.enter(before.retry.deadline)
             requests = [(one.command, one.number_on(connection)) for one in (before, call)]
             before.sent = call.sent = True
             await attempt.pair(requests, before.retry.deadline, self._until(call), answers)

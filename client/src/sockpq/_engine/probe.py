@@ -17,7 +17,7 @@ from sockpq.model import NodeStatus
 
 REFUSAL_S = 1.5             # a server takes its time to refuse AUTH: one second
 MEMBERS_MAX = 32            # of a cluster, as far as a client cares
-NOBODY = 2_147_483_647      # INTERCONNECT of a node that knows no leader (spec/cluster 5)
+NOBODY = 2_147_483_647      # INTERCONNECT of a node that knows no leader
 
 
 # Who are you, who leads, who is there?

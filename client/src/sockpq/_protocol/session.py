@@ -1,4 +1,4 @@
-"""Sessions as the client sees them (spec/client 4): how a call is executed exactly once.
+"""Sessions as the client sees them: how a call is executed exactly once.
 
 The cluster keeps a session through failovers. A request has a number in it: a repeated one is not executed again but
 gets its first answer again. So a lost answer is no longer a question, as long as the session is there; it ends when it

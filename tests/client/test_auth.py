@@ -74,7 +74,7 @@ def test_every_connection_says_who_it_is(guarded: FakeCluster, ann: Client) -> N
     assert ann.total("q", server=guarded.addresses[1]).jobs == 1
     ann.cluster_transfer("n2")
     assert ann.cluster_status()
-    assert ann.put("q", b"after") is None
+    assert ann.put("q", b"after").item is None
     for server in guarded.servers:
         assert server.accepted > 0
         assert server.received.count(f"AUTH ann {SECRET}") == server.accepted

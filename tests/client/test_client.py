@@ -28,8 +28,8 @@ from tests.client.fake_server import FakeCluster
 
 
 def test_a_job_is_put_taken_and_done(cluster: FakeCluster, client: Client) -> None:
-    assert client.put("mail", b"low") is None
-    assert client.put("mail", b"high", priority=5, item="order_1") == "order_1"
+    assert client.put("mail", b"low").item is None
+    assert client.put("mail", b"high", priority=5, item="order_1").item == "order_1"
     job = client.get("mail", expire=30)
     assert job is not None
     assert (job.queue, job.priority, job.data, job.item) == ("mail", 5, b"high", "order_1")

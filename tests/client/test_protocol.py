@@ -203,7 +203,7 @@ def test_answers_before_rubbish_still_count() -> None:
     protocol = Protocol()
     for _ in range(3):
         protocol.send(jobs.put("q", b""))
-    assert protocol.receive(b"200 OK\r\n200 OK\r\nrubbish\r\n") == [Answer(None), Answer(None)]
+    assert protocol.receive(b"200 OK\r\n200 OK\r\nrubbish\r\n") == [Answer(Stored()), Answer(Stored())]
     with pytest.raises(ProtocolError):
         protocol.receive(b"200 OK\r\n")
 
@@ -211,7 +211,7 @@ def test_answers_before_rubbish_still_count() -> None:
 def test_after_rubbish_behind_an_answer_the_connection_is_not_at_rest() -> None:
     protocol = Protocol()
     protocol.send(jobs.put("q", b""))
-    assert protocol.receive(b"200 OK\r\n200 OK\r\n") == [Answer(None)]
+    assert protocol.receive(b"200 OK\r\n200 OK\r\n") == [Answer(Stored())]
     assert len(protocol) == 0
     assert not protocol.at_rest
 

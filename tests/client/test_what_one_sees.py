@@ -57,8 +57,8 @@ def test_connections_leaders_and_retries_are_logged_and_counted(
         assert f"connected to {server}" in told
     assert any("attempt 1 failed" in line for line in told)
     stats = client.stats()
-    assert (stats.calls["PUT"].count, stats.calls["PUT"].failed) == (2, 0)
-    assert (stats.calls["DONE"].count, stats.calls["DONE"].failed) == (1, 1)
+    assert (stats.calls["PUT"].calls, stats.calls["PUT"].failed) == (2, 0)
+    assert (stats.calls["DONE"].calls, stats.calls["DONE"].failed) == (1, 1)
     assert 0 < stats.calls["PUT"].mean_s <= stats.calls["PUT"].longest_s <= stats.calls["PUT"].seconds
     assert stats.retries >= 2
     assert stats.connects >= 2

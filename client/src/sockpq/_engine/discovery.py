@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Sequence
 
 from sockpq._backends.base import Network
 from sockpq._engine.probe import (
@@ -18,11 +19,13 @@ from sockpq._engine.probe import (
     choose_leader,
     claims_to_serve,
     members,
+    members_of,
 )
 from sockpq._engine.retry import Lost
 from sockpq._engine.stats import Counters
 from sockpq._protocol.addresses import Address
 from sockpq._protocol.commands.cluster import CLUSTER_LEADER, INTERCONNECT, PING
+from sockpq.model import NodeStatus
 
 LOG = logging.getLogger("sockpq")
 
@@ -45,6 +48,8 @@ class Discovery:
         self._leader: Address | None = None         # read and written in one piece, without a lock
         self._taken: dict[Address, tuple[float, bool]] = {}     # when last asked, and whether another claimed to serve
         self._vanished: dict[Address, tuple[float, bool]] = {}  # how long the verdict is valid, and the verdict
+        self._has_refused = False       # any server, ever
+        self._was_asked = False         # a single server, who else is there
         self.counters = Counters()
         self._last: Address | None = None           # the leader that was found last
         self.new_locks()
@@ -91,10 +96,20 @@ class Discovery:
             self._last = leader
             LOG.info("the leader is %s", leader)
 
-    def failed(self, address: Address) -> None:
-        """This server does not serve, or cannot be reached: ask again before the next command."""
+    def failed(self, address: Address, refused: bool = False) -> None:
+        """This server cannot be reached, or it `refused` to serve: look for another before the next command."""
+        self._has_refused |= refused
         if self._leader == address:
             self._leader = None
+
+    def wants_members(self) -> bool:
+        """Is a single server known, and was it never asked who else is there?"""
+        return not self._was_asked and len(self.addresses) == 1
+
+    def learned(self, nodes: Sequence[NodeStatus]) -> None:
+        """It was asked, and told this."""
+        self._was_asked = True
+        self._members = members_of(nodes)
 
     async def learn(self, deadline: float) -> None:
         """Ask those that are known who else is there."""
@@ -147,7 +162,12 @@ class Discovery:
         return next((other for other, response in responses.items() if claims_to_serve(response)), None)
 
     async def _survey(self, deadline: float, attempts: int) -> Address:
-        """Ask all servers, then those they tell of, and keep their addresses."""
+        """Ask all servers, then those they tell of, and keep their addresses.
+
+        A single one is asked only after it has refused to serve: before, the command itself will tell.
+        """
+        if not self._has_refused and len(self.addresses) == 1:
+            return self.addresses[0]
         responses: dict[Address, Response] = {}
         while new := [address for address in self.addresses if address not in responses]:
             timeout = min(self._timeout, max(deadline - self._network.now(), 0.01))

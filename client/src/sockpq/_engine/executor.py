@@ -22,7 +22,7 @@ from sockpq._engine.tracing import Tracing
 from sockpq._protocol.addresses import Address, parse_server
 from sockpq._protocol.arguments import Bodies, Codec, span, switch
 from sockpq._protocol.command import Command, Repeat, Steps
-from sockpq._protocol.commands.cluster import PING
+from sockpq._protocol.commands.cluster import CLUSTER_STATUS, PING
 from sockpq._protocol.commands.connection import session_attach, session_open
 from sockpq._protocol.protocol import Answer
 from sockpq._protocol.session import Request, Session, SessionLost
@@ -482,6 +482,9 @@ class Executor:
                 await self._do_without(slot, connection, retry, answer.error)
                 return
             slot.session = Session(_value(answer))
+            if self._discovery.wants_members():
+                told = await attempt.one(CLUSTER_STATUS, 0, retry.deadline, math.inf)
+                self._discovery.learned(told.value or [])
         connection.session = slot.session
 
     async def _do_without(self, slot: Slot, connection: Connection, retry: Retry, refusal: Busy) -> None:
@@ -507,12 +510,12 @@ class Executor:
             if slot.connection:
                 slot.connection.session = None
         elif slot.connection and isinstance(failure, LEAVE) and not isinstance(failure, NoLeader):
-            self._leave(slot.connection.address)
+            self._leave(slot.connection.address, isinstance(failure, NotServing))
             if not isinstance(failure, NotServing):
                 slot.drop_connection()
 
-    def _leave(self, address: Address) -> None:
-        self._discovery.failed(address)
+    def _leave(self, address: Address, refused: bool = False) -> None:
+        self._discovery.failed(address, refused)
         self._pool.forget(address)
 
     async def _pause(self, retry: Retry, failure: Exception, exact: bool) -> None:

@@ -149,7 +149,12 @@ def members(responses: Mapping[Address, Response]) -> tuple[Address, ...]:
         if response.failure is None and len(response.answers) == len(QUESTIONS) and not response.answers[2].error:
             nodes: list[NodeStatus] = response.answers[2].value
             newest = max(newest, (max((node.term or 0 for node in nodes), default=0), nodes), key=lambda one: one[0])
-    return tuple(parse_server(node.client) for node in newest[1] if node.client)[:MEMBERS_MAX]
+    return members_of(newest[1])
+
+
+def members_of(nodes: Sequence[NodeStatus]) -> tuple[Address, ...]:
+    """Where clients reach these nodes."""
+    return tuple(parse_server(node.client) for node in nodes if node.client)[:MEMBERS_MAX]
 
 
 def choose_leader(responses: Mapping[Address, Response]) -> Address:

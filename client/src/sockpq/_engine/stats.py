@@ -8,7 +8,7 @@ from typing import NamedTuple
 class CallStats(NamedTuple):
     """All calls of one command, with their repetitions; of those that block the time includes the wait for a job."""
 
-    count: int = 0
+    calls: int = 0
     failed: int = 0
     seconds: float = 0.0        # all together
     longest_s: float = 0.0
@@ -16,7 +16,7 @@ class CallStats(NamedTuple):
     @property
     def mean_s(self) -> float:
         """The mean of the latencies, in seconds."""
-        return self.seconds / self.count if self.count else 0.0
+        return self.seconds / self.calls if self.calls else 0.0
 
 
 class Stats(NamedTuple):

@@ -214,7 +214,7 @@ def body(value: Data, bytes_max: int = DATA_BYTES_MAX) -> bytes:
 
 def job_id(job: InHand | int) -> int:
     """The id of a job that is held, or the id itself."""
-    return integer(job if isinstance(job, int) else getattr(job, "id", job), "job id", 0, UINT64_MAX)
+    return integer(getattr(job, "id", job), "job id", 0, UINT64_MAX)    # type: ignore[arg-type]
 
 
 def selector(job: InHand | int | Key) -> str:

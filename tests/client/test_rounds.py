@@ -195,8 +195,11 @@ def test_a_cancelled_loop_gives_back_what_it_has_not_begun(server: RealServer) -
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("fault", [Fault.CLOSE, Fault.EXECUTE_AND_CLOSE, Fault.HALF_ANSWER, Fault.STALL, Fault.REFUSE])
-@pytest.mark.parametrize("verb", ["DONE", "GETB"])
+@pytest.mark.parametrize(("verb", "fault"), [
+    ("DONE", Fault.CLOSE), ("DONE", Fault.EXECUTE_AND_CLOSE), ("DONE", Fault.HALF_ANSWER), ("DONE", Fault.REFUSE),
+    ("DONE", Fault.STALL), ("DONE", Fault.EXECUTE_AND_STALL),
+    ("GETB", Fault.CLOSE), ("GETB", Fault.EXECUTE_AND_CLOSE), ("GETB", Fault.HALF_ANSWER), ("GETB", Fault.REFUSE),
+])
 def test_a_server_that_fails_between_the_two_answers_costs_nothing(
     cluster: FakeCluster, client: Client, verb: str, fault: Fault
 ) -> None:

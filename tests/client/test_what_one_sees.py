@@ -20,7 +20,7 @@ from tests.client.fake_server import FakeCluster
 def test_a_client_shows_its_servers_and_the_leader(cluster: FakeCluster) -> None:
     with sockpq.Client(cluster.addresses[0]) as client:
         assert repr(client) == f"<Client of {cluster.addresses[0]}, leader not known>"
-        client.ping()
+        client.put("q", b"")
         assert repr(client) == f"<Client of {','.join(cluster.addresses)}, leader {cluster.addresses[0]}>"
 
 

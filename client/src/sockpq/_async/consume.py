@@ -51,9 +51,10 @@ class Consumption:
 
     async def next(self) -> Job | None:
         """The job to work on next; the one before is finished. None when the loop ends."""
-        if self._beat:
-            self._beat.check()
         self._finish_current()
+        if self._beat and self._beat.is_hopeless():
+            await self.leave(None)
+            self._beat.check()
         if not self._waiting or self._is_time():
             await self._turn_over()
         while self._waiting:

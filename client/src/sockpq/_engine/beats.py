@@ -36,7 +36,7 @@ class Beats(Generic[J]):
         self._period = expire / BEATS_PER_LEASE
         self._renewed: dict[int, float] = {}        # when the lease of each began, as far as is known
         self._due: dict[int, tuple[float, J]] = {}
-        self._failure: SockpqError | None = None
+        self.failure: SockpqError | None = None      # what makes heartbeats hopeless
 
     def begin(self, job: J, now: float) -> None:
         """Keep this job alive; its lease begins now."""
@@ -54,8 +54,8 @@ class Beats(Generic[J]):
 
     def check(self) -> None:
         """Raise what makes heartbeats hopeless, if that is so."""
-        if self._failure:
-            raise self._failure
+        if self.failure:
+            raise self.failure
 
     def left(self, now: float) -> float | None:
         """Seconds until the next renewal; None without jobs."""
@@ -70,7 +70,7 @@ class Beats(Generic[J]):
         try:
             answers = await self._executor.run_batch([jobs.touch(job.id) for job in held], timeout=self._period)
         except HOPELESS as failure:
-            self._failure = failure
+            self.failure = failure
             answers = []
         except SockpqError:         # nobody serves just now: the next beat may do
             return
@@ -79,9 +79,9 @@ class Beats(Generic[J]):
             if isinstance(error, JobNotFound):
                 job.lost = not job._ended       # it may have been ended meanwhile
             elif isinstance(error, HOPELESS):
-                self._failure = error
+                self.failure = error
             elif error is None and job.id in self._renewed:
                 self._renewed[job.id] = now
         for job in due:
-            if self._failure or job.lost or job._ended:
+            if self.failure or job.lost or job._ended:
                 self.end(job)

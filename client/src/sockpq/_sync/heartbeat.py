@@ -39,6 +39,10 @@ class Heartbeat:
         """May its lease have ended, because it could not be renewed in time?"""
         return self._beats.is_doubtful(job, monotonic())
 
+    def is_hopeless(self) -> bool:
+        """Will check() raise?"""
+        return self._beats.failure is not None
+
     def check(self) -> None:
         """Raise what makes heartbeats hopeless, if that is so. Jobs are ended before: their work is done."""
         self._beats.check()

@@ -11,7 +11,7 @@ TOOLS  := .tools
 TOXIPROXY         := github.com/Shopify/toxiproxy/v2/cmd/server
 TOXIPROXY_VERSION := v2.12.0
 
-.PHONY: install dev check test-fast test test-deploy toxiproxy sim chaos chaos-long hostile demo bench-plots clean
+.PHONY: install dev check test-fast test test-deploy client-faces toxiproxy sim chaos chaos-long hostile demo bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd and pqctl, nothing for developers
 dev: $(VENV)/.installed-dev          ## the same with the test tools
@@ -44,6 +44,9 @@ test-deploy: $(VENV)/.installed-deploy   ## Ansible on three containers: root, s
 $(VENV)/.installed-deploy: $(VENV)/.installed-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ./client -e '.[deploy]'
 	touch $@
+
+client-faces: $(BIN)/python          ## the methods of both clients, from their declarations
+	$(BIN)/python client/tools/faces.py
 
 toxiproxy:                           ## the proxy of tests/chaos; it never fails: without it those tests are skipped
 	@command -v toxiproxy-server >/dev/null || test -e $(TOOLS)/.toxiproxy-$(TOXIPROXY_VERSION) \

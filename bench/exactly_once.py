@@ -1,6 +1,8 @@
 """Exactly-once processing across failovers: clients put and process numbered jobs while leaders are killed.
 
-    python -m bench.exactly_once [--jobs 100000] [--clients 50] [--every 5]
+    python -m bench.exactly_once [--jobs 100000] [--clients 50] [--every 5] [--prefetch N]
+
+With `--prefetch` workers use consume(), where the end of a job and the request for the next travel in one packet.
 
 Half of the clients are blocking, each in its own thread; the others are asyncio clients on one loop. Every number must
 be done exactly once, and no call may raise; otherwise the exit code is 1.
@@ -14,6 +16,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 
 import click
 import sockpq
@@ -26,6 +29,7 @@ from devcluster.cluster import LocalCluster
 QUEUE = "numbers"
 EXPIRE_S = 60.0
 IDLE_S = 0.02           # pause when there is nothing to get
+WAIT_S = 1.0            # how long consume() waits for a job before all is taken to be over
 TELL_S = 5.0
 
 
@@ -102,17 +106,54 @@ async def work_async(servers: list[str], numbers: Iterator[int], record: SharedC
         record.errors.append(error)
 
 
-async def all_async(servers: list[str], shares: list[Iterator[int]], record: SharedCount) -> None:
+def consume(servers: list[str], numbers: Iterator[int], record: SharedCount, prefetch: int) -> None:
+    """A blocking client that consumes, and puts one for each job it gets."""
+    try:
+        with sockpq.Client(servers) as client:
+            while not record.over:
+                for number in islice(numbers, 1):
+                    client.put(QUEUE, b"%d" % number)
+                for job in client.consume(QUEUE, expire=EXPIRE_S, wait=WAIT_S, prefetch=prefetch):
+                    record.finished(job.data)
+                    for number in islice(numbers, 1):
+                        client.put(QUEUE, b"%d" % number)
+    except Exception as error:
+        record.errors.append(error)
+
+
+async def consume_async(servers: list[str], numbers: Iterator[int], record: SharedCount, prefetch: int) -> None:
+    """The same with an asyncio client."""
+    try:
+        async with sockpq.aio.Client(servers) as client:
+            while not record.over:
+                for number in islice(numbers, 1):
+                    await client.put(QUEUE, b"%d" % number)
+                async for job in client.consume(QUEUE, expire=EXPIRE_S, wait=WAIT_S, prefetch=prefetch):
+                    record.finished(job.data)
+                    for number in islice(numbers, 1):
+                        await client.put(QUEUE, b"%d" % number)
+    except Exception as error:
+        record.errors.append(error)
+
+
+async def all_async(servers: list[str], shares: list[Iterator[int]], record: SharedCount, prefetch: int | None) -> None:
     """All asyncio clients on one loop."""
-    await asyncio.gather(*(work_async(servers, share, record) for share in shares))
+    await asyncio.gather(*(
+        consume_async(servers, share, record, prefetch) if prefetch else work_async(servers, share, record)
+        for share in shares
+    ))
 
 
-def start(servers: list[str], clients: int, record: SharedCount) -> list[threading.Thread]:
+def start(servers: list[str], clients: int, record: SharedCount, prefetch: int | None) -> list[threading.Thread]:
     """Start all clients; each has its share of the numbers."""
     shares = [iter(range(first, record.jobs, clients)) for first in range(clients)]
     blocking, looped = shares[: clients // 2], shares[clients // 2 :]
-    threads = [threading.Thread(target=work, args=(servers, share, record)) for share in blocking]
-    threads.append(threading.Thread(target=lambda: asyncio.run(all_async(servers, looped, record))))
+    threads = [
+        threading.Thread(target=consume, args=(servers, share, record, prefetch)) if prefetch else
+        threading.Thread(target=work, args=(servers, share, record))
+        for share in blocking
+    ]
+    threads.append(threading.Thread(target=lambda: asyncio.run(all_async(servers, looped, record, prefetch))))
     for thread in threads:
         thread.start()
     return threads
@@ -142,13 +183,14 @@ def kill_leaders(cluster: LocalCluster, every_s: float, record: SharedCount, con
 @click.option("--jobs", default=100_000, help="How many numbers.")
 @click.option("--clients", default=50, help="How many clients.")
 @click.option("--every", "every_s", default=5.0, help="Seconds between two kills.")
-def main(jobs: int, clients: int, every_s: float) -> None:
+@click.option("--prefetch", type=click.IntRange(1), help="Use consume(), and take so many jobs at once.")
+def main(jobs: int, clients: int, every_s: float, prefetch: int | None) -> None:
     """Kill leaders while clients work."""
     console = make_console()
     with LocalCluster(3) as cluster:
         record = SharedCount(jobs)
         begun = time.monotonic()
-        threads = start(cluster.servers, clients, record)
+        threads = start(cluster.servers, clients, record, prefetch)
         kills = kill_leaders(cluster, every_s, record, console)
         for thread in threads:
             thread.join()

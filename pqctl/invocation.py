@@ -104,6 +104,11 @@ class Call:
                 rest = rest[sys.stdout.buffer.write(rest):]
             sys.stdout.buffer.flush()
 
+    def write_body(self, data: bytes) -> None:
+        """A body to the standard output: as it is, but on a terminal with a line end behind it."""
+        ends = data.endswith(b"\n") or not sys.stdout.isatty()
+        self.write(data if ends else data + b"\n")
+
     def fail(self, failure: Failure) -> int:
         """Say what went wrong; returns the exit code. With --json an object goes to the standard output as well."""
         from pqctl.output.errors import KINDS

@@ -41,7 +41,8 @@ class Commands(click.Group):
 
 EPILOG = """\b
 The first of these that is there tells the servers:
-  --servers; SOCKPQ_SERVERS; ~/.config/sockpq/config.toml; /etc/sockpq.toml
+  --servers; SOCKPQ_SERVERS; ~/.config/sockpq/config.toml; /etc/sockpq.toml;
+  127.0.0.1:11361
 Likewise SOCKPQ_CA, SOCKPQ_USER and SOCKPQ_SECRET_FILE, or SOCKPQ_SECRET.
 
 Every command has --json, and its exit codes at the end of its --help.
@@ -49,7 +50,7 @@ Every command has --json, and its exit codes at the end of its --help.
 
 
 @click.group(
-    cls=Commands, no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EPILOG
+    cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EPILOG
 )
 @click.option("--servers", metavar="HOST:PORT,...", help=SERVERS_HELP)
 @click.option("--ca", metavar="FILE", shell_complete=files,
@@ -65,6 +66,8 @@ def pqctl(
 ) -> None:
     """Look at a sockpqd cluster and steer it."""
     context.obj = Options(servers, tls, ca, user, secret_file)
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

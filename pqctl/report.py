@@ -41,6 +41,8 @@ def headline(health: Health) -> str:
             why = f"{full} full: no further connections are taken"
         return f"NOT SERVING: {health.up} of {members} nodes up, {why}"
     state = "serving" if health.exit_code == HEALTHY else "DEGRADED, but serving"
+    if members == 1:
+        return f"{state}: {health.leader.name}, a single node"
     nodes = "node" if health.can_lose == 1 else "nodes"
     return (
         f"{state}: {health.leader.name} leads; {health.up} of {members} nodes up, "

@@ -23,6 +23,7 @@ CA, USER, SECRET, SECRET_FILE = "SOCKPQ_CA", "SOCKPQ_USER", "SOCKPQ_SECRET", "SO
 SYSTEM_FILE = Path("/etc/sockpq.toml")
 KINDS = {"servers": list, "tls": bool, "ca": str, "user": str, "secret_file": str}
 SECRET_BYTES_MAX = 4096
+DEFAULT_SERVER = "127.0.0.1:11361"      # as sockpq.Client() has it
 
 
 class Options(NamedTuple):
@@ -43,7 +44,7 @@ class Given(NamedTuple):
 
 
 def find_servers(option: str | None) -> Given:
-    """The servers; raises click.UsageError when there are none, or a file is not as it should be.
+    """The servers; raises click.UsageError when the list is empty, or a file is not as it should be.
 
     An empty environment variable counts as none, an empty option is a mistake. A file that is there decides, even if
     it is not good: to go on with another cluster would be a surprise.
@@ -54,9 +55,7 @@ def find_servers(option: str | None) -> Given:
         return _list(os.environ[VARIABLE], VARIABLE)
     file, settings = _file()
     if file is None:
-        raise click.UsageError(
-            f"which cluster? Give --servers HOST:PORT,.. or set {VARIABLE} or write {user_file()} or {SYSTEM_FILE}"
-        )
+        return Given([DEFAULT_SERVER], "the default")
     servers = settings.get("servers")
     if not servers or not all(isinstance(server, str) for server in servers):
         raise click.UsageError(f'{file}: needs servers = ["host:port", ..]')

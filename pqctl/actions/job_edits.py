@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, cast
 
 import click
-from sockpq import ChangeOptions, JobNotFound, Key, SockpqError
+from sockpq import JobNotFound, Key, SockpqError
 
+from pqctl.actions.existence import must_exist
 from pqctl.connect import cluster_of
 from pqctl.invocation import Call
 from pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, Failure
@@ -15,7 +16,7 @@ from pqctl.output.text import counted
 from pqctl.parameters import local_time, told
 
 
-def change(call: Call, job: int | Key, changes: ChangeOptions) -> int:
+def change(call: Call, job: int | Key, changes: Mapping[str, Any]) -> int:
     """CHANGE."""
     if not changes:
         raise click.UsageError("nothing is to be changed: say what")
@@ -69,6 +70,8 @@ def kick(call: Call, queue: str, count: int) -> int:
     """KICK."""
     with cluster_of(call, serving=True) as (client, _):
         moved = client.kick(queue, count)
+        if not moved:
+            must_exist(client, queue)
     call.answer(f"{counted(moved, 'dead job')} of {queue} {'waits' if moved == 1 else 'wait'} again",
                 {"queue": queue, "moved": moved})
     return DONE

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from base64 import b64encode
-from collections.abc import Sequence
-from typing import Literal, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, cast
 
 import click
-from sockpq import Job, JobNotFound, LaterOptions, PutOptions, RunningJob, SockpqError
+from sockpq import Job, JobNotFound, RunningJob, SockpqError
 
+from pqctl.actions.existence import must_exist
 from pqctl.connect import cluster_of, reading
 from pqctl.invocation import Call
 from pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, Failure
@@ -35,11 +36,11 @@ def body_from(argument: str | None, file: str | None) -> bytes:
 
 
 def put(
-    call: Call, queue: str, body: bytes, priority: int, item: str | None, new_item: bool, options: PutOptions
+    call: Call, queue: str, body: bytes, priority: int, item: str | None, new_item: bool, options: Mapping[str, Any],
 ) -> int:
     """PUT."""
     with cluster_of(call, serving=True) as (client, _):
-        name = client.put(queue, body, priority, item, new_item, **options)
+        name = client.put(queue, body, priority, item, new_item, **options).item
     sentence = f"{counted(len(body), 'byte')} queued in {queue}" + (f", item {name}" if name else "")
     call.answer(sentence, {"queue": queue, "priority": priority, "item": name, "bytes": len(body)})
     return DONE
@@ -65,6 +66,9 @@ def get(
                 until = f"until its lease of {expire:g} s ends" if expire else "for ever: look at `pqctl job running`"
                 say(f"interrupted; if a job was on its way it is running {until}")
             raise
+        if job is None:
+            for queue in queues:
+                must_exist(client, queue)
     if job is None:
         call.answer_nothing("there is no job", {"job": None})
         return REFUSED
@@ -87,7 +91,7 @@ def _print(call: Call, job: Job) -> None:
         return
     item = f", item {job.item}" if job.item else ""
     say(f"job {job.id} of {job.queue}, priority {job.priority}{item}: {counted(len(job.data), 'byte')}")
-    call.write(job.data)
+    call.write_body(job.data)
 
 
 def done(call: Call, ids: Sequence[int]) -> int:
@@ -108,7 +112,7 @@ def done(call: Call, ids: Sequence[int]) -> int:
     return REFUSED if None in answers else DONE
 
 
-def later(call: Call, ids: Sequence[int], options: LaterOptions) -> int:
+def later(call: Call, ids: Sequence[int], options: Mapping[str, Any]) -> int:
     """LATER of each."""
     found = []
     with cluster_of(call, serving=True) as (client, _):
@@ -134,6 +138,8 @@ def running(call: Call, queue: str | None, data: bool) -> int:
     """RUNLIST."""
     with reading(call) as (client, server):
         jobs = [job for job in client.running(data, server=server) if queue in (None, job.queue)]
+        if queue is not None and not jobs:
+            must_exist(client, queue, server)
     if call.as_json:
         call.answer("", {"jobs": [_as_json(job) for job in jobs]})
     elif not jobs:

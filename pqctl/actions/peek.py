@@ -7,12 +7,15 @@ from typing import Literal, cast
 
 from sockpq import Key, PeekedJob
 
+from pqctl.actions.existence import must_exist
 from pqctl.connect import reading
 from pqctl.invocation import Call
 from pqctl.output.exit_codes import DONE, REFUSED
 from pqctl.output.stdio import say
 from pqctl.output.text import counted
 from pqctl.parameters import local_time, told
+
+BODY_CHARACTERS_MAX = 60
 
 State = Literal["ready", "delayed", "running", "dead"]
 
@@ -30,14 +33,20 @@ def show_job(call: Call, job: int | Key) -> int:
     about = [f"{name} {value}" for name, value in (("item", found.item), ("key", found.key)) if value]
     say(f"{found.state} in {found.queue}, {', '.join([f'priority {found.priority}', *about, *_times(found)])}: "
         f"{counted(len(found.data), 'byte')}")
-    call.write(found.data)
+    call.write_body(found.data)
     return DONE
 
 
-def show_queue(call: Call, queue: str, state: str, count: int) -> int:
-    """The first jobs of a queue in one state, as a table."""
+def show_queue(call: Call, queue: str, state: str, count: int, whole: bool, raw: bool) -> int:
+    """The first jobs of a queue in one state, as a table; or with `raw` their bodies only."""
     with reading(call) as (client, server):
         jobs = client.peek_queue(queue, cast(State, state), count, server=server)
+        if not jobs:
+            must_exist(client, queue, server)
+    if raw:
+        for job in jobs:
+            call.write(job.data + b"\n")
+        return DONE
     if call.as_json:
         call.answer("", {"jobs": [_as_json(job) for job in jobs]})
     elif not jobs:
@@ -47,14 +56,27 @@ def show_queue(call: Call, queue: str, state: str, count: int) -> int:
 
         columns = (Column("id", figures=True), Column("priority", figures=True), Column("key", folds=True),
                    Column("item", folds=True), Column("attempt", figures=True), Column("times"),
-                   Column("bytes", figures=True))
-        print_rows(call, columns, [_row(job) for job in jobs])
+                   Column("bytes", figures=True), Column("body", folds=True))
+        print_rows(call, columns, [_row(job, None if whole else BODY_CHARACTERS_MAX) for job in jobs])
     return DONE
 
 
-def _row(job: PeekedJob) -> list[str]:
+def _body(data: bytes, characters_max: int | None) -> str:
+    """A body, or its beginning, without anything a terminal could take for a command."""
+    start = data if characters_max is None else data[: 4 * characters_max]
+    text = "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode()
+        for char in start.decode("utf-8", "backslashreplace")
+    )
+    if characters_max is None or (len(text) <= characters_max and len(start) == len(data)):
+        return text
+    return f"{text[:characters_max]}.."
+
+
+def _row(job: PeekedJob, characters_max: int | None) -> list[str]:
     return ["-" if job.id is None else str(job.id), str(job.priority), job.key or "-", job.item or "-",
-            str(job.attempt), ", ".join(_times(job)) or "-", f"{len(job.data):,}"]
+            str(job.attempt), ", ".join(_times(job)) or "-", f"{len(job.data):,}",
+            _body(job.data, characters_max)]
 
 
 def _times(job: PeekedJob) -> list[str]:

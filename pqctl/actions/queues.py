@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from sockpq import BadArguments, Client, Totals
+from sockpq import Totals
 
+from pqctl.actions.existence import must_exist
 from pqctl.connect import reading
 from pqctl.invocation import Call
 from pqctl.output.exit_codes import DONE
@@ -17,7 +18,7 @@ def show_stat(call: Call, name: str | None) -> int:
     """The counts of one queue, which must be there, or of all."""
     with reading(call) as (client, server):
         totals = client.total(name, server=server)
-        counters = None if name is None else _counters(client, name, server)
+        counters = None if name is None else must_exist(client, name, server) or None
     whose = "all queues" if name is None else name
     priorities = counted(totals.priorities, "priority", "priorities")
     sentence = f"{whose}: {counted(totals.jobs, 'job')} waiting in {priorities}, {totals.running:,} running"
@@ -41,7 +42,7 @@ def show_list(call: Call, prefix: str) -> int:
         found = sorted(client.queues(prefix, server=server))
     if call.as_json:
         call.answer("", {"queues": [
-            {"name": queue.name, "waiting": queue.ready + queue.delayed, "delayed": queue.delayed,
+            {"name": queue.name, "waiting": queue.ready, "delayed": queue.delayed,
              "running": queue.running, "dead": queue.dead}
             for queue in found
         ]})
@@ -53,7 +54,7 @@ def show_list(call: Call, prefix: str) -> int:
         columns = [Column("queue", folds=True)]
         columns += [Column(title, figures=True) for title in ("waiting", "delayed", "running", "dead")]
         print_rows(call, columns, [
-            (queue.name, f"{queue.ready + queue.delayed:,}", f"{queue.delayed:,}", f"{queue.running:,}",
+            (queue.name, f"{queue.ready:,}", f"{queue.delayed:,}", f"{queue.running:,}",
              f"{queue.dead:,}") for queue in found
         ])
     else:
@@ -65,14 +66,6 @@ def _told(lead: str, counters: dict[str, int]) -> str:
     """Those that are not zero, as the end of a sentence."""
     more = [f"{value:,} {word.replace('_', ' ')}" for word, value in counters.items() if value]
     return f"; {lead}{', '.join(more)}" if more else ""
-
-
-def _counters(client: Client, queue: str, server: str) -> dict[str, int] | None:
-    """What the server counts beside that; None when it is older. Raises QueueNotFound."""
-    try:
-        return client.queue_stat(queue, server=server)
-    except BadArguments:
-        return None
 
 
 def _counts(totals: Totals) -> dict[str, int]:

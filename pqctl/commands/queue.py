@@ -124,10 +124,39 @@ def resume(call: Call, name: str) -> int:
 @command(queue, timeout=10.0, epilog=exit_codes.READING)
 @click.argument("name")
 @click.option("--state", type=click.Choice(STATES), default="ready", show_default=True, help="Only jobs in this state.")
-@click.option("--count", type=click.IntRange(1, 10_000), default=10, show_default=True, metavar="N",
-              help="The first so many.")
-def peek(call: Call, name: str, state: str, count: int) -> int:
-    """Look at the first jobs of queue NAME, without taking them; with --json also at their bodies."""
+@click.option("-n", "--count", type=click.IntRange(1, 10_000), default=10, show_default=True, metavar="N",
+              help="How many of them, the first ones.")
+@click.option("--body", is_flag=True, help="Show whole bodies, not only their beginnings.")
+@click.option("--raw", is_flag=True, help="Write the bodies only, byte by byte, each with a line end behind it.")
+def peek(call: Call, name: str, state: str, count: int, body: bool, raw: bool) -> int:
+    """Look at the first jobs of queue NAME, without taking them."""
     from pqctl.actions import peek as peeking
 
-    return peeking.show_queue(call, name, state, count)
+    return peeking.show_queue(call, name, state, count, body, raw)
+
+
+@command(queue, timeout=3600.0)
+@click.argument("name")
+def drain(call: Call, name: str) -> int:
+    """Let no jobs into queue NAME, and wait until those that are in it are finished.
+
+    It stays paused. A periodic job is never finished: delete it. --timeout says how long to wait.
+    """
+    from pqctl.actions import emptying
+
+    return emptying.drain(call, name)
+
+
+@command(queue, timeout=60.0)
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@click.option("--count", type=click.IntRange(1), metavar="N", help="Only the first so many. [default: all]")
+def move(call: Call, source: str, target: str, count: int | None) -> int:
+    """Move the waiting jobs of queue FROM to queue TO, in their order.
+
+    They keep priority, item and key; their attempts are counted anew. Delayed and dead jobs stay. If it is interrupted
+    run it again.
+    """
+    from pqctl.actions import emptying
+
+    return emptying.move(call, source, target, count)

@@ -66,7 +66,7 @@ def members(health: Health) -> Check:
     if health.learners:
         return Check(WARN, "members", f"{', '.join(sorted(health.learners))} has not caught up yet", "wait for it")
     if health.voters == 1:
-        return Check(WARN, "members", "there is one node: its disk is the only copy", "add two more nodes")
+        return Check(OK, "members", "a single node: its disk has the only copy")
     if health.voters % 2 == 0:
         return Check(WARN, "members", f"{health.voters} nodes survive no more losses than {health.voters - 1}",
                      "add one, or remove one")

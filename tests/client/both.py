@@ -6,6 +6,7 @@ The asyncio client runs in an event loop of its own thread; its calls look like 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
@@ -37,7 +38,7 @@ class Loop:
         self._loop.close()
 
     async def _awaited(self, awaitable: Any) -> Any:
-        return await awaitable
+        return await awaitable if inspect.isawaitable(awaitable) else awaitable
 
     def _from_loop(self, value: Any) -> Any:
         if isinstance(value, aio.Job):

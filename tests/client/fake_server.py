@@ -20,6 +20,8 @@ from tests.client.fake_faults import WITHOUT_EXECUTING, Fault, misbehave
 from tests.client.fake_sessions import FakeSession, FakeSessions
 from tests.client.fake_users import FakeUsers
 
+TOGETHER_S = 0.01       # a command that is read so soon after an answer came with the one before
+
 
 class FakeCluster:
     """Three servers with one state; `lead` chooses who serves."""
@@ -92,7 +94,8 @@ class FakeServer(Execution):
         self.numbers: list[int] = []            # of the requests among them, 0 for the others
         self.accepted = 0
         self.status_lines: list[str] | None = None      # instead of the true ones
-        self.delay_s = 0.0                              # of every answer
+        self.delay_s = 0.0                              # of every answer, once for commands that come together
+        self._answered: dict[socket.socket, float] = {}     # when each connection got its last answer
         self.reset_after_line = False                   # instead of reading a body
         self.faults: dict[str, deque[Fault | None]] = defaultdict(deque)
         self._connections: set[socket.socket] = set()
@@ -197,6 +200,8 @@ class FakeServer(Execution):
             self.cluster.sessions.end_all()
         if fault:
             return misbehave(connection, fault, answer, lambda: self.stopped)
-        time.sleep(self.delay_s)
+        if time.monotonic() - self._answered.get(connection, 0.0) > TOGETHER_S:
+            time.sleep(self.delay_s)
         connection.sendall(answer)
+        self._answered[connection] = time.monotonic()
         return True

@@ -17,7 +17,8 @@ JOB = b"200 OK q 7 0 10\r\n0123456789"
 
 
 class ScriptedServer:
-    """`answer` gets the connection, its input and each command's line without REQ; sessions and CAPS are answered here.
+    """`answer` gets the connection, its input and each command's line without REQ; sessions, CAPS and
+    CLUSTER STATUS are answered here.
 
     `features`: its CAPS; by default it is of a version before those this client looks for.
     Without `answer` each connection is reset as soon as it is open.
@@ -68,6 +69,8 @@ class ScriptedServer:
                     connection.sendall(b"200 OK SESSION 1_ab TTL 900" + last + b"\r\n")
                 elif verb == "CAPS":
                     connection.sendall(b"200 OK %d\r\n" % len(self._features) + self._features)
+                elif line == "CLUSTER STATUS":
+                    connection.sendall(b"400 Bad Arguments\r\n")
                 elif self._answer:
                     self._answer(connection, stream, " ".join(words[1:]) if verb == "REQ" else line)
 

@@ -48,7 +48,7 @@ def test_every_byte_of_a_body_comes_back(client: Client) -> None:
 def test_priorities_items_and_ends(client: Client) -> None:
     client.put("work", b"low", -(2**63), item="order:1@shop.example")
     client.put("work", b"high", 2**63 - 1)
-    name = client.put("work", b"middle", new_item=True)
+    name = client.put("work", b"middle", new_item=True).item
     jobs = client.get_many(5, ["work", "nothing"], expire=0.5, then="later")
     assert [job.data for job in jobs] == [b"high", b"middle", b"low"]
     assert [job.item for job in jobs] == [None, name, "order:1@shop.example"]

@@ -25,8 +25,8 @@ from sockpq._backends.access import access
 from sockpq._backends.asyncio_stream import TransportStream
 from sockpq._backends.sync import SocketStream, ThreadNetwork, run
 from sockpq._engine.probe import ask
-from sockpq._protocol import commands
 from sockpq._protocol.addresses import Address, parse_server
+from sockpq._protocol.commands import cluster
 
 from tests.client.conftest import MakeClient
 from tests.client.fake_faults import Fault
@@ -74,7 +74,7 @@ def test_every_connection_says_who_it_is(guarded: FakeCluster, ann: Client) -> N
     assert ann.total("q", server=guarded.addresses[1]).jobs == 1
     ann.cluster_transfer("n2")
     assert ann.cluster_status()
-    assert ann.put("q", b"after") is None
+    assert ann.put("q", b"after").item is None
     for server in guarded.servers:
         assert server.accepted > 0
         assert server.received.count(f"AUTH ann {SECRET}") == server.accepted
@@ -89,7 +89,7 @@ def test_who_only_asks_whether_a_server_lives_does_not_say_who_it_is(guarded: Fa
     """For a blocked call that is asked again and again, and a server may need a tenth of a second to check a secret."""
     network = ThreadNetwork(access(None, "ann", SECRET))
     server = guarded.servers[0]
-    assert run(ask(network, parse_server(server.address), [commands.PING], 5)).failure is None
+    assert run(ask(network, parse_server(server.address), [cluster.PING], 5)).failure is None
     assert server.received == ["PING"]
 
 
@@ -334,7 +334,7 @@ def test_a_secret_is_in_no_picture_of_what_has_it() -> None:
     made = access(None, "ann", SECRET)
     assert made.login is not None
     shown = [made, made.login, made.login.plain(), made.login.response(b"nonce"),
-             commands.user_set("bob", "put", SECRET)]
+             cluster.set_user("bob", "put", SECRET)]
     for one in shown:
         assert SECRET not in f"{one!r} {one}"
         assert SECRET.encode().hex() not in f"{one!r} {one}"
@@ -365,5 +365,5 @@ def test_users_are_made_listed_and_deleted(guarded: FakeCluster, users: FakeUser
 ])
 def test_what_is_no_user_is_not_sent(name: str, rights: str | list[str], secret: str) -> None:
     with pytest.raises(BadArguments) as error:
-        commands.user_set(name, rights, secret)
+        cluster.set_user(name, rights, secret)
     assert secret not in str(error.value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sockpq import BatchFailed, Client, DataTooLarge, JobNotFound, NotServing, OutcomeUnknown, Unavailable
 from sockpq._engine.batch import WINDOW_COMMANDS_MAX, Batch
-from sockpq._protocol import commands
+from sockpq._protocol.commands import batches, jobs
 from sockpq._protocol.protocol import Answer
 from sockpq.model import Handed
 
@@ -32,7 +32,7 @@ def test_large_bodies_pass(cluster: FakeCluster, client: Client) -> None:
 
 def test_a_batch_is_refused_before_sending_when_one_body_is_wrong(cluster: FakeCluster, client: Client) -> None:
     with pytest.raises(TypeError):
-        client.put_many("q", [b"good", "text"])     # type: ignore[list-item]
+        client.put_many("q", [b"good", 5])     # type: ignore[list-item]
     assert cluster.servers[0].received == []
 
 
@@ -107,7 +107,7 @@ def test_jobs_that_came_before_the_connection_broke_are_kept(cluster: FakeCluste
 
 
 def test_a_window_is_refilled_when_half_of_it_is_answered() -> None:
-    batch = Batch(commands.puts("q", bodies(3000)))
+    batch = Batch(batches.puts("q", bodies(3000)))
     assert len(batch.next()) == WINDOW_COMMANDS_MAX
     batch.answered([Answer(None)] * 400)
     assert batch.next() == []
@@ -116,7 +116,7 @@ def test_a_window_is_refilled_when_half_of_it_is_answered() -> None:
 
 
 def test_after_a_refusal_nothing_more_is_sent_to_that_server() -> None:
-    batch = Batch(commands.puts("q", bodies(3000)))
+    batch = Batch(batches.puts("q", bodies(3000)))
     batch.next()
     batch.answered([Answer(None, NotServing("500 Offline Mode"))] * WINDOW_COMMANDS_MAX)
     assert batch.next() == []
@@ -132,7 +132,7 @@ def test_the_timeout_of_a_batch_limits_the_time_without_progress(cluster: FakeCl
 
 
 def test_a_final_refusal_of_one_job_does_not_stop_the_others() -> None:
-    batch = Batch(commands.puts("q", bodies(3)))
+    batch = Batch(batches.puts("q", bodies(3)))
     batch.next()
     batch.answered([Answer(None), Answer(None, DataTooLarge("413")), Answer(None)])
     assert not batch.in_flight
@@ -159,7 +159,7 @@ def test_no_more_jobs_are_asked_for_than_a_server_keeps_answers() -> None:
     def came(count: int, length: int) -> None:
         batch.answered([Answer(Handed(1, "q", 0, bytes(length), None))] * count)
 
-    batch = Batch([commands.get("q", expire=5)] * 1000, brings_jobs=True)
+    batch = Batch([jobs.get("q", expire=5)] * 1000, brings_jobs=True)
     batch.begin(None)
     assert len(batch.next()) == 4           # of whatever length they are
     came(4, 1000)

@@ -28,8 +28,8 @@ from tests.client.fake_server import FakeCluster
 
 
 def test_a_job_is_put_taken_and_done(cluster: FakeCluster, client: Client) -> None:
-    assert client.put("mail", b"low") is None
-    assert client.put("mail", b"high", priority=5, item="order_1") == "order_1"
+    assert client.put("mail", b"low").item is None
+    assert client.put("mail", b"high", priority=5, item="order_1").item == "order_1"
     job = client.get("mail", expire=30)
     assert job is not None
     assert (job.queue, job.priority, job.data, job.item) == ("mail", 5, b"high", "order_1")
@@ -41,7 +41,7 @@ def test_a_job_is_put_taken_and_done(cluster: FakeCluster, client: Client) -> No
 
 
 def test_the_server_names_an_item(client: Client) -> None:
-    assert client.put("mail", b"x", new_item=True) == "i1"
+    assert client.put("mail", b"x", new_item=True).item == "i1"
 
 
 def test_a_job_put_back_comes_again_under_another_id(client: Client) -> None:
@@ -154,11 +154,11 @@ def test_wrong_arguments_open_no_connection(cluster: FakeCluster, client: Client
     with pytest.raises(BadArguments):
         client.put("no such name!", b"")
     with pytest.raises(TypeError):
-        client.put("mail", "text")              # type: ignore[arg-type]
+        client.put("mail", 5)              # type: ignore[arg-type]
     with pytest.raises(BadArguments):
         client.put_many("mail", [b"good"], priority=2**70)
     with pytest.raises(BadArguments):
-        client.get("mail", wait=5)
+        client.get("mail", expire=-1)
     with pytest.raises(BadArguments):
         client.get("mail", block=True, wait=0)
     with pytest.raises(BadArguments):

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from sockpq import BadArguments, DataTooLarge
-from sockpq._protocol import commands
 from sockpq._protocol.addresses import parse_server, parse_servers
-from sockpq._protocol.commands import Repeat
+from sockpq._protocol.command import Command, Repeat
+from sockpq._protocol.commands import cluster, jobs, queues
 
 
 class Queue(str, Enum):     # noqa: UP042 - unlike StrEnum it is written with the name of its class
@@ -24,69 +24,69 @@ class Priority(int, Enum):
 @pytest.mark.parametrize(
     ("command", "line"),
     [
-        (commands.put("mail", b"hi"), b"PUT mail 0 2\r\n"),
-        (commands.put("mail", b"", -7, item="order_1"), b"PUT mail -7 0 IS order_1\r\n"),
-        (commands.put("NEW", bytearray(b"abc"), 5, new_item=True), b"PUT NEW 5 3 NEW\r\n"),
-        (commands.call("in", b"x", "out"), b"PUT in 0 1 NEW WAIT out\r\n"),
-        (commands.call("in", b"x", "WAIT", item="NEW", expire=1.5, then="done"),
+        (jobs.put("mail", b"hi"), b"PUT mail 0 2\r\n"),
+        (jobs.put("mail", b"", -7, item="order_1"), b"PUT mail -7 0 IS order_1\r\n"),
+        (jobs.put("NEW", bytearray(b"abc"), 5, new_item=True), b"PUT NEW 5 3 NEW\r\n"),
+        (jobs.remote_call("in", b"x", "out"), b"PUT in 0 1 NEW WAIT out\r\n"),
+        (jobs.remote_call("in", b"x", "WAIT", item="NEW", expire=1.5, then="done"),
          b"PUT in 0 1 IS NEW WAIT WAIT EXPIRE 1.500 THEN DONE\r\n"),
-        (commands.put(Queue.MAIL, b"", Priority.HIGH, item=Queue.MAIL), b"PUT mail 5 0 IS mail\r\n"),
-        (commands.get(Queue.MAIL), b"GET mail\r\n"),
-        (commands.total(Queue.MAIL), b"TOTAL mail\r\n"),
-        (commands.get(), b"GET\r\n"),
-        (commands.get("EXPIRE"), b"GET EXPIRE\r\n"),
-        (commands.get(expire=5), b"GET EXPIRE 5\r\n"),
-        (commands.get("EXPIRE", expire=5), b"GET EXPIRE EXPIRE 5\r\n"),
-        (commands.get(["a", "b", "a"], block=True), b"GETB a|b\r\n"),
-        (commands.get("a", block="until_done", expire=0.0001, then="later"), b"GETBE a EXPIRE 0.001 THEN LATER\r\n"),
-        (commands.get("a", expire=0), b"GET a EXPIRE 0\r\n"),
-        (commands.get("a", expire=0.07), b"GET a EXPIRE 0.070\r\n"),
-        (commands.done(2**64 - 1), b"DONE 18446744073709551615\r\n"),
-        (commands.later(0), b"LATER 0\r\n"),
-        (commands.total(), b"TOTAL\r\n"),
-        (commands.total("celery@host.pidbox:1"), b"TOTAL celery@host.pidbox:1\r\n"),
-        (commands.queues(), b"QUEUE LIST\r\n"),
-        (commands.queues("mail."), b"QUEUE LIST mail.*\r\n"),
-        (commands.running(), b"RUNLIST\r\n"),
-        (commands.running(True), b"RUNLIST DATA\r\n"),
-        (commands.clone(memoryview(b"abc")), b"CLONE 3\r\n"),
-        (commands.cluster_add("n4", "10.0.0.4:11362", "host-4.example:011361"),
+        (jobs.put(Queue.MAIL, b"", Priority.HIGH, item=Queue.MAIL), b"PUT mail 5 0 IS mail\r\n"),
+        (jobs.get(Queue.MAIL), b"GET mail\r\n"),
+        (queues.total(Queue.MAIL), b"TOTAL mail\r\n"),
+        (jobs.get(), b"GET\r\n"),
+        (jobs.get("EXPIRE"), b"GET EXPIRE\r\n"),
+        (jobs.get(expire=5), b"GET EXPIRE 5\r\n"),
+        (jobs.get("EXPIRE", expire=5), b"GET EXPIRE EXPIRE 5\r\n"),
+        (jobs.get(["a", "b", "a"], block=True), b"GETB a|b\r\n"),
+        (jobs.get("a", block="until_done", expire=0.0001, then="later"), b"GETBE a EXPIRE 0.001 THEN LATER\r\n"),
+        (jobs.get("a", expire=0), b"GET a EXPIRE 0\r\n"),
+        (jobs.get("a", expire=0.07), b"GET a EXPIRE 0.070\r\n"),
+        (jobs.done(2**64 - 1), b"DONE 18446744073709551615\r\n"),
+        (jobs.later(0), b"LATER 0\r\n"),
+        (queues.total(), b"TOTAL\r\n"),
+        (queues.total("celery@host.pidbox:1"), b"TOTAL celery@host.pidbox:1\r\n"),
+        (queues.queues(), b"QUEUE LIST\r\n"),
+        (queues.queues("mail."), b"QUEUE LIST mail.*\r\n"),
+        (queues.running(), b"RUNLIST\r\n"),
+        (queues.running(True), b"RUNLIST DATA\r\n"),
+        (queues.clone(memoryview(b"abc")), b"CLONE 3\r\n"),
+        (cluster.cluster_add("n4", "10.0.0.4:11362", "host-4.example:011361"),
          b"CLUSTER ADD n4 10.0.0.4 11362 host-4.example 11361\r\n"),
-        (commands.cluster_add("n-4_b.c", "[::1]:1", "[2001:db8::5]:65535"),
+        (cluster.cluster_add("n-4_b.c", "[::1]:1", "[2001:db8::5]:65535"),
          b"CLUSTER ADD n-4_b.c ::1 1 2001:db8::5 65535\r\n"),
-        (commands.cluster_remove("n4"), b"CLUSTER REMOVE n4\r\n"),
-        (commands.cluster_transfer(), b"CLUSTER TRANSFER\r\n"),
-        (commands.cluster_transfer("n4"), b"CLUSTER TRANSFER n4\r\n"),
+        (cluster.cluster_remove("n4"), b"CLUSTER REMOVE n4\r\n"),
+        (cluster.cluster_transfer(), b"CLUSTER TRANSFER\r\n"),
+        (cluster.cluster_transfer("n4"), b"CLUSTER TRANSFER n4\r\n"),
     ],
 )
-def test_a_command_is_written_as_the_protocol_has_it(command: commands.Command[Any], line: bytes) -> None:
+def test_a_command_is_written_as_the_protocol_has_it(command: Command[Any], line: bytes) -> None:
     assert command.line == line
 
 
 @pytest.mark.parametrize("name", ["", " ", "a b", "a|b", "a\r\nDONE 1", "a\n", ".a", "-a", "@a", "*", "ä", "a" * 256])
 def test_a_name_the_protocol_does_not_allow_is_refused(name: str) -> None:
     for build in (
-        lambda: commands.put(name, b""),
-        lambda: commands.put("q", b"", item=name),
-        lambda: commands.call("q", b"", name),
-        lambda: commands.get(name),
-        lambda: commands.get(["q", name]),
-        lambda: commands.total(name),
+        lambda: jobs.put(name, b""),
+        lambda: jobs.put("q", b"", item=name),
+        lambda: jobs.remote_call("q", b"", name),
+        lambda: jobs.get(name),
+        lambda: jobs.get(["q", name]),
+        lambda: queues.total(name),
     ):
         with pytest.raises(BadArguments):
             build()
 
 
 def test_the_longest_name_is_allowed() -> None:
-    assert commands.total("a" * 255).line == b"TOTAL " + b"a" * 255 + b"\r\n"
+    assert queues.total("a" * 255).line == b"TOTAL " + b"a" * 255 + b"\r\n"
 
 
 @pytest.mark.parametrize("name", ["", " ", "a b", "a|b", "a\r\nDONE 1", "a\n", "a:b", "a@b", "*", "ä", "a" * 65])
 def test_a_name_no_node_can_have_is_refused(name: str) -> None:
     for build in (
-        lambda: commands.cluster_add(name, "a:1", "a:2"),
-        lambda: commands.cluster_remove(name),
-        lambda: commands.cluster_transfer(name),
+        lambda: cluster.cluster_add(name, "a:1", "a:2"),
+        lambda: cluster.cluster_remove(name),
+        lambda: cluster.cluster_transfer(name),
     ):
         with pytest.raises(BadArguments):
             build()
@@ -99,27 +99,27 @@ def test_a_name_no_node_can_have_is_refused(name: str) -> None:
 def test_an_address_for_a_new_node_is_complete_and_plain(address: str) -> None:
     for peer, client in ((address, "a:1"), ("a:1", address)):
         with pytest.raises(BadArguments):
-            commands.cluster_add("n4", peer, client)
+            cluster.cluster_add("n4", peer, client)
 
 
 @pytest.mark.parametrize(
     "build",
     [
-        lambda: commands.queues("mail*"),
-        lambda: commands.put("q", b"", 2**63),
-        lambda: commands.put("q", b"", -(2**63) - 1),
-        lambda: commands.put("q", b"", item="i", new_item=True),
-        lambda: commands.get([]),
-        lambda: commands.get([f"{number:0255}" for number in range(300)]),
-        lambda: commands.get("q", block="forever"),     # type: ignore[arg-type]
-        lambda: commands.get("q", then="later"),
-        lambda: commands.get("q", expire=5, then="LATER"),  # type: ignore[arg-type]
-        lambda: commands.get("q", expire=-1),
-        lambda: commands.get("q", expire=math.nan),
-        lambda: commands.get("q", expire=math.inf),
-        lambda: commands.get("q", expire=4e9),
-        lambda: commands.done(-1),
-        lambda: commands.done(2**64),
+        lambda: queues.queues("mail*"),
+        lambda: jobs.put("q", b"", 2**63),
+        lambda: jobs.put("q", b"", -(2**63) - 1),
+        lambda: jobs.put("q", b"", item="i", new_item=True),
+        lambda: jobs.get([]),
+        lambda: jobs.get([f"{number:0255}" for number in range(300)]),
+        lambda: jobs.get("q", block="forever"),     # type: ignore[arg-type]
+        lambda: jobs.get("q", then="later"),
+        lambda: jobs.get("q", expire=5, then="LATER"),  # type: ignore[arg-type]
+        lambda: jobs.get("q", expire=-1),
+        lambda: jobs.get("q", expire=math.nan),
+        lambda: jobs.get("q", expire=math.inf),
+        lambda: jobs.get("q", expire=4e9),
+        lambda: jobs.done(-1),
+        lambda: jobs.done(2**64),
     ],
 )
 def test_a_value_out_of_range_is_refused(build: Any) -> None:
@@ -131,22 +131,22 @@ def test_a_value_out_of_range_is_refused(build: Any) -> None:
 @pytest.mark.parametrize(
     "build",
     [
-        lambda: commands.put(b"q", b""),                # type: ignore[arg-type]
-        lambda: commands.put("q", "text"),              # type: ignore[arg-type]
-        lambda: commands.put("q", None),                # type: ignore[arg-type]
-        lambda: commands.put("q", b"", 1.0),            # type: ignore[arg-type]
-        lambda: commands.put("q", b"", True),
-        lambda: commands.put("q", b"", item=5),         # type: ignore[arg-type]
-        lambda: commands.get(5),                        # type: ignore[arg-type]
-        lambda: commands.queues(None),                  # type: ignore[arg-type]
-        lambda: commands.get(["q", 5]),                 # type: ignore[list-item]
-        lambda: commands.get("q", expire="5"),          # type: ignore[arg-type]
-        lambda: commands.get("q", expire=True),
-        lambda: commands.put("q", b"", new_item="no"),  # type: ignore[arg-type]
-        lambda: commands.running("no"),                 # type: ignore[arg-type]
-        lambda: commands.done("5"),                     # type: ignore[arg-type]
-        lambda: commands.cluster_remove(4),             # type: ignore[arg-type]
-        lambda: commands.cluster_add("n4", 5, "a:1"),   # type: ignore[arg-type]
+        lambda: jobs.put(b"q", b""),                # type: ignore[arg-type]
+        lambda: jobs.put("q", 5),              # type: ignore[arg-type]
+        lambda: jobs.put("q", None),                # type: ignore[arg-type]
+        lambda: jobs.put("q", b"", 1.0),            # type: ignore[arg-type]
+        lambda: jobs.put("q", b"", True),
+        lambda: jobs.put("q", b"", item=5),         # type: ignore[arg-type]
+        lambda: jobs.get(5),                        # type: ignore[arg-type]
+        lambda: queues.queues(None),                  # type: ignore[arg-type]
+        lambda: jobs.get(["q", 5]),                 # type: ignore[list-item]
+        lambda: jobs.get("q", expire="5"),          # type: ignore[arg-type]
+        lambda: jobs.get("q", expire=True),
+        lambda: jobs.put("q", b"", new_item="no"),  # type: ignore[arg-type]
+        lambda: queues.running("no"),                 # type: ignore[arg-type]
+        lambda: jobs.done("5"),                     # type: ignore[arg-type]
+        lambda: cluster.cluster_remove(4),             # type: ignore[arg-type]
+        lambda: cluster.cluster_add("n4", 5, "a:1"),   # type: ignore[arg-type]
     ],
 )
 def test_a_wrong_type_is_a_type_error(build: Any) -> None:
@@ -156,28 +156,28 @@ def test_a_wrong_type_is_a_type_error(build: Any) -> None:
 
 def test_a_body_above_the_protocols_limit_is_refused() -> None:
     with pytest.raises(DataTooLarge):
-        commands.put("q", bytes(256 * 1024 * 1024 + 1))
+        jobs.put("q", bytes(256 * 1024 * 1024 + 1))
 
 
 def test_a_body_the_caller_changes_later_is_sent_as_it_was() -> None:
     body = bytearray(b"before")
-    command = commands.put("q", body)
+    command = jobs.put("q", body)
     body[:] = b"behind"
     assert command.data == b"before"
 
 
 def test_only_commands_whose_repetition_does_no_harm_are_marked_so() -> None:
-    assert commands.put("q", b"").repeat is Repeat.IF_ASKED
-    assert commands.get("q").repeat is Repeat.IF_ASKED
-    assert commands.get("q", expire=0).repeat is Repeat.IF_ASKED
-    assert commands.get("q", expire=1).repeat is Repeat.HARMLESS
-    assert commands.done(1).repeat is Repeat.HARMLESS
-    assert commands.clone(b"").repeat is Repeat.IF_ASKED
-    assert commands.total().repeat is Repeat.FREELY
-    assert commands.cluster_add("n4", "a:1", "a:2").repeat is Repeat.IF_ASKED
-    assert commands.cluster_remove("n4").repeat is Repeat.IF_ASKED
-    assert commands.cluster_transfer().repeat is Repeat.IF_ASKED
-    assert commands.CLUSTER_OFFLINE.repeat is Repeat.HARMLESS
+    assert jobs.put("q", b"").repeat is Repeat.IF_ASKED
+    assert jobs.get("q").repeat is Repeat.IF_ASKED
+    assert jobs.get("q", expire=0).repeat is Repeat.IF_ASKED
+    assert jobs.get("q", expire=1).repeat is Repeat.HARMLESS
+    assert jobs.done(1).repeat is Repeat.HARMLESS
+    assert queues.clone(b"").repeat is Repeat.IF_ASKED
+    assert queues.total().repeat is Repeat.FREELY
+    assert cluster.cluster_add("n4", "a:1", "a:2").repeat is Repeat.IF_ASKED
+    assert cluster.cluster_remove("n4").repeat is Repeat.IF_ASKED
+    assert cluster.cluster_transfer().repeat is Repeat.IF_ASKED
+    assert cluster.cluster_offline().repeat is Repeat.HARMLESS
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from sockpq import (
     QueueNotEmpty,
     QueueNotFound,
     QueuePaused,
+    Stored,
 )
 
 from devcluster.cluster import LocalCluster
@@ -184,8 +185,8 @@ def test_all_of_a_transaction_or_nothing(client: Client) -> None:
         t.put("next", b"out", new_item=True)
         t.put("next", b"unique", key="k")
         t.done(job)
-    assert t.results[1:] == [None, Finished(True, False)]
-    assert t.results[0].startswith("i")
+    assert t.results[1:] == [Stored(key="k"), Finished(True, False)]
+    assert t.results[0].item.startswith("i")
     client.put("q", b"in")
 
     def again() -> None:

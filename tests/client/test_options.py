@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from sockpq import BadArguments, Key
-from sockpq._protocol import commands, job_commands, queue_commands
-from sockpq._protocol.commands import Command, Repeat
+from sockpq._protocol.command import Command, Repeat
+from sockpq._protocol.commands import batches, jobs, queues
 
 
 def lines(*made: Command[Any]) -> list[bytes]:
@@ -18,53 +18,56 @@ def lines(*made: Command[Any]) -> list[bytes]:
 @pytest.mark.parametrize(
     ("command", "line"),
     [
-        (commands.put("q", b"", delay=1.5), b"PUT q 0 0 DELAY 1.500\r\n"),
-        (commands.put("q", b"", 3, "i", at=1795130000), b"PUT q 3 0 IS i AT 1795130000\r\n"),
-        (commands.put("q", b"", new_item=True, ttl=5, every=60), b"PUT q 0 0 NEW TTL 5 EVERY 60\r\n"),
-        (commands.put("q", b"", after="a"), b"PUT q 0 0 AFTER a\r\n"),
-        (commands.put("q", b"", after=["a", "b", "a"], tries=3), b"PUT q 0 0 AFTER a|b TRIES 3\r\n"),
-        (commands.put("q", b"", key="mail:1-a.b_c", on_duplicate="replace"),
+        (jobs.put("q", b"", delay=1.5), b"PUT q 0 0 DELAY 1.500\r\n"),
+        (jobs.put("q", b"", 3, "i", at=1795130000), b"PUT q 3 0 IS i AT 1795130000\r\n"),
+        (jobs.put("q", b"", new_item=True, ttl=5, every=60), b"PUT q 0 0 NEW TTL 5 EVERY 60\r\n"),
+        (jobs.put("q", b"", after="a"), b"PUT q 0 0 AFTER a\r\n"),
+        (jobs.put("q", b"", after=["a", "b", "a"], tries=3), b"PUT q 0 0 AFTER a|b TRIES 3\r\n"),
+        (jobs.put("q", b"", key="mail:1-a.b_c", on_duplicate="replace"),
          b"PUT q 0 0 KEY mail:1-a.b_c ONDUP REPLACE\r\n"),
-        (commands.call("in", b"", "out", wait=5, expire=3), b"PUT in 0 0 NEW WAIT out EXPIRE 3 WITHIN 5\r\n"),
-        (commands.get("q", True, 5, wait=2.5), b"GETB q EXPIRE 5 WITHIN 2.500\r\n"),
-        (commands.get(block=True, wait=1), b"GETB * WITHIN 1\r\n"),
-        (commands.get(expire=5, then="dead"), b"GET * EXPIRE 5 THEN DEAD\r\n"),
-        (commands.get("q", item="i7", meta=True), b"GET q IS i7 META\r\n"),
-        (commands.get(["a", "b"], policy="priority"), b"GET a|b BY PRIORITY\r\n"),
-        (commands.get(item="i7"), b"GET * IS i7\r\n"),
-        (job_commands.get_batch(100, "q", expire=60, then="later"), b"GET q EXPIRE 60 THEN LATER COUNT 100\r\n"),
-        (job_commands.get_batch(1, None, "until_done", 60, wait=5, item="i", meta=True),
+        (jobs.remote_call("in", b"", "out", wait=5, expire=3), b"PUT in 0 0 NEW WAIT out EXPIRE 3 WITHIN 5\r\n"),
+        (jobs.get("q", True, 5, wait=2.5), b"GETB q EXPIRE 5 WITHIN 2.500\r\n"),
+        (jobs.get(block=True, wait=1), b"GETB * WITHIN 1\r\n"),
+        (jobs.get("q", wait=1), b"GETB q WITHIN 1\r\n"),          # to wait is to block
+        (batches.get_batch(5, "q", wait=5), b"GETB q COUNT 5 WITHIN 5\r\n"),
+        (jobs.get(expire=5, then="dead"), b"GET * EXPIRE 5 THEN DEAD\r\n"),
+        (jobs.get("q", item="i7", meta=True), b"GET q IS i7 META\r\n"),
+        (jobs.get(["a", "b"], policy="priority"), b"GET a|b BY PRIORITY\r\n"),
+        (jobs.get(item="i7"), b"GET * IS i7\r\n"),
+        (batches.get_batch(100, "q", expire=60, then="later"), b"GET q EXPIRE 60 THEN LATER COUNT 100\r\n"),
+        (batches.get_batch(1, None, "until_done", 60, wait=5, item="i", meta=True),
          b"GETBE * EXPIRE 60 IS i META COUNT 1 WITHIN 5\r\n"),
-        (job_commands.done_last(5), b"DONE 5 LAST\r\n"),
-        (job_commands.later(5, delay=1, priority=-3), b"LATER 5 DELAY 1 PRI -3\r\n"),
-        (job_commands.later(5, at=0, yielded=True), b"LATER 5 AT 0 YIELD\r\n"),
-        (job_commands.later(5, first=True), b"LATER 5 FIRST\r\n"),
-        (job_commands.touch(5), b"TOUCH 5\r\n"),
-        (job_commands.touch(5, 60, "dead"), b"TOUCH 5 EXPIRE 60 THEN DEAD\r\n"),
-        (job_commands.change(Key("q", "k"), priority=5, at=7, item="i"), b"CHANGE KEY q k PRI 5 AT 7 IS i\r\n"),
-        (job_commands.change(5, no_item=True, data=b"abc"), b"CHANGE 5 NOITEM DATA 3\r\nabc"),
-        (job_commands.move(5, "next", data=b"", priority=1, delay=2), b"MOVE 5 next PRI 1 DELAY 2 DATA 0\r\n"),
-        (job_commands.move(5, "next"), b"MOVE 5 next\r\n"),
-        (job_commands.delete(5), b"DELETE 5\r\n"),
-        (job_commands.delete(Key("q", "k")), b"DELETE KEY q k\r\n"),
-        (job_commands.bury(5), b"BURY 5\r\n"),
-        (job_commands.bury(5, "broken:1"), b"BURY 5 REASON broken:1\r\n"),
-        (job_commands.kick("q", 10), b"KICK q 10\r\n"),
-        (job_commands.peek(Key("q", "k")), b"PEEK KEY q k\r\n"),
-        (job_commands.peek_queue("q", "dead", 3), b"PEEK q DEAD COUNT 3\r\n"),
-        (queue_commands.create("q", {}), b"QUEUE CREATE q\r\n"),
-        (queue_commands.configure("q", {
+        (jobs.done(5, last=True), b"DONE 5 LAST\r\n"),
+        (jobs.later(5, delay=1, priority=-3), b"LATER 5 DELAY 1 PRI -3\r\n"),
+        (jobs.later(5, at=0, yielded=True), b"LATER 5 AT 0 YIELD\r\n"),
+        (jobs.later(5, first=True), b"LATER 5 FIRST\r\n"),
+        (jobs.touch(5), b"TOUCH 5\r\n"),
+        (jobs.touch(5, 60, "dead"), b"TOUCH 5 EXPIRE 60 THEN DEAD\r\n"),
+        (jobs.change(Key("q", "k"), priority=5, at=7, item="i"), b"CHANGE KEY q k PRI 5 AT 7 IS i\r\n"),
+        (jobs.change(5, no_item=True, data=b"abc"), b"CHANGE 5 NOITEM DATA 3\r\nabc"),
+        (jobs.move(5, "next", data=b"", priority=1, delay=2), b"MOVE 5 next PRI 1 DELAY 2 DATA 0\r\n"),
+        (jobs.move(5, "next"), b"MOVE 5 next\r\n"),
+        (jobs.delete(5), b"DELETE 5\r\n"),
+        (jobs.delete(Key("q", "k")), b"DELETE KEY q k\r\n"),
+        (jobs.bury(5), b"BURY 5\r\n"),
+        (jobs.bury(5, "broken:1"), b"BURY 5 REASON broken:1\r\n"),
+        (jobs.kick("q", 10), b"KICK q 10\r\n"),
+        (jobs.peek(Key("q", "k")), b"PEEK KEY q k\r\n"),
+        (jobs.peek_queue("q", "dead", 3), b"PEEK q DEAD COUNT 3\r\n"),
+        (queues.queue_create("q", {}), b"QUEUE CREATE q\r\n"),
+        (queues.queue_config("q", {
             "expire": 300, "then": "later", "order": "time", "tries": 5, "dead": "d", "weight": 3, "limit": 1,
             "item_limit": 2, "capacity": 4, "data_bytes_max": 5, "batch": 6, "portion": 7, "keep": 0.5,
-        }), b"QUEUE CONFIG q EXPIRE 300 THEN LATER ORDER TIME TRIES 5 DEAD d WEIGHT 3 LIMIT 1 ITEMLIMIT 2 CAPACITY 4 "
-            b"MAXDATA 5 BATCH 6 PORTION 7 KEEP 0.500\r\n"),
-        (queue_commands.config("q"), b"QUEUE CONFIG q\r\n"),
-        (queue_commands.delete("q", force=True), b"QUEUE DELETE q FORCE\r\n"),
-        (queue_commands.purge("q", "all"), b"QUEUE PURGE q ALL\r\n"),
-        (queue_commands.purge("q", "dead"), b"QUEUE PURGE q DEAD\r\n"),
-        (queue_commands.pause("q", "in"), b"QUEUE PAUSE q IN\r\n"),
-        (queue_commands.resume("q"), b"QUEUE RESUME q\r\n"),
-        (queue_commands.stat("q"), b"QUEUE STAT q\r\n"),
+        }).before[0],
+         b"QUEUE CONFIG q EXPIRE 300 THEN LATER ORDER TIME TRIES 5 DEAD d WEIGHT 3 LIMIT 1 ITEMLIMIT 2 CAPACITY 4 "
+         b"MAXDATA 5 BATCH 6 PORTION 7 KEEP 0.500\r\n"),
+        (queues.queue_config("q", {}).last, b"QUEUE CONFIG q\r\n"),
+        (queues.queue_delete("q", force=True), b"QUEUE DELETE q FORCE\r\n"),
+        (queues.queue_purge("q", "all"), b"QUEUE PURGE q ALL\r\n"),
+        (queues.queue_purge("q", "dead"), b"QUEUE PURGE q DEAD\r\n"),
+        (queues.queue_pause("q", "in"), b"QUEUE PAUSE q IN\r\n"),
+        (queues.queue_resume("q"), b"QUEUE RESUME q\r\n"),
+        (queues.queue_stat("q"), b"QUEUE STAT q\r\n"),
     ],
 )
 def test_a_command_is_written_as_the_protocol_has_it(command: Command[Any], line: bytes) -> None:
@@ -72,10 +75,11 @@ def test_a_command_is_written_as_the_protocol_has_it(command: Command[Any], line
 
 
 def test_the_cluster_is_configured_by_one_command_for_each_setting() -> None:
-    made = queue_commands.cluster_configure({
+    made, look = queues.config({
         "expire_default": "done", "autocreate": False, "policy": "priority", "grace": 2, "session_ttl": 60,
         "fast_empty": True,
     })
+    assert look.line == b"CONFIG\r\n"
     assert lines(*made) == [
         b"CONFIG EXPIREDEFAULT DONE\r\n", b"CONFIG AUTOCREATE OFF\r\n", b"CONFIG POLICY PRIORITY\r\n",
         b"CONFIG GRACE 2\r\n", b"CONFIG SESSIONTTL 60\r\n", b"CONFIG FASTEMPTY ON\r\n",
@@ -83,7 +87,7 @@ def test_the_cluster_is_configured_by_one_command_for_each_setting() -> None:
 
 
 def test_jobs_are_put_by_thousands() -> None:
-    parts = job_commands.puts_batch(commands.puts("q", [b"%d" % number for number in range(4097)], 5, key="k"))
+    parts = batches.puts_batch(batches.puts("q", [b"%d" % number for number in range(4097)], 5, key="k"))
     assert [part.members for part in parts] == [4096, 1]
     first = parts[0].command
     assert (first.line + first.data).startswith(b"PUTS 4096\r\nq 5 1 KEY k\r\n0q 5 1 KEY k\r\n1q 5")
@@ -92,69 +96,67 @@ def test_jobs_are_put_by_thousands() -> None:
 
 def test_a_batch_is_no_larger_than_a_server_takes() -> None:
     mib = 1 << 20
-    parts = job_commands.puts_batch(commands.puts("q", [bytes(6 * mib)] * 3 + [bytes(17 * mib)] + [b""]))
+    parts = batches.puts_batch(batches.puts("q", [bytes(6 * mib)] * 3 + [bytes(17 * mib)] + [b""]))
     assert [part.members for part in parts] == [2, 1, 1, 1]
     assert all(len(part.command.data) <= 16 * mib for part in parts if part.command.line.startswith(b"PUTS"))
     assert parts[2].command.line == b"PUT q 0 17825792\r\n"
 
 
 def test_many_ids_fit_into_lines() -> None:
-    parts = job_commands.ends("DONE", range(5000))
+    parts = batches.ends("DONE", range(5000))
     assert [part.members for part in parts] == [4096, 904]
-    parts = job_commands.ends("LATER", [2**64 - 1] * 4096)
+    parts = batches.ends("LATER", [2**64 - 1] * 4096)
     assert [part.members for part in parts] == [3119, 977]
     assert all(len(part.command.line) <= 65_536 - 25 for part in parts)
-    assert lines(*(part.command for part in job_commands.ends("DONE", [7]))) == [b"DONE 7\r\n"]
+    assert lines(*(part.command for part in batches.ends("DONE", [7]))) == [b"DONE 7\r\n"]
 
 
 def test_what_would_be_taken_for_commands_is_not_sent_to_a_server_that_does_not_know_it() -> None:
     """A body behind a line that is refused is read as the next lines."""
-    assert job_commands.puts_batch(commands.puts("q", [b""]))[0].command.needs
-    assert job_commands.change(1, data=b"QUIT\r\n").needs
-    assert job_commands.move(1, "q", data=b"QUIT\r\n").needs
-    assert job_commands.transaction([commands.done(1)], [bool]).opening
+    assert batches.puts_batch(batches.puts("q", [b""]))[0].command.needs
+    assert jobs.change(1, data=b"QUIT\r\n").needs
+    assert jobs.move(1, "q", data=b"QUIT\r\n").needs
+    assert batches.transaction([jobs.done(1)]).opening
 
 
 @pytest.mark.parametrize(
     "build",
     [
-        lambda: commands.put("q", b"", delay=1, at=1),
-        lambda: commands.put("q", b"", delay=-1),
-        lambda: commands.put("q", b"", delay=math.nan),
-        lambda: commands.put("q", b"", at=-1),
-        lambda: commands.put("q", b"", at=math.inf),
-        lambda: commands.put("q", b"", ttl=0),
-        lambda: commands.put("q", b"", every=0),
-        lambda: commands.put("q", b"", tries=0),
-        lambda: commands.put("q", b"", after=[]),
-        lambda: commands.put("q", b"", after="a b"),
-        lambda: commands.put("q", b"", key=""),
-        lambda: commands.put("q", b"", key="a" * 129),
-        lambda: commands.put("q", b"", key="a\r\nQUIT"),
-        lambda: commands.put("q", b"", key="a@b"),
-        lambda: commands.put("q", b"", on_duplicate="ignore"),
-        lambda: commands.put("q", b"", key="a", on_duplicate="IGNORE"),     # type: ignore[arg-type]
-        lambda: commands.get("q", policy="weight"),
-        lambda: commands.get("q", item="a b"),
-        lambda: commands.get("q", wait=5),
-        lambda: commands.get("q", True, wait=0),
-        lambda: job_commands.get_batch(5, "q", wait=5),
-        lambda: job_commands.later(5, first=True, delay=1),
-        lambda: job_commands.touch(5, None, "later"),
-        lambda: job_commands.change(5),
-        lambda: job_commands.change(5, item="a", no_item=True),
-        lambda: job_commands.change(Key("q", "a b"), priority=1),
-        lambda: job_commands.bury(5, "two words"),
-        lambda: job_commands.kick("q", 0),
-        lambda: job_commands.peek_queue("q", "all"),                        # type: ignore[arg-type]
-        lambda: job_commands.peek_queue("q", "ready", 0),
-        lambda: job_commands.transaction([commands.done(1)] * 1001, [bool] * 1001),
-        lambda: queue_commands.create("q", {"order": "lifo"}),              # type: ignore[typeddict-item]
-        lambda: queue_commands.create("q", {"dead": "d"}),
-        lambda: queue_commands.create("q", {"limit": -1}),
-        lambda: queue_commands.purge("q", "running"),
-        lambda: queue_commands.pause("q", "both"),                          # type: ignore[arg-type]
-        lambda: queue_commands.cluster_configure({"policy": "fair"}),       # type: ignore[typeddict-item]
+        lambda: jobs.put("q", b"", delay=1, at=1),
+        lambda: jobs.put("q", b"", delay=-1),
+        lambda: jobs.put("q", b"", delay=math.nan),
+        lambda: jobs.put("q", b"", at=-1),
+        lambda: jobs.put("q", b"", at=math.inf),
+        lambda: jobs.put("q", b"", ttl=0),
+        lambda: jobs.put("q", b"", every=0),
+        lambda: jobs.put("q", b"", tries=0),
+        lambda: jobs.put("q", b"", after=[]),
+        lambda: jobs.put("q", b"", after="a b"),
+        lambda: jobs.put("q", b"", key=""),
+        lambda: jobs.put("q", b"", key="a" * 129),
+        lambda: jobs.put("q", b"", key="a\r\nQUIT"),
+        lambda: jobs.put("q", b"", key="a@b"),
+        lambda: jobs.put("q", b"", on_duplicate="ignore"),
+        lambda: jobs.put("q", b"", key="a", on_duplicate="IGNORE"),     # type: ignore[arg-type]
+        lambda: jobs.get("q", policy="weight"),
+        lambda: jobs.get("q", item="a b"),
+        lambda: jobs.get("q", True, wait=0),
+        lambda: jobs.later(5, first=True, delay=1),
+        lambda: jobs.touch(5, None, "later"),
+        lambda: jobs.change(5),
+        lambda: jobs.change(5, item="a", no_item=True),
+        lambda: jobs.change(Key("q", "a b"), priority=1),
+        lambda: jobs.bury(5, "two words"),
+        lambda: jobs.kick("q", 0),
+        lambda: jobs.peek_queue("q", "all"),                        # type: ignore[arg-type]
+        lambda: jobs.peek_queue("q", "ready", 0),
+        lambda: batches.transaction([jobs.done(1)] * 1001),
+        lambda: queues.queue_create("q", {"order": "lifo"}),              # type: ignore[typeddict-item]
+        lambda: queues.queue_create("q", {"dead": "d"}),
+        lambda: queues.queue_create("q", {"limit": -1}),
+        lambda: queues.queue_purge("q", "running"),
+        lambda: queues.queue_pause("q", "both"),                          # type: ignore[arg-type]
+        lambda: queues.config({"policy": "fair"}),       # type: ignore[typeddict-item]
     ],
 )
 def test_a_value_out_of_range_is_refused(build: Any) -> None:
@@ -165,15 +167,15 @@ def test_a_value_out_of_range_is_refused(build: Any) -> None:
 @pytest.mark.parametrize(
     "build",
     [
-        lambda: commands.put("q", b"", dely=1),                             # type: ignore[call-arg]
-        lambda: commands.put("q", b"", key=5),                              # type: ignore[arg-type]
-        lambda: commands.put("q", b"", delay="5"),                          # type: ignore[arg-type]
-        lambda: commands.get("q", meta=1),                                  # type: ignore[arg-type]
-        lambda: job_commands.later(5, yielded="yes"),                       # type: ignore[arg-type]
-        lambda: queue_commands.create("q", {"limits": 1}),                  # type: ignore[typeddict-unknown-key]
-        lambda: queue_commands.create("q", {"limit": "1"}),                 # type: ignore[typeddict-item]
-        lambda: queue_commands.cluster_configure({"autocreate": 1}),        # type: ignore[typeddict-item]
-        lambda: queue_commands.cluster_configure({"nonsense": 1}),          # type: ignore[typeddict-unknown-key]
+        lambda: jobs.put("q", b"", dely=1),                             # type: ignore[call-arg]
+        lambda: jobs.put("q", b"", key=5),                              # type: ignore[arg-type]
+        lambda: jobs.put("q", b"", delay="5"),                          # type: ignore[arg-type]
+        lambda: jobs.get("q", meta=1),                                  # type: ignore[arg-type]
+        lambda: jobs.later(5, yielded="yes"),                       # type: ignore[arg-type]
+        lambda: queues.queue_create("q", {"limits": 1}),                  # type: ignore[typeddict-unknown-key]
+        lambda: queues.queue_create("q", {"limit": "1"}),                 # type: ignore[typeddict-item]
+        lambda: queues.config({"autocreate": 1}),        # type: ignore[typeddict-item]
+        lambda: queues.config({"nonsense": 1}),          # type: ignore[typeddict-unknown-key]
     ],
 )
 def test_a_wrong_type_is_a_type_error(build: Any) -> None:
@@ -182,10 +184,10 @@ def test_a_wrong_type_is_a_type_error(build: Any) -> None:
 
 
 def test_only_commands_whose_repetition_does_no_harm_are_marked_so() -> None:
-    assert commands.put("q", b"", key="k", on_duplicate="ignore").repeat is Repeat.IF_ASKED     # it may be done by then
-    assert job_commands.delete(5).repeat is Repeat.HARMLESS
-    assert job_commands.delete(Key("q", "k")).repeat is Repeat.IF_ASKED
-    assert job_commands.move(5, "q").repeat is Repeat.HARMLESS
-    assert job_commands.kick("q", 5).repeat is Repeat.IF_ASKED
-    assert job_commands.get_batch(5, "q", expire=5).repeat is Repeat.HARMLESS
-    assert job_commands.get_batch(5, "q").repeat is Repeat.IF_ASKED
+    assert jobs.put("q", b"", key="k", on_duplicate="ignore").repeat is Repeat.IF_ASKED     # it may be done by then
+    assert jobs.delete(5).repeat is Repeat.HARMLESS
+    assert jobs.delete(Key("q", "k")).repeat is Repeat.IF_ASKED
+    assert jobs.move(5, "q").repeat is Repeat.HARMLESS
+    assert jobs.kick("q", 5).repeat is Repeat.IF_ASKED
+    assert batches.get_batch(5, "q", expire=5).repeat is Repeat.HARMLESS
+    assert batches.get_batch(5, "q").repeat is Repeat.IF_ASKED

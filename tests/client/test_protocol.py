@@ -28,60 +28,60 @@ from sockpq import (
     StateHash,
     Totals,
 )
-from sockpq._protocol import commands
-from sockpq._protocol.commands import Command
+from sockpq._protocol.command import Command
+from sockpq._protocol.commands import cluster, jobs, queues
 from sockpq._protocol.protocol import Answer, Protocol
-from sockpq.model import Handed
+from sockpq.model import Handed, Stored
 
 CASES: list[tuple[Command[Any], bytes, Any]] = [
-    (commands.put("q", b""), b"200 OK\r\n", None),
-    (commands.put("q", b"", item="a"), b"200 OK\r\n", "a"),
-    (commands.put("q", b"", new_item=True), b"200 OK IS i7\r\n", "i7"),
-    (commands.get("q"), b"404 Queue Empty\r\n", None),
-    (commands.get("q"), b"200 OK q 12 -3 4\r\n\r\n\0x", Handed(12, "q", -3, b"\r\n\0x", None)),
-    (commands.get(), b"200 OK IS 1 0 0 IS IS\r\n", Handed(1, "IS", 0, b"", "IS")),
-    (commands.call("q", b"", "out", item="a"),
+    (jobs.put("q", b""), b"200 OK\r\n", Stored()),
+    (jobs.put("q", b"", item="a"), b"200 OK\r\n", Stored("a")),
+    (jobs.put("q", b"", new_item=True), b"200 OK IS i7\r\n", Stored("i7")),
+    (jobs.get("q"), b"404 Queue Empty\r\n", None),
+    (jobs.get("q"), b"200 OK q 12 -3 4\r\n\r\n\0x", Handed(12, "q", -3, b"\r\n\0x", None)),
+    (jobs.get(), b"200 OK IS 1 0 0 IS IS\r\n", Handed(1, "IS", 0, b"", "IS")),
+    (jobs.remote_call("q", b"", "out", item="a"),
      b"206 Wait for output\r\n200 OK out 5 0 2 IS a\r\nhi", Handed(5, "out", 0, b"hi", "a")),
-    (commands.call("q", b"", "out"),
+    (jobs.remote_call("q", b"", "out"),
      b"206 Wait for output IS i1\r\n200 OK out 5 0 2 IS i1\r\nhi", Handed(5, "out", 0, b"hi", "i1")),
-    (commands.done(1), b"200 OK\r\n", Finished(False, False)),
-    (commands.done(1), b"200 OK FINQ FINI\r\n", Finished(True, True)),
-    (commands.done(1), b"200 OK FINI\r\n", Finished(False, True)),
-    (commands.later(1), b"200 OK\r\n", None),
-    (commands.total(), b"200 OK 1 2 3 4\r\n", Totals(1, 2, 3, 4)),
-    (commands.running(), b"200 OK 0\r\n", []),
-    (commands.running(), b"200 OK 2\r\n1 q 0\r\n2 EXPIRE -1 EXPIRE 1700000000\r\n",
+    (jobs.done(1), b"200 OK\r\n", Finished(False, False)),
+    (jobs.done(1), b"200 OK FINQ FINI\r\n", Finished(True, True)),
+    (jobs.done(1), b"200 OK FINI\r\n", Finished(False, True)),
+    (jobs.later(1), b"200 OK\r\n", None),
+    (queues.total(), b"200 OK 1 2 3 4\r\n", Totals(1, 2, 3, 4)),
+    (queues.running(), b"200 OK 0\r\n", []),
+    (queues.running(), b"200 OK 2\r\n1 q 0\r\n2 EXPIRE -1 EXPIRE 1700000000\r\n",
      [RunningJob(1, "q", 0, None, None), RunningJob(2, "EXPIRE", -1, 1700000000, None)]),
-    (commands.running(True), b"200 OK 2\r\n1 q 0 2\r\n2 r -1 0 EXPIRE 17\r\nhi",
+    (queues.running(True), b"200 OK 2\r\n1 q 0 2\r\n2 r -1 0 EXPIRE 17\r\nhi",
      [RunningJob(1, "q", 0, None, b"hi"), RunningJob(2, "r", -1, 17, b"")]),
-    (commands.queues(), b"200 OK 0\r\n", []),
-    (commands.queues("a"), b"200 OK 2\r\na 1 2 3 4\r\na.EXPIRE 0 0 1 0\r\n",
+    (queues.queues(), b"200 OK 0\r\n", []),
+    (queues.queues("a"), b"200 OK 2\r\na 1 2 3 4\r\na.EXPIRE 0 0 1 0\r\n",
      [QueueTotals("a", 1, 2, 3, 4), QueueTotals("a.EXPIRE", 0, 0, 1, 0)]),
-    (commands.SNAPSHOT, b"200 OK 3\r\nabc", b"abc"),
-    (commands.clone(b""), b"200 OK\r\n", None),
-    (commands.INTERCONNECT, b"200 OK 2147483647\r\n", 2147483647),
-    (commands.CAPS, b"200 OK 0\r\n", ()),
-    (commands.CAPS, b"200 OK 12\r\nbatch\ndelay\n", ("batch", "delay")),
-    (commands.CLUSTER_LEADER, b"404 No Leader\r\n", None),
-    (commands.CLUSTER_LEADER, b"200 OK 3 10.0.0.3 11361\r\n", Leader(3, "10.0.0.3:11361")),
-    (commands.CLUSTER_LEADER, b"200 OK 3 - -\r\n", Leader(3, None)),
-    (commands.cluster_add("n4", "a:1", "a:2"), b"200 OK 4\r\n", 4),
-    (commands.cluster_remove("n4"), b"200 OK\r\n", None),
-    (commands.cluster_transfer(), b"200 OK 3 ::1 11361\r\n", Leader(3, "[::1]:11361")),
-    (commands.CLUSTER_SNAPSHOT, b"200 OK 815\r\n", 815),
-    (commands.CLUSTER_HASH, b"200 OK 12 9f3c\r\n", StateHash(12, "9f3c")),
-    (commands.CLUSTER_OFFLINE, b"200 OK Switched to Offline Mode\r\n", None),
-    (commands.CLUSTER_ONLINE, b"200 OK Switched to Online Mode\r\n", None),
-    (commands.CLUSTER_STATUS, b"200 OK 2\r\n4 d - - LEARNER ONLINE 7 3 9 0.1.0\r\n5 e ::1 1 LEARNER - - - - -\r\n",
+    (queues.snapshot(), b"200 OK 3\r\nabc", b"abc"),
+    (queues.clone(b""), b"200 OK\r\n", None),
+    (cluster.INTERCONNECT, b"200 OK 2147483647\r\n", 2147483647),
+    (cluster.CAPS, b"200 OK 0\r\n", ()),
+    (cluster.CAPS, b"200 OK 12\r\nbatch\ndelay\n", ("batch", "delay")),
+    (cluster.CLUSTER_LEADER, b"404 No Leader\r\n", None),
+    (cluster.CLUSTER_LEADER, b"200 OK 3 10.0.0.3 11361\r\n", Leader(3, "10.0.0.3:11361")),
+    (cluster.CLUSTER_LEADER, b"200 OK 3 - -\r\n", Leader(3, None)),
+    (cluster.cluster_add("n4", "a:1", "a:2"), b"200 OK 4\r\n", 4),
+    (cluster.cluster_remove("n4"), b"200 OK\r\n", None),
+    (cluster.cluster_transfer(), b"200 OK 3 ::1 11361\r\n", Leader(3, "[::1]:11361")),
+    (cluster.cluster_snapshot(), b"200 OK 815\r\n", 815),
+    (cluster.cluster_hash(), b"200 OK 12 9f3c\r\n", StateHash(12, "9f3c")),
+    (cluster.cluster_offline(), b"200 OK Switched to Offline Mode\r\n", None),
+    (cluster.cluster_online(), b"200 OK Switched to Online Mode\r\n", None),
+    (cluster.CLUSTER_STATUS, b"200 OK 2\r\n4 d - - LEARNER ONLINE 7 3 9 0.1.0\r\n5 e ::1 1 LEARNER - - - - -\r\n",
      [NodeStatus(4, "d", None, "LEARNER", True, 7, 3, 9, "0.1.0"),
       NodeStatus(5, "e", "[::1]:1", "LEARNER", None, None, None, None, None)]),
-    (commands.CLUSTER_STATUS,
+    (cluster.CLUSTER_STATUS,
      b"200 OK 2\r\n3 c ::1 11361 LEADER ONLINE 7 15233 0 0.1.0 -12\r\n- a a.example 1 DOWN - - - - - -\r\n",
      [NodeStatus(3, "c", "[::1]:11361", "LEADER", True, 7, 15233, 0, "0.1.0", -12),
       NodeStatus(None, "a", "a.example:1", "DOWN", None, None, None, None, None)]),
-    (commands.CLUSTER_STATUS, b"200 OK 1\r\n3 c 10.0.0.3 11361 FOLLOWER OFFLINE 7 15233 0\r\n",
+    (cluster.CLUSTER_STATUS, b"200 OK 1\r\n3 c 10.0.0.3 11361 FOLLOWER OFFLINE 7 15233 0\r\n",
      [NodeStatus(3, "c", "10.0.0.3:11361", "FOLLOWER", False, 7, 15233, 0, None)]),
-    (commands.ONLINE, b"200 OK Switched to Online Mode\r\n", None),
+    (cluster.online(), b"200 OK Switched to Online Mode\r\n", None),
 ]
 
 
@@ -110,18 +110,18 @@ def test_pipelined_answers_belong_to_their_commands_in_order() -> None:
 @pytest.mark.parametrize(
     ("command", "line", "error"),
     [
-        (commands.put("q", b""), b"500 Offline Mode", NotServing),
-        (commands.put("q", b""), b"400 Bad Arguments", BadArguments),
-        (commands.put("q", b""), b"413 Data Too Large", DataTooLarge),
-        (commands.put("q", b""), b"503 Busy", Busy),
-        (commands.put("q", b""), b"504 Outcome Unknown", OutcomeUnknown),
-        (commands.put("q", b""), b"401 Auth Required", AuthError),
-        (commands.put("q", b""), b"403 Forbidden", ForbiddenError),
-        (commands.put("q", b""), b"429 Slow Down", Refused),
-        (commands.SNAPSHOT, b"501 Not Supported", NotSupported),
-        (commands.done(1), b"404 Job Not Found", JobNotFound),
-        (commands.clone(b""), b"500 Invalid Snapshot", InvalidSnapshot),
-        (commands.call("q", b"", "out"), b"500 Offline Mode", NotServing),
+        (jobs.put("q", b""), b"500 Offline Mode", NotServing),
+        (jobs.put("q", b""), b"400 Bad Arguments", BadArguments),
+        (jobs.put("q", b""), b"413 Data Too Large", DataTooLarge),
+        (jobs.put("q", b""), b"503 Busy", Busy),
+        (jobs.put("q", b""), b"504 Outcome Unknown", OutcomeUnknown),
+        (jobs.put("q", b""), b"401 Auth Required", AuthError),
+        (jobs.put("q", b""), b"403 Forbidden", ForbiddenError),
+        (jobs.put("q", b""), b"429 Slow Down", Refused),
+        (queues.snapshot(), b"501 Not Supported", NotSupported),
+        (jobs.done(1), b"404 Job Not Found", JobNotFound),
+        (queues.clone(b""), b"500 Invalid Snapshot", InvalidSnapshot),
+        (jobs.remote_call("q", b"", "out"), b"500 Offline Mode", NotServing),
     ],
 )
 def test_a_refusal_is_an_answer_and_the_connection_stays_in_step(
@@ -129,7 +129,7 @@ def test_a_refusal_is_an_answer_and_the_connection_stays_in_step(
 ) -> None:
     protocol = Protocol()
     protocol.send(command)
-    protocol.send(commands.PING)
+    protocol.send(cluster.PING)
     refusal, ping = protocol.receive(line + b"\r\n200 OK\r\n")
     assert type(refusal.error) is error
     assert ping == Answer(None)
@@ -138,7 +138,7 @@ def test_a_refusal_is_an_answer_and_the_connection_stays_in_step(
 @pytest.mark.parametrize("line", [b"500 Offline Mode\r\n", b"404 Session Not Found\r\n"])
 def test_after_206_a_refusal_speaks_of_the_wait_only(line: bytes) -> None:
     protocol = Protocol()
-    protocol.send(commands.call("q", b"", "out"))
+    protocol.send(jobs.remote_call("q", b"", "out"))
     assert protocol.receive(b"206 Wait for output IS i5\r\n") == []
     assert protocol.waiting is not None
     (answer,) = protocol.receive(line)
@@ -150,42 +150,42 @@ def test_after_206_a_refusal_speaks_of_the_wait_only(line: bytes) -> None:
 @pytest.mark.parametrize(
     ("command", "rubbish"),
     [
-        (commands.put("q", b""), b"HTTP/1.1 400 Bad Request\r\n"),
-        (commands.put("q", b""), b"200 OK\n"),
-        (commands.put("q", b""), b"\r\n"),
-        (commands.put("q", b""), b"200 OK \r\n"),
-        (commands.put("q", b""), b"200 OK q 1 0 0\r\n"),
-        (commands.put("q", b""), b"200 OK\r\n200 OK\r\n\xff"),
-        (commands.put("q", b""), b"\xff\xfe\r\n"),
-        (commands.put("q", b""), b"500 Something Else\r\n"),
-        (commands.put("q", b""), b"4000 x\r\n"),
-        (commands.put("q", b"", new_item=True), b"200 OK IS \r\n"),
-        (commands.put("q", b"", new_item=True), b"200 OK\r\n"),
-        (commands.get("q"), b"200 OK other 1 0 0\r\n"),
-        (commands.get("q"), b"200 OK q 1 0\r\n"),
-        (commands.get("q"), b"200 OK q 1 0 -1\r\n"),
-        (commands.get("q"), b"200 OK q 1 0 1_0\r\n"),
-        (commands.get("q"), b"200 OK q 1 0 99999999999999\r\n"),
-        (commands.get("q"), b"200 OK q 1 0 " + b"9" * 5000 + b"\r\n"),
-        (commands.get("q"), b"200 OK q x 0 1\r\n"),
-        (commands.get("q"), b"200 OK q 1 0 1 ITEM a\r\n"),
-        (commands.call("q", b"", "out", item="a"), b"206 Wait for output\r\n200 OK out 5 0 2 IS b\r\nhi"),
-        (commands.call("q", b"", "out", item="a"), b"206 Wait for output\r\n200 OK q 5 0 2 IS a\r\nhi"),
-        (commands.call("q", b"", "out"), b"206 Wait for output\r\n"),
-        (commands.call("q", b"", "out"), b"200 OK\r\n"),
-        (commands.done(1), b"200 OK FINI FINQ\r\n"),
-        (commands.total(), b"200 OK 1 2 3\r\n"),
-        (commands.running(), b"200 OK 99999999999\r\n"),
-        (commands.running(), b"200 OK 1\r\n1 q\r\n"),
-        (commands.CLUSTER_STATUS, b"200 OK 1\r\n3 c 10.0.0.3 11361 KING ONLINE 7 15233 0\r\n"),
-        (commands.CLUSTER_STATUS, b"200 OK 1\r\n3 c 10.0.0.3 - LEADER ONLINE 7 15233 0\r\n"),
-        (commands.CLUSTER_STATUS, b"200 OK 1\r\n3 c 10.0.0.3 1 LEADER ONLINE 7 15233 0 0.1.0 1.5\r\n"),
-        (commands.queues(), b"200 OK 1\r\na 1 2 3\r\n"),
-        (commands.queues(), b"200 OK 1\r\n*a 1 2 3 4\r\n"),
-        (commands.cluster_transfer(), b"200 OK 3\r\n"),
-        (commands.CLUSTER_HASH, b"200 OK 3 x\r\n"),
-        (commands.CLUSTER_STATUS, b"200 OK 1\r\n3 c 10.0.0.3 99999 LEADER ONLINE 7 15233 0\r\n"),
-        (commands.PING, b"2" * 70_000),
+        (jobs.put("q", b""), b"HTTP/1.1 400 Bad Request\r\n"),
+        (jobs.put("q", b""), b"200 OK\n"),
+        (jobs.put("q", b""), b"\r\n"),
+        (jobs.put("q", b""), b"200 OK \r\n"),
+        (jobs.put("q", b""), b"200 OK q 1 0 0\r\n"),
+        (jobs.put("q", b""), b"200 OK\r\n200 OK\r\n\xff"),
+        (jobs.put("q", b""), b"\xff\xfe\r\n"),
+        (jobs.put("q", b""), b"500 Something Else\r\n"),
+        (jobs.put("q", b""), b"4000 x\r\n"),
+        (jobs.put("q", b"", new_item=True), b"200 OK IS \r\n"),
+        (jobs.put("q", b"", new_item=True), b"200 OK\r\n"),
+        (jobs.get("q"), b"200 OK other 1 0 0\r\n"),
+        (jobs.get("q"), b"200 OK q 1 0\r\n"),
+        (jobs.get("q"), b"200 OK q 1 0 -1\r\n"),
+        (jobs.get("q"), b"200 OK q 1 0 1_0\r\n"),
+        (jobs.get("q"), b"200 OK q 1 0 99999999999999\r\n"),
+        (jobs.get("q"), b"200 OK q 1 0 " + b"9" * 5000 + b"\r\n"),
+        (jobs.get("q"), b"200 OK q x 0 1\r\n"),
+        (jobs.get("q"), b"200 OK q 1 0 1 ITEM a\r\n"),
+        (jobs.remote_call("q", b"", "out", item="a"), b"206 Wait for output\r\n200 OK out 5 0 2 IS b\r\nhi"),
+        (jobs.remote_call("q", b"", "out", item="a"), b"206 Wait for output\r\n200 OK q 5 0 2 IS a\r\nhi"),
+        (jobs.remote_call("q", b"", "out"), b"206 Wait for output\r\n"),
+        (jobs.remote_call("q", b"", "out"), b"200 OK\r\n"),
+        (jobs.done(1), b"200 OK FINI FINQ\r\n"),
+        (queues.total(), b"200 OK 1 2 3\r\n"),
+        (queues.running(), b"200 OK 99999999999\r\n"),
+        (queues.running(), b"200 OK 1\r\n1 q\r\n"),
+        (cluster.CLUSTER_STATUS, b"200 OK 1\r\n3 c 10.0.0.3 11361 KING ONLINE 7 15233 0\r\n"),
+        (cluster.CLUSTER_STATUS, b"200 OK 1\r\n3 c 10.0.0.3 - LEADER ONLINE 7 15233 0\r\n"),
+        (cluster.CLUSTER_STATUS, b"200 OK 1\r\n3 c 10.0.0.3 1 LEADER ONLINE 7 15233 0 0.1.0 1.5\r\n"),
+        (queues.queues(), b"200 OK 1\r\na 1 2 3\r\n"),
+        (queues.queues(), b"200 OK 1\r\n*a 1 2 3 4\r\n"),
+        (cluster.cluster_transfer(), b"200 OK 3\r\n"),
+        (cluster.cluster_hash(), b"200 OK 3 x\r\n"),
+        (cluster.CLUSTER_STATUS, b"200 OK 1\r\n3 c 10.0.0.3 99999 LEADER ONLINE 7 15233 0\r\n"),
+        (cluster.PING, b"2" * 70_000),
     ],
 )
 def test_what_is_not_the_protocol_is_an_error(command: Command[Any], rubbish: bytes) -> None:
@@ -202,16 +202,16 @@ def test_what_is_not_the_protocol_is_an_error(command: Command[Any], rubbish: by
 def test_answers_before_rubbish_still_count() -> None:
     protocol = Protocol()
     for _ in range(3):
-        protocol.send(commands.put("q", b""))
-    assert protocol.receive(b"200 OK\r\n200 OK\r\nrubbish\r\n") == [Answer(None), Answer(None)]
+        protocol.send(jobs.put("q", b""))
+    assert protocol.receive(b"200 OK\r\n200 OK\r\nrubbish\r\n") == [Answer(Stored()), Answer(Stored())]
     with pytest.raises(ProtocolError):
         protocol.receive(b"200 OK\r\n")
 
 
 def test_after_rubbish_behind_an_answer_the_connection_is_not_at_rest() -> None:
     protocol = Protocol()
-    protocol.send(commands.put("q", b""))
-    assert protocol.receive(b"200 OK\r\n200 OK\r\n") == [Answer(None)]
+    protocol.send(jobs.put("q", b""))
+    assert protocol.receive(b"200 OK\r\n200 OK\r\n") == [Answer(Stored())]
     assert len(protocol) == 0
     assert not protocol.at_rest
 
@@ -226,7 +226,7 @@ def test_after_an_interruption_the_connection_is_not_at_rest(monkeypatch: pytest
     protocol = Protocol()
     assert protocol.at_rest
     monkeypatch.setattr(protocol, "_unanswered", Interrupted())
-    protocol.send(commands.put("q", b""))
+    protocol.send(jobs.put("q", b""))
     with pytest.raises(KeyboardInterrupt):
         protocol.receive(b"200 OK\r\n")
     assert len(protocol) == 0
@@ -242,7 +242,7 @@ def test_bytes_nobody_asked_for_are_an_error() -> None:
 def test_a_large_body_in_small_pieces_takes_linear_time() -> None:
     body = bytes(range(256)) * 80_000     # 20 MB in 5000 pieces
     protocol = Protocol()
-    protocol.send(commands.get("q"))
+    protocol.send(jobs.get("q"))
     stream = b"200 OK q 1 0 %d\r\n" % len(body) + body
     answers = [one for at in range(0, len(stream), 4096) for one in protocol.receive(stream[at : at + 4096])]
     assert answers == [Answer(Handed(1, "q", 0, body, None))]

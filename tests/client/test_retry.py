@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sockpq import Busy, DataTooLarge, JobNotFound, NoOutput, NotServing, OutcomeUnknown, ProtocolError, Unavailable
 from sockpq._engine.retry import Lost, NoLeader, Retry, pause_s
-from sockpq._protocol.commands import Repeat
+from sockpq._protocol.command import Repeat
 from sockpq.model import Waiting
 
 NOT_SENT = Lost("refused", sent=False)

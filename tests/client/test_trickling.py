@@ -9,12 +9,13 @@ import pytest
 from sockpq._backends.base import Stream
 from sockpq._backends.sync import run
 from sockpq._backends.tls import TlsStream
-from sockpq._engine.attempt import Alone, Exchange
-from sockpq._engine.connection import Link
+from sockpq._engine.attempt import Alone, Attempt
+from sockpq._engine.connection import Connection
 from sockpq._engine.limits import Limits
 from sockpq._engine.retry import Lost
-from sockpq._protocol import commands
 from sockpq._protocol.addresses import Address
+from sockpq._protocol.command import Command
+from sockpq._protocol.commands import jobs
 from sockpq._protocol.protocol import Protocol
 
 LIMITS = Limits(5, 2, 1, False, True, 900, 10)
@@ -48,23 +49,23 @@ class TricklingLink:
         return Lost(reason, sent=True)
 
 
-def ask(command: commands.Command[Any], link: TricklingLink) -> None:
-    exchange = Exchange(cast(Link, link), LIMITS, Alone(), lambda: link.now)
-    run(exchange.one(command, 0, deadline=5, wait_until=3))
+def ask(command: Command[Any], connection: TricklingLink) -> None:
+    attempt = Attempt(cast(Connection, connection), LIMITS, Alone(), lambda: connection.now)
+    run(attempt.one(command, 0, deadline=5, wait_until=3))
 
 
 def test_an_answer_that_is_owed() -> None:
-    link = TricklingLink(silent=False)
+    connection = TricklingLink(silent=False)
     with pytest.raises(Lost):
-        ask(commands.get("q"), link)
-    assert link.now == pytest.approx(5, abs=0.1)
+        ask(jobs.get("q"), connection)
+    assert connection.now == pytest.approx(5, abs=0.1)
 
 
 def test_an_answer_to_a_command_that_was_taken_back() -> None:
-    link = TricklingLink(silent=True)
+    connection = TricklingLink(silent=True)
     with pytest.raises(Lost):
-        ask(commands.get("q", block=True), link)
-    assert link.now == pytest.approx(3 + 2, abs=0.1)
+        ask(jobs.get("q", block=True), connection)
+    assert connection.now == pytest.approx(3 + 2, abs=0.1)
 
 
 class TricklingStream:

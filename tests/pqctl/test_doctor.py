@@ -120,7 +120,7 @@ def test_leader_without_a_majority() -> None:
 
 @pytest.mark.parametrize(("lines", "state", "text"), [
     (THREE, OK, "3 nodes up; can lose 1 more"),
-    (THREE[:1], WARN, "there is one node: its disk is the only copy"),
+    (THREE[:1], OK, "a single node: its disk has the only copy"),
     ((*THREE, line("n4", 4, "FOLLOWER")), WARN, "4 nodes survive no more losses than 3"),
     (with_learner(), WARN, "n4 has not caught up yet"),
 ])

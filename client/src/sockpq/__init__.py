@@ -1,8 +1,13 @@
 """Client library of sockpqd, the replicated priority job queue. Examples: README.md; errors: errors.py."""
 
 from sockpq._engine.probe import ServerView
-from sockpq._protocol.queue_commands import ClusterSettings, QueueSettings
-from sockpq.client import Client, survey
+from sockpq._engine.stats import CallStats, Stats
+from sockpq._protocol.arguments import Codec
+from sockpq._protocol.commands.queues import ClusterSettings, QueueSettings
+from sockpq._sync.client import Client
+from sockpq._sync.job import Job
+from sockpq._sync.survey import survey
+from sockpq._sync.transaction import Transaction
 from sockpq.errors import (
     Aborted,
     AuthError,
@@ -32,7 +37,6 @@ from sockpq.errors import (
     Unavailable,
     Untrusted,
 )
-from sockpq.job import Job
 from sockpq.model import (
     Finished,
     Key,
@@ -44,11 +48,10 @@ from sockpq.model import (
     RunningJob,
     SessionInfo,
     StateHash,
+    Stored,
     Totals,
     User,
 )
-from sockpq.options import ChangeOptions, GetOptions, LaterOptions, MoveOptions, PutOptions
-from sockpq.transaction import Transaction
 
 __all__ = [
     "Aborted",
@@ -56,24 +59,22 @@ __all__ = [
     "BadArguments",
     "BatchFailed",
     "Busy",
-    "ChangeOptions",
+    "CallStats",
     "Client",
     "ClientClosed",
     "ClusterSettings",
+    "Codec",
     "DataTooLarge",
     "Finished",
     "ForbiddenError",
-    "GetOptions",
     "InvalidSnapshot",
     "Job",
     "JobExists",
     "JobNotFound",
     "JobRunning",
     "Key",
-    "LaterOptions",
     "Leader",
     "Meta",
-    "MoveOptions",
     "NoOutput",
     "NodeStatus",
     "NotExecuted",
@@ -82,7 +83,6 @@ __all__ = [
     "OutcomeUnknown",
     "PeekedJob",
     "ProtocolError",
-    "PutOptions",
     "QueueExists",
     "QueueFull",
     "QueueNotEmpty",
@@ -96,6 +96,8 @@ __all__ = [
     "SessionInfo",
     "SockpqError",
     "StateHash",
+    "Stats",
+    "Stored",
     "Totals",
     "Transaction",
     "Unavailable",

@@ -1,4 +1,4 @@
-"""Runs a program until it is told to end it, or until the one who could tell is gone; removes its folder then.
+"""Runs a program until told to stop it, or until the parent process is gone; then removes its folder.
 
     python -I _guardian.py FOLDER SECONDS PROGRAM ARGUMENTS..
 

@@ -19,7 +19,7 @@
     │   ├── AuthError           user and secret are refused, or missing (`401`); trying again is no use
     │   ├── ForbiddenError      `403`: the user has no right to do that
     │   ├── Busy                `503 Busy` until the deadline: the server is out of memory or its log is full
-    │   ├── NotServing          `500`: this server does not serve; a caller sees it when he named the server
+    │   ├── NotServing          `500`: this server does not serve; a caller sees it after naming the server
     │   ├── Unavailable         no server could execute it before the deadline
     │   │   └── Untrusted       TLS: no server has a certificate that is good here; trying again is no use
     │   └── ClientClosed        close() was called
@@ -73,7 +73,7 @@ class JobExists(Refused):
 
 
 class JobRunning(Refused):
-    """The job with this key is running: only who holds it may change it, by its id."""
+    """The job with this key is running: only its holder may change it, by its id."""
 
 
 class QueueNotFound(Refused):
@@ -112,7 +112,7 @@ class Aborted(Refused):
 
 
 class AuthError(NotExecuted):
-    """The servers do not take this user with this secret, or want to know who it is (`401 Auth Required`)."""
+    """The servers do not take this user with this secret, or require AUTH (`401 Auth Required`)."""
 
 
 class ForbiddenError(NotExecuted):

@@ -36,6 +36,21 @@ class Handed(NamedTuple):
     meta: Meta | None = None
 
 
+class Stored(NamedTuple):
+    """PUT: the job is queued. `item`: the name of the group it belongs to; `key`: its key in its queue.
+
+    `outcome`: "new"; or with `on_duplicate` "exists" (another job has the key, nothing was changed), "replaced".
+    """
+
+    item: str | None = None
+    key: str | None = None
+    outcome: str = "new"
+
+    def __repr__(self) -> str:
+        told = {name: value for name, value in self._asdict().items() if value not in (None, "new")}
+        return f"Stored({', '.join(f'{name}={value!r}' for name, value in told.items())})"
+
+
 class Finished(NamedTuple):
     """DONE: the job is removed.
 

@@ -29,7 +29,7 @@ from pathlib import Path
 from types import TracebackType
 
 from sockpq import _guardian
-from sockpq.client import Client
+from sockpq._sync.client import Client
 from sockpq.errors import JobNotFound, SockpqError
 
 START_ATTEMPTS = 5
@@ -181,7 +181,7 @@ def _client(sockpq_server: Server) -> Iterator[Client]:
         yield client
 
 
-# By name: this library needs no other, and whoever loads this file as a plugin has pytest. `Server` works without.
+# Imported by name, because the library itself has no dependencies: a plugin's user has pytest. `Server` works without.
 try:
     _pytest = importlib.import_module("pytest")
 except ImportError:

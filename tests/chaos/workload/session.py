@@ -37,7 +37,7 @@ class SessionClient:
     def put(self, put: Put) -> Record | None:
         """PUT. An item `""` is one that the server names."""
         def execute(start: int) -> Record:
-            item = self._client.put(put.queue, body(put.body), put.priority, put.item or None, put.item == "")
+            item = self._client.put(put.queue, body(put.body), put.priority, put.item or None, put.item == "").item
             return self._record(Put(put.body, put.queue, put.priority, item), start, Outcome.OK)
         return self._run(put, execute)
 

@@ -1,22 +1,24 @@
-"""How a client shows who it is, and knows who the servers are."""
+"""Authentication: how a client proves its user, and which certificates it trusts."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from sockpq._protocol import arguments, commands
-from sockpq._protocol.commands import Command
+from sockpq._protocol import arguments
+from sockpq._protocol.command import Command
+from sockpq._protocol.commands import connection
 from sockpq.errors import BadArguments
 
 if TYPE_CHECKING:
     import ssl
 
-    Tls = bool | str | os.PathLike[str] | ssl.SSLContext | None
+# True: the CAs of the system; a path: of a file with CAs. As a string: ssl is loaded where it is needed only.
+Tls: TypeAlias = "bool | str | os.PathLike[str] | ssl.SSLContext | None"
 
 
 class Login:
-    """A user and his secret, which is never shown."""
+    """A user with their secret, which is never shown."""
 
     __slots__ = ("_secret", "user")
 
@@ -27,15 +29,15 @@ class Login:
 
     def plain(self) -> Command[None]:
         """AUTH with the secret in it: only for a connection that nobody else can read."""
-        return commands.auth(self.user, self._secret)
+        return connection.auth(self.user, self._secret)
 
     def challenge(self) -> Command[bytes]:
         """AUTH for every other one: ask for a nonce."""
-        return commands.auth_challenge(self.user)
+        return connection.auth_challenge(self.user)
 
     def response(self, nonce: bytes) -> Command[None]:
         """The answer to it."""
-        return commands.auth_response(self._secret, nonce)
+        return connection.auth_response(self._secret, nonce)
 
 
 class Access(NamedTuple):
@@ -57,7 +59,7 @@ def _context(tls: Tls) -> ssl.SSLContext | None:
     if tls is None:
         return None
 
-    import ssl  # most clients are without, and it takes as long to load as the rest of this library
+    import ssl  # most clients use no TLS, and it takes as long to load as the rest of this library
 
     if isinstance(tls, ssl.SSLContext):
         return tls

@@ -1,11 +1,12 @@
-"""The network for asyncio: every call suspends its task until it is done. Implements sockpq/network.py."""
+"""The network for asyncio: every call suspends its task until it is done. Implements base.py."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 import socket
-from collections.abc import Coroutine, Sequence
+import weakref
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from functools import partial
 from time import monotonic
@@ -13,12 +14,21 @@ from typing import Any, Generic, TypeVar
 
 from sockpq._backends.access import Access
 from sockpq._backends.asyncio_stream import TransportStream
-from sockpq._backends.base import KEEPALIVE, Stream, secured
+from sockpq._backends.base import KEEPALIVE, Stream, cause_of, is_numeric, share_s
 from sockpq._protocol.addresses import Address
+from sockpq.errors import SockpqError
 
 T = TypeVar("T")
 
 CONNECTING_MAX = 64     # connections a client opens at once: more would overflow a server's queue and wait for a second
+
+
+async def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Await a coroutine of the engine; its errors leave without the frames in between."""
+    try:
+        return await coroutine
+    except SockpqError as error:
+        raise error.with_traceback(None) from cause_of(error)
 
 
 class LoopNetwork:
@@ -31,6 +41,7 @@ class LoopNetwork:
         self._connecting = asyncio.Semaphore(CONNECTING_MAX)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._streams: set[TransportStream] = set()
+        self._leaving: set[asyncio.Task[None]] = set()      # the ends of loops that were abandoned
 
     @property
     def closed(self) -> bool:
@@ -63,11 +74,29 @@ class LoopNetwork:
         """Open a connection within `timeout` seconds, from the moment it is its turn."""
         async with self._connecting, asyncio.timeout(timeout):
             until = monotonic() + timeout
-            return await secured(await self._connect(address), self, address, until)
+            stream = await self._connect(address, timeout)
+            if self.access.tls is None:
+                return stream
 
-    async def _connect(self, address: Address) -> TransportStream:
+            from sockpq._backends.tls import secured  # programs without TLS do not wait for it
+
+            return await secured(stream, self.access.tls, address, until, self.now)
+
+    async def _connect(self, address: Address, timeout: float) -> TransportStream:
         loop = asyncio.get_running_loop()
-        transport, stream = await loop.create_connection(TransportStream, address.host, address.port)
+        found: list[tuple[str, int]] = [address]
+        if not is_numeric(address.host):
+            told = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+            found = [(str(numeric[0]), int(numeric[1])) for *_, numeric in told]
+        share = share_s(timeout, len(found))
+        for number, (host, port) in enumerate(found, start=1):
+            try:
+                async with asyncio.timeout(share):
+                    transport, stream = await loop.create_connection(TransportStream, host, port)
+                break
+            except OSError:
+                if number == len(found):
+                    raise
         connected = transport.get_extra_info("socket")
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for option, value in KEEPALIVE:
@@ -76,6 +105,27 @@ class LoopNetwork:
         self._streams.add(stream)
         stream.ended.add_done_callback(lambda _: self._streams.discard(stream))
         return stream
+
+    def when_abandoned(
+        self, loop: object, leave: Callable[[BaseException], Coroutine[Any, Any, None]]
+    ) -> None:
+        """What to do when nobody goes on with an `async for`: asyncio ends its generator some time later.
+
+        settle() waits for it, so that close() is not faster.
+        """
+        weakref.finalize(loop, self._leave, leave).atexit = False
+
+    def _leave(self, leave: Callable[[BaseException], Coroutine[Any, Any, None]]) -> None:
+        with suppress(RuntimeError):        # no loop runs here: the garbage collector of another thread has found it
+            running = asyncio.get_running_loop()
+            task = running.create_task(leave(GeneratorExit()))
+            self._leaving.add(task)
+            task.add_done_callback(self._leaving.discard)
+
+    async def settle(self, timeout: float) -> None:
+        """Wait for loops that were abandoned."""
+        if self._leaving:
+            await asyncio.wait(self._leaving, timeout=timeout)
 
     async def drain(self, timeout: float) -> None:
         """Wait until all connections, which were closed, have sent their last bytes; cut off what does not in time."""

@@ -9,7 +9,7 @@ from typing import cast
 
 from sockpq._protocol.addresses import Address
 
-PAUSE_BYTES = 1_048_576     # so much is kept for a task that does not receive now; then the server must wait
+PAUSE_BYTES = 1_048_576     # received bytes kept for a task that is not receiving; above this, reading pauses
 
 
 class TransportStream(asyncio.Protocol):

@@ -2,7 +2,7 @@
 
 Every decision (what to send to whom, how long to wait, when to try again) is a coroutine over this interface and stands
 once, for both clients. sync.py implements it with calls that block and never suspend, so that `run` there takes a
-coroutine to its end in one go; aio/network.py implements it with asyncio.
+coroutine to its end in one go; asyncio.py implements it with asyncio.
 """
 
 from __future__ import annotations
@@ -12,15 +12,37 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from sockpq._backends.access import Access
 from sockpq._protocol.addresses import Address
+from sockpq.errors import BatchFailed, SockpqError
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
+
+SHARE_S_MIN = 0.2
 
 KEEPALIVE = (                   # a host that vanished while this client was blocked is noticed after 25 s
     ("TCP_KEEPIDLE", 10),
     ("TCP_KEEPINTVL", 5),
     ("TCP_KEEPCNT", 3),
 )
+
+
+def cause_of(error: SockpqError) -> BaseException | None:
+    """What callers are to see as the cause of an error: of a batch the refusal of one of its jobs.
+
+    All others say in their message what has led to them.
+    """
+    cause = error.__cause__ if isinstance(error, BatchFailed) else None
+    return cause.with_traceback(None) if cause else None
+
+
+def is_numeric(host: str) -> bool:
+    """Is this an IP address, and not a name, which may stand for several?"""
+    return ":" in host or host.replace(".", "").isdigit()
+
+
+def share_s(timeout: float, addresses: int) -> float:
+    """What each of the addresses of a name may take to connect, so that one that is silent does not use up all."""
+    return max(timeout / addresses, min(timeout, SHARE_S_MIN))
 
 
 class Stream(Protocol):
@@ -58,7 +80,7 @@ class Stream(Protocol):
         ...
 
     def abort(self) -> None:
-        """Wake whoever uses it with an error; for another thread than his."""
+        """Wake the user of this stream with an error; callable from any thread."""
         ...
 
     def close(self, farewell: bytes = b"") -> None:
@@ -133,19 +155,3 @@ class Network(Protocol):
     def race(self, coroutines: Sequence[Coroutine[Any, Any, T]]) -> Race[T]:
         """Start these, which must not raise."""
         ...
-
-
-async def secured(stream: Stream, network: Network, address: Address, until: float) -> Stream:
-    """A new connection over TLS if the client wants that; raises what connect() does, and closes it then."""
-    if network.access.tls is None:
-        return stream
-
-    from sockpq._backends.tls import TlsStream  # who has no TLS does not wait for it
-
-    try:
-        tls = TlsStream(stream, network.access.tls, address, network.now)
-        await tls.shake_hands(max(until - network.now(), 0.001))
-    except BaseException:
-        stream.close()
-        raise
-    return tls

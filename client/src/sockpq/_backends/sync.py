@@ -1,4 +1,4 @@
-"""The network for programs with threads: every call blocks until it is done. Implements asyncio.py."""
+"""The network for programs with threads: every call blocks until it is done. Implements base.py."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from time import monotonic
 from typing import Any, Generic, TypeVar
 
 from sockpq._backends.access import Access
-from sockpq._backends.base import KEEPALIVE, Stream, secured
+from sockpq._backends.base import KEEPALIVE, Stream, cause_of, is_numeric, share_s
 from sockpq._protocol.addresses import Address
+from sockpq.errors import SockpqError
 
 T = TypeVar("T")
 
@@ -28,6 +29,8 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     except StopIteration as end:
         value: T = end.value
         return value
+    except SockpqError as error:        # the frames in between mean nothing to the caller
+        raise error.with_traceback(None) from cause_of(error)
     raise AssertionError("a coroutine over the blocking network was suspended")
 
 
@@ -60,10 +63,37 @@ class ThreadNetwork:
         self._closed.wait(seconds)
 
     async def connect(self, address: Address, timeout: float) -> Stream:
-        """Open a connection within `timeout` seconds for each address a name stands for."""
+        """Open a connection within `timeout` seconds to any of the addresses that a name stands for."""
         timeout = min(timeout, POLL_S_MAX)
         until = monotonic() + timeout
-        return await secured(SocketStream(socket.create_connection(address, timeout), timeout), self, address, until)
+        found: list[tuple[str, int]] = [address]
+        if not is_numeric(address.host):
+            told = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+            found = [(str(numeric[0]), int(numeric[1])) for *_, numeric in told]
+        share = share_s(timeout, len(found))
+        for number, one in enumerate(found, start=1):
+            try:
+                connected = socket.create_connection(one, share)
+                break
+            except OSError:
+                if number == len(found) or monotonic() > until:
+                    raise
+        stream = SocketStream(connected, share)
+        if self.access.tls is None:
+            return stream
+
+        from sockpq._backends.tls import secured  # programs without TLS do not wait for it
+
+        return await secured(stream, self.access.tls, address, until, self.now)
+
+    def when_abandoned(self, loop: object, leave: object) -> None:
+        """Nothing: a generator ends when nobody has it any more."""
+
+    async def settle(self, timeout: float) -> None:
+        """Nothing to wait for."""
+
+    async def drain(self, timeout: float) -> None:
+        """Nothing to wait for: closed sockets send their last bytes by themselves."""
 
     def lock(self) -> ThreadLock:
         """A new lock."""

@@ -140,7 +140,7 @@ class TlsStream:
         self._stream.finish(self._last(farewell))
 
     def abort(self) -> None:
-        """Wake whoever uses it."""
+        """Wake the user of this stream with an error."""
         self._stream.abort()
 
     def close(self, farewell: bytes = b"") -> None:
@@ -193,6 +193,19 @@ class TlsStream:
             if not records:
                 raise self._broken from error
         return b"".join(records)
+
+
+async def secured(
+    stream: Stream, context: ssl.SSLContext, address: Address, until: float, now: Callable[[], float]
+) -> Stream:
+    """TLS over a new connection, by the time `until`; raises what shake_hands() does, and closes the stream then."""
+    try:
+        tls = TlsStream(stream, context, address, now)
+        await tls.shake_hands(max(until - now(), TINY_S))
+    except BaseException:
+        stream.close()
+        raise
+    return tls
 
 
 def _reason(error: ssl.SSLError) -> str:

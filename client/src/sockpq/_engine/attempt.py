@@ -1,25 +1,26 @@
 """One command, or one batch, over one connection: send, wait as long as that makes sense, or declare it lost.
 
 A server that owes an answer may be silent for `server_timeout`. If another server has begun to serve meanwhile the
-answer is not waited for: it could only be "not executed" or never come. A server that delays an answer by right (a
+answer is not waited for: it could only be "not executed" or never come. A server that may delay an answer (a
 blocked GETB, the output of a PUT .. WAIT) is asked now and then, on another connection, whether it lives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
 from sockpq._engine.batch import Batch
-from sockpq._engine.connection import Link
+from sockpq._engine.connection import Connection
 from sockpq._engine.limits import Limits
 from sockpq._engine.retry import Lost, Retry
 from sockpq._protocol.addresses import Address
-from sockpq._protocol.commands import CAPS, Blocks, Command, Repeat
+from sockpq._protocol.command import Blocks, Command, Repeat
+from sockpq._protocol.commands.cluster import CAPS
 from sockpq._protocol.protocol import Answer
 from sockpq.errors import BadArguments, NotSupported, ProtocolError
 
-DOUBT_S = 0.2           # after so much silence of a server that owes an answer: has another taken over?
+DOUBT_S = 0.2           # after this much silence of a server that owes an answer: has another taken over?
 TINY_S = 0.001          # a timeout that is over still takes what is there
 
 
@@ -36,7 +37,7 @@ class Watch(Protocol):
 
 
 class Alone:
-    """The caller named the server: no other counts, and only his deadline ends the waiting."""
+    """The caller named the server: no other counts, and only their deadline ends the waiting."""
 
     async def taken_over(self, address: Address) -> bool:
         """No."""
@@ -47,32 +48,55 @@ class Alone:
         return False
 
 
-class Exchange:
+class Attempt:
     """What one call does on one connection."""
 
-    def __init__(self, link: Link, limits: Limits, watch: Watch, now: Callable[[], float]) -> None:
+    def __init__(self, connection: Connection, limits: Limits, watch: Watch, now: Callable[[], float]) -> None:
         """`now`: the monotonic clock all deadlines are on."""
-        self._link = link
+        self._connection = connection
         self._limits = limits
         self._watch = watch
         self._now = now
-        self.blocked_s = 0.0        # so long the server was silent by right
+        self.blocked_s = 0.0        # how long the server was silent legitimately
 
     async def one(self, command: Command[Any], number: int, deadline: float, wait_until: float) -> Answer:
         """Send one command and wait for its answer. `number`: of the request, or 0.
 
         `wait_until` is for commands that block: they are then taken back, and the answer of a GET is None.
         """
-        if self._link.entering and command.repeat is not Repeat.FREELY:
-            await self._link.enter(self._patience(deadline))
+        if command.repeat is not Repeat.FREELY:
+            await self.enter(deadline)
         if command.opening:
             opened = await self._before(command.opening, deadline)
             if opened.error:
                 return opened
-        if not await self._link.send(command, number, self._patience(deadline)):
-            raise Lost(f"{self._link.address}: the connection broke while sending", sent=False)
+        if not await self._connection.send(command, number, self._patience(deadline)):
+            raise Lost(f"{self._connection.address}: the connection broke while sending", sent=False)
+        return await self._answer(command, deadline, wait_until)
+
+    async def enter(self, deadline: float) -> None:
+        """Wait until AUTH is answered, if it was sent; raises Lost, AuthError, Busy."""
+        if self._connection.entering:
+            await self._connection.enter(self._patience(deadline))
+
+    async def pair(
+        self, requests: Sequence[tuple[Command[Any], int]], deadline: float, wait_until: float, answers: list[Answer]
+    ) -> None:
+        """Send two commands in one packet, of which the second may block, and collect their answers in `answers`.
+
+        When the first is refused the answer to the second is not waited for.
+        """
+        if await self._connection.send_many(requests, self._patience(deadline)) < len(requests):
+            raise self._connection.lost("the connection broke while sending")
+        while not answers:
+            answers += await self._owed(deadline)
+        if len(answers) == 1 and answers[0].error is None:
+            answers.append(await self._answer(requests[1][0], deadline, wait_until))
+
+    async def _answer(self, command: Command[Any], deadline: float, wait_until: float) -> Answer:
+        """Wait for the answer to the only command that has none yet."""
         while True:
-            if _is_blocked(self._link, command):
+            if _is_blocked(self._connection, command):
                 begun = self._now()
                 try:
                     answers = await self._blocked(wait_until)
@@ -88,13 +112,13 @@ class Exchange:
 
     async def knows(self, words: Collection[str], deadline: float) -> bool:
         """Does the server say these in its CAPS? It is asked once."""
-        link = self._link
-        if link.caps is None:
+        connection = self._connection
+        if connection.caps is None:
             answer = await self._before(CAPS, deadline)
             if answer.error and not isinstance(answer.error, BadArguments | NotSupported):
                 raise answer.error
-            link.caps = frozenset(answer.value or ())
-        return link.caps.issuperset(words)
+            connection.caps = frozenset(answer.value or ())
+        return connection.caps.issuperset(words)
 
     async def _before(self, command: Command[Any], deadline: float) -> Answer:
         """Say something ahead of the command itself: when that is lost, the command was not sent."""
@@ -105,15 +129,15 @@ class Exchange:
 
     async def batch(self, batch: Batch, retry: Retry, timeout: float) -> None:
         """Send and receive until the batch has nothing more to do on this connection."""
-        if self._link.entering:
-            await self._link.enter(self._patience(retry.deadline))
+        if self._connection.entering:
+            await self._connection.enter(self._patience(retry.deadline))
         while True:
             requests = batch.next()
             if requests:
-                complete = await self._link.send_many(requests, self._patience(retry.deadline))
+                complete = await self._connection.send_many(requests, self._patience(retry.deadline))
                 if complete < len(requests):
                     batch.not_sent(len(requests) - complete)
-                    raise self._link.lost("the connection broke while sending")
+                    raise self._connection.lost("the connection broke while sending")
             if not batch.in_flight:
                 return
             if batch.answered(await self._owed(retry.deadline)):
@@ -127,37 +151,37 @@ class Exchange:
         until = begun + self._patience(deadline)
         while True:
             try:
-                answers = await self._link.receive(max(min(DOUBT_S, until - self._now()), TINY_S))
+                answers = await self._connection.receive(max(min(DOUBT_S, until - self._now()), TINY_S))
                 if answers or self._now() < deadline:
                     return answers
-                raise self._link.lost("its answer was not complete in time")
+                raise self._connection.lost("its answer was not complete in time")
             except TimeoutError:
                 if self._now() >= until:
-                    raise self._link.lost(f"silent for {self._now() - begun:.1f} s") from None
-            if await self._watch.taken_over(self._link.address):
-                raise self._link.lost("silent, and another server serves now")
+                    raise self._connection.lost(f"silent for {self._now() - begun:.1f} s") from None
+            if await self._watch.taken_over(self._connection.address):
+                raise self._connection.lost("silent, and another server serves now")
 
     async def _blocked(self, wait_until: float) -> list[Answer] | None:
         """What comes next from a server that may be silent; None when nothing did in time. Raises Lost."""
         while True:
             try:
-                return await self._link.receive(self._patience(wait_until))
+                return await self._connection.receive(self._patience(wait_until))
             except TimeoutError:
                 if self._now() >= wait_until:
                     return None
-            if await self._watch.vanished(self._link.address):
-                raise self._link.lost("the server no longer serves, or no longer answers")
+            if await self._watch.vanished(self._connection.address):
+                raise self._connection.lost("the server no longer serves, or no longer answers")
 
     async def _withdraw(self) -> Answer:
         """Take back a blocked command: half-close, and take the answer that may be on its way all the same."""
-        waiting = self._link.protocol.waiting
+        waiting = self._connection.protocol.waiting
         until = self._now() + self._limits.server_timeout
-        self._link.finish()
+        self._connection.finish()
         while True:
             try:
-                answers = await self._link.receive(max(until - self._now(), TINY_S))
+                answers = await self._connection.receive(max(until - self._now(), TINY_S))
             except TimeoutError:
-                raise self._link.lost("it did not take back the blocked command") from None
+                raise self._connection.lost("it did not take back the blocked command") from None
             except Lost as end:
                 if waiting:
                     raise Lost("none came in time", sent=True, waiting=waiting) from end
@@ -167,15 +191,15 @@ class Exchange:
             if answers:
                 return answers[0]
             if self._now() >= until:
-                raise self._link.lost("its last answer does not end")
+                raise self._connection.lost("its last answer does not end")
 
     def _patience(self, until: float) -> float:
         """Seconds to wait for the next byte."""
         return max(min(self._limits.server_timeout, until - self._now()), TINY_S)
 
 
-def _is_blocked(link: Link, command: Command[Any]) -> bool:
+def _is_blocked(connection: Connection, command: Command[Any]) -> bool:
     """Is the server right not to answer? Once the answer has begun, it no longer is."""
-    if command.blocks is Blocks.NEVER or link.protocol.amid_answer:
+    if command.blocks is Blocks.NEVER or connection.protocol.amid_answer:
         return False
-    return command.blocks is Blocks.AT_ONCE or link.protocol.waiting is not None
+    return command.blocks is Blocks.AT_ONCE or connection.protocol.waiting is not None

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sockpq._protocol.commands import Command
+from sockpq._protocol.command import Command
 from sockpq._protocol.protocol import Answer
 from sockpq._protocol.session import WINDOW, Session, SessionLost
 from sockpq.errors import Busy, NotServing, OutcomeUnknown

@@ -2,11 +2,12 @@
 
 Where there is a user, AUTH goes ahead. A command that changes nothing is sent without waiting for its answer, and in a
 session that is the first one on a connection, so that in general no time is lost. Any other command waits: it must not
-be executed when the caller is told that his secret was refused.
+be executed when the caller is told that the secret was refused.
 """
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +15,8 @@ from sockpq._backends.access import Access, Login
 from sockpq._backends.base import Network, Stream
 from sockpq._engine.retry import Lost
 from sockpq._protocol.addresses import Address
-from sockpq._protocol.commands import SESSION_CLOSE, Command
+from sockpq._protocol.command import Command
+from sockpq._protocol.commands.connection import SESSION_CLOSE
 from sockpq._protocol.protocol import Answer, Protocol
 from sockpq._protocol.session import Session
 from sockpq.errors import AuthError, BadArguments, ForbiddenError, NotSupported, ProtocolError, SockpqError
@@ -22,7 +24,7 @@ from sockpq.errors import AuthError, BadArguments, ForbiddenError, NotSupported,
 TINY_S = 0.001          # a timeout that is over still takes what is there
 
 
-class Link:
+class Connection:
     """An open connection. For one call at a time, except `abort`."""
 
     def __init__(self, address: Address, stream: Stream, now: Callable[[], float]) -> None:
@@ -38,7 +40,7 @@ class Link:
         self._entering: Login | None = None     # AUTH was sent for it, and the answer has not come
 
     @classmethod
-    async def open(cls, network: Network, address: Address, timeout: float, *, login: bool = True) -> Link:
+    async def open(cls, network: Network, address: Address, timeout: float, *, login: bool = True) -> Connection:
         """Connect within `timeout` seconds, and say AUTH if there is a user; raises Lost, Untrusted, AuthError, Busy.
 
         Without `login` the connection is good for PING only.
@@ -49,15 +51,15 @@ class Link:
         except TimeoutError as error:
             raise Lost(f"{address}: not connected within {timeout:g} s", sent=False) from error
         except (OSError, ValueError) as error:      # ValueError: a name that DNS, or a certificate, cannot spell
-            raise Lost(f"{address}: {error}", sent=False) from error
-        link = cls(address, stream, network.now)
+            raise Lost(f"{address}: {_in_words(error)}", sent=False) from error
+        connection = cls(address, stream, network.now)
         if login and network.access.login:
             try:
-                await link._log_in(network.access.login, network.access, until)
+                await connection._log_in(network.access.login, network.access, until)
             except BaseException:
-                link.close()
+                connection.close()
                 raise
-        return link
+        return connection
 
     async def enter(self, timeout: float) -> None:
         """Wait until AUTH is answered, if it was sent; raises Lost, AuthError, Busy."""
@@ -138,7 +140,7 @@ class Link:
         return self._stream.expires_at()
 
     def finish(self) -> None:
-        """Tell the server that nothing more will be sent: it cancels what is blocked and closes (spec/client 3.1)."""
+        """Tell the server that nothing more will be sent: it cancels what is blocked and closes."""
         self._finished = True
         self._stream.finish()
 
@@ -196,3 +198,14 @@ class Link:
         if isinstance(error, ForbiddenError):
             raise AuthError(f"{self.address}: the server refuses user {login.user!r} with this secret") from error
         raise error
+
+
+def _in_words(error: Exception) -> str:
+    """Why there is no connection, without the numbers of the system."""
+    if isinstance(error, ConnectionRefusedError):
+        return "nobody listens there (connection refused)"
+    if isinstance(error, socket.gaierror):
+        return f"its name cannot be resolved ({(error.strerror or str(error)).lower()})"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return str(error)

@@ -1,37 +1,61 @@
-"""Which server serves: found by asking all of them, remembered until it fails, shared by all calls of a client."""
+"""Which server serves: found by asking all that are known, remembered until it fails, shared by all calls of a client.
+
+One address of a cluster is enough: whoever answers tells the others, which are kept, so that the first ones may vanish.
+"""
 
 from __future__ import annotations
 
+import logging
 import math
+from collections.abc import Sequence
 
 from sockpq._backends.base import Network
-from sockpq._engine.probe import REFUSAL_S, ask, ask_all, choose_leader, claims_to_serve
+from sockpq._engine.probe import (
+    QUESTIONS,
+    REFUSAL_S,
+    Response,
+    ask,
+    ask_all,
+    choose_leader,
+    claims_to_serve,
+    members,
+    members_of,
+)
 from sockpq._engine.retry import Lost
+from sockpq._engine.stats import Counters
 from sockpq._protocol.addresses import Address
-from sockpq._protocol.commands import CLUSTER_LEADER, INTERCONNECT, PING
+from sockpq._protocol.commands.cluster import CLUSTER_LEADER, INTERCONNECT, PING
+from sockpq.model import NodeStatus
 
-DOUBT_S = 0.3           # so long the others have for telling whether one of them has taken over
-DOUBT_AGAIN_S = 0.15    # an answer to that question counts so long for all calls
-LIFE_AGAIN_S = 1.0      # and that a server lives counts so long for all that are blocked on it
+LOG = logging.getLogger("sockpq")
+
+DOUBT_S = 0.3           # how long the others have to say whether one of them has taken over
+DOUBT_AGAIN_S = 0.15    # how long an answer to that question is valid for all calls
+LIFE_AGAIN_S = 1.0      # how long a sign of life is valid for all calls that are blocked on the server
 STRAGGLER_S = 0.1       # how long the answers of slower servers are waited for, doubled with each failed attempt
 
 
-class Finder:
+class Discovery:
     """Knows the serving leader, or finds it. While one call asks, the others wait for its result."""
 
     def __init__(self, network: Network, addresses: tuple[Address, ...], timeout: float, life_s: float) -> None:
         """`timeout`: seconds a server has for connecting and answering; `life_s`: for a sign that it lives."""
         self._network = network
-        self._addresses = addresses
+        self._given = addresses
+        self._members: tuple[Address, ...] = ()     # as the servers tell them
         self._timeout = timeout
         self._life_s = life_s
         self._leader: Address | None = None         # read and written in one piece, without a lock
         self._taken: dict[Address, tuple[float, bool]] = {}     # when last asked, and whether another claimed to serve
         self._vanished: dict[Address, tuple[float, bool]] = {}  # how long the verdict is valid, and the verdict
+        self._has_refused = False       # any server, ever
+        self._was_asked = False         # a single server, who else is there
+        self.counters = Counters()
+        self._last: Address | None = None           # the leader that was found last
         self.new_locks()
 
     def new_locks(self) -> None:
-        """Also for a child process, where nobody would release those that another thread of its parent held."""
+        """For a child process as well: nobody there would release what a thread of the parent held."""
         self._searching = self._network.lock()
         self._doubting = self._network.lock()
         self._checking = self._network.lock()
@@ -49,15 +73,49 @@ class Finder:
         try:
             leader = self._leader           # perhaps another call has found it meanwhile
             if leader is None:
-                leader = self._leader = await self._survey(deadline, attempts)
+                leader = await self._survey(deadline, attempts)
+                self._found(leader)
             return leader
         finally:
             self._searching.release()
 
-    def failed(self, address: Address) -> None:
-        """This server does not serve, or cannot be reached: ask again before the next command."""
+    @property
+    def addresses(self) -> tuple[Address, ...]:
+        """All servers that are known: those that were given first."""
+        return tuple(dict.fromkeys((*self._given, *self._members)))
+
+    @property
+    def known_leader(self) -> Address | None:
+        """The server that calls go to now; None while it is looked for."""
+        return self._leader
+
+    def _found(self, leader: Address) -> None:
+        self._leader = leader
+        if leader != self._last:
+            self.counters.leader_changes += self._last is not None
+            self._last = leader
+            LOG.info("the leader is %s", leader)
+
+    def failed(self, address: Address, refused: bool = False) -> None:
+        """This server cannot be reached, or it `refused` to serve: look for another before the next command."""
+        self._has_refused |= refused
         if self._leader == address:
             self._leader = None
+
+    def wants_members(self) -> bool:
+        """Is a single server known, and was it never asked who else is there?"""
+        return not self._was_asked and len(self.addresses) == 1
+
+    def learned(self, nodes: Sequence[NodeStatus]) -> None:
+        """It was asked, and told this."""
+        self._was_asked = True
+        self._members = members_of(nodes)
+
+    async def learn(self, deadline: float) -> None:
+        """Ask those that are known who else is there."""
+        timeout = min(self._timeout, max(deadline - self._network.now(), 0.01))
+        responses = await ask_all(self._network, self.addresses, QUESTIONS, timeout, STRAGGLER_S)
+        self._members = members(responses) or self._members
 
     async def taken_over(self, address: Address) -> bool:
         """Does another server than `address` claim to serve? Then it is the one to send to from now on."""
@@ -69,7 +127,7 @@ class Finder:
                 taken = claimer is not None
                 self._taken[address] = self._network.now(), taken
                 if claimer:
-                    self._leader = claimer
+                    self._found(claimer)
             return taken
         finally:
             self._doubting.release()
@@ -99,17 +157,24 @@ class Finder:
 
     async def _ask_others(self, address: Address) -> Address | None:
         """Which other server claims to serve, if any?"""
-        others = [other for other in self._addresses if other != address]
+        others = [other for other in self.addresses if other != address]
         responses = await ask_all(self._network, others, [INTERCONNECT, CLUSTER_LEADER], DOUBT_S, STRAGGLER_S)
         return next((other for other, response in responses.items() if claims_to_serve(response)), None)
 
     async def _survey(self, deadline: float, attempts: int) -> Address:
-        """Ask all servers. A single one is not asked: the command itself will tell."""
-        if len(self._addresses) == 1:
-            return self._addresses[0]
-        timeout = min(self._timeout, max(deadline - self._network.now(), 0.01))
-        straggler = min(STRAGGLER_S * 2 ** min(attempts, 10), timeout)
-        refusal_s = min(REFUSAL_S, max(deadline - self._network.now() - timeout, 0))
-        return choose_leader(
-            await ask_all(self._network, self._addresses, [INTERCONNECT], timeout, straggler, refusal_s)
-        )
+        """Ask all servers, then those they tell of, and keep their addresses.
+
+        A single one is asked only after it has refused to serve: before, the command itself will tell.
+        """
+        if not self._has_refused and len(self.addresses) == 1:
+            return self.addresses[0]
+        responses: dict[Address, Response] = {}
+        while new := [address for address in self.addresses if address not in responses]:
+            timeout = min(self._timeout, max(deadline - self._network.now(), 0.01))
+            straggler = min(STRAGGLER_S * 2 ** min(attempts, 10), timeout)
+            refusal_s = min(REFUSAL_S, max(deadline - self._network.now() - timeout, 0))
+            responses |= await ask_all(self._network, new, QUESTIONS, timeout, straggler, refusal_s)
+            self._members = members(responses) or self._members
+            if any(claims_to_serve(response) for response in responses.values()):
+                break
+        return choose_leader(responses)

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
-from collections.abc import Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Generic, TypeVar, cast
 
 from sockpq._backends.base import Network
-from sockpq._engine.attempt import TINY_S, Alone, Exchange
+from sockpq._engine.attempt import TINY_S, Alone, Attempt
 from sockpq._engine.batch import Batch
-from sockpq._engine.connection import Link
-from sockpq._engine.discovery import Finder
+from sockpq._engine.connection import Connection
+from sockpq._engine.discovery import Discovery
 from sockpq._engine.limits import Limits
-from sockpq._engine.pool import Slot, Slots
+from sockpq._engine.pool import Pool, Slot
 from sockpq._engine.probe import hopeless
 from sockpq._engine.retry import Lost, NoLeader, Retry, as_unknown, is_final_wait, is_unknown, least_s, pause_s
-from sockpq._protocol import commands
-from sockpq._protocol.addresses import Address
-from sockpq._protocol.arguments import span, switch
-from sockpq._protocol.commands import Command, Repeat
+from sockpq._engine.tracing import Tracing
+from sockpq._protocol.addresses import Address, parse_server
+from sockpq._protocol.arguments import Bodies, Codec, span, switch
+from sockpq._protocol.command import Command, Repeat, Steps
+from sockpq._protocol.commands.cluster import CLUSTER_STATUS, PING
+from sockpq._protocol.commands.connection import session_attach, session_open
 from sockpq._protocol.protocol import Answer
 from sockpq._protocol.session import Request, Session, SessionLost
 from sockpq.errors import (
@@ -38,30 +42,78 @@ from sockpq.errors import (
 )
 
 T = TypeVar("T")
+LOG = logging.getLogger("sockpq")
 
-LATE_S = 1.0            # so late may the server end a wait that it knows the end of
-SESSIONLESS_S = 10.0    # so long a connection does without a session when there is none to have
+LATE_S = 1.0            # how late a server may end a wait whose limit it knows
+INTERRUPTED_S = 2.0     # what a call that is interrupted may take to give back a job
+SESSIONLESS_S = 10.0    # how long a connection goes without a session after one was refused
 
 # Failures after which another server may be the one to ask, or a new connection to the same one.
 LEAVE = Lost, ProtocolError, NotServing, OutcomeUnknown, AuthError
 
 
-class Caller:
+class Call(Generic[T]):
+    """A command on its way, in all its attempts."""
+
+    __slots__ = ("_request", "answer", "command", "number", "retry", "sent", "timeout", "wait", "wait_until")
+
+    def __init__(self, command: Command[T], retry: Retry, timeout: float, wait: float) -> None:
+        """`timeout` and `wait` in seconds."""
+        self.command = command
+        self.retry = retry
+        self.timeout = timeout
+        self.wait = wait
+        self.wait_until = 0.0           # on the monotonic clock; 0 before the first attempt
+        self.number = 0                 # of the request in this attempt, 0 without a session
+        self.sent = False               # an attempt has begun to send it
+        self.answer: Answer | None = None       # to one that was sent together with another one
+        self._request = Request()
+
+    def number_on(self, connection: Connection) -> int:
+        """Its number in the session that the connection speaks for, 0 without one."""
+        if self.command.logged and connection.session:
+            self.number = self._request.number(connection.session)
+        return self.number
+
+    def fall_back(self, connection: Connection) -> None:
+        """Say it as an older server knows it; raises NotSupported. In doubt it could be done twice."""
+        if self.command.older is None or self.retry.in_doubt:
+            raise _unknown_words(connection, self.command.needs)
+        self.command, self._request = self.command.older, Request()
+
+
+class Executor:
     """Executes commands on whatever server serves. For as many threads or tasks at once as its network is for."""
 
-    def __init__(self, network: Network, addresses: tuple[Address, ...], limits: Limits) -> None:
+    def __init__(
+        self, network: Network, addresses: tuple[Address, ...], limits: Limits, codec: Codec | None = None,
+        tracing: Tracing | None = None,
+    ) -> None:
+        """`codec` and `tracing`: of the client, also for those who have this executor only."""
+        self.bodies = Bodies(codec, tracing.mark if tracing else None)
+        self.tracing = tracing
         self.limits = limits
-        self.addresses = addresses
         self.network = network
-        self._finder = Finder(network, addresses, limits.connect_timeout, limits.server_timeout)
-        self._slots = Slots(limits.idle_max)
+        self._discovery = Discovery(network, addresses, limits.connect_timeout, limits.server_timeout)
+        self.counters = self._discovery.counters
+        self._pool = Pool(limits.idle_max)
         self._process = os.getpid()
+
+    @property
+    def leader(self) -> Address | None:
+        """The server that calls go to now; None while it is looked for."""
+        return self._discovery.known_leader
+
+    @property
+    def addresses(self) -> tuple[Address, ...]:
+        """All servers that are known."""
+        return self._discovery.addresses
 
     def close(self) -> None:
         """End all connections and sessions and all calls under way."""
         self._own()
         self.network.close()
-        self._slots.close()
+        self._pool.close()
 
     async def run(
         self,
@@ -76,42 +128,174 @@ class Caller:
         `timeout` limits the time without a server that executes it, `wait` the time a blocked command stays blocked
         (None: without limit); a GET whose wait ends without a job is worth None.
         """
+        if self.tracing:
+            with self.tracing.call(command):
+                return await self._run(command, timeout, wait, retry_unknown)
+        return await self._run(command, timeout, wait, retry_unknown)
+
+    async def _run(
+        self, command: Command[T], timeout: float | None, wait: float | None, retry_unknown: bool | None
+    ) -> T:
+        call = self._call(command, timeout, wait, retry_unknown)
+        slot = self._take()
+        begun = self.network.now()
+        ok = False
+        try:
+            value = await self._execute(slot, call)
+            ok = True
+        finally:
+            now = self.network.now()
+            self._pool.give_back(slot, now)
+            self.counters.called(command.line, now - begun, ok)
+        return value
+
+    async def run_behind(
+        self,
+        first: Command[Any] | None,
+        command: Command[T],
+        put_back: Callable[[T], Sequence[Command[Any]]],
+        *,
+        timeout: float | None = None,
+        wait: float | None = None,
+    ) -> T:
+        """Execute `command`, a GET that may block, directly behind `first`, a DONE, in one packet.
+
+        Each is executed exactly once in a session: what has no answer is sent again under its number. When `first` is
+        refused, or when the caller is interrupted, a job that `command` has taken goes back by `put_back`.
+        """
+        before = self._call(first, timeout, None, None) if first else None
+        call = self._call(command, timeout, wait, None)
+        slot = self._take()
+        begun = self.network.now()
+        ok = False
+        try:
+            try:
+                failure = await self._together(slot, before, call) if before else None
+                if before:
+                    await self._settle(slot, before, failure)
+                value = await self._settle(slot, call, failure)
+                ok = True
+            except BaseException as error:
+                await self._take_back(slot, before, call, put_back, error)
+                raise
+        finally:
+            now = self.network.now()
+            self._pool.give_back(slot, now)
+            for one in (before, call) if before else (call,):
+                self.counters.called(one.command.line, now - begun, ok)
+        return value
+
+    async def _together(self, slot: Slot, before: Call[Any], call: Call[Any]) -> Exception | None:
+        """The first attempt for both: fills in their answers; returns why one is missing."""
+        attempt: Attempt | None = None
+        answers: list[Answer] = []
+        try:
+            connection = await self._connection(slot, before.retry, numbered=True)
+            attempt = self._attempt(connection)
+            needs = {*before.command.needs, *call.command.needs}
+            if needs and not await attempt.knows(needs, before.retry.deadline):
+                return None             # one after the other, each as this server knows it
+            await attempt.enter(before.retry.deadline)
+            requests = [(one.command, one.number_on(connection)) for one in (before, call)]
+            before.sent = call.sent = True
+            await attempt.pair(requests, before.retry.deadline, self._until(call), answers)
+        except (Lost, SockpqError) as failure:
+            self._note(slot, failure)
+            self._was_blocked(call, attempt)
+            return failure
+        finally:
+            for one, answer in zip((before, call), answers, strict=False):
+                one.answer = answer
+        return None
+
+    async def _settle(self, slot: Slot, call: Call[T], failure: Exception | None) -> T:
+        """The value of one of two calls, after their attempt together, whose failure this was."""
+        answer = call.answer
+        if answer is None or answer.error:
+            if answer and answer.error:
+                failure = answer.error
+                self._note(slot, failure)
+            answer = call.answer = Answer(await self._execute(slot, call, failure if call.sent else None))
+        return cast(T, answer.value)
+
+    async def _take_back(
+        self, slot: Slot, before: Call[Any] | None, call: Call[T], put_back: Callable[[T], Sequence[Command[Any]]],
+        error: BaseException,
+    ) -> None:
+        """A call ends by `error`: what it has taken all the same goes back, as far as that is quick.
+
+        When it is an interruption, such as the cancellation of a task, `before` is executed all the same.
+        """
+        if before and not isinstance(error, Exception):
+            await self._hurry(slot, before)
+        if call.sent:
+            await self._hurry(slot, call)
+        if call.answer and call.answer.error is None and call.answer.value:
+            for command in put_back(call.answer.value):
+                await self._hurry(slot, self._call(command, INTERRUPTED_S, None, None))
+
+    async def _hurry(self, slot: Slot, call: Call[Any]) -> None:
+        """Get the answer to a call that must come to its end, if it has none; do not wait for a job."""
+        if call.answer:
+            return
+        call.retry.deadline = self.network.now() + INTERRUPTED_S
+        call.wait_until = self.network.now()
+        failure = None
+        if call.sent:
+            slot.drop_connection()
+            failure = Lost("its answer was not waited for", sent=True)
+        with suppress(Lost, SockpqError):
+            call.answer = Answer(await self._execute(slot, call, failure))
+
+    async def _execute(self, slot: Slot, call: Call[T], failure: Exception | None = None) -> T:
+        """All attempts of a call; `failure`: of one that was made already."""
+        while True:
+            attempt: Attempt | None = None
+            try:
+                if failure:
+                    raise failure
+                connection = await self._connection(slot, call.retry, call.command.logged)
+                attempt = self._attempt(connection)
+                if call.command.needs and not await attempt.knows(call.command.needs, call.retry.deadline):
+                    call.fall_back(connection)
+                number = call.number_on(connection)
+                call.sent = True
+                answer = await attempt.one(call.command, number, call.retry.deadline, self._until(call))
+                return cast(T, _value(answer))
+            except (Lost, SockpqError) as error:
+                if failure is None:
+                    self._note(slot, error)
+                    self._was_blocked(call, attempt)
+                failure = None
+                if call.wait_until and self.network.now() >= call.wait_until and is_final_wait(error):
+                    raise as_unknown(error) from error
+                try:
+                    await self._pause(call.retry, error, call.number > 0)
+                except OutcomeUnknown as unknown:
+                    if call.command.gone and call.retry.excuses(unknown, call.command.gone):
+                        return cast(T, call.command.gone.value)
+                    raise
+                call.number = 0
+
+    def _call(
+        self, command: Command[T], timeout: float | None, wait: float | None, retry_unknown: bool | None
+    ) -> Call[T]:
         timeout = self._timeout(timeout)
         wait = math.inf if wait is None else span(wait, "wait")
-        wait_until: float | None = None
-        retry = self._retry(command.repeat, timeout, retry_unknown)
-        request = Request()
-        slot = self._take()
-        try:
-            while True:
-                exchange: Exchange | None = None
-                number = 0
-                try:
-                    link = await self._link(slot, retry, command.logged)
-                    exchange = self._exchange(link)
-                    if command.needs and not await exchange.knows(command.needs, retry.deadline):
-                        if command.older is None or retry.in_doubt:     # in doubt: it could be done twice
-                            raise _unknown_words(link, command.needs)
-                        command, request = command.older, Request()
-                    if command.logged and link.session:
-                        number = request.number(link.session)
-                    wait_until = wait_until or self.network.now() + wait
-                    until = wait_until + LATE_S if "within" in command.needs and not retry.attempts else wait_until
-                    answer = await exchange.one(command, number, retry.deadline, until)
-                    value: T = _value(answer)
-                    return value
-                except (Lost, SockpqError) as failure:
-                    now = self.network.now()
-                    self._note(slot, failure)
-                    if exchange and exchange.blocked_s:
-                        retry.blocked(exchange.blocked_s)
-                        if exchange.blocked_s > self.limits.server_timeout:
-                            retry.progress(now + timeout)       # the search begins anew
-                    if wait_until and now >= wait_until and is_final_wait(failure):
-                        raise as_unknown(failure) from failure
-                    await self._pause(retry, failure, number > 0)
-        finally:
-            self._slots.give_back(slot, self.network.now())
+        return Call(command, self._retry(command.repeat, timeout, retry_unknown), timeout, wait)
+
+    def _until(self, call: Call[Any]) -> float:
+        """Until when a blocked command may stay blocked; it counts from its first attempt."""
+        call.wait_until = call.wait_until or self.network.now() + call.wait
+        late = LATE_S if "within" in call.command.needs and not call.retry.attempts else 0.0
+        return call.wait_until + late
+
+    def _was_blocked(self, call: Call[Any], attempt: Attempt | None) -> None:
+        """Time during which the server was legitimately silent does not count."""
+        if attempt and attempt.blocked_s:
+            call.retry.blocked(attempt.blocked_s)
+            if attempt.blocked_s > self.limits.server_timeout:
+                call.retry.progress(self.network.now() + call.timeout)      # the search begins anew
 
     async def run_batch(
         self,
@@ -149,21 +333,33 @@ class Caller:
                     raise
                 batch.again()
         finally:
-            self._slots.give_back(slot, self.network.now())
+            self._pool.give_back(slot, self.network.now())
         return batch.answers
 
     async def _try_batch(self, slot: Slot, batch: Batch, retry: Retry, timeout: float) -> Exception | None:
         """One attempt for all that has no answer yet; returns why it must be followed by another."""
         try:
-            link = await self._link(slot, retry, numbered=True)
-            exchange = self._exchange(link)
-            if batch.needs and not await exchange.knows(batch.needs, retry.deadline):
-                raise _unknown_words(link, batch.needs)
-            batch.begin(link.session)
-            await exchange.batch(batch, retry, timeout)
+            connection = await self._connection(slot, retry, numbered=True)
+            attempt = self._attempt(connection)
+            if batch.needs and not await attempt.knows(batch.needs, retry.deadline):
+                raise _unknown_words(connection, batch.needs)
+            batch.begin(connection.session)
+            await attempt.batch(batch, retry, timeout)
         except (Lost, SockpqError) as error:
             return error if batch.lost() or not is_unknown(error) else Lost(str(error), sent=False)
         return batch.refusal
+
+    async def run_steps(self, steps: Steps[T], *, timeout: float | None = None) -> T:
+        """Execute commands one after the other, each with this time limit; returns what the last one does."""
+        for command in steps.before:
+            await self.run(command, timeout=timeout)
+        return await self.run(steps.last, timeout=timeout)
+
+    async def run_where(self, command: Command[T], server: str | None, *, timeout: float | None = None) -> T:
+        """Execute one command on this server only, or on the serving leader with failover."""
+        if server is None:
+            return await self.run(command, timeout=timeout)
+        return await self.run_at(parse_server(server), command, timeout=timeout)
 
     async def run_at(self, address: Address, command: Command[T], *, timeout: float | None = None) -> T:
         """Execute one command on exactly this server, once, on a connection of its own."""
@@ -172,17 +368,17 @@ class Caller:
         limits = self.limits._replace(server_timeout=timeout) if command.slow else self.limits
         slot = self._take(new=True)
         try:
-            link = await self._connect(slot, address, deadline)
+            connection = await self._connect(slot, address, deadline)
             if self.network.now() + least_s(timeout) > deadline:
                 raise Lost(f"{address}: no time is left for it", sent=False)
-            answer = await Exchange(link, limits, Alone(), self.network.now).one(command, 0, deadline, math.inf)
+            answer = await Attempt(connection, limits, Alone(), self.network.now).one(command, 0, deadline, math.inf)
         except (Lost, ProtocolError) as failure:
             if is_unknown(failure) and command.repeat is not Repeat.FREELY:
                 raise as_unknown(failure) from failure
             raise Unavailable(str(failure)) from failure
         finally:
-            slot.drop_link()
-            self._slots.give_back(slot, self.network.now())
+            slot.drop_connection()
+            self._pool.give_back(slot, self.network.now())
         value: T = _value(answer)
         return value
 
@@ -208,6 +404,7 @@ class Caller:
                     failures[address] = refusal
             if final := hopeless(failures):
                 raise final
+            await self._discovery.learn(deadline)
             refusals = refusals[-len(self.addresses) :]
             attempts += 1
             await self.network.sleep(min(pause_s(attempts), max(deadline - self.network.now(), 0)))
@@ -215,29 +412,29 @@ class Caller:
     def _take(self, new: bool = False) -> Slot:
         self.network.enter()
         self._own()
-        return self._slots.take(new)
+        return self._pool.take(new)
 
     def _own(self) -> None:
-        """In a child process: have nothing in common with the parent, nor a lock that a thread of his had."""
+        """In a child process: share nothing with the parent, not even a lock that one of its threads held."""
         if self._process != os.getpid():
-            self._slots.forget_all()
-            self._finder.new_locks()
+            self._pool.forget_all()
+            self._discovery.new_locks()
             self._process = os.getpid()
 
-    async def _link(self, slot: Slot, retry: Retry, numbered: bool) -> Link:
+    async def _connection(self, slot: Slot, retry: Retry, numbered: bool) -> Connection:
         """A connection to the leader, for `numbered` requests one that speaks for the slot's session."""
-        address = await self._finder.leader(retry.deadline, retry.attempts)
-        link = slot.link
-        if link is not None and link.address == address and not link.usable():
+        address = await self._discovery.leader(retry.deadline, retry.attempts)
+        connection = slot.connection
+        if connection is not None and connection.address == address and not connection.usable():
             # It was closed while nobody used it. Its server may be back, follow another, and answer TOTAL all the same.
-            slot.drop_link()
-            link = None
+            slot.drop_connection()
+            connection = None
             self._leave(address)
-            address = await self._finder.leader(retry.deadline, retry.attempts)
-        if link is None or link.address != address:
-            slot.drop_link()
+            address = await self._discovery.leader(retry.deadline, retry.attempts)
+        if connection is None or connection.address != address:
+            slot.drop_connection()
             try:
-                link = await self._connect(slot, address, retry.deadline)
+                connection = await self._connect(slot, address, retry.deadline)
             except Lost:
                 self._leave(address)
                 raise
@@ -246,78 +443,89 @@ class Caller:
                 if len(self.addresses) == 1:
                     raise
                 raise Lost(str(failure), sent=False) from failure
-        if numbered and self.limits.sessions and not link.session and self.network.now() >= link.sessionless_until:
+        if (
+            numbered and self.limits.sessions and not connection.session
+            and self.network.now() >= connection.sessionless_until
+        ):
             try:
-                await self._attach(slot, link, retry)
+                await self._attach(slot, connection, retry)
             except (Lost, ProtocolError, OutcomeUnknown) as failure:    # it is not the command that was lost
                 self._note(slot, failure)
                 raise Lost(str(failure), sent=False) from failure
         if retry.too_late(self.network.now()):
             raise retry.last or Lost("no time is left for it", sent=False)
-        return link
+        return connection
 
-    async def _connect(self, slot: Slot, address: Address, deadline: float) -> Link:
+    async def _connect(self, slot: Slot, address: Address, deadline: float) -> Connection:
         timeout = max(min(self.limits.connect_timeout, deadline - self.network.now()), TINY_S)
-        link = await Link.open(self.network, address, timeout)
-        self._slots.connected(slot, link)
-        return link
+        connection = await Connection.open(self.network, address, timeout)
+        self._pool.connected(slot, connection)
+        self.counters.connects += 1
+        LOG.debug("connected to %s", address)
+        return connection
 
-    async def _attach(self, slot: Slot, link: Link, retry: Retry) -> None:
+    async def _attach(self, slot: Slot, connection: Connection, retry: Retry) -> None:
         """Let the connection speak for the slot's session, or for a new one. Raises SessionLost."""
-        exchange = self._exchange(link)
+        attempt = self._attempt(connection)
         if slot.session:
-            command = commands.session_attach(slot.session.sid)
-            answer = await exchange.one(command, 0, retry.deadline, math.inf)
+            command = session_attach(slot.session.sid)
+            answer = await attempt.one(command, 0, retry.deadline, math.inf)
             if isinstance(answer.error, BadArguments | NotSupported):
                 raise SessionLost("this server has no sessions")
             _value(answer)
         else:
-            answer = await exchange.one(commands.session_open(self.limits.session_ttl), 0, retry.deadline, math.inf)
+            answer = await attempt.one(session_open(self.limits.session_ttl), 0, retry.deadline, math.inf)
             if isinstance(answer.error, BadArguments | NotSupported):
-                link.sessionless_until = math.inf
+                connection.sessionless_until = math.inf
                 return
             if isinstance(answer.error, Busy):
-                await self._do_without(slot, link, retry, answer.error)
+                await self._do_without(slot, connection, retry, answer.error)
                 return
             slot.session = Session(_value(answer))
-        link.session = slot.session
+            if self._discovery.wants_members():
+                told = await attempt.one(CLUSTER_STATUS, 0, retry.deadline, math.inf)
+                self._discovery.learned(told.value or [])
+        connection.session = slot.session
 
-    async def _do_without(self, slot: Slot, link: Link, retry: Retry, refusal: Busy) -> None:
+    async def _do_without(self, slot: Slot, connection: Connection, retry: Retry, refusal: Busy) -> None:
         """There are too many sessions: go on without, for a while. Raises `refusal` when it means the connection.
 
         A server with too many connections says the same and closes. A command that is sent into that would have an
         unknown outcome for nothing.
         """
         try:
-            await self._exchange(link).one(commands.PING, 0, retry.deadline, math.inf)
+            await self._attempt(connection).one(PING, 0, retry.deadline, math.inf)
         except (Lost, ProtocolError, OutcomeUnknown):
-            slot.drop_link()
+            slot.drop_connection()
             raise refusal from None
-        link.sessionless_until = self.network.now() + SESSIONLESS_S
+        connection.sessionless_until = self.network.now() + SESSIONLESS_S
 
-    def _exchange(self, link: Link) -> Exchange:
-        return Exchange(link, self.limits, self._finder, self.network.now)
+    def _attempt(self, connection: Connection) -> Attempt:
+        return Attempt(connection, self.limits, self._discovery, self.network.now)
 
     def _note(self, slot: Slot, failure: Exception) -> None:
-        """An attempt failed: what does that say about the server, the connection, the session?"""
+        """Draw the conclusions of a failed attempt: about the server, the connection, the session."""
         if isinstance(failure, SessionLost):
             slot.session = None
-            if slot.link:
-                slot.link.session = None
-        elif slot.link and isinstance(failure, LEAVE) and not isinstance(failure, NoLeader):
-            self._leave(slot.link.address)
+            if slot.connection:
+                slot.connection.session = None
+        elif slot.connection and isinstance(failure, LEAVE) and not isinstance(failure, NoLeader):
+            self._leave(slot.connection.address, isinstance(failure, NotServing))
             if not isinstance(failure, NotServing):
-                slot.drop_link()
+                slot.drop_connection()
 
-    def _leave(self, address: Address) -> None:
-        self._finder.failed(address)
-        self._slots.forget(address)
+    def _leave(self, address: Address, refused: bool = False) -> None:
+        self._discovery.failed(address, refused)
+        self._pool.forget(address)
 
     async def _pause(self, retry: Retry, failure: Exception, exact: bool) -> None:
         """Wait before the next attempt; raises what the caller must see instead."""
         if self.network.closed:
             raise retry.interrupted(failure) from failure
-        await self.network.sleep(retry.pause(failure, self.network.now(), exact=exact))
+        pause = retry.pause(failure, self.network.now(), exact=exact)
+        self.counters.retries += 1
+        LOG.info("attempt %d failed, the next one begins in %.3f s: %s", retry.attempts, pause, failure)
+        await self.network.sleep(pause)
 
     def _retry(self, repeat: Repeat, timeout: float, retry_unknown: bool | None) -> Retry:
         at_least_once = self.limits.retry_unknown if retry_unknown is None else switch(retry_unknown, "retry_unknown")
@@ -328,8 +536,8 @@ class Caller:
         return self.limits.timeout if timeout is None else span(timeout, "timeout")
 
 
-def _unknown_words(link: Link, words: tuple[str, ...]) -> NotSupported:
-    return NotSupported(f"{link.address}: this server does not know all of: {', '.join(words)}")
+def _unknown_words(connection: Connection, words: tuple[str, ...]) -> NotSupported:
+    return NotSupported(f"{connection.address}: this server does not know all of: {', '.join(words)}")
 
 
 def _value(answer: Answer) -> Any:

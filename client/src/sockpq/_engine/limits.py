@@ -15,7 +15,7 @@ class Limits(NamedTuple):
     connect_timeout: float
     retry_unknown: bool
     sessions: bool              # use them, if the servers have them
-    session_ttl: float          # a session that is not used for so long ends
+    session_ttl: float          # a session ends after being unused for this long
     idle_max: int               # connections kept without work
 
     def checked(self) -> Limits:

@@ -9,42 +9,42 @@ from __future__ import annotations
 import threading
 from weakref import WeakSet
 
-from sockpq._engine.connection import Link
+from sockpq._engine.connection import Connection
 from sockpq._protocol.addresses import Address
 from sockpq._protocol.session import Session
 from sockpq.errors import ClientClosed
 
-IDLE_S = 60.0       # a connection without work for so long is closed
+IDLE_S = 60.0       # an idle connection is closed after this time
 
 
 class Slot:
     """Belongs to one call at a time."""
 
-    __slots__ = ("__weakref__", "idle_since", "link", "session")
+    __slots__ = ("__weakref__", "connection", "idle_since", "session")
 
     def __init__(self) -> None:
-        self.link: Link | None = None
+        self.connection: Connection | None = None
         self.session: Session | None = None
         self.idle_since = 0.0
 
-    def drop_link(self) -> None:
+    def drop_connection(self) -> None:
         """Close the connection; the session stays."""
-        if self.link:
-            self.link.close()
-            self.link = None
+        if self.connection:
+            self.connection.close()
+            self.connection = None
 
     def end(self) -> None:
         """Close the connection and the session."""
-        if self.link:
-            self.link.close(session=True)
-            self.link = None
+        if self.connection:
+            self.connection.close(session=True)
+            self.connection = None
 
 
-class Slots:
+class Pool:
     """The slots of one client."""
 
     def __init__(self, idle_max: int) -> None:
-        """`idle_max`: so many are kept without work."""
+        """`idle_max`: how many are kept without work."""
         self._idle_max = idle_max
         self._lock = threading.Lock()
         self._idle: list[Slot] = []         # the one used last at the end
@@ -60,13 +60,13 @@ class Slots:
             self._busy.add(slot)
         return slot
 
-    def connected(self, slot: Slot, link: Link) -> None:
+    def connected(self, slot: Slot, connection: Connection) -> None:
         """This call has a new connection. Raises ClientClosed when that is too late."""
         with self._lock:
             if not self._closed:
-                slot.link = link
+                slot.connection = connection
                 return
-        link.close()
+        connection.close()
         raise ClientClosed("the client was closed")
 
     def give_back(self, slot: Slot, now: float) -> None:
@@ -75,13 +75,13 @@ class Slots:
         A connection with an unanswered command is closed: its late answer must never be taken for that to another one.
         So is one that was told its end.
         """
-        if slot.link and not slot.link.at_rest:
-            slot.drop_link()
+        if slot.connection and not slot.connection.at_rest:
+            slot.drop_connection()
         slot.idle_since = now
         gone = []
         with self._lock:
             self._busy.discard(slot)
-            if slot.link or slot.session:
+            if slot.connection or slot.session:
                 self._idle.append(slot)
             while self._idle and (
                 self._closed or len(self._idle) > self._idle_max or self._idle[0].idle_since < now - IDLE_S
@@ -93,11 +93,13 @@ class Slots:
     def forget(self, address: Address) -> None:
         """Close the idle connections to a server that has failed."""
         with self._lock:
-            links = [(slot, slot.link) for slot in self._idle if slot.link and slot.link.address == address]
-            for slot, _ in links:
-                slot.link = None
-        for _, link in links:
-            link.close()
+            connections = []
+            for slot in self._idle:
+                if slot.connection and slot.connection.address == address:
+                    connections.append(slot.connection)
+                    slot.connection = None
+        for connection in connections:
+            connection.close()
 
     def close(self) -> None:
         """Close everything; calls under way in other threads end with an error."""
@@ -105,8 +107,8 @@ class Slots:
             self._closed = True
             idle, self._idle = self._idle, []
             for slot in self._busy:
-                if slot.link:
-                    slot.link.abort()
+                if slot.connection:
+                    slot.connection.abort()
         for slot in idle:
             slot.end()
 
@@ -114,5 +116,5 @@ class Slots:
         """This is a child process: connections and sessions are the parent's, and two processes must not share one."""
         self._lock = threading.Lock()
         for slot in [*self._idle, *self._busy]:
-            slot.drop_link()        # this process's descriptor only
+            slot.drop_connection()        # this process's descriptor only
         self._idle, self._busy = [], WeakSet()

@@ -6,17 +6,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sockpq._backends.base import Network
-from sockpq._engine.connection import Link
+from sockpq._engine.connection import Connection
 from sockpq._engine.retry import Lost, NoLeader
-from sockpq._protocol import commands
-from sockpq._protocol.addresses import Address
-from sockpq._protocol.commands import PING, Command
+from sockpq._protocol.addresses import Address, parse_server
+from sockpq._protocol.command import Command
+from sockpq._protocol.commands.cluster import CLUSTER_LEADER, CLUSTER_STATUS, INTERCONNECT, PING
 from sockpq._protocol.protocol import Answer
 from sockpq.errors import AuthError, Busy, NotExecuted, SockpqError, Unavailable, Untrusted
 from sockpq.model import NodeStatus
 
 REFUSAL_S = 1.5             # a server takes its time to refuse AUTH: one second
-NOBODY = 2_147_483_647      # INTERCONNECT of a node that knows no leader (spec/cluster 5)
+MEMBERS_MAX = 32            # of a cluster, as far as a client cares
+NOBODY = 2_147_483_647      # INTERCONNECT of a node that knows no leader
+
+
+# Who are you, who leads, who is there?
+QUESTIONS: tuple[Command[Any], ...] = (INTERCONNECT, CLUSTER_LEADER, CLUSTER_STATUS)
 
 
 class Response(NamedTuple):
@@ -49,9 +54,19 @@ class ServerView(NamedTuple):
 
 async def view_all(network: Network, addresses: Sequence[Address], timeout: float) -> list[ServerView]:
     """The view of every server, asked in parallel within `timeout` seconds; in the order of `addresses`."""
-    questions: list[Command[Any]] = [commands.INTERCONNECT, commands.CLUSTER_STATUS]
+    questions: list[Command[Any]] = [INTERCONNECT, CLUSTER_STATUS]
     responses = await ask_all(network, addresses, questions, timeout, refusal_s=REFUSAL_S)
     return [_view(address, responses[address]) for address in addresses]
+
+
+async def status_of_best(network: Network, addresses: Sequence[Address], timeout: float) -> list[NodeStatus]:
+    """What CLUSTER STATUS says at the best of these servers. Raises Unavailable when none answers, AuthError."""
+    views = await view_all(network, addresses, timeout)
+    answered = [view for view in views if view.error is None]
+    if not answered:
+        failures = {address: view.error for address, view in zip(addresses, views, strict=True)}
+        raise hopeless(failures) or Unavailable("; ".join(str(view.error) for view in views))
+    return min(answered, key=lambda view: view.id or 0).nodes
 
 
 def _view(address: Address, response: Response) -> ServerView:
@@ -74,7 +89,7 @@ async def ask_all(
 ) -> dict[Address, Response]:
     """Ask all servers all questions within `timeout` seconds, and within `straggler` seconds after the first answer.
 
-    `refusal_s`: so much longer may one take that has not answered AUTH yet.
+    `refusal_s`: extra seconds allowed for a server that has not yet answered AUTH.
     """
     refusal_s = refusal_s if network.access.login else 0.0
     until = network.now() + timeout + refusal_s
@@ -100,24 +115,25 @@ async def ask(
 ) -> Response:
     """Ask one server on a connection of its own, within `timeout` seconds; never raises what the network can cause.
 
-    `refusal_s`: so much longer it may take to refuse AUTH.
+    `refusal_s`: extra seconds allowed for refusing AUTH.
     """
     until = network.now() + timeout
     peer: Address | None = None
     expires_at: int | None = None
     answers: list[Answer] = []
     try:
-        link = await Link.open(network, address, timeout, login=any(question is not PING for question in questions))
+        login = any(question is not PING for question in questions)
+        connection = await Connection.open(network, address, timeout, login=login)
         try:
-            peer, expires_at = link.peer(), link.expires_at()
-            if await link.send_many([(question, 0) for question in questions], timeout) < len(questions):
-                raise link.lost("the connection broke")
+            peer, expires_at = connection.peer(), connection.expires_at()
+            if await connection.send_many([(question, 0) for question in questions], timeout) < len(questions):
+                raise connection.lost("the connection broke")
             while len(answers) < len(questions):
-                limit = until + refusal_s if link.entering else until
-                answers += await link.receive(max(limit - network.now(), 0.001))
+                limit = until + refusal_s if connection.entering else until
+                answers += await connection.receive(max(limit - network.now(), 0.001))
             return Response(peer, answers, None, expires_at)
         finally:
-            link.close()
+            connection.close()
     except TimeoutError:
         return Response(peer, [], Lost(f"{address}: no answer within {timeout:g} s", sent=False), expires_at)
     except (OSError, Lost, SockpqError) as failure:
@@ -126,20 +142,40 @@ async def ask(
         return Response(peer, [], full or failure, expires_at)
 
 
-def choose_leader(responses: Mapping[Address, Response]) -> Address:
-    """The server with the smallest INTERCONNECT number (spec/client 1.1); raises NoLeader when none can be it.
+def members(responses: Mapping[Address, Response]) -> tuple[Address, ...]:
+    """Where clients reach the members of the cluster, as the server with the newest term tells; () when none does."""
+    newest: tuple[int, list[NodeStatus]] = (-1, [])
+    for response in responses.values():
+        if response.failure is None and len(response.answers) == len(QUESTIONS) and not response.answers[2].error:
+            nodes: list[NodeStatus] = response.answers[2].value
+            newest = max(newest, (max((node.term or 0 for node in nodes), default=0), nodes), key=lambda one: one[0])
+    return members_of(newest[1])
 
-    Raises AuthError or Untrusted when asking again is no use.
+
+def members_of(nodes: Sequence[NodeStatus]) -> tuple[Address, ...]:
+    """Where clients reach these nodes."""
+    return tuple(parse_server(node.client) for node in nodes if node.client)[:MEMBERS_MAX]
+
+
+def choose_leader(responses: Mapping[Address, Response]) -> Address:
+    """The server that says it serves; else, of those too old to say, the one with the smallest INTERCONNECT number.
+
+    Raises NoLeader when none can be it, AuthError or Untrusted when asking again is no use.
     """
     ids = {
         address: response.answers[0].value
         for address, response in responses.items()
         if response.failure is None and response.answers[0].error is None
     }
-    serving = {address: number for address, number in ids.items() if number < NOBODY}
-    if serving:
-        return min(serving, key=serving.__getitem__)
-    reasons = [f"{address} knows no leader" for address in ids]
+    claiming = {address: number for address, number in ids.items() if claims_to_serve(responses[address])}
+    reasons = [_of_leader(address, responses) for address in ids]
+    possible = claiming or {
+        address: number for (address, number), reason in zip(ids.items(), reasons, strict=True)
+        if number < NOBODY and not reason
+    }
+    if possible:
+        return min(possible, key=possible.__getitem__)
+    reasons = [reason or f"{address} knows no leader" for address, reason in zip(ids, reasons, strict=True)]
     failures = {address: _failure(response) for address, response in responses.items() if address not in ids}
     if not ids and (final := hopeless(failures)):
         raise final
@@ -148,7 +184,7 @@ def choose_leader(responses: Mapping[Address, Response]) -> Address:
 
 
 def hopeless(failures: Mapping[Address, Exception | None]) -> NotExecuted | None:
-    """Why asking these servers again is no use, if it is not. A certificate speaks for one server, a secret for all."""
+    """The error when asking these servers again is pointless. A certificate concerns one server, a secret all."""
     told = "; ".join(_reason(address, failure) for address, failure in failures.items())
     if any(isinstance(failure, AuthError) for failure in failures.values()):
         return AuthError(told)
@@ -159,10 +195,26 @@ def hopeless(failures: Mapping[Address, Exception | None]) -> NotExecuted | None
 
 def claims_to_serve(response: Response) -> bool:
     """Does this server say that it leads, and has it the leader's number? Asked INTERCONNECT and CLUSTER LEADER."""
-    if response.failure or any(answer.error for answer in response.answers):
+    if response.failure or any(answer.error for answer in response.answers[:2]):
         return False
-    own_id, leader = (answer.value for answer in response.answers)
+    own_id, leader = (answer.value for answer in response.answers[:2])
     return leader is not None and leader.id == own_id
+
+
+def _of_leader(address: Address, responses: Mapping[Address, Response]) -> str:
+    """What this server says of a leader that does not answer itself; "" when it says nothing of the kind."""
+    answers = responses[address].answers
+    if len(answers) < 2 or answers[1].error or not answers[1].value or not answers[1].value.client:
+        return ""
+    leader = parse_server(answers[1].value.client)
+    if leader == address or answers[1].value.id == answers[0].value:
+        return ""
+    told = responses.get(leader)
+    answered = told is not None and told.failure is None
+    same = any(
+        response.failure is None and response.answers[0].value == answers[1].value.id for response in responses.values()
+    )
+    return "" if answered or same else f"{address} says that {leader} leads, which does not answer"
 
 
 def _failure(response: Response) -> Exception | None:

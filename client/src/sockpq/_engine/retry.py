@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 
-from sockpq._protocol.commands import Repeat
+from sockpq._protocol.command import Gone, Repeat
 from sockpq._protocol.session import SessionLost
 from sockpq.errors import (
     Aborted,
@@ -122,7 +122,7 @@ class Retry:
         return now + self._least_s > self.deadline and not self.in_doubt
 
     def blocked(self, seconds: float) -> None:
-        """So long the server was silent by right: that does not count."""
+        """The server was silent legitimately for that long: it does not count."""
         self.deadline += seconds
 
     def settled(self) -> None:
@@ -133,6 +133,10 @@ class Retry:
         """The call's error when there must be no other attempt because the client was closed."""
         unknown = self._unknown or self._open or (failure if is_unknown(failure) else None)
         return as_unknown(unknown) if unknown else ClientClosed("the client was closed")
+
+    def excuses(self, error: OutcomeUnknown, gone: Gone) -> bool:
+        """Does it not matter that the job was gone when the command was repeated?"""
+        return isinstance(error.__cause__, JobNotFound) and (gone.always or self._retry_unknown)
 
     def _close(self) -> None:
         """The session is lost: what it could have told will never be known."""

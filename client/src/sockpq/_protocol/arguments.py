@@ -5,13 +5,32 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Callable, Iterable
+from enum import Enum
+from json import dumps
+from typing import Any, Literal, NamedTuple, Protocol
 
 from sockpq._protocol.addresses import parse_server
 from sockpq.errors import BadArguments, DataTooLarge
+from sockpq.model import Key
 
+Data = bytes | bytearray | memoryview | str
 Then = Literal["later", "done", "dead"]
+Block = bool | Literal["until_done"]
+OnDuplicate = Literal["fail", "ignore", "replace"]
+Policy = Literal["random", "priority"]
+State = Literal["ready", "delayed", "running", "dead"]
+Direction = Literal["in", "out", "all"]
+
+
+class InHand(Protocol):
+    """A job that a caller holds."""
+
+    @property
+    def id(self) -> int:
+        """The number of this hand-out."""
+        ...
+
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")   # PROTOCOL "Lines, data, values"
 NODE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -27,6 +46,10 @@ EXPIRE_S_MAX = 100 * 366 * 86_400       # 100 years
 SECRET_CHARACTERS_MAX = 1024
 KEY_BYTES_MIN, KEY_BYTES_MAX = 16, 64       # of a secret that the servers keep
 SESSION_S_MIN, SESSION_S_MAX = 1, 86_400
+UNIX_S_MAX = 253_402_300_799        # the end of the year 9999
+TRIES_MAX = 1_000_000
+JOB_KEY = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
+WORD = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 
 def name(value: str, what: str) -> str:
@@ -60,7 +83,7 @@ def user(value: str) -> str:
 
 
 def secret(value: str) -> bytes:
-    """The bytes of a secret. No message has a part of it."""
+    """The bytes of a secret. No error message contains any of it."""
     if not isinstance(value, str):
         raise TypeError(f"a secret must be a string, not {type(value).__name__}")
     if not 0 < len(value) <= SECRET_CHARACTERS_MAX or not value.isprintable() or " " in value:
@@ -116,14 +139,152 @@ def integer(value: int, what: str, low: int, high: int) -> int:
     return int(value)
 
 
-def body(value: bytes | bytearray | memoryview, bytes_max: int = DATA_BYTES_MAX) -> bytes:
-    """The bytes of a body; a copy when the caller could change them later."""
-    if not isinstance(value, bytes | bytearray | memoryview):
-        raise TypeError(f"data must be bytes, not {type(value).__name__}")
-    data = bytes(value)
+class Absent(Enum):
+    """Stands for an option that may be None when it is given."""
+
+    ABSENT = "absent"
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT = Absent.ABSENT
+
+
+class Codec(Protocol):
+    """Turns values into the bytes of a job and back; given to a client as `codec`."""
+
+    def encode(self, value: Any, /) -> bytes:
+        """The bytes to put."""
+        ...
+
+    def decode(self, data: bytes, /) -> Any:
+        """The value they were made from."""
+        ...
+
+
+class Bodies(NamedTuple):
+    """What one client does with the bodies of all its jobs."""
+
+    codec: Codec | None = None
+    mark: Callable[[bytes], bytes] | None = None        # what stands before each of them
+
+
+PLAIN = Bodies()
+
+
+def body_of(data: Data | None, json: Any, value: Any, bodies: Bodies = PLAIN) -> bytes | None:
+    """The body of a job from the one of `data`, `json` and `value` that is given; None without any."""
+    made = _body_of(data, json, value, bodies.codec)
+    return made if made is None or bodies.mark is None else body(bodies.mark(made))
+
+
+def _body_of(data: Data | None, json: Any, value: Any, codec: Codec | None) -> bytes | None:
+    given = (data is not None) + (json is not ABSENT) + (value is not ABSENT)
+    if given > 1:
+        raise BadArguments("data, json and value are three ways to say the same: give one of them")
+    if json is not ABSENT:
+        return body(dumps(json, ensure_ascii=False, separators=(",", ":")))
+    if value is not ABSENT:
+        if codec is None:
+            raise BadArguments("value needs a client with a codec: Client(.., codec=..)")
+        return body(codec.encode(value))
+    return None if data is None else body(data)
+
+
+def must_have(data: bytes | None) -> bytes:
+    """`data`; raises TypeError when no body was given."""
+    if data is None:
+        raise TypeError("a job needs data, json or value")
+    return data
+
+
+def body(value: Data, bytes_max: int = DATA_BYTES_MAX) -> bytes:
+    """The bytes of a body, of a string in UTF-8; a copy when the caller could change them later."""
+    if isinstance(value, str):
+        data = value.encode()
+    elif isinstance(value, bytes | bytearray | memoryview):
+        data = bytes(value)
+    else:
+        raise TypeError(f"data must be bytes or str, not {type(value).__name__}")
     if len(data) > bytes_max:
         raise DataTooLarge(f"{len(data)} bytes of data; the protocol's limit is {bytes_max}")
     return data
+
+
+def job_id(job: InHand | int) -> int:
+    """The id of a job that is held, or the id itself."""
+    return integer(getattr(job, "id", job), "job id", 0, UINT64_MAX)    # type: ignore[arg-type]
+
+
+def selector(job: InHand | int | Key) -> str:
+    """A job by its id or by its key, as the protocol writes it."""
+    if isinstance(job, Key):
+        return f"KEY {name(job.queue, 'queue')} {job_key(job.key)}"
+    return str(job_id(job))
+
+
+def job_key(value: str) -> str:
+    """`value`, when it may be a job's key."""
+    return _matching(JOB_KEY, value, "a key is 1 to 128 of A-Z a-z 0-9 _ . : -")
+
+
+def reason(value: str) -> str:
+    """`value`, when it may be a reason."""
+    return _matching(WORD, value, "a reason is 1 to 64 of A-Z a-z 0-9 _ . : -")
+
+
+def state(value: str) -> str:
+    """The state of a job, as the protocol writes it."""
+    if value not in ("ready", "delayed", "running", "dead"):
+        raise BadArguments(f"a state is 'ready', 'delayed', 'running' or 'dead', not {value!r}")
+    return value.upper()
+
+
+def items(value: str | Iterable[str]) -> str:
+    """One item or several, as the protocol writes them."""
+    names = (value,) if isinstance(value, str) else tuple(dict.fromkeys(value))
+    if not names:
+        raise BadArguments("after names at least one item")
+    return "|".join(name(item, "item") for item in names)
+
+
+def when(delay: float | None, at: float | None) -> str:
+    """" DELAY 5", " AT 1795130000", or nothing."""
+    if delay is None and at is None:
+        return ""
+    if delay is not None and at is not None:
+        raise BadArguments("delay counts from now, at is a time: not both")
+    if delay is not None:
+        return f" DELAY {seconds(delay, 'delay', 0, EXPIRE_S_MAX)}"
+    assert at is not None
+    return f" AT {seconds(at, 'at', 0, UNIX_S_MAX)}"
+
+
+def within(wait: float) -> str:
+    """" WITHIN 5"; at least a millisecond, at most the protocol's longest time."""
+    return f" WITHIN {seconds(min(span(wait, 'wait'), EXPIRE_S_MAX), 'wait', 0, EXPIRE_S_MAX)}"
+
+
+def ranked(priority: int | None) -> str:
+    """" PRI 5", or nothing."""
+    if priority is None:
+        return ""
+    return f" PRI {integer(priority, 'priority', -INT64_MAX - 1, INT64_MAX)}"
+
+
+def period(value: float, what: str) -> str:
+    """A positive number of seconds, as the protocol writes it."""
+    return seconds(span(value, what), what, 0, EXPIRE_S_MAX)
+
+
+def _matching(pattern: re.Pattern[str], value: str, rule: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{rule.partition(' is ')[0]} must be a string, not {type(value).__name__}")
+    match = pattern.fullmatch(value)
+    if not match:
+        raise BadArguments(f"{value!r}: {rule}")
+    return match[0]
 
 
 def lease(expire: float | None, then: Then | None) -> str:
@@ -167,3 +328,8 @@ def span(value: float, what: str) -> float:
     if not 0 < value <= sys.float_info.max:
         raise BadArguments(f"{what} must be a positive number of seconds, not {value}")
     return float(value)
+
+
+def given(**options: object) -> Any:
+    """The options that are given, those that are not None."""
+    return {name: value for name, value in options.items() if value is not None}

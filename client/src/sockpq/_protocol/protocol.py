@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, NamedTuple
 
-from sockpq._protocol.commands import Command
+from sockpq._protocol.command import Command
 from sockpq._protocol.reader import LINE, Reader
 from sockpq.errors import ProtocolError, SockpqError
 from sockpq.model import Waiting

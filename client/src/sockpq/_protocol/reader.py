@@ -1,4 +1,4 @@
-"""Status lines: what the readers of answers ask for, how a line falls into fields, and which error a refusal is.
+"""Readers of answers: what they ask for, how a status line falls into fields, and which error a refusal is.
 
 A reader yields LINE to get the next line (without its CRLF), a number n to get the next n bytes, or a Waiting to tell
 that the first of two answers has come. It returns the value, or raises: a NotExecuted or OutcomeUnknown when that is
@@ -73,9 +73,15 @@ _REFUSAL_LINES: dict[str, type[SockpqError]] = {
     "500 Offline Mode": NotServing,
     "500 Invalid Snapshot": InvalidSnapshot,
 }
+
+
 def ok(line: bytes) -> list[str]:
     """The fields after `200 OK`; raises what another status line means."""
-    text = as_text(line)
+    return fields_of(as_text(line))
+
+
+def fields_of(text: str) -> list[str]:
+    """The same for a line that was decoded already."""
     if text == "200 OK":
         return []
     if text.startswith("200 OK "):
@@ -89,12 +95,33 @@ def failure(text: str) -> SockpqError:
     return error(text) if error else ProtocolError(f"unexpected answer {text[:200]!r}")
 
 
+def accepted(text: str) -> None:
+    """A line whose only good form is `200 OK`."""
+    if text != "200 OK":
+        raise failure(text)
+
+
+def accepted_with(expected: str, text: str) -> None:
+    """A line whose only good form is `expected`."""
+    if text != expected:
+        raise failure(text)
+
+
+def number_of(text: str) -> int:
+    """The number in `200 OK <n>`."""
+    fields = fields_of(text)
+    expect(len(fields) == 1, "one number expected")
+    return as_number(fields[0])
+
+
 def expect(condition: bool, why: str) -> None:
+    """Raise ProtocolError unless the condition holds."""
     if not condition:
         raise ProtocolError(why)
 
 
 def as_text(line: bytes) -> str:
+    """A status line, which is ASCII."""
     try:
         return line.decode("ascii")
     except UnicodeDecodeError:
@@ -102,11 +129,13 @@ def as_text(line: bytes) -> str:
 
 
 def as_name(field: str) -> str:
+    """The name of a queue or an item."""
     expect(NAME.fullmatch(field) is not None, f"not a name: {field[:300]!r}")
     return field
 
 
 def as_number(field: str, high: int = UINT64_MAX) -> int:
+    """An unsigned number, at most `high`."""
     expect(field.isdigit() and len(field) <= 20, f"not a number: {field[:100]!r}")
     value = int(field)
     expect(value <= high, f"number too large: {value}")
@@ -114,11 +143,20 @@ def as_number(field: str, high: int = UINT64_MAX) -> int:
 
 
 def as_signed(field: str) -> int:
+    """A signed number of 64 bits."""
     return -as_number(field[1:], INT64_MAX + 1) if field.startswith("-") else as_number(field, INT64_MAX)
 
 
 def as_known(field: str) -> int | None:
+    """A number, None for `-`."""
     return None if field == "-" else as_number(field)
+
+
+def data_block() -> Reader[bytes]:
+    """A length, then that many bytes."""
+    fields = ok((yield LINE))
+    expect(len(fields) == 1, "one length expected")
+    return (yield as_number(fields[0], BODY_BYTES_MAX))
 
 
 def lines_of_list() -> Reader[list[str]]:

@@ -1,4 +1,4 @@
-"""Sessions as the client sees them (spec/client 4): how a call is executed exactly once.
+"""Sessions as the client sees them: how a call is executed exactly once.
 
 The cluster keeps a session through failovers. A request has a number in it: a repeated one is not executed again but
 gets its first answer again. So a lost answer is no longer a question, as long as the session is there; it ends when it
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sockpq.errors import SockpqError
 
-WINDOW = 64             # the server remembers the answers to so many of the newest requests
+WINDOW = 64             # how many of the newest requests the server remembers the answers of
 NUMBER_BYTES_MAX = 25   # "REQ " and a 64-bit number before a command
 
 

@@ -1,0 +1,834 @@
+"""The asyncio client: every call, with its signature."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from types import TracebackType
+from typing import Any, Literal, overload
+
+from sockpq._async.consume import Consumption, consume
+from sockpq._async.getting import Getting
+from sockpq._async.job import Job
+from sockpq._async.transaction import Transaction
+from sockpq._backends.access import Tls, access
+from sockpq._backends.asyncio import LoopNetwork, run
+from sockpq._engine import batches as batch_calls
+from sockpq._engine.executor import Executor
+from sockpq._engine.limits import Limits
+from sockpq._engine.probe import status_of_best
+from sockpq._engine.stats import Stats
+from sockpq._engine.tracing import Tracing
+from sockpq._protocol.addresses import parse_server, parse_servers
+from sockpq._protocol.arguments import (
+    ABSENT,
+    Block,
+    Codec,
+    Data,
+    Direction,
+    OnDuplicate,
+    Policy,
+    State,
+    Then,
+    given,
+    integer,
+    span,
+    switch,
+)
+from sockpq._protocol.command import Command
+from sockpq._protocol.commands import batches, cluster, jobs
+from sockpq._protocol.commands import queues as queue_commands
+from sockpq.configuration import configuration
+from sockpq.errors import NoOutput, SockpqError
+from sockpq.model import (
+    Finished,
+    Handed,
+    Key,
+    Leader,
+    NodeStatus,
+    PeekedJob,
+    QueueTotals,
+    RunningJob,
+    SessionInfo,
+    StateHash,
+    Stored,
+    Totals,
+    User,
+    Waiting,
+)
+
+PREFETCH_MAX = 1000
+FAREWELL_S = 1.0        # how long close() waits for the last bytes to leave
+
+
+class Client:
+    """Talks to the serving leader of the cluster, and follows when that changes. Safe to share.
+
+    A blocking client may be shared by any number of threads, an asyncio client by the tasks of one event loop, that of
+    its first call.
+
+    A call is executed exactly once, through failovers, by a session that the cluster keeps. It returns, or raises a
+    NotExecuted, e.g. when nobody executes it before its `timeout` (seconds). OutcomeUnknown says that the answer was
+    lost and nobody can tell any more: the session is lost too, `timeout` is over, or the servers have no sessions. What
+    does no harm is repeated even then (not PUT, GET without a lease, CLONE), and everything with `retry_unknown`, which
+    says that at least once is good enough. errors.py has the tree.
+
+    An asyncio call whose task is cancelled may be executed all the same.
+    """
+
+    def __init__(
+        self,
+        servers: str | Iterable[str] | None = None,
+        *,
+        tls: Tls = None,
+        user: str | None = None,
+        secret: str | None = None,
+        timeout: float = 30.0,
+        server_timeout: float = 5.0,
+        connect_timeout: float = 1.0,
+        retry_unknown: bool = False,
+        sessions: bool = True,
+        session_ttl: float = 900.0,
+        idle_connections_max: int = 1000,
+        codec: Codec | None = None,
+        tracing: bool = False,
+    ) -> None:
+        """`servers`: of the cluster, "host:port" each, or one string with commas. Nothing is sent yet.
+
+        One server is enough, and need not be the leader: it tells of the others. More are good for the case that it is
+        away when the client begins. Without `servers` the configuration counts, also for `tls`, `user` and `secret`:
+        the variable SOCKPQ_SERVERS, the file ~/.config/sockpq/config.toml or /etc/sockpq.toml, as for pqctl; else the
+        server is 127.0.0.1:11361.
+
+        All times in seconds: `timeout` for a whole call with its repetitions, `server_timeout` for one server that owes
+        an answer and is silent, `connect_timeout` for connecting and for finding the leader. The cluster forgets a
+        session that was not used for `session_ttl`.
+
+        `tls`: the file with the CA of the servers' certificates, True for the system's CAs, or an ssl.SSLContext; None
+        for plain TCP. `user` and `secret` if the servers ask for them. `codec`: an object with `encode(value)` to bytes
+        and `decode(data)`, for `put(value=)` and `job.value`. `tracing`: make OpenTelemetry spans, and let traces go on
+        where jobs are worked on (sockpq[otel]; all programs that use a queue must do so, see the README).
+        """
+        if servers is None:
+            configured = configuration()
+            servers = configured.servers
+            tls = configured.tls if tls is None else tls
+            if user is None:
+                user, secret = configured.user, configured.secret
+        limits = Limits(
+            timeout, server_timeout, connect_timeout, retry_unknown, sessions, session_ttl, idle_connections_max
+        ).checked()
+        traced = Tracing() if switch(tracing, "tracing") else None
+        self._network = LoopNetwork(access(tls, user, secret))
+        self._executor = Executor(self._network, parse_servers(servers), limits, codec, traced)
+
+    async def close(self) -> None:
+        """End all connections. Calls under way elsewhere end with an error: ClientClosed, or OutcomeUnknown."""
+        await run(self._network.settle(FAREWELL_S))
+        self._executor.close()
+        await run(self._network.drain(FAREWELL_S))
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def stats(self) -> Stats:
+        """What this client has done so far: counts and latencies by command, retries, connections, leader changes."""
+        return self._executor.counters.snapshot()
+
+    def __repr__(self) -> str:
+        servers = ",".join(map(str, self._executor.addresses))
+        return f"<Client of {servers}, leader {self._executor.leader or 'not known'}>"
+
+    # taking jobs
+
+    @overload
+    def get(
+        self,
+        queues: str | Iterable[str] | None = None,
+        *,
+        block: Literal[True],
+        expire: float | None = None,
+        then: Then | None = None,
+        wait: None = None,
+        item: str | None = None,
+        meta: bool = False,
+        policy: Policy | None = None,
+        timeout: float | None = None,
+        retry_unknown: bool | None = None,
+    ) -> Getting[Job]: ...
+
+    @overload
+    def get(
+        self,
+        queues: str | Iterable[str] | None = None,
+        *,
+        block: Block = False,
+        expire: float | None = None,
+        then: Then | None = None,
+        wait: float | None = None,
+        item: str | None = None,
+        meta: bool = False,
+        policy: Policy | None = None,
+        timeout: float | None = None,
+        retry_unknown: bool | None = None,
+    ) -> Getting[Job | None]: ...
+
+    def get(
+        self,
+        queues: str | Iterable[str] | None = None,
+        *,
+        block: Block = False,
+        expire: float | None = None,
+        then: Then | None = None,
+        wait: float | None = None,
+        item: str | None = None,
+        meta: bool = False,
+        policy: Policy | None = None,
+        timeout: float | None = None,
+        retry_unknown: bool | None = None,
+    ) -> Getting[Job | None]:
+        """Take a job from one of `queues` (None: any), the greatest priority first; None when there is none.
+
+        `block=True` waits for one; `block="until_done"` waits until no unfinished job is left in them; both for `wait`
+        seconds at most, if given; `wait` alone blocks as well. `expire` is the lease (visibility timeout) in seconds:
+        when it ends before done(), the job goes back to its queue (`then="later"`), is removed (`then="done"`) or given
+        up (`then="dead"`); the cluster has a default. Without a lease a job whose answer is lost would run for ever, so
+        that such a call can raise OutcomeUnknown: give one.
+
+        `item`: only jobs of this item. `meta`: tell the attempt, key and times in the job's `meta`. `policy`: which of
+        several queues: "random", or "priority" for that of the greatest priority; the cluster has a default.
+
+        In asyncio `job = await client.get(..)`, or `async with client.get(..) as job:`.
+        """
+        command = jobs.get(queues, block, expire, then, wait, item=item, meta=meta, policy=policy)
+        return Getting(self._take(command, wait, timeout, retry_unknown))
+
+    async def _take(
+        self, command: Command[Handed | None], wait: float | None, timeout: float | None, retry_unknown: bool | None
+    ) -> Job | None:
+        handed = await run(self._executor.run(command, timeout=timeout, wait=wait, retry_unknown=retry_unknown))
+        return Job(self._executor, handed) if handed else None
+
+    async def get_many(
+        self,
+        count: int,
+        queues: str | Iterable[str] | None = None,
+        *,
+        expire: float,
+        then: Then | None = None,
+        block: Block = False,
+        wait: float | None = None,
+        item: str | None = None,
+        meta: bool = False,
+        policy: Policy | None = None,
+        timeout: float | None = None,
+    ) -> list[Job]:
+        """Take up to `count` jobs at once; [] when there is none. The lease `expire` (seconds) is a must.
+
+        `block` and `wait` as for get(): it waits until there is one job at least. Bodies of more than 16 MiB together
+        are not given at once. The other options are those of get().
+        """
+        count = integer(count, "count", 1, 10_000)
+        taking = batches.Taking(batches.as_queues(queues), block, expire, then, wait, item, meta, policy)
+        handed = await run(batch_calls.get_many(self._executor, count, taking, timeout))
+        return [Job(self._executor, one) for one in handed]
+
+    def consume(
+        self,
+        queues: str | Iterable[str] | None = None,
+        *,
+        expire: float,
+        then: Then | None = None,
+        until_done: bool = False,
+        wait: float | None = None,
+        heartbeat: bool = False,
+        prefetch: int = 1,
+        item: str | None = None,
+        meta: bool = False,
+        policy: Policy | None = None,
+        timeout: float | None = None,
+    ) -> AsyncIterator[Job]:
+        """`async for job in client.consume("q", expire=30)`: one job after the other, each with a lease.
+
+        A job is DONE when the loop comes back for the next one, and LATER when the loop is left before, by an error or
+        by `break`, unless its done() or later() was called. Both travel in one packet, the DONE and the request for the
+        next job. The loop ends when no job comes for `wait` seconds, and with `until_done` when no unfinished job is
+        left in the queues; otherwise it never does.
+
+        With `heartbeat` the lease is renewed every third of it while the job is worked on: the job stays here however
+        long it takes, and is free `expire` seconds after this process has died. `job.lost` becomes True if the lease
+        was lost all the same, as when nobody served for longer.
+
+        `prefetch`: take up to that many jobs at once, which is much faster where jobs take little time. Heartbeats keep
+        those that wait here; when the turn of one comes at least two thirds of its lease are left. The DONE of a job
+        that took less than a tenth of a second may wait for those of the next ones. When the loop is left the jobs that
+        were not begun go back to their places. The other options are those of get().
+        """
+        block: Block = "until_done" if switch(until_done, "until_done") else True
+        taking = batches.Taking(batches.as_queues(queues), block, expire, then, wait, item, meta, policy)
+        loop = Consumption(
+            self._executor, taking, timeout, switch(heartbeat, "heartbeat"),
+            integer(prefetch, "prefetch", 1, PREFETCH_MAX),
+        )
+        taken = consume(loop)
+        self._network.when_abandoned(taken, loop.leave)
+        return taken
+
+    # many jobs at once
+
+    async def put_many(
+        self,
+        queue: str,
+        datas: Iterable[Data] | None = None,
+        priority: int = 0,
+        item: str | None = None,
+        *,
+        json: Iterable[Any] | None = None,
+        values: Iterable[Any] | None = None,
+        keys: Iterable[str] | None = None,
+        delay: float | None = None,
+        at: float | None = None,
+        ttl: float | None = None,
+        every: float | None = None,
+        after: str | Iterable[str] | None = None,
+        key: str | None = None,
+        on_duplicate: OnDuplicate | None = None,
+        tries: int | None = None,
+        timeout: float | None = None,
+        retry_unknown: bool | None = None,
+    ) -> int:
+        """Queue a job for each of `datas`, thousands in one command: much faster than one by one.
+
+        `json`, or `values` for the client's `codec`: other bodies, as for put(). `keys`: one for each; the other
+        options are those of put(), for all. Returns how many are there because of it: all, or with
+        `on_duplicate="ignore"` those whose keys were new. `timeout` limits the time without progress, not the whole.
+        Raises BatchFailed when some are acknowledged and others are not; it says which.
+        """
+        bodies = batches.bodies_of(datas, json, values, self._executor.bodies)
+        puts = batches.puts(
+            queue, bodies, priority, item, keys=keys, delay=delay, at=at, ttl=ttl, every=every, after=after, key=key,
+            on_duplicate=on_duplicate, tries=tries,
+        )
+        return await run(batch_calls.put_many(self._executor, puts, timeout, retry_unknown))
+
+    async def done_many(
+        self, finished: Iterable[Job | int], *, timeout: float | None = None
+    ) -> list[Finished | None]:
+        """Remove many running jobs at once; None in the place of a job that is not running (any more)."""
+        held = list(finished)
+        singles = [jobs.done(job) for job in held]
+        found = await run(batch_calls.end_many(self._executor, batches.ends("DONE", held), singles, timeout))
+        return [one if isinstance(one, Finished) else None for one in found]
+
+    async def later_many(self, returned: Iterable[Job | int], *, timeout: float | None = None) -> list[bool]:
+        """Put many running jobs back at once; False in the place of a job that is not running (any more)."""
+        held = list(returned)
+        singles = [jobs.later(job) for job in held]
+        found = await run(batch_calls.end_many(self._executor, batches.ends("LATER", held), singles, timeout))
+        return [not isinstance(one, SockpqError) for one in found]
+
+    def transaction(self, *, timeout: float | None = None) -> Transaction:
+        """`async with client.transaction() as t: t.done(job); t.put("next", data)`: all of it or nothing, atomically.
+
+        Nothing is sent before the end of the block, and nothing at all when it raises. Raises Aborted when one of the
+        commands would be refused.
+        """
+        return Transaction(self._executor, timeout)
+
+    # remote calls
+
+    def call(
+        self,
+        queue: str,
+        data: Data | None = None,
+        output: str = "",
+        *,
+        json: Any = ABSENT,
+        value: Any = ABSENT,
+        priority: int = 0,
+        item: str | None = None,
+        expire: float | None = None,
+        then: Then | None = None,
+        wait: float | None = None,
+        timeout: float | None = None,
+        retry_unknown: bool | None = None,
+    ) -> Getting[Job]:
+        """Queue a job and wait for the job of the same item in queue `output`: a remote call. The body as for put().
+
+        Without `item` the server makes a new one. The worker takes the job, puts its result into `output` under
+        `job.item`, and calls done(). The result is handed out like any job: call its done(). `wait` in seconds;
+        NoOutput when the result did not come; the job itself is queued all the same.
+
+        In asyncio `job = await client.call(..)`, or `async with client.call(..) as job:`.
+        """
+        command = jobs.remote_call(
+            queue, data, output, priority, item, expire, then, wait, json=json, value=value,
+            bodies=self._executor.bodies,
+        )
+        return Getting(self._call(command, wait, timeout, retry_unknown))
+
+    async def _call(
+        self, command: Command[Handed | Waiting], wait: float | None, timeout: float | None, retry_unknown: bool | None
+    ) -> Job:
+        handed = await run(self._executor.run(command, timeout=timeout, wait=wait, retry_unknown=retry_unknown))
+        if isinstance(handed, Waiting):
+            raise NoOutput("the job is queued, its output did not come in time", handed.item)
+        return Job(self._executor, handed)
+
+    # the cluster
+
+    async def cluster_status(self, server: str | None = None, *, timeout: float | None = None) -> list[NodeStatus]:
+        """All nodes, as `server` knows them; without one as the leader does, or any that answers if there is none."""
+        if server is not None:
+            return await run(self._executor.run_at(parse_server(server), cluster.CLUSTER_STATUS, timeout=timeout))
+        limit = self._executor.limits.connect_timeout if timeout is None else span(timeout, "timeout")
+        return await run(status_of_best(self._network, self._executor.addresses, limit))
+
+    # declared: Client jobs queue_commands cluster
+
+    async def put(
+        self,
+        queue: str,
+        data: Data | None = None,
+        priority: int = 0,
+        item: str | None = None,
+        new_item: bool = False,
+        *,
+        json: Any = ABSENT,
+        value: Any = ABSENT,
+        delay: float | None = None,
+        at: float | None = None,
+        ttl: float | None = None,
+        every: float | None = None,
+        after: str | Iterable[str] | None = None,
+        key: str | None = None,
+        on_duplicate: OnDuplicate | None = None,
+        tries: int | None = None,
+        timeout: float | None = None,
+        retry_unknown: bool | None = None,
+    ) -> Stored:
+        """Queue a job; on return it is on the disks of a majority. Greater `priority` first.
+
+        Its body is `data`, bytes or a string (UTF-8); or `json`, any value that JSON has; or `value`, which the
+        client's `codec` encodes. `item` puts it into a group, `new_item` into a new group named by the server. What is
+        returned has the `item` and the `key`.
+
+        Times in seconds. `delay`: it becomes active that much later; or `at`: at this Unix time. `ttl`: it is removed
+        if nobody takes it within that time. `every`: DONE makes it active again after this period, until it is deleted.
+        `after`: an item, or several: it waits until these have no unfinished job. `key`: its name in its queue; if an
+        unfinished job has that name, `on_duplicate` says what happens: "fail" (JobExists), "ignore", or "replace".
+        `tries`: it is given up after that many hand-outs without done().
+
+        Raises JobExists, QueueFull, QueuePaused, QueueNotFound where these options or the queue's settings ask for it.
+        """
+        return await run(self._executor.run(
+            jobs.put(queue, data, priority, item, new_item, json=json, value=value, delay=delay, at=at, ttl=ttl,
+            every=every, after=after, key=key, on_duplicate=on_duplicate, tries=tries, bodies=self._executor.bodies),
+            timeout=timeout, retry_unknown=retry_unknown
+        ))
+
+    async def done(
+        self,
+        job: Job | int,
+        *,
+        last: bool = False,
+        timeout: float | None = None,
+        retry_unknown: bool | None = None,
+    ) -> Finished:
+        """Remove a running job; tells whether it was the last unfinished one of its queue or its item.
+
+        A periodic job (`put(every=)`) is not removed unless `last` says that this was the last time: `next_at` of the
+        answer says when it is active again.
+
+        Raises JobNotFound when it is not running (any more). When an answer was lost and the repetition finds no such
+        job, nobody can tell whether the first attempt removed it or its lease had ended: OutcomeUnknown, or with
+        `retry_unknown` a plain return.
+        """
+        return await run(self._executor.run(jobs.done(job, last=last), timeout=timeout, retry_unknown=retry_unknown))
+
+    async def later(
+        self,
+        job: Job | int,
+        *,
+        delay: float | None = None,
+        at: float | None = None,
+        priority: int | None = None,
+        first: bool = False,
+        yielded: bool = False,
+        timeout: float | None = None,
+    ) -> None:
+        """Put a running job back at the end of its queue. Raises JobNotFound when it is not running (any more).
+
+        `delay` (seconds) or `at` (Unix time): when it is active again; `priority`: its new one; `first`: put it back to
+        its old place instead; `yielded`: a slice of the work is over, which is no failure: the attempt is not counted.
+        """
+        await run(self._executor.run(
+            jobs.later(job, delay=delay, at=at, priority=priority, first=first, yielded=yielded), timeout=timeout
+        ))
+
+    async def touch(
+        self,
+        job: Job | int,
+        expire: float | None = None,
+        then: Then | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> int | None:
+        """Renew the lease of a running job, with the same length or `expire` seconds (0: without end).
+
+        Returns when it ends, in Unix time, None for never. Raises JobNotFound when the job is not running (any more).
+        """
+        return await run(self._executor.run(jobs.touch(job, expire, then), timeout=timeout))
+
+    async def change(
+        self,
+        job: Job | int | Key,
+        *,
+        data: Data | None = None,
+        json: Any = ABSENT,
+        value: Any = ABSENT,
+        priority: int | None = None,
+        delay: float | None = None,
+        at: float | None = None,
+        item: str | None = None,
+        no_item: bool = False,
+        timeout: float | None = None,
+    ) -> None:
+        """Change a running job by its id, or a waiting one by its `Key`; what is not given stays as it is.
+
+        `data`, `json` or `value` is its new body, as for put(). `no_item` takes it out of its item. Raises JobNotFound,
+        and JobRunning when the job with this key is running.
+        """
+        await run(self._executor.run(
+            jobs.change(job, data=data, json=json, value=value, priority=priority, delay=delay, at=at, item=item,
+            no_item=no_item, bodies=self._executor.bodies), timeout=timeout
+        ))
+
+    async def delete(
+        self,
+        job: Job | int | Key,
+        *,
+        timeout: float | None = None,
+        retry_unknown: bool | None = None,
+    ) -> Finished:
+        """Remove a running job by its id, or a waiting one by its `Key`. Raises JobNotFound, JobRunning."""
+        return await run(self._executor.run(jobs.delete(job), timeout=timeout, retry_unknown=retry_unknown))
+
+    async def move(
+        self,
+        job: Job | int,
+        queue: str,
+        *,
+        data: Data | None = None,
+        json: Any = ABSENT,
+        value: Any = ABSENT,
+        priority: int | None = None,
+        delay: float | None = None,
+        at: float | None = None,
+        timeout: float | None = None,
+    ) -> Finished:
+        """Finish a running job here and put it into `queue`, atomically: a step of a cascade.
+
+        Its item and key go with it; a new body (`data`, `json` or `value`), `priority`, `delay` or `at` change it.
+        Raises JobNotFound, and what put() does.
+        """
+        return await run(self._executor.run(
+            jobs.move(job, queue, data=data, json=json, value=value, priority=priority, delay=delay, at=at,
+            bodies=self._executor.bodies), timeout=timeout
+        ))
+
+    async def bury(self, job: Job | int, reason: str | None = None, *, timeout: float | None = None) -> Finished:
+        """Give up a running job: it goes to its queue's dead-letter queue; kick() brings it back.
+
+        `reason` is for the log.
+        """
+        return await run(self._executor.run(jobs.bury(job, reason), timeout=timeout))
+
+    async def peek(
+        self,
+        job: Job | int | Key,
+        *,
+        server: str | None = None,
+        timeout: float | None = None,
+    ) -> PeekedJob | None:
+        """Look at a running job, or at the one with this `Key`, without taking it; None when there is none."""
+        return await run(self._executor.run_where(jobs.peek(job), server, timeout=timeout))
+
+    async def peek_queue(
+        self,
+        queue: str,
+        state: State = "ready",
+        count: int = 1,
+        *,
+        server: str | None = None,
+        timeout: float | None = None,
+    ) -> list[PeekedJob]:
+        """Look at the first `count` jobs of a queue that are "ready", "delayed", "running" or "dead".
+
+        The dead ones are those that were given up in this queue.
+        """
+        return await run(self._executor.run_where(jobs.peek_queue(queue, state, count), server, timeout=timeout))
+
+    async def kick(
+        self,
+        queue: str,
+        count: int,
+        *,
+        timeout: float | None = None,
+        retry_unknown: bool | None = None,
+    ) -> int:
+        """Put up to `count` jobs that were given up in this queue back into it, as if new; returns how many."""
+        return await run(self._executor.run(jobs.kick(queue, count), timeout=timeout, retry_unknown=retry_unknown))
+
+    async def total(
+        self,
+        queue: str | None = None,
+        *,
+        server: str | None = None,
+        timeout: float | None = None,
+    ) -> Totals:
+        """Counts over all queues or one of them; a `server` that is named may lag behind the leader."""
+        return await run(self._executor.run_where(queue_commands.total(queue), server, timeout=timeout))
+
+    async def queues(
+        self,
+        prefix: str = "",
+        *,
+        server: str | None = None,
+        timeout: float | None = None,
+    ) -> list[QueueTotals]:
+        """The queues whose names begin with `prefix`, in no particular order; a `server` that is named may lag."""
+        return await run(self._executor.run_where(queue_commands.queues(prefix), server, timeout=timeout))
+
+    async def running(
+        self,
+        data: bool = False,
+        *,
+        server: str | None = None,
+        timeout: float | None = None,
+    ) -> list[RunningJob]:
+        """The running jobs in the order of their ids, with their data if asked for."""
+        return await run(self._executor.run_where(queue_commands.running(data), server, timeout=timeout))
+
+    async def snapshot(self, server: str | None = None, *, timeout: float | None = None) -> bytes:
+        """The whole state, for clone()."""
+        return await run(self._executor.run_where(queue_commands.snapshot(), server, timeout=timeout))
+
+    async def clone(self, snapshot: Data, *, timeout: float | None = None, retry_unknown: bool | None = None) -> None:
+        """Replace the state of the whole cluster by a snapshot. Raises InvalidSnapshot; nothing is changed then."""
+        await run(self._executor.run(queue_commands.clone(snapshot), timeout=timeout, retry_unknown=retry_unknown))
+
+    async def queue_create(
+        self,
+        queue: str,
+        *,
+        expire: float | None = None,
+        then: Then | None = None,
+        order: Literal["fifo", "time"] | None = None,
+        tries: int | None = None,
+        dead: str | None = None,
+        weight: int | None = None,
+        limit: int | None = None,
+        item_limit: int | None = None,
+        capacity: int | None = None,
+        data_bytes_max: int | None = None,
+        batch: int | None = None,
+        portion: int | None = None,
+        keep: float | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Make a queue with these settings (sockpq.QueueSettings). Raises QueueExists."""
+        await run(self._executor.run(
+            queue_commands.queue_create(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
+            weight=weight, limit=limit, item_limit=item_limit, capacity=capacity, data_bytes_max=data_bytes_max,
+            batch=batch, portion=portion, keep=keep)), timeout=timeout
+        ))
+
+    async def queue_config(
+        self,
+        queue: str,
+        *,
+        expire: float | None = None,
+        then: Then | None = None,
+        order: Literal["fifo", "time"] | None = None,
+        tries: int | None = None,
+        dead: str | None = None,
+        weight: int | None = None,
+        limit: int | None = None,
+        item_limit: int | None = None,
+        capacity: int | None = None,
+        data_bytes_max: int | None = None,
+        batch: int | None = None,
+        portion: int | None = None,
+        keep: float | None = None,
+        timeout: float | None = None,
+    ) -> dict[str, str]:
+        """Change settings of a queue (sockpq.QueueSettings), which need not exist; without any only look.
+
+        Returns all of them in the protocol's words: {"limit": "3", ..}. Raises QueueNotFound when it has none and none
+        were given, QueueNotEmpty when it has too many jobs for another order.
+        """
+        return await run(self._executor.run_steps(
+            queue_commands.queue_config(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
+            weight=weight, limit=limit, item_limit=item_limit, capacity=capacity, data_bytes_max=data_bytes_max,
+            batch=batch, portion=portion, keep=keep)), timeout=timeout
+        ))
+
+    async def queue_delete(self, queue: str, *, force: bool = False, timeout: float | None = None) -> None:
+        """Remove a queue with its settings, and with `force` also with its jobs, the running ones too.
+
+        Raises QueueNotFound, QueueNotEmpty.
+        """
+        await run(self._executor.run(queue_commands.queue_delete(queue, force=force), timeout=timeout))
+
+    async def queue_purge(
+        self,
+        queue: str,
+        state: State | Literal["all"],
+        *,
+        timeout: float | None = None,
+        retry_unknown: bool | None = None,
+    ) -> int:
+        """Remove the jobs that are "ready", "delayed" or "dead", or all of these; running ones never.
+
+        Returns how many. Raises QueueNotFound.
+        """
+        return await run(self._executor.run(
+            queue_commands.queue_purge(queue, state), timeout=timeout, retry_unknown=retry_unknown
+        ))
+
+    async def queue_pause(self, queue: str, direction: Direction = "all", *, timeout: float | None = None) -> None:
+        """Let no job in (put() raises QueuePaused), none out (get() finds the queue empty), or both."""
+        await run(self._executor.run(queue_commands.queue_pause(queue, direction), timeout=timeout))
+
+    async def queue_resume(self, queue: str, *, timeout: float | None = None) -> None:
+        """End the pause. Raises QueueNotFound."""
+        await run(self._executor.run(queue_commands.queue_resume(queue), timeout=timeout))
+
+    async def queue_stat(
+        self,
+        queue: str,
+        *,
+        server: str | None = None,
+        timeout: float | None = None,
+    ) -> dict[str, int]:
+        """The counters of a queue, in the protocol's words. Raises QueueNotFound."""
+        return await run(self._executor.run_where(queue_commands.queue_stat(queue), server, timeout=timeout))
+
+    async def config(
+        self,
+        *,
+        expire_default: Literal["later", "done"] | None = None,
+        autocreate: bool | None = None,
+        policy: Policy | None = None,
+        grace: float | None = None,
+        session_ttl: float | None = None,
+        fast_empty: bool | None = None,
+        timeout: float | None = None,
+    ) -> dict[str, str]:
+        """Change settings of the cluster (sockpq.ClusterSettings), one after the other; without any only look.
+
+        Returns all of them in the protocol's words.
+        """
+        return await run(self._executor.run_steps(
+            queue_commands.config(given(expire_default=expire_default, autocreate=autocreate, policy=policy,
+            grace=grace, session_ttl=session_ttl, fast_empty=fast_empty)), timeout=timeout
+        ))
+
+    async def ping(self, server: str | None = None, *, timeout: float | None = None) -> None:
+        """Does this server (None: the serving leader) answer? Raises Unavailable when it does not."""
+        await run(self._executor.run_where(cluster.ping(), server, timeout=timeout))
+
+    async def caps(self, server: str | None = None, *, timeout: float | None = None) -> tuple[str, ...]:
+        """The protocol extensions the server has."""
+        return await run(self._executor.run_where(cluster.caps(), server, timeout=timeout))
+
+    async def interconnect(self, server: str | None = None, *, timeout: float | None = None) -> int:
+        """The server id; the serving leader has the smallest of all."""
+        return await run(self._executor.run_where(cluster.interconnect(), server, timeout=timeout))
+
+    async def cluster_leader(self, server: str | None = None, *, timeout: float | None = None) -> Leader | None:
+        """The leader this server (None: the serving leader) knows of."""
+        return await run(self._executor.run_where(cluster.cluster_leader(), server, timeout=timeout))
+
+    async def cluster_hash(self, server: str, *, timeout: float | None = None) -> StateHash:
+        """What this server has executed, as a hash: two that answer the same position answer the same hash."""
+        return await run(self._executor.run_where(cluster.cluster_hash(), server, timeout=timeout))
+
+    async def offline(self, server: str, *, timeout: float | None = None) -> None:
+        """Switch one server off for clients; it gives leadership away and goes on replicating."""
+        await run(self._executor.run_where(cluster.offline(), server, timeout=timeout))
+
+    async def online(self, server: str, *, timeout: float | None = None) -> None:
+        """Switch it on again."""
+        await run(self._executor.run_where(cluster.online(), server, timeout=timeout))
+
+    async def cluster_snapshot(self, server: str, *, timeout: float | None = None) -> int:
+        """Let one server write its state to disk and shorten its log; returns the position in the log."""
+        return await run(self._executor.run_where(cluster.cluster_snapshot(), server, timeout=timeout))
+
+    async def shutdown(self, server: str, *, timeout: float | None = None) -> None:
+        """End one server's process in good order."""
+        await run(self._executor.run_where(cluster.shutdown(), server, timeout=timeout))
+
+    async def cluster_add(self, name: str, peer: str, client: str, *, timeout: float | None = None) -> int:
+        """Add a running server: `peer` is its address for the other servers, `client` for clients, "host:port" both.
+
+        Returns its server id. It counts as soon as it has caught up; until then cluster_status() shows a LEARNER. This
+        and the following are for the leader, which is looked for among the client's servers; Refused when it refuses.
+        """
+        return await run(self._executor.run_at_leader(cluster.cluster_add(name, peer, client), timeout=timeout))
+
+    async def cluster_remove(self, name: str, *, timeout: float | None = None) -> None:
+        """Take a server out of the cluster; on return it may be stopped."""
+        await run(self._executor.run_at_leader(cluster.cluster_remove(name), timeout=timeout))
+
+    async def cluster_transfer(self, name: str | None = None, *, timeout: float | None = None) -> Leader:
+        """Let this server lead, or the one that is best prepared; returns the new leader."""
+        return await run(self._executor.run_at_leader(cluster.cluster_transfer(name), timeout=timeout))
+
+    async def cluster_offline(self, *, timeout: float | None = None) -> None:
+        """Switch the whole service off for clients, whichever server leads, until cluster_online()."""
+        await run(self._executor.run_at_leader(cluster.cluster_offline(), timeout=timeout))
+
+    async def cluster_online(self, *, timeout: float | None = None) -> None:
+        """Switch it on again."""
+        await run(self._executor.run_at_leader(cluster.cluster_online(), timeout=timeout))
+
+    async def sessions(self, server: str | None = None, *, timeout: float | None = None) -> list[SessionInfo]:
+        """The sessions of all clients; a `server` that is named may lag."""
+        return await run(self._executor.run_where(cluster.sessions(), server, timeout=timeout))
+
+    async def end_session(self, number: int, *, timeout: float | None = None) -> bool:
+        """End the session of this number; was there one? Its bound jobs go back to their queues.
+
+        Its client learns that at its next use.
+        """
+        return await run(self._executor.run(cluster.end_session(number), timeout=timeout))
+
+    async def users(self, *, timeout: float | None = None) -> list[User]:
+        """The users the servers know, with their rights. This and the next two need the right admin."""
+        return await run(self._executor.run(cluster.users(), timeout=timeout))
+
+    async def set_user(
+        self,
+        name: str,
+        rights: str | Iterable[str],
+        secret: str,
+        *,
+        timeout: float | None = None,
+    ) -> None:
+        """Make a user, or give them other rights and another secret, on all servers.
+
+        `rights`: put, get, queue, admin, each for all queues or with a prefix: "put:mail*,get". `secret`: 16 to 64
+        visible characters. Raises Refused when the user is in the servers' files.
+        """
+        await run(self._executor.run(cluster.set_user(name, rights, secret), timeout=timeout))
+
+    async def delete_user(self, name: str, *, timeout: float | None = None) -> None:
+        """Delete a user; their open connections get AuthError. Raises Refused when there is none, or in a file."""
+        await run(self._executor.run(cluster.delete_user(name), timeout=timeout))

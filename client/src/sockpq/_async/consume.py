@@ -1,0 +1,169 @@
+"""The loop of a worker: jobs are taken, worked on one after the other, and finished, with one round trip for each."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from time import monotonic
+from typing import Any
+
+from sockpq._async.heartbeat import Heartbeat
+from sockpq._async.job import Job
+from sockpq._backends.asyncio import run
+from sockpq._engine.executor import Executor
+from sockpq._protocol.command import Command
+from sockpq._protocol.commands import batches, jobs
+from sockpq.errors import JobNotFound, SockpqError
+from sockpq.model import Handed
+
+TELL_S = 0.1        # a loop that comes back this long after the last DONEs sends the next one at once
+
+
+class Consumption:
+    """The jobs of one loop: the one that is worked on, those that wait for their turn, those that are finished.
+
+    The DONE of what is finished and the next GETB go in one packet. With `prefetch` several jobs are taken at once; the
+    DONE of a short one may wait for that of others.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        taking: batches.Taking,
+        timeout: float | None,
+        heartbeat: bool,
+        prefetch: int,
+    ) -> None:
+        """`heartbeat`: also for the job that is worked on; `prefetch`: how many jobs may be here."""
+        self._executor = executor
+        self._taking = taking
+        self._single = taking.one()
+        self._timeout = timeout
+        self._prefetch = prefetch
+        self._keeps_current = heartbeat
+        self._beat = Heartbeat(executor, taking.expire) if heartbeat or prefetch > 1 else None
+        self._current: Job | None = None
+        self._work: tuple[Any, Any] | None = None       # the span of the job that is worked on
+        self._waiting: deque[Job] = deque()
+        self._finished: list[Job] = []
+        self._told_at = 0.0             # when DONEs were sent last, on the monotonic clock
+
+    async def next(self) -> Job | None:
+        """The job to work on next; the one before is finished. None when the loop ends."""
+        self._finish_current()
+        if self._beat and self._beat.is_hopeless():
+            await self.leave(None)
+            self._beat.check()
+        if not self._waiting or self._is_time():
+            await self._turn_over()
+        while self._waiting:
+            job = self._waiting.popleft()
+            if self._beat and self._beat.is_doubtful(job):      # another worker may have it
+                with suppress(JobNotFound):
+                    await job.touch(timeout=self._timeout)
+            if self._beat and not self._keeps_current:
+                self._beat.end(job)
+            if not job.lost:
+                self._current = job
+                if self._executor.tracing:
+                    self._work = self._executor.tracing.begin_work(job.queue, job._carrier)
+                return job
+            if not self._waiting:
+                await self._turn_over()
+        return None
+
+    async def leave(self, error: BaseException | None) -> None:
+        """The loop is left: what is finished is DONE, everything else goes back to its place or its queue."""
+        current, self._current = self._current, None
+        self._end_work(error)
+        waiting, self._waiting = list(self._waiting), deque()
+        finished, self._finished = self._finished, []
+        if self._beat:
+            await self._beat.stop()
+        ends = [part.command for part in batches.ends("DONE", finished)]
+        ends += [jobs.later(current)] if current and not current._ended else []
+        ends += [jobs.later(job, first=True) for job in waiting if not job.lost]
+        for job in (*finished, *([current] if current else []), *waiting):
+            job._ended = True
+        try:
+            if ends:
+                await run(self._executor.run_batch(ends, timeout=self._timeout))
+        except SockpqError as failure:
+            if error is None:
+                raise
+            error.add_note(f"and the job could not be put back: {failure}")
+
+    def _end_work(self, error: BaseException | None = None) -> None:
+        work, self._work = self._work, None
+        if work and self._executor.tracing:
+            self._executor.tracing.end_work(work, error)
+
+    def _finish_current(self) -> None:
+        job, self._current = self._current, None
+        if job is None:
+            return
+        self._end_work()
+        if job._ended:
+            if self._beat:
+                self._beat.end(job)
+            return
+        self._finished.append(job)
+        if self._beat and self._prefetch > 1 and not self._keeps_current:
+            self._beat.begin(job)
+
+    def _is_time(self) -> bool:
+        """Are there enough finished jobs to tell, or is it long since any were told?"""
+        return bool(self._finished) and (
+            len(self._finished) * 2 >= self._prefetch or monotonic() - self._told_at >= TELL_S
+        )
+
+    async def _turn_over(self) -> None:
+        """Finish what is finished, and take more."""
+        finished, self._finished = self._finished, []
+        done: Command[Any] | None = None
+        if finished:
+            done = jobs.done(finished[0]) if len(finished) == 1 else batches.done_all(finished)
+        for job in finished:
+            job._ended = True
+            if self._beat:
+                self._beat.end(job)
+        blocks = not self._waiting
+        if self._prefetch > 1:
+            taken = await self._take_many(done, blocks)
+        else:
+            one = await run(self._executor.run_behind(
+                done, self._single, _put_back_one, timeout=self._timeout, wait=self._taking.wait
+            ))
+            taken = [one] if one else []
+        self._told_at = monotonic()
+        for handed in taken:
+            job = Job(self._executor, handed)
+            self._waiting.append(job)
+            if self._beat:
+                self._beat.begin(job)
+
+    async def _take_many(self, done: Command[Any] | None, blocks: bool) -> Sequence[Handed]:
+        command = self._taking.many(self._prefetch - len(self._waiting), blocks)
+        return await run(self._executor.run_behind(
+            done, command, _put_back_many, timeout=self._timeout, wait=self._taking.wait if blocks else None
+        )) or ()
+
+
+async def consume(loop: Consumption) -> AsyncIterator[Job]:
+    """The jobs of a loop, one after the other."""
+    try:
+        while job := await loop.next():
+            yield job
+    except BaseException as error:      # GeneratorExit as well: the loop was left
+        await loop.leave(error)
+        raise
+    await loop.leave(None)
+
+
+def _put_back_one(handed: Handed | None) -> list[Command[Any]]:
+    return _put_back_many([handed] if handed else [])
+
+
+def _put_back_many(handed: Sequence[Handed]) -> list[Command[Any]]:
+    return [jobs.later(job, first=True) for job in handed]

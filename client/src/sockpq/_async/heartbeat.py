@@ -1,0 +1,62 @@
+"""Heartbeats: a task renews the leases of the jobs that are being worked on, every third of a lease."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from time import monotonic
+
+from sockpq._async.job import Job
+from sockpq._engine.beats import Beats
+from sockpq._engine.executor import Executor
+
+
+class Heartbeat:
+    """For the jobs of one loop."""
+
+    def __init__(self, executor: Executor, expire: float) -> None:
+        """`expire`: the lease, in seconds."""
+        self._beats: Beats[Job] = Beats(executor, expire)
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self, job: Job) -> None:
+        """Keep this job alive."""
+        self._beats.begin(job, monotonic())
+        self._changed.set()
+        if self._task is None:
+            self._task = asyncio.create_task(self._beat(), name="sockpq heartbeat")
+
+    def end(self, job: Job) -> None:
+        """It has been worked on."""
+        self._beats.end(job)
+
+    def is_doubtful(self, job: Job) -> bool:
+        """May its lease have ended, because it could not be renewed in time?"""
+        return self._beats.is_doubtful(job, monotonic())
+
+    def is_hopeless(self) -> bool:
+        """Will check() raise?"""
+        return self._beats.failure is not None
+
+    def check(self) -> None:
+        """Raise what makes heartbeats hopeless, if that is so. Jobs are ended before: their work is done."""
+        self._beats.check()
+
+    async def stop(self) -> None:
+        """End the task."""
+        if self._task:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _beat(self) -> None:
+        while True:
+            self._changed.clear()
+            left = self._beats.left(monotonic())
+            if left is None or left > 0:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(left):
+                        await self._changed.wait()
+            else:
+                await self._beats.beat(monotonic())

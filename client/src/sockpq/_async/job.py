@@ -1,0 +1,163 @@
+"""A job in the hands of the caller."""
+
+from __future__ import annotations
+
+from json import loads
+from types import TracebackType
+from typing import Any
+
+from sockpq._backends.asyncio import run
+from sockpq._engine.executor import Executor
+from sockpq._protocol.arguments import ABSENT, Data, Then
+from sockpq._protocol.commands import jobs
+from sockpq.errors import BadArguments, JobNotFound, SockpqError
+from sockpq.model import Finished, Handed
+
+REPR_BYTES_MAX = 40
+
+
+class Job:
+    """A running job: this client has it until done(), later(), move(), bury() or the end of its lease.
+
+    `id` is its number for this hand-out only; `item` is the group it belongs to, or None; `meta` tells more when
+    get(meta=True) asked for it. `lost`: consume(heartbeat=True) has learnt that its lease has ended, so that another
+    worker may have it. As a context manager it is DONE at the end of the block, and LATER when the block raises.
+    """
+
+    __slots__ = (
+        "__weakref__", "_carrier", "_ended", "_executor", "data", "id", "item", "lost", "meta", "priority", "queue",
+    )
+
+    def __init__(self, executor: Executor, handed: Handed) -> None:
+        self._executor = executor
+        self._ended = False
+        self.lost = False
+        self.id, self.queue, self.priority, self.data, self.item, self.meta = handed
+        self._carrier: dict[str, str] = {}      # the trace that its producer is in
+        if executor.tracing:
+            self.data, self._carrier = executor.tracing.unmark(self.data)
+
+    @property
+    def text(self) -> str:
+        """Its data as a string, from UTF-8; raises UnicodeDecodeError."""
+        return self.data.decode()
+
+    def json(self) -> Any:
+        """Its data as what put(json=) was given; raises ValueError when they are not JSON."""
+        return loads(self.data)
+
+    @property
+    def value(self) -> Any:
+        """Its data as what put(value=) was given: decoded by the client's `codec`. Raises BadArguments without one."""
+        codec = self._executor.bodies.codec
+        if codec is None:
+            raise BadArguments("job.value needs a client with a codec: Client(.., codec=..)")
+        return codec.decode(self.data)
+
+    async def touch(
+        self, expire: float | None = None, then: Then | None = None, *, timeout: float | None = None
+    ) -> int | None:
+        """Renew its lease, with the same length or `expire` seconds (0: without end). See Client.touch."""
+        try:
+            return await run(self._executor.run(jobs.touch(self, expire, then), timeout=timeout))
+        except JobNotFound:
+            self.lost = True
+            raise
+
+    async def change(
+        self,
+        *,
+        data: Data | None = None,
+        json: Any = ABSENT,
+        value: Any = ABSENT,
+        priority: int | None = None,
+        delay: float | None = None,
+        at: float | None = None,
+        item: str | None = None,
+        no_item: bool = False,
+        timeout: float | None = None,
+    ) -> None:
+        """Change it while it runs, e.g. its data for the next one to get it. See Client.change."""
+        command = jobs.change(
+            self, data=data, json=json, value=value, priority=priority, delay=delay, at=at, item=item,
+            no_item=no_item, bodies=self._executor.bodies,
+        )
+        await run(self._executor.run(command, timeout=timeout))
+        changed = data is not None or json is not ABSENT or value is not ABSENT
+        if changed:
+            self.data = self._executor.tracing.unmark(command.data)[0] if self._executor.tracing else command.data
+        self.priority = self.priority if priority is None else priority
+        self.item = None if no_item else item or self.item
+
+    async def __aenter__(self) -> Job:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._ended:
+            return
+        if error is None:
+            await self.done()
+            return
+        try:
+            await self.later()
+        except SockpqError as failure:      # the block's own error is the one to see
+            error.add_note(f"and the job could not be put back: {failure}")
+
+    def __repr__(self) -> str:
+        told = [f"priority {self.priority}"] if self.priority else []
+        told += [f"item {self.item!r}"] if self.item else []
+        if self.meta:
+            told.append(f"attempt {self.meta.attempt}")
+            told += [f"lease until {self.meta.expires_at}"] if self.meta.expires_at else []
+        data = bytes(self.data[:REPR_BYTES_MAX])
+        told.append(f"{data!r}{'..' if len(self.data) > len(data) else ''}")
+        return f"<Job {self.id} of {self.queue!r}, {', '.join(told)}>"
+
+    # declared: Job jobs
+
+    async def done(self, *, last: bool = False, timeout: float | None = None) -> Finished:
+        """Remove a running job. See Client.done."""
+        self._ended = True
+        return await run(self._executor.run(jobs.done(self, last=last), timeout=timeout))
+
+    async def later(
+        self,
+        *,
+        delay: float | None = None,
+        at: float | None = None,
+        priority: int | None = None,
+        first: bool = False,
+        yielded: bool = False,
+        timeout: float | None = None,
+    ) -> None:
+        """Put a running job back at the end of its queue. See Client.later."""
+        self._ended = True
+        await run(self._executor.run(
+            jobs.later(self, delay=delay, at=at, priority=priority, first=first, yielded=yielded), timeout=timeout
+        ))
+
+    async def move(
+        self,
+        queue: str,
+        *,
+        data: Data | None = None,
+        json: Any = ABSENT,
+        value: Any = ABSENT,
+        priority: int | None = None,
+        delay: float | None = None,
+        at: float | None = None,
+        timeout: float | None = None,
+    ) -> Finished:
+        """Finish a running job here and put it into `queue`, atomically. See Client.move."""
+        self._ended = True
+        return await run(self._executor.run(
+            jobs.move(self, queue, data=data, json=json, value=value, priority=priority, delay=delay, at=at,
+            bodies=self._executor.bodies), timeout=timeout
+        ))
+
+    async def bury(self, reason: str | None = None, *, timeout: float | None = None) -> Finished:
+        """Give up a running job. See Client.bury."""
+        self._ended = True
+        return await run(self._executor.run(jobs.bury(self, reason), timeout=timeout))

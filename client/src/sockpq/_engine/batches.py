@@ -1,0 +1,99 @@
+"""Calls for many jobs: cut into commands, executed pipelined, put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import Any
+
+from sockpq._engine.executor import Executor
+from sockpq._protocol.command import Command
+from sockpq._protocol.commands.batches import BATCH_JOBS_MAX, Part, Taking, puts_batch
+from sockpq.errors import AuthError, BatchFailed, ForbiddenError, JobNotFound, NotSupported, SockpqError
+from sockpq.model import Handed, Stored
+
+
+async def put_many(
+    executor: Executor, puts: Sequence[Command[Stored]], timeout: float | None, retry_unknown: bool | None
+) -> int:
+    """Execute these PUTs; returns how many jobs are there because of them. Raises BatchFailed."""
+    try:
+        results = await _run_parts(executor, puts_batch(puts), timeout, retry_unknown)
+    except NotSupported:
+        results = await _run_parts(executor, [Part(put, 1) for put in puts], timeout, retry_unknown)
+    refused = {position: found for position, found in enumerate(results) if isinstance(found, SockpqError)}
+    for error in refused.values():
+        if len(refused) == len(puts) and isinstance(error, AuthError | ForbiddenError):
+            raise error
+        raise BatchFailed(f"{len(refused)} of {len(puts)} refused: {error}", (), tuple(refused)) from error
+    return sum(found is not False for found in results)
+
+
+async def get_many(executor: Executor, count: int, taking: Taking, timeout: float | None) -> list[Handed]:
+    """Take up to `count` jobs; only for the first of them it may wait."""
+    single = taking.one()
+    jobs: list[Handed] = []
+    first = True
+    while True:
+        asked = min(count - len(jobs), BATCH_JOBS_MAX)
+        command = taking.many(asked, first)
+        try:
+            handed = await executor.run(command, timeout=timeout, wait=taking.wait if first else None)
+        except NotSupported:        # an original sockPQd, which knows no COUNT
+            if taking.block or taking.wait is not None or jobs:
+                raise
+            return await _get_singly(executor, single, count, timeout)
+        jobs += handed or []        # None: taken back
+        if len(handed or []) < asked or len(jobs) == count:
+            return jobs
+        first = False
+
+
+async def _get_singly(
+    executor: Executor, command: Command[Handed | None], count: int, timeout: float | None
+) -> list[Handed]:
+    answers = await executor.run_batch([command] * count, timeout=timeout, partly=True)
+    for answer in answers:
+        if answer and answer.error:
+            raise answer.error
+    return [answer.value for answer in answers if answer and answer.value]
+
+
+async def end_many(
+    executor: Executor, parts: Sequence[Part], singles: Sequence[Command[Any]], timeout: float | None
+) -> list[object]:
+    """What came for each job: its value or JobNotFound; raises any other error."""
+    try:
+        found = await _run_parts(executor, parts, timeout)
+    except NotSupported:
+        found = await _run_parts(executor, [Part(single, 1) for single in singles], timeout)
+    for one in found:
+        if isinstance(one, SockpqError) and not isinstance(one, JobNotFound):
+            raise one
+    return found
+
+
+async def _run_parts(
+    executor: Executor, parts: Sequence[Part], timeout: float | None, retry_unknown: bool | None = None
+) -> list[object]:
+    """Execute a batch in parts; returns what came for each of its members. Raises BatchFailed, about members."""
+    starts = list(accumulate((part.members for part in parts), initial=0))
+
+    def members(positions: Iterable[int]) -> tuple[int, ...]:
+        return tuple(member for at in positions for member in range(starts[at], starts[at + 1]))
+
+    try:
+        answers = await executor.run_batch(
+            [part.command for part in parts], timeout=timeout, retry_unknown=retry_unknown
+        )
+    except BatchFailed as error:
+        whole = BatchFailed(str(error), members(error.unknown), members(error.not_executed))
+        raise whole from error.__cause__
+    results: list[object] = []
+    for part, answer in zip(parts, answers, strict=True):
+        assert answer is not None
+        if answer.error:
+            results += [answer.error] * part.members
+        else:
+            results += answer.value if isinstance(answer.value, list) else [answer.value]
+    return results

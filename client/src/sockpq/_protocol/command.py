@@ -1,0 +1,103 @@
+"""A command of the protocol as a value: its bytes, how its answer is read, and what may be done when that is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
+
+from sockpq._protocol.reader import LINE, Reader, as_text
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+
+class Repeat(Enum):
+    """What may be done with a command that was sent and whose answer was lost."""
+
+    FREELY = "it changes nothing"
+    HARMLESS = "doing it twice does no harm: a lost job returns when its lease ends, an id is done only once"
+    IF_ASKED = "doing it twice may be wrong: only when the caller said that at least once is good enough"
+
+
+class Blocks(Enum):
+    """When may the server delay the rest of the answer for as long as it likes?"""
+
+    NEVER = "it answers at once"
+    AT_ONCE = "GETB, GETBE: until a job comes"
+    AFTER_206 = "PUT .. WAIT: the first line at once, the output when it comes"
+
+
+class Gone(NamedTuple):
+    """What a command is worth whose repetition finds no such job, after an attempt whose answer was lost.
+
+    `always`: it does not matter which attempt did it; otherwise only for callers to whom at least once is good enough.
+    """
+
+    value: Any
+    always: bool
+
+
+class Hidden(bytes):
+    """The line of a command with a secret in it: it does not show up in logs or debuggers by accident."""
+
+    def __repr__(self) -> str:
+        return "<hidden>"
+
+
+class Command(NamedTuple, Generic[T]):
+    """One command, ready to send."""
+
+    line: bytes
+    data: bytes
+    read: Callable[[], Reader[T]]
+    repeat: Repeat
+    blocks: Blocks = Blocks.NEVER
+    slow: bool = False      # it may take its time: silence meanwhile is no reason for concern
+    logged: bool = False    # it may be a numbered request of a session
+    needs: tuple[str, ...] = ()             # words of CAPS: it must not be sent to a server that does not list them
+    older: Command[Any] | None = None       # to be sent to such a server (an original sockPQd has no CAPS) instead
+    opening: Command[Any] | None = None     # sent before it on the same connection; must be answered well
+    prelude: bytes = b""                    # goes directly before its line
+    of_line: Callable[[str], T] | None = None       # where the answer is a single line: what that means
+    gone: Gone | None = None
+
+
+class Steps(NamedTuple, Generic[T]):
+    """Commands that are executed one after the other; the call returns what the last one does."""
+
+    before: tuple[Command[Any], ...]
+    last: Command[T]
+
+
+def single(
+    line: str | bytes, of_line: Callable[[str], T], repeat: Repeat, *, data: bytes = b"", logged: bool = False,
+    slow: bool = False, needs: tuple[str, ...] = (), gone: Gone | None = None,
+) -> Command[T]:
+    """A command whose answer is a single line; `line` is without its CRLF."""
+    written = (line.encode() if isinstance(line, str) else line) + b"\r\n"
+    return Command(
+        written, data, lambda: _one_line(of_line), repeat, slow=slow, logged=logged, needs=needs, of_line=of_line,
+        gone=gone,
+    )
+
+
+def _one_line(of_line: Callable[[str], T]) -> Reader[T]:
+    return of_line(as_text((yield LINE)))
+
+
+def call(
+    at: Literal["leader", "any", "one", "elected"] = "leader",
+    *,
+    retry: bool = False,
+    job: bool = False,
+    transaction: bool = False,
+) -> Callable[[F], F]:
+    """Marks the declaration of a call: both clients have a method of this name, signature and documentation.
+
+    client/tools/faces.py writes these methods. `at`: which server executes it: "leader", the serving one; "any", that
+    one or a server the caller names; "one", the server the caller names; "elected", the leader even if it serves
+    nobody. `retry`: the method has `retry_unknown`. `job`: Job has a method of this name that ends the job;
+    `transaction`: Transaction has one.
+    """
+    return lambda declaration: declaration

@@ -1,0 +1,295 @@
+"""Many jobs by one command, and transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from sockpq._protocol import arguments
+from sockpq._protocol.arguments import ABSENT, Block, Bodies, Data, InHand, OnDuplicate, Policy, Then, within
+from sockpq._protocol.command import Blocks, Command, Repeat, single
+from sockpq._protocol.commands.jobs import finished, get, get_line, get_options, handed_line, put_line, put_options
+from sockpq._protocol.reader import (
+    LINE,
+    Reader,
+    accepted,
+    as_number,
+    as_text,
+    expect,
+    failure,
+    fields_of,
+    lines_of_list,
+    ok,
+)
+from sockpq._protocol.session import NUMBER_BYTES_MAX
+from sockpq.errors import Aborted, BadArguments, DataTooLarge, JobNotFound, ProtocolError, SockpqError
+from sockpq.model import Handed, Stored
+
+T = TypeVar("T")
+
+BATCH_JOBS_MAX = 4096                   # of a command whose answer a session is to remember
+BATCH_BYTES_MAX = 16 * 1024 * 1024      # of all jobs put by one command, with their lines
+TRANSACTION_COMMANDS_MAX = 1000
+
+
+class Part(NamedTuple):
+    """A piece of a batch: the command for it, and how many members of the batch it has."""
+
+    command: Command[Any]
+    members: int
+
+
+def puts(
+    queue: str,
+    bodies: Iterable[bytes],
+    priority: int = 0,
+    item: str | None = None,
+    *,
+    keys: Iterable[str] | None = None,
+    delay: float | None = None,
+    at: float | None = None,
+    ttl: float | None = None,
+    every: float | None = None,
+    after: str | Iterable[str] | None = None,
+    key: str | None = None,
+    on_duplicate: OnDuplicate | None = None,
+    tries: int | None = None,
+) -> list[Command[Stored]]:
+    """One PUT for each body, each with its key if there are `keys`."""
+    def line(one: str | None) -> tuple[str, str, Callable[[str], Stored]]:
+        options = put_options(delay, at, ttl, every, after, one, on_duplicate, tries)
+        return put_line(queue, priority, item, False, options, one)
+
+    if keys is None:
+        frame = line(key)
+        pairs = ((frame, body) for body in bodies)
+    else:
+        pairs = ((line(one), body) for body, one in zip(bodies, keys, strict=True))
+    commands = []
+    for (start, end, of_line), body in pairs:
+        commands.append(single(f"{start}{len(body)}{end}", of_line, Repeat.IF_ASKED, data=body, logged=True))
+    return commands
+
+
+def bodies_of(
+    datas: Iterable[Data] | None, json: Iterable[Any] | None, values: Iterable[Any] | None, bodies: Bodies
+) -> Iterator[bytes]:
+    """The bodies of many jobs, from the one of the three that is given."""
+    if sum(one is not None for one in (datas, json, values)) != 1:
+        raise BadArguments("give one of datas, json and values")
+    if datas is not None and bodies.mark is None:
+        return map(arguments.body, datas)
+    if datas is not None:
+        return (arguments.must_have(arguments.body_of(one, ABSENT, ABSENT, bodies)) for one in datas)
+    if json is not None:
+        return (arguments.must_have(arguments.body_of(None, one, ABSENT, bodies)) for one in json)
+    return (arguments.must_have(arguments.body_of(None, ABSENT, one, bodies)) for one in values or ())
+
+
+def puts_batch(puts: Sequence[Command[Stored]]) -> list[Part]:
+    """PUTS, as many of them as needed. A job that fits into none goes alone."""
+    parts = []
+    for piece in _pieces(puts, lambda put: len(put.line) - 4 + len(put.data), BATCH_BYTES_MAX):
+        head = f"PUTS {len(piece)}\r\n".encode()
+        body = b"".join(part for put in piece for part in (put.line[4:], put.data))     # without "PUT "
+        if len(body) > BATCH_BYTES_MAX:
+            parts.append(Part(piece[0], 1))
+            continue
+        read = partial(_each, _is_new, len(piece))
+        parts.append(Part(Command(head, body, read, Repeat.IF_ASKED, logged=True, needs=("batch",)), len(piece)))
+    return parts
+
+
+def _is_new(text: str) -> bool:
+    """Is the job there because of this PUT? Raises what the line means when it is refused."""
+    return fields_of(text) != ["EXISTS"]
+
+
+def get_batch(
+    count: int,
+    queues: str | Iterable[str] | None = None,
+    block: Block = False,
+    expire: float | None = None,
+    then: Then | None = None,
+    wait: float | None = None,
+    *,
+    item: str | None = None,
+    meta: bool = False,
+    policy: Policy | None = None,
+) -> Command[list[Handed]]:
+    """GET .. COUNT."""
+    block = block or wait is not None
+    names, line = get_line(as_queues(queues), block, expire, then, True)
+    line += f"{get_options(item, meta, policy)} COUNT {count}{'' if wait is None else within(wait)}\r\n"
+    if len(line) + NUMBER_BYTES_MAX > arguments.LINE_BYTES_MAX:
+        raise BadArguments(f"too many queues: the command would have {len(line)} bytes")
+    return Command(
+        line.encode(), b"", partial(_jobs, names, count, meta),
+        Repeat.HARMLESS if expire else Repeat.IF_ASKED, Blocks.AT_ONCE if block else Blocks.NEVER, logged=True,
+        needs=("batch",) if wait is None else ("batch", "within"),
+    )
+
+
+class Taking(NamedTuple):
+    """What is taken again and again: from where, and how."""
+
+    queues: str | tuple[str, ...] | None
+    block: Block
+    expire: float
+    then: Then | None
+    wait: float | None
+    item: str | None
+    meta: bool
+    policy: Policy | None
+
+    def one(self) -> Command[Handed | None]:
+        """GET of one job; raises BadArguments unless there is a lease: with it a lost hand-out does no harm."""
+        if not self.expire:
+            raise BadArguments("it needs a lease: expire must be positive")
+        return get(
+            self.queues, self.block, self.expire, self.then, self.wait, item=self.item, meta=self.meta,
+            policy=self.policy,
+        )
+
+    def many(self, count: int, blocks: bool) -> Command[list[Handed]]:
+        """GET of up to `count` jobs; unless `blocks` it takes what is there."""
+        return get_batch(
+            count, self.queues, self.block if blocks else False, self.expire, self.then, self.wait if blocks else None,
+            item=self.item, meta=self.meta, policy=self.policy,
+        )
+
+
+def as_queues(queues: str | Iterable[str] | None) -> str | tuple[str, ...] | None:
+    """The queues as they may be given more than once."""
+    return queues if queues is None or isinstance(queues, str) else tuple(queues)
+
+
+def _jobs(queues: tuple[str, ...] | None, count: int, with_meta: bool) -> Reader[list[Handed]]:
+    """A count, the lines, then all bodies in a row."""
+    line = yield LINE
+    if line == b"404 Queue Empty":
+        return []
+    fields = ok(line)
+    expect(len(fields) == 1, "one count expected")
+    heads = []
+    for _ in range(as_number(fields[0], count)):
+        heads.append(handed_line(as_text((yield LINE)).split(" "), queues, with_meta))
+    result = []
+    for handed, length in heads:
+        result.append(handed._replace(data=(yield length)))
+    return result
+
+
+def ends(verb: Literal["DONE", "LATER"], jobs: Iterable[InHand | int]) -> list[Part]:
+    """DONE or LATER of several jobs, as many of them as needed."""
+    of_line: Callable[[str], object] = finished if verb == "DONE" else _put_back
+    words = [b" %d" % arguments.job_id(job) for job in jobs]
+    room = arguments.LINE_BYTES_MAX - NUMBER_BYTES_MAX - len(verb) - 2
+    parts = []
+    for piece in _pieces(words, len, room):
+        line = verb.encode() + b"".join(piece) + b"\r\n"
+        several = len(piece) > 1        # one has an answer of another form
+        reader = partial(_each, of_line, len(piece)) if several else partial(_alone, of_line)
+        needs = ("batch",) if several else ()
+        parts.append(Part(Command(line, b"", reader, Repeat.HARMLESS, logged=True, needs=needs), len(piece)))
+    return parts
+
+
+def done_all(jobs: Sequence[InHand | int]) -> Command[object]:
+    """DONE of several jobs in one command, at most BATCH_JOBS_MAX; raises JobNotFound when one is not running."""
+    (part,) = ends("DONE", jobs)
+    read = part.command.read
+    return part.command._replace(read=lambda: _all_good(read()))
+
+
+def _all_good(reader: Reader[list[object]]) -> Reader[list[object]]:
+    results = yield from reader
+    lost = [one for one in results if isinstance(one, SockpqError)]
+    for error in lost:
+        raise type(error)(f"{len(lost)} of {len(results)}: {error}")
+    return results
+
+
+def _put_back(text: str) -> bool:
+    """A LATER of several may be answered with words of no interest."""
+    fields_of(text)
+    return True
+
+
+def _each(of_line: Callable[[str], T], count: int) -> Reader[list[T | SockpqError]]:
+    """For each command what `of_line` makes of its line, or its error."""
+    lines = yield from lines_of_list()
+    expect(len(lines) == count, f"{len(lines)} lines in the answer to {count} commands")
+    return [_value_or_error(line, of_line) for line in lines]
+
+
+def _alone(of_line: Callable[[str], T]) -> Reader[list[T | SockpqError]]:
+    """DONE or LATER of one, as if it were of several."""
+    text = as_text((yield LINE))
+    return [JobNotFound(text) if text == "404 Job Not Found" else of_line(text)]
+
+
+def _value_or_error(line: str, of_line: Callable[[str], T]) -> T | SockpqError:
+    try:
+        return of_line(line)
+    except ProtocolError:
+        raise
+    except SockpqError as error:
+        return error
+
+
+def _pieces(things: Sequence[T], size: Callable[[T], int], size_max: int) -> Iterator[list[T]]:
+    """Pieces of at most BATCH_JOBS_MAX things and `size_max` together; at least one thing each."""
+    piece: list[T] = []
+    room = size_max
+    for thing in things:
+        if piece and (len(piece) == BATCH_JOBS_MAX or size(thing) > room):
+            yield piece
+            piece, room = [], size_max
+        piece.append(thing)
+        room -= size(thing)
+    if piece:
+        yield piece
+
+
+def transaction(commands: Sequence[Command[Any]]) -> Command[list[object]]:
+    """BEGIN, these commands, COMMIT.
+
+    Nothing is sent before BEGIN is answered: a server that does not take it would execute the commands one by one. It
+    is the COMMIT that has the number of the request.
+    """
+    if len(commands) > TRANSACTION_COMMANDS_MAX:
+        raise BadArguments(f"a transaction has {TRANSACTION_COMMANDS_MAX} commands at most, not {len(commands)}")
+    prelude = b"".join(part for command in commands for part in (command.line, command.data))
+    if len(prelude) > BATCH_BYTES_MAX:
+        raise DataTooLarge(f"a transaction has {BATCH_BYTES_MAX} bytes at most, not {len(prelude)}")
+    read = partial(_committed, tuple(command.of_line or fields_of for command in commands))
+    return Command(b"COMMIT\r\n", b"", read, Repeat.IF_ASKED, logged=True, opening=_BEGIN, prelude=prelude)
+
+
+def _committed(readers: tuple[Callable[[str], object], ...]) -> Reader[list[object]]:
+    """The commands of a transaction, then COMMIT: the values of the commands, as each reader takes its line.
+
+    Raises Aborted. A command that the server does not queue makes it abort; so does its not serving any more.
+    """
+    refused = None
+    for position in range(1, len(readers) + 1):
+        text = as_text((yield LINE))
+        if text != "202 Queued" and refused is None:
+            refused = position, failure(text)
+    line = as_text((yield LINE))
+    if line.startswith("409 Aborted "):
+        place, _, reason = line[12:].partition(" ")
+        raise Aborted(line, as_number(place), failure(reason))
+    fields = fields_of(line)
+    if refused:
+        raise ProtocolError(f"a transaction was executed without its command {refused[0]}: {refused[1]}")
+    expect(fields == [str(len(readers))], "the answer to COMMIT")
+    values = []
+    for reader in readers:
+        values.append(reader(as_text((yield LINE))))
+    return values
+
+
+_BEGIN: Command[None] = single("BEGIN", accepted, Repeat.FREELY)

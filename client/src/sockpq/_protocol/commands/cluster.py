@@ -1,0 +1,273 @@
+"""The servers, their users, and the sessions of all clients."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import partial
+
+from sockpq._protocol import arguments
+from sockpq._protocol.addresses import Address
+from sockpq._protocol.arguments import UINT64_MAX
+from sockpq._protocol.command import Command, Hidden, Repeat, call, single
+from sockpq._protocol.reader import (
+    Reader,
+    accepted,
+    accepted_with,
+    as_known,
+    as_number,
+    as_signed,
+    as_text,
+    data_block,
+    expect,
+    fields_of,
+    lines_of_list,
+    number_of,
+)
+from sockpq.errors import BadArguments
+from sockpq.model import Leader, NodeStatus, SessionInfo, StateHash, User
+
+_HASH = re.compile(r"[0-9a-f]{1,128}")
+_SECONDS = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
+_ROLES = ("LEADER", "FOLLOWER", "CANDIDATE", "LEARNER", "DOWN")
+
+
+# what every server answers
+
+@call("any")
+def ping() -> Command[None]:
+    """Does this server (None: the serving leader) answer? Raises Unavailable when it does not."""
+    return PING
+
+
+@call("any")
+def caps() -> Command[tuple[str, ...]]:
+    """The protocol extensions the server has."""
+    return CAPS
+
+
+@call("any")
+def interconnect() -> Command[int]:
+    """The server id; the serving leader has the smallest of all."""
+    return INTERCONNECT
+
+
+@call("any")
+def cluster_leader() -> Command[Leader | None]:
+    """The leader this server (None: the serving leader) knows of."""
+    return CLUSTER_LEADER
+
+
+@call("one")
+def cluster_hash() -> Command[StateHash]:
+    """What this server has executed, as a hash: two that answer the same position answer the same hash."""
+    return single("CLUSTER HASH", _state_hash, Repeat.FREELY)
+
+
+# what operators do to one server
+
+@call("one")
+def offline() -> Command[None]:
+    """Switch one server off for clients; it gives leadership away and goes on replicating."""
+    return single("OFFLINE", _switched_off, Repeat.HARMLESS, slow=True)
+
+
+@call("one")
+def online() -> Command[None]:
+    """Switch it on again."""
+    return single("ONLINE", _switched_on, Repeat.HARMLESS)
+
+
+@call("one")
+def cluster_snapshot() -> Command[int]:
+    """Let one server write its state to disk and shorten its log; returns the position in the log."""
+    return single("CLUSTER SNAPSHOT", number_of, Repeat.HARMLESS, slow=True)
+
+
+@call("one")
+def shutdown() -> Command[None]:
+    """End one server's process in good order."""
+    return single("SHUTDOWN", partial(accepted_with, "221 Shutting Down"), Repeat.IF_ASKED)
+
+
+# what the leader does for operators
+
+@call("elected")
+def cluster_add(name: str, peer: str, client: str) -> Command[int]:
+    """Add a running server: `peer` is its address for the other servers, `client` for clients, "host:port" both.
+
+    Returns its server id. It counts as soon as it has caught up; until then cluster_status() shows a LEARNER. This
+    and the following are for the leader, which is looked for among the client's servers; Refused when it refuses.
+    """
+    line = f"CLUSTER ADD {arguments.node(name)} {arguments.address(peer)} {arguments.address(client)}"
+    return single(line, number_of, Repeat.IF_ASKED, slow=True)
+
+
+@call("elected")
+def cluster_remove(name: str) -> Command[None]:
+    """Take a server out of the cluster; on return it may be stopped."""
+    return single(f"CLUSTER REMOVE {arguments.node(name)}", accepted, Repeat.IF_ASKED, slow=True)
+
+
+@call("elected")
+def cluster_transfer(name: str | None = None) -> Command[Leader]:
+    """Let this server lead, or the one that is best prepared; returns the new leader."""
+    line = "CLUSTER TRANSFER" if name is None else f"CLUSTER TRANSFER {arguments.node(name)}"
+    return single(line, _leader, Repeat.IF_ASKED, slow=True)
+
+
+@call("elected")
+def cluster_offline() -> Command[None]:
+    """Switch the whole service off for clients, whichever server leads, until cluster_online()."""
+    return single("CLUSTER OFFLINE", _switched_off, Repeat.HARMLESS, slow=True)
+
+
+@call("elected")
+def cluster_online() -> Command[None]:
+    """Switch it on again."""
+    return single("CLUSTER ONLINE", _switched_on, Repeat.HARMLESS, slow=True)
+
+
+# the sessions of all clients
+
+@call("any")
+def sessions() -> Command[list[SessionInfo]]:
+    """The sessions of all clients; a `server` that is named may lag."""
+    return Command(b"SESSION LIST\r\n", b"", _sessions, Repeat.FREELY)
+
+
+@call()
+def end_session(number: int) -> Command[bool]:
+    """End the session of this number; was there one? Its bound jobs go back to their queues.
+
+    Its client learns that at its next use.
+    """
+    return single(f"SESSION END {arguments.integer(number, 'number', 1, UINT64_MAX)}", _was_there, Repeat.HARMLESS)
+
+
+# the users
+
+@call()
+def users() -> Command[list[User]]:
+    """The users the servers know, with their rights. This and the next two need the right admin."""
+    return Command(b"USER LIST\r\n", b"", _users, Repeat.FREELY)
+
+
+@call()
+def set_user(name: str, rights: str | Iterable[str], secret: str) -> Command[None]:
+    """Make a user, or give them other rights and another secret, on all servers.
+
+    `rights`: put, get, queue, admin, each for all queues or with a prefix: "put:mail*,get". `secret`: 16 to 64
+    visible characters. Raises Refused when the user is in the servers' files.
+    """
+    line = f"USER SET {arguments.user(name)} {arguments.rights(rights)} {arguments.key(secret)}\r\n"
+    if len(line) > arguments.LINE_BYTES_MAX:
+        raise BadArguments(f"too many rights: the command would have {len(line)} bytes")
+    made = single("", accepted, Repeat.HARMLESS)
+    return made._replace(line=Hidden(line.encode()))
+
+
+@call()
+def delete_user(name: str) -> Command[None]:
+    """Delete a user; their open connections get AuthError. Raises Refused when there is none, or in a file."""
+    return single(f"USER DELETE {arguments.user(name)}", accepted, Repeat.IF_ASKED)
+
+
+# how the answers are read
+
+_switched_off = partial(accepted_with, "200 OK Switched to Offline Mode")
+_switched_on = partial(accepted_with, "200 OK Switched to Online Mode")
+
+
+def _words() -> Reader[tuple[str, ...]]:
+    """The features, one per line of the body."""
+    return tuple(as_text((yield from data_block())).split())
+
+
+def _state_hash(text: str) -> StateHash:
+    fields = fields_of(text)
+    expect(len(fields) == 2 and _HASH.fullmatch(fields[1]) is not None, "a position and a hash expected")
+    return StateHash(as_number(fields[0]), fields[1])
+
+
+def _leader(text: str) -> Leader:
+    fields = fields_of(text)
+    expect(len(fields) == 3, "a leader has id, ip and port")
+    return Leader(as_number(fields[0]), _client(fields[1], fields[2]))
+
+
+def _leader_or_none(text: str) -> Leader | None:
+    return None if text == "404 No Leader" else _leader(text)
+
+
+def _was_there(text: str) -> bool:
+    if text == "404 Session Not Found":         # not this client's own
+        return False
+    expect(not fields_of(text), "fields in the answer to SESSION END")
+    return True
+
+
+def _sessions() -> Reader[list[SessionInfo]]:
+    return [_session_line(line) for line in (yield from lines_of_list())]
+
+
+def _session_line(line: str) -> SessionInfo:
+    """`<number> <user|-> <address|-> <ttl> <idle> <bound>`."""
+    fields = line.split(" ")
+    expect(len(fields) >= 6, "a line of SESSION LIST has six fields at least")
+    number, user, address, ttl, idle, bound = fields[:6]
+    expect(_SECONDS.fullmatch(ttl) is not None, f"not a number of seconds: {ttl[:100]!r}")
+    return SessionInfo(
+        as_number(number), None if user == "-" else user, None if address == "-" else address, float(ttl),
+        as_number(idle), as_number(bound),
+    )
+
+
+def _users() -> Reader[list[User]]:
+    return [_user_line(line) for line in (yield from lines_of_list())]
+
+
+def _user_line(line: str) -> User:
+    """`<user> <rights> <FILE|LOG>`."""
+    fields = line.split(" ")
+    expect(len(fields) == 3 and fields[2] in ("FILE", "LOG"), "not a line of USER LIST")
+    name, rights, source = fields
+    return User(name, () if rights == "-" else tuple(rights.split(",")), source == "FILE")
+
+
+def _statuses() -> Reader[list[NodeStatus]]:
+    return [_status_line(line) for line in (yield from lines_of_list())]
+
+
+def _status_line(line: str) -> NodeStatus:
+    """A line of CLUSTER STATUS, `-` where unknown; older servers have fewer fields."""
+    fields = line.split(" ")
+    expect(len(fields) >= 9, "a line of CLUSTER STATUS has nine fields at least")
+    server_id, name, host, port, role, online, term, applied, lag = fields[:9]
+    expect(role in _ROLES, f"role {role!r}")
+    expect(online in ("ONLINE", "OFFLINE", "-"), f"switch {online!r}")
+    return NodeStatus(
+        id=as_known(server_id),
+        name=name,
+        client=_client(host, port),
+        role=role,
+        online=None if online == "-" else online == "ONLINE",
+        term=as_known(term),
+        applied=as_known(applied),
+        lag=as_known(lag),
+        version=fields[9] if len(fields) > 9 and fields[9] != "-" else None,
+        ahead_ms=as_signed(fields[10]) if len(fields) > 10 and fields[10] != "-" else None,
+    )
+
+
+def _client(host: str, port: str) -> str | None:
+    return None if host == port == "-" else str(Address(host, as_number(port, 65535)))
+
+
+# what the engine says
+
+PING: Command[None] = single("PING", accepted, Repeat.FREELY)
+CAPS: Command[tuple[str, ...]] = Command(b"CAPS\r\n", b"", _words, Repeat.FREELY)
+INTERCONNECT: Command[int] = single("INTERCONNECT", number_of, Repeat.FREELY)
+CLUSTER_STATUS: Command[list[NodeStatus]] = Command(b"CLUSTER STATUS\r\n", b"", _statuses, Repeat.FREELY)
+CLUSTER_LEADER: Command[Leader | None] = single("CLUSTER LEADER", _leader_or_none, Repeat.FREELY)

@@ -1,0 +1,545 @@
+"""Single jobs: put, take, finish, change, look at them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
+from typing import Any
+
+from sockpq._protocol import arguments
+from sockpq._protocol.arguments import (
+    ABSENT,
+    INT64_MAX,
+    PLAIN,
+    Block,
+    Bodies,
+    Data,
+    InHand,
+    OnDuplicate,
+    Policy,
+    State,
+    Then,
+    ranked,
+    when,
+    within,
+)
+from sockpq._protocol.command import Blocks, Command, Gone, Repeat, call, single
+from sockpq._protocol.reader import (
+    BODY_BYTES_MAX,
+    LINE,
+    Reader,
+    accepted,
+    as_name,
+    as_number,
+    as_signed,
+    as_text,
+    expect,
+    failure,
+    fields_of,
+    lines_of_list,
+    number_of,
+    ok,
+)
+from sockpq._protocol.session import NUMBER_BYTES_MAX
+from sockpq.errors import BadArguments, NoOutput
+from sockpq.model import Finished, Handed, Key, Meta, PeekedJob, Stored, Waiting
+
+PEEK_JOBS_MAX = 10_000
+KICK_JOBS_MAX = 2**31 - 1
+
+_GET_VERBS: dict[Block, str] = {False: "GET", True: "GETB", "until_done": "GETBE"}
+_FINISHED = {
+    "200 OK": Finished(False, False),
+    "200 OK FINQ": Finished(True, False),
+    "200 OK FINI": Finished(False, True),
+    "200 OK FINQ FINI": Finished(True, True),
+}
+_STATES = {"READY", "DELAYED", "RUNNING", "DEAD"}
+
+
+# put
+
+@call(retry=True, transaction=True)
+def put(
+    queue: str,
+    data: Data | None = None,
+    priority: int = 0,
+    item: str | None = None,
+    new_item: bool = False,
+    *,
+    json: Any = ABSENT,
+    value: Any = ABSENT,
+    delay: float | None = None,
+    at: float | None = None,
+    ttl: float | None = None,
+    every: float | None = None,
+    after: str | Iterable[str] | None = None,
+    key: str | None = None,
+    on_duplicate: OnDuplicate | None = None,
+    tries: int | None = None,
+    bodies: Bodies = PLAIN,
+) -> Command[Stored]:
+    """Queue a job; on return it is on the disks of a majority. Greater `priority` first.
+
+    Its body is `data`, bytes or a string (UTF-8); or `json`, any value that JSON has; or `value`, which the
+    client's `codec` encodes. `item` puts it into a group, `new_item` into a new group named by the server. What is
+    returned has the `item` and the `key`.
+
+    Times in seconds. `delay`: it becomes active that much later; or `at`: at this Unix time. `ttl`: it is removed
+    if nobody takes it within that time. `every`: DONE makes it active again after this period, until it is deleted.
+    `after`: an item, or several: it waits until these have no unfinished job. `key`: its name in its queue; if an
+    unfinished job has that name, `on_duplicate` says what happens: "fail" (JobExists), "ignore", or "replace".
+    `tries`: it is given up after that many hand-outs without done().
+
+    Raises JobExists, QueueFull, QueuePaused, QueueNotFound where these options or the queue's settings ask for it.
+    """
+    start, end, of_line = put_line(
+        queue, priority, item, new_item, put_options(delay, at, ttl, every, after, key, on_duplicate, tries), key
+    )
+    body = arguments.must_have(arguments.body_of(data, json, value, bodies))
+    return single(f"{start}{len(body)}{end}", of_line, Repeat.IF_ASKED, data=body, logged=True)
+
+
+def put_line(
+    queue: str, priority: int, item: str | None, new_item: bool, options: str, key: str | None
+) -> tuple[str, str, Callable[[str], Stored]]:
+    """The parts of the line before and behind the length, and how the answer is read."""
+    if item is not None and new_item:
+        raise BadArguments("item names the job's item, new_item asks the server for a name: not both")
+    item = item if item is None else arguments.name(item, "item")
+    priority = arguments.integer(priority, "priority", -INT64_MAX - 1, INT64_MAX)
+    new_item = arguments.switch(new_item, "new_item")
+    start = f"PUT {arguments.name(queue, 'queue')} {priority} "
+    end = " NEW" if new_item else f" IS {item}" if item else ""
+    return start, end + options, partial(_stored, item, new_item, key)
+
+
+def put_options(
+    delay: float | None,
+    at: float | None,
+    ttl: float | None,
+    every: float | None,
+    after: str | Iterable[str] | None,
+    key: str | None,
+    on_duplicate: OnDuplicate | None,
+    tries: int | None,
+) -> str:
+    """The end of a PUT line: " DELAY 5 KEY a1"; see put()."""
+    text = when(delay, at)
+    if ttl is not None:
+        text += f" TTL {arguments.period(ttl, 'ttl')}"
+    if every is not None:
+        text += f" EVERY {arguments.period(every, 'every')}"
+    if after is not None:
+        text += f" AFTER {arguments.items(after)}"
+    if key is not None:
+        text += f" KEY {arguments.job_key(key)}"
+    if on_duplicate is not None:
+        if key is None:
+            raise BadArguments("on_duplicate needs key: it says what happens when a job has that")
+        if on_duplicate not in ("fail", "ignore", "replace"):
+            raise BadArguments(f"on_duplicate is 'fail', 'ignore' or 'replace', not {on_duplicate!r}")
+        text += f" ONDUP {on_duplicate.upper()}"
+    if tries is not None:
+        text += f" TRIES {arguments.integer(tries, 'tries', 1, arguments.TRIES_MAX)}"
+    return text
+
+
+def _stored(item: str | None, new_item: bool, key: str | None, text: str) -> Stored:
+    fields = fields_of(text)
+    if new_item and fields[:1] == ["IS"]:
+        expect(len(fields) == 2, "the answer to PUT .. NEW")
+        return Stored(as_name(fields[1]), key)
+    if key is not None and fields in (["EXISTS"], ["REPLACED"]):
+        return Stored(item, key, fields[0].lower())
+    expect(not fields and not new_item, "the answer to PUT")
+    return Stored(item, key)
+
+
+def remote_call(
+    queue: str,
+    data: Data | None,
+    output: str,
+    priority: int = 0,
+    item: str | None = None,
+    expire: float | None = None,
+    then: Then | None = None,
+    wait: float | None = None,
+    *,
+    json: Any = ABSENT,
+    value: Any = ABSENT,
+    bodies: Bodies = PLAIN,
+) -> Command[Handed | Waiting]:
+    """PUT .. WAIT: the job, and the wait for the job of the same item in queue `output`, `wait` seconds at most."""
+    stored = put(queue, data, priority, item, new_item=item is None, json=json, value=value, bodies=bodies)
+    line = stored.line.removesuffix(b"\r\n") + (
+        f" WAIT {arguments.name(output, 'output')}{arguments.lease(expire, then)}".encode()
+    )
+    made: Command[Handed | Waiting] = Command(
+        line + b"\r\n", stored.data, partial(_output, output, item), Repeat.IF_ASKED, Blocks.AFTER_206, logged=True,
+    )
+    if wait is None:
+        return made
+    return made._replace(line=line + f"{within(wait)}\r\n".encode(), needs=("within",), older=made)
+
+
+def _output(queue: str, item: str | None) -> Reader[Handed | Waiting]:
+    """First the 206, then the output's job, or if it did not come in time (WITHIN) what was said first.
+
+    `item` None: the server makes the name (NEW).
+    """
+    fields = as_text((yield LINE)).split(" ")
+    if fields[:4] != ["206", "Wait", "for", "output"]:
+        raise failure(" ".join(fields))
+    if item is None:
+        expect(len(fields) == 6 and fields[4] == "IS", "no item name in the answer to PUT .. NEW WAIT")
+        item = as_name(fields[5])
+    else:
+        expect(len(fields) == 4, "fields in the answer to PUT .. IS .. WAIT")
+    waiting = Waiting(item)
+    yield waiting
+    line = yield LINE
+    if line == b"408 Wait Timeout":
+        return waiting
+    if line in (b"500 Offline Mode", b"404 Session Not Found"):     # of the wait: the PUT was executed
+        raise NoOutput(f"{line.decode()}, while this client waited for the output", item)
+    handed = yield from _handed(ok(line), (queue,))
+    expect(handed.item == item, f"the output belongs to item {handed.item!r}, not to {item!r}")
+    return handed
+
+
+# get
+
+def get(
+    queues: str | Iterable[str] | None = None,
+    block: Block = False,
+    expire: float | None = None,
+    then: Then | None = None,
+    wait: float | None = None,
+    *,
+    item: str | None = None,
+    meta: bool = False,
+    policy: Policy | None = None,
+) -> Command[Handed | None]:
+    """GET, or GETB and GETBE, which wait `wait` seconds at most."""
+    names = queues if queues is None or isinstance(queues, str) else tuple(queues)
+    return _get(names, block, expire, then, wait, item, meta, policy)
+
+
+@lru_cache(maxsize=1024, typed=True)        # a worker says the same all the time
+def _get(
+    queues: str | tuple[str, ...] | None,
+    block: Block,
+    expire: float | None,
+    then: Then | None,
+    wait: float | None,
+    item: str | None,
+    meta: bool,
+    policy: Policy | None,
+) -> Command[Handed | None]:
+    block = block or wait is not None
+    options = get_options(item, meta, policy)
+    names, line = get_line(queues, block, expire, then, bool(options) or then == "dead")
+    repeat = Repeat.HARMLESS if expire else Repeat.IF_ASKED     # without a lease a lost job would run for ever
+    read: Callable[[], Reader[Handed | None]] = (
+        partial(_job_with_meta, names) if meta else partial(_job, names, block is not True)
+    )
+    blocks = Blocks.AT_ONCE if block else Blocks.NEVER
+    made = Command(_checked(line + options), b"", read, repeat, blocks, logged=True)
+    if wait is None:
+        return made
+    _, line = get_line(queues, block, expire, then, True)
+    read = read if meta else partial(_job, names, True)
+    return made._replace(line=_checked(line + options + within(wait)), read=read, needs=("within",), older=made)
+
+
+def get_line(
+    queues: str | tuple[str, ...] | None, block: Block, expire: float | None, then: Then | None, new_words: bool
+) -> tuple[tuple[str, ...] | None, str]:
+    """The queues, and a GET as an original sockPQd has it.
+
+    `new_words` will follow; they must not come directly after the verb.
+    """
+    if not isinstance(block, bool) and block != "until_done":
+        raise BadArguments(f"block is False, True or 'until_done', not {block!r}")
+    names = arguments.queues(queues)
+    chosen = f" {'|'.join(names)}" if names else " *" if new_words else ""
+    return names, _GET_VERBS[block] + chosen + arguments.lease(expire, then)
+
+
+def get_options(item: str | None, meta: bool, policy: Policy | None) -> str:
+    """The end of a GET line, but for COUNT and WITHIN."""
+    text = "" if item is None else f" IS {arguments.name(item, 'item')}"
+    if policy is not None:
+        if policy not in ("random", "priority"):
+            raise BadArguments(f"policy is 'random' or 'priority', not {policy!r}")
+        text += f" BY {policy.upper()}"
+    return text + " META" if arguments.switch(meta, "meta") else text
+
+
+def _checked(line: str) -> bytes:
+    """A line with its end; raises BadArguments when it is too long."""
+    if len(line) + 2 + NUMBER_BYTES_MAX > arguments.LINE_BYTES_MAX:
+        raise BadArguments(f"too many queues: the command would have {len(line) + 2} bytes")
+    return line.encode() + b"\r\n"
+
+
+def _job(queues: tuple[str, ...] | None, may_be_empty: bool) -> Reader[Handed | None]:
+    """The job, None when the queues are empty; a GETB waits for one."""
+    line = yield LINE
+    if line == b"404 Queue Empty" and may_be_empty:
+        return None
+    return (yield from _handed(ok(line), queues))
+
+
+def _job_with_meta(queues: tuple[str, ...] | None) -> Reader[Handed | None]:
+    line = yield LINE
+    if line == b"404 Queue Empty":
+        return None
+    handed, length = handed_line(ok(line), queues, with_meta=True)
+    return handed._replace(data=(yield length))
+
+
+def _handed(fields: list[str], queues: tuple[str, ...] | None) -> Reader[Handed]:
+    expect(len(fields) == 4 or (len(fields) == 6 and fields[4] == "IS"), "not the line of a job")
+    queue = as_name(fields[0])
+    expect(queues is None or queue in queues, f"a job of queue {queue!r}, which was not asked for")
+    job_id, priority = as_number(fields[1]), as_signed(fields[2])
+    item = as_name(fields[5]) if len(fields) == 6 else None
+    body = yield as_number(fields[3], BODY_BYTES_MAX)
+    return Handed(job_id, queue, priority, body, item)
+
+
+def handed_line(fields: list[str], queues: tuple[str, ...] | None, with_meta: bool) -> tuple[Handed, int]:
+    """`<q> <id> <p> <len> [IS <item>]`, or with all meta tokens, as a job without its data, and their length."""
+    expect(len(fields) == 4 or len(fields) >= 6, "not the line of a job")
+    queue = as_name(fields[0])
+    expect(queues is None or queue in queues, f"a job of queue {queue!r}, which was not asked for")
+    item, meta = _meta_tokens(fields[4:])
+    expect(with_meta or fields[4:] in ([], ["IS", item]), "meta tokens nobody asked for")
+    job_id, priority, length = as_number(fields[1]), as_signed(fields[2]), as_number(fields[3], BODY_BYTES_MAX)
+    return Handed(job_id, queue, priority, b"", item, meta if with_meta else None), length
+
+
+def _meta_tokens(fields: list[str]) -> tuple[str | None, Meta]:
+    """`[IS <item>] [KEY <key>] [GROUP <g>] [TRY <n>] [AT <unix>] [EXPIRE <unix>]` as the item and the rest.
+
+    A newer server may say more: unknown pairs are skipped (PROTOCOL "Versions and compatibility").
+    """
+    expect(len(fields) % 2 == 0, "a meta token without a value")
+    tokens = dict(zip(fields[::2], fields[1::2], strict=True))
+    expect(2 * len(tokens) == len(fields), f"meta tokens {' '.join(fields)[:200]!r}")
+    times = [as_number(tokens[word]) if word in tokens else None for word in ("AT", "EXPIRE")]
+    return (
+        as_name(tokens["IS"]) if "IS" in tokens else None,
+        Meta(tokens.get("KEY"), as_number(tokens.get("TRY", "0")), *times),
+    )
+
+
+# what a worker does with its job
+
+@call(retry=True, job=True, transaction=True)
+def done(job: InHand | int, *, last: bool = False) -> Command[Finished]:
+    """Remove a running job; tells whether it was the last unfinished one of its queue or its item.
+
+    A periodic job (`put(every=)`) is not removed unless `last` says that this was the last time: `next_at` of the
+    answer says when it is active again.
+
+    Raises JobNotFound when it is not running (any more). When an answer was lost and the repetition finds no such
+    job, nobody can tell whether the first attempt removed it or its lease had ended: OutcomeUnknown, or with
+    `retry_unknown` a plain return.
+    """
+    line = b"DONE %d LAST" if arguments.switch(last, "last") else b"DONE %d"
+    return single(line % arguments.job_id(job), finished, Repeat.HARMLESS, logged=True, gone=_DONE_BEFORE)
+
+
+def finished(text: str) -> Finished:
+    """What the line of a DONE tells; raises what it means when it is none."""
+    found = _FINISHED.get(text)
+    if found is not None:
+        return found
+    if text.startswith("200 OK NEXT "):
+        return Finished(False, False, as_number(text[12:]))
+    raise failure(text)
+
+
+_DONE_BEFORE = Gone(Finished(False, False), always=False)
+
+
+@call(job=True, transaction=True)
+def later(
+    job: InHand | int,
+    *,
+    delay: float | None = None,
+    at: float | None = None,
+    priority: int | None = None,
+    first: bool = False,
+    yielded: bool = False,
+) -> Command[None]:
+    """Put a running job back at the end of its queue. Raises JobNotFound when it is not running (any more).
+
+    `delay` (seconds) or `at` (Unix time): when it is active again; `priority`: its new one; `first`: put it back to
+    its old place instead; `yielded`: a slice of the work is over, which is no failure: the attempt is not counted.
+    """
+    if arguments.switch(first, "first") and (delay is not None or at is not None):
+        raise BadArguments("first is the job's old place, delay and at another one: not both")
+    words = when(delay, at) + ranked(priority)
+    words += (" FIRST" if first else "") + (" YIELD" if arguments.switch(yielded, "yielded") else "")
+    return single(
+        f"LATER {arguments.job_id(job)}{words}", accepted, Repeat.HARMLESS, logged=True, gone=Gone(None, always=True)
+    )
+
+
+@call(transaction=True)
+def touch(job: InHand | int, expire: float | None = None, then: Then | None = None) -> Command[int | None]:
+    """Renew the lease of a running job, with the same length or `expire` seconds (0: without end).
+
+    Returns when it ends, in Unix time, None for never. Raises JobNotFound when the job is not running (any more).
+    """
+    line = f"TOUCH {arguments.job_id(job)}{arguments.lease(expire, then)}"
+    return single(line, _leased, Repeat.HARMLESS, logged=True)
+
+
+def _leased(text: str) -> int | None:
+    fields = fields_of(text)
+    if not fields:
+        return None
+    expect(len(fields) == 2 and fields[0] == "EXPIRE", "the answer to TOUCH")
+    return as_number(fields[1])
+
+
+@call(transaction=True)
+def change(
+    job: InHand | int | Key,
+    *,
+    data: Data | None = None,
+    json: Any = ABSENT,
+    value: Any = ABSENT,
+    priority: int | None = None,
+    delay: float | None = None,
+    at: float | None = None,
+    item: str | None = None,
+    no_item: bool = False,
+    bodies: Bodies = PLAIN,
+) -> Command[None]:
+    """Change a running job by its id, or a waiting one by its `Key`; what is not given stays as it is.
+
+    `data`, `json` or `value` is its new body, as for put(). `no_item` takes it out of its item. Raises JobNotFound,
+    and JobRunning when the job with this key is running.
+    """
+    if arguments.switch(no_item, "no_item") and item is not None:
+        raise BadArguments("item names another item, no_item takes it away: not both")
+    words = ranked(priority) + when(delay, at) + (" NOITEM" if no_item else "")
+    words += "" if item is None else f" IS {arguments.name(item, 'item')}"
+    body = arguments.body_of(data, json, value, bodies)
+    if not words and body is None:
+        raise BadArguments("change() without anything to change")
+    return _with_data(f"CHANGE {arguments.selector(job)}{words}", body, accepted, "change")
+
+
+@call(retry=True, transaction=True)
+def delete(job: InHand | int | Key) -> Command[Finished]:
+    """Remove a running job by its id, or a waiting one by its `Key`. Raises JobNotFound, JobRunning."""
+    repeat = Repeat.IF_ASKED if isinstance(job, Key) else Repeat.HARMLESS   # another job may have got the key meanwhile
+    return single(f"DELETE {arguments.selector(job)}", finished, repeat, logged=True)
+
+
+@call(job=True, transaction=True)
+def move(
+    job: InHand | int,
+    queue: str,
+    *,
+    data: Data | None = None,
+    json: Any = ABSENT,
+    value: Any = ABSENT,
+    priority: int | None = None,
+    delay: float | None = None,
+    at: float | None = None,
+    bodies: Bodies = PLAIN,
+) -> Command[Finished]:
+    """Finish a running job here and put it into `queue`, atomically: a step of a cascade.
+
+    Its item and key go with it; a new body (`data`, `json` or `value`), `priority`, `delay` or `at` change it.
+    Raises JobNotFound, and what put() does.
+    """
+    line = f"MOVE {arguments.job_id(job)} {arguments.name(queue, 'queue')}{ranked(priority)}{when(delay, at)}"
+    return _with_data(line, arguments.body_of(data, json, value, bodies), finished, "move")
+
+
+@call(job=True, transaction=True)
+def bury(job: InHand | int, reason: str | None = None) -> Command[Finished]:
+    """Give up a running job: it goes to its queue's dead-letter queue; kick() brings it back.
+
+    `reason` is for the log.
+    """
+    line = f"BURY {arguments.job_id(job)}" + ("" if reason is None else f" REASON {arguments.reason(reason)}")
+    return single(line, finished, Repeat.HARMLESS, logged=True)
+
+
+def _with_data(line: str, body: bytes | None, of_line: Callable[[str], Any], word: str) -> Command[Any]:
+    """A command that may end with `DATA <len>`; the block must not reach a server that takes it for commands."""
+    if body is None:
+        return single(line, of_line, Repeat.HARMLESS, logged=True)
+    return single(f"{line} DATA {len(body)}", of_line, Repeat.HARMLESS, data=body, logged=True, needs=(word,))
+
+
+# jobs in whatever state
+
+@call("any")
+def peek(job: InHand | int | Key) -> Command[PeekedJob | None]:
+    """Look at a running job, or at the one with this `Key`, without taking it; None when there is none."""
+    return Command(f"PEEK {arguments.selector(job)}\r\n".encode(), b"", _peeked, Repeat.FREELY)
+
+
+@call("any")
+def peek_queue(queue: str, state: State = "ready", count: int = 1) -> Command[list[PeekedJob]]:
+    """Look at the first `count` jobs of a queue that are "ready", "delayed", "running" or "dead".
+
+    The dead ones are those that were given up in this queue.
+    """
+    count = arguments.integer(count, "count", 1, PEEK_JOBS_MAX)
+    line = f"PEEK {arguments.name(queue, 'queue')} {arguments.state(state)} COUNT {count}\r\n"
+    return Command(line.encode(), b"", partial(_peeked_many, count), Repeat.FREELY)
+
+
+@call(retry=True)
+def kick(queue: str, count: int) -> Command[int]:
+    """Put up to `count` jobs that were given up in this queue back into it, as if new; returns how many."""
+    count = arguments.integer(count, "count", 1, KICK_JOBS_MAX)
+    return single(f"KICK {arguments.name(queue, 'queue')} {count}", number_of, Repeat.IF_ASKED, slow=True, logged=True)
+
+
+def _peeked() -> Reader[PeekedJob | None]:
+    line = yield LINE
+    if line == b"404 Job Not Found":
+        return None
+    job, length = _peek_line(ok(line))
+    return job._replace(data=(yield length))
+
+
+def _peeked_many(count: int) -> Reader[list[PeekedJob]]:
+    """A count, the lines, then all bodies in a row."""
+    heads = [_peek_line(line.split(" ")) for line in (yield from lines_of_list())]
+    expect(len(heads) <= count, "more jobs than were asked for")
+    result = []
+    for job, length in heads:
+        result.append(job._replace(data=(yield length)))
+    return result
+
+
+def _peek_line(fields: list[str]) -> tuple[PeekedJob, int]:
+    """`<q> <id|-> <p> <len> <state> [meta]` as a job without its data, and their length."""
+    expect(len(fields) >= 5 and fields[4] in _STATES, "not the line of a job")
+    item, meta = _meta_tokens(fields[5:])
+    return PeekedJob(
+        id=None if fields[1] == "-" else as_number(fields[1]),
+        queue=as_name(fields[0]),
+        priority=as_signed(fields[2]),
+        data=b"",
+        state=fields[4].lower(),
+        item=item,
+        key=meta.key,
+        attempt=meta.attempt,
+        at=meta.at,
+        expires_at=meta.expires_at,
+    ), as_number(fields[3], BODY_BYTES_MAX)

@@ -1,0 +1,307 @@
+"""Whole queues, their settings, the settings of the cluster, and the state as a whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import partial
+from typing import Literal, TypedDict
+
+from sockpq._protocol import arguments
+from sockpq._protocol.arguments import EXPIRE_S_MAX, Data, Direction, Policy, State, Then
+from sockpq._protocol.command import Command, Repeat, Steps, call, single
+from sockpq._protocol.reader import (
+    BODY_BYTES_MAX,
+    Reader,
+    accepted,
+    as_name,
+    as_number,
+    as_signed,
+    data_block,
+    expect,
+    fields_of,
+    lines_of_list,
+    number_of,
+)
+from sockpq.errors import BadArguments
+from sockpq.model import QueueTotals, RunningJob, Totals
+
+COUNT_MAX = 2**63 - 1
+
+
+class QueueSettings(TypedDict, total=False):
+    """The settings of a queue; what is not given stays as it is, 0 lifts a limit. Times in seconds.
+
+    `expire`, `then`: the lease of hand-outs that name none, and what follows it ("later", "done", "dead").
+    `order`: "fifo", or "time" for that of the times put for. `tries`: after that many hand-outs without DONE a job
+    goes to the queue `dead` (the queue's name and "_dead"). `weight`: for policies. `limit`: how many jobs may run at
+    a time, `item_limit`: of one item. `capacity`: how many may wait; others are refused. `data_bytes_max`: of one job.
+    `batch`: how many at most are given to one get_many(). `portion`: how many due jobs are activated at once. `keep`:
+    how long the keys of finished jobs are remembered.
+    """
+
+    expire: float
+    then: Then
+    order: Literal["fifo", "time"]
+    tries: int
+    dead: str
+    weight: int
+    limit: int
+    item_limit: int
+    capacity: int
+    data_bytes_max: int
+    batch: int
+    portion: int
+    keep: float
+
+
+class ClusterSettings(TypedDict, total=False):
+    """The settings of the cluster; what is not given stays as it is. Times in seconds.
+
+    `expire_default`: what follows a lease whose get() does not say it. `autocreate`: put() makes queues. `policy`: the
+    default of get(). `grace`: how much longer leases are after a failover. `session_ttl`: of clients that name none.
+    `fast_empty`: a get() that finds nothing is answered at once, without a majority.
+    """
+
+    expire_default: Literal["later", "done"]
+    autocreate: bool
+    policy: Policy
+    grace: float
+    session_ttl: float
+    fast_empty: bool
+
+
+_NUMBERS = {
+    "weight": "WEIGHT", "limit": "LIMIT", "item_limit": "ITEMLIMIT", "capacity": "CAPACITY",
+    "data_bytes_max": "MAXDATA", "batch": "BATCH", "portion": "PORTION",
+}
+_CLUSTER = {
+    "expire_default": "EXPIREDEFAULT", "autocreate": "AUTOCREATE", "policy": "POLICY", "grace": "GRACE",
+    "session_ttl": "SESSIONTTL", "fast_empty": "FASTEMPTY",
+}
+_NAMES = {word: name for name, word in {**_NUMBERS, **_CLUSTER}.items()}
+_SETTING = re.compile(r"[A-Z][A-Z_]{0,31}")
+
+
+# the state of the queues
+
+@call("any")
+def total(queue: str | None = None) -> Command[Totals]:
+    """Counts over all queues or one of them; a `server` that is named may lag behind the leader."""
+    line = "TOTAL" if queue is None else f"TOTAL {_queue(queue)}"
+    return single(line, _totals, Repeat.FREELY)
+
+
+@call("any")
+def queues(prefix: str = "") -> Command[list[QueueTotals]]:
+    """The queues whose names begin with `prefix`, in no particular order; a `server` that is named may lag."""
+    line = f"QUEUE LIST {arguments.name(prefix, 'prefix')}*\r\n" if prefix != "" else "QUEUE LIST\r\n"
+    return Command(line.encode(), b"", _queue_list, Repeat.FREELY)
+
+
+@call("any")
+def running(data: bool = False) -> Command[list[RunningJob]]:
+    """The running jobs in the order of their ids, with their data if asked for."""
+    line = b"RUNLIST DATA\r\n" if arguments.switch(data, "data") else b"RUNLIST\r\n"
+    return Command(line, b"", partial(_run_list, data), Repeat.FREELY)
+
+
+@call("any")
+def snapshot() -> Command[bytes]:
+    """The whole state, for clone()."""
+    return Command(b"SNAPSHOT\r\n", b"", data_block, Repeat.FREELY)
+
+
+@call(retry=True)
+def clone(snapshot: Data) -> Command[None]:
+    """Replace the state of the whole cluster by a snapshot. Raises InvalidSnapshot; nothing is changed then."""
+    data = arguments.body(snapshot, arguments.SNAPSHOT_BYTES_MAX)
+    return single(b"CLONE %d" % len(data), accepted, Repeat.IF_ASKED, data=data, logged=True)
+
+
+def _totals(text: str) -> Totals:
+    fields = fields_of(text)
+    expect(len(fields) == 4, "TOTAL needs four numbers")
+    return Totals(*(as_number(field) for field in fields))
+
+
+def _queue_list() -> Reader[list[QueueTotals]]:
+    return [_queue_line(line) for line in (yield from lines_of_list())]
+
+
+def _queue_line(line: str) -> QueueTotals:
+    """`<q> <ready> <delayed> <running> <dead>`."""
+    fields = line.split(" ")
+    expect(len(fields) == 5, "not a line of QUEUE LIST")
+    return QueueTotals(as_name(fields[0]), *(as_number(field) for field in fields[1:]))
+
+
+def _run_list(with_data: bool) -> Reader[list[RunningJob]]:
+    """A count, the lines, then with DATA all bodies in a row."""
+    lines = yield from lines_of_list()
+    jobs = [_running_line(line, with_data) for line in lines]
+    if not with_data:
+        return [entry for entry, _ in jobs]
+    result = []
+    for entry, length in jobs:
+        body = yield length
+        result.append(entry._replace(data=body))
+    return result
+
+
+def _running_line(line: str, with_data: bool) -> tuple[RunningJob, int]:
+    """`<id> <q> <p> [<len>] [EXPIRE <time>]` as the job and the length of its data."""
+    fields = line.split(" ")
+    expires_at = None
+    if len(fields) >= 5 and fields[-2] == "EXPIRE":
+        expires_at = as_number(fields[-1])
+        del fields[-2:]
+    expect(len(fields) == (4 if with_data else 3), "not a line of RUNLIST")
+    length = as_number(fields[3], BODY_BYTES_MAX) if with_data else 0
+    return RunningJob(as_number(fields[0]), as_name(fields[1]), as_signed(fields[2]), expires_at, None), length
+
+
+# queues and their settings
+
+@call()
+def queue_create(queue: str, settings: QueueSettings) -> Command[None]:
+    """Make a queue with these settings (sockpq.QueueSettings). Raises QueueExists."""
+    return _command(f"CREATE {_queue(queue)}{_settings(settings)}", Repeat.IF_ASKED)
+
+
+@call()
+def queue_config(queue: str, settings: QueueSettings) -> Steps[dict[str, str]]:
+    """Change settings of a queue (sockpq.QueueSettings), which need not exist; without any only look.
+
+    Returns all of them in the protocol's words: {"limit": "3", ..}. Raises QueueNotFound when it has none and none
+    were given, QueueNotEmpty when it has too many jobs for another order.
+    """
+    look: Command[dict[str, str]] = Command(
+        f"QUEUE CONFIG {_queue(queue)}\r\n".encode(), b"", partial(_settings_list, _NAMES), Repeat.FREELY
+    )
+    if not settings:
+        return Steps((), look)
+    return Steps((_command(f"CONFIG {_queue(queue)}{_settings(settings)}", Repeat.HARMLESS),), look)
+
+
+@call()
+def queue_delete(queue: str, *, force: bool = False) -> Command[None]:
+    """Remove a queue with its settings, and with `force` also with its jobs, the running ones too.
+
+    Raises QueueNotFound, QueueNotEmpty.
+    """
+    forced = " FORCE" if arguments.switch(force, "force") else ""
+    return _command(f"DELETE {_queue(queue)}{forced}", Repeat.IF_ASKED, slow=True)
+
+
+@call(retry=True)
+def queue_purge(queue: str, state: State | Literal["all"]) -> Command[int]:
+    """Remove the jobs that are "ready", "delayed" or "dead", or all of these; running ones never.
+
+    Returns how many. Raises QueueNotFound.
+    """
+    if state == "running":
+        raise BadArguments("running jobs are not purged: delete() each by its id")
+    line = f"QUEUE PURGE {_queue(queue)} {'ALL' if state == 'all' else arguments.state(state)}"
+    return single(line, number_of, Repeat.IF_ASKED, slow=True, logged=True)
+
+
+@call()
+def queue_pause(queue: str, direction: Direction = "all") -> Command[None]:
+    """Let no job in (put() raises QueuePaused), none out (get() finds the queue empty), or both."""
+    if direction not in ("in", "out", "all"):
+        raise BadArguments(f"a queue is paused 'in', 'out' or 'all', not {direction!r}")
+    return _command(f"PAUSE {_queue(queue)} {direction.upper()}", Repeat.HARMLESS)
+
+
+@call()
+def queue_resume(queue: str) -> Command[None]:
+    """End the pause. Raises QueueNotFound."""
+    return _command(f"RESUME {_queue(queue)}", Repeat.HARMLESS)
+
+
+@call("any")
+def queue_stat(queue: str) -> Command[dict[str, int]]:
+    """The counters of a queue, in the protocol's words. Raises QueueNotFound."""
+    return Command(f"QUEUE STAT {_queue(queue)}\r\n".encode(), b"", _counters, Repeat.FREELY)
+
+
+@call()
+def config(settings: ClusterSettings) -> Steps[dict[str, str]]:
+    """Change settings of the cluster (sockpq.ClusterSettings), one after the other; without any only look.
+
+    Returns all of them in the protocol's words.
+    """
+    _check(settings, ClusterSettings)
+    changes = tuple(
+        single(f"CONFIG {_CLUSTER[name]} {_cluster_value(name, value)}", accepted, Repeat.HARMLESS, logged=True)
+        for name, value in settings.items()
+    )
+    return Steps(changes, Command(b"CONFIG\r\n", b"", partial(_settings_list, _NAMES), Repeat.FREELY))
+
+
+def _queue(name: str) -> str:
+    return arguments.name(name, "queue")
+
+
+def _command(line: str, repeat: Repeat, slow: bool = False) -> Command[None]:
+    return single(f"QUEUE {line}", accepted, repeat, slow=slow, logged=True)
+
+
+def _settings(settings: QueueSettings) -> str:
+    """" EXPIRE 300 THEN LATER TRIES 5 DEAD mail_dead"."""
+    _check(settings, QueueSettings)
+    text = arguments.lease(settings.get("expire"), settings.get("then"))
+    if "order" in settings:
+        if settings["order"] not in ("fifo", "time"):
+            raise BadArguments(f"order is 'fifo' or 'time', not {settings['order']!r}")
+        text += f" ORDER {settings['order'].upper()}"
+    if "tries" in settings:
+        text += f" TRIES {arguments.integer(settings['tries'], 'tries', 0, COUNT_MAX)}"
+    if "dead" in settings:
+        if "tries" not in settings:
+            raise BadArguments("dead needs tries: it says where a job goes after them")
+        text += f" DEAD {_queue(settings['dead'])}"
+    for name, word in _NUMBERS.items():
+        if name in settings:
+            text += f" {word} {arguments.integer(settings[name], name, 0, COUNT_MAX)}"      # type: ignore[literal-required]
+    if "keep" in settings:
+        text += f" KEEP {arguments.seconds(settings['keep'], 'keep', 0, EXPIRE_S_MAX)}"
+    return text
+
+
+def _check(settings: Mapping[str, object], known: type) -> None:
+    for name in settings:
+        if name not in known.__annotations__:
+            raise TypeError(f"there is no setting {name!r}")
+
+
+def _cluster_value(name: str, value: object) -> str:
+    match name:
+        case "autocreate" | "fast_empty":
+            return "ON" if arguments.switch(value, name) else "OFF"     # type: ignore[arg-type]
+        case "grace":
+            return arguments.seconds(value, name, 0, EXPIRE_S_MAX)      # type: ignore[arg-type]
+        case "session_ttl":
+            return arguments.session_ttl(value)                         # type: ignore[arg-type]
+    allowed = ("later", "done") if name == "expire_default" else ("random", "priority")
+    if value not in allowed:
+        raise BadArguments(f"{name} is {' or '.join(map(repr, allowed))}, not {value!r}")
+    return str(value).upper()
+
+
+def _settings_list(names: Mapping[str, str]) -> Reader[dict[str, str]]:
+    """Each setting with its value, which may have several words.
+
+    `names`: what this library calls those that it does not call as the protocol does, but in small letters.
+    """
+    pairs = {}
+    for line in (yield from lines_of_list()):
+        word, _, value = line.partition(" ")
+        expect(_SETTING.fullmatch(word) is not None, f"not a setting: {line[:100]!r}")
+        pairs[names.get(word, word.lower())] = value
+    return pairs
+
+
+def _counters() -> Reader[dict[str, int]]:
+    return {word: as_number(value) for word, value in (yield from _settings_list({})).items()}

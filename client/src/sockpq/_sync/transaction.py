@@ -1,0 +1,159 @@
+"""Several commands, all or nothing: collected here, sent together, one entry of the log."""
+
+# Made from _async/transaction.py by client/tools/faces.py: edit there.
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any
+
+from sockpq._backends.sync import run
+from sockpq._engine.executor import Executor
+from sockpq._protocol.arguments import ABSENT, Data, OnDuplicate, Then
+from sockpq._protocol.command import Command
+from sockpq._protocol.commands import batches, jobs
+from sockpq._sync.job import Job
+from sockpq.errors import BadArguments, OutcomeUnknown
+from sockpq.model import Key
+
+
+class Transaction:
+    """`with client.transaction() as t: t.done(job); t.put("next", data)`; the methods only collect.
+
+    The end of the block sends all, unless the block raises: then nothing is sent. `results` then has what each of the
+    calls returns: Stored for put, Finished for done, move, delete and bury, and so on.
+    """
+
+    def __init__(self, executor: Executor, timeout: float | None) -> None:
+        self.results: list[Any] = []
+        self._executor = executor
+        self._timeout = timeout
+        self._over = False
+        self._commands: list[Command[Any]] = []
+        self._ended: list[Job] = []         # jobs that nobody holds once it is executed
+
+    def __enter__(self) -> Transaction:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._over = True
+        if error is None and self._commands:
+            self._commit()
+
+    def _commit(self) -> None:
+        """Send all; the results are there afterwards. Raises Aborted."""
+        command = batches.transaction(self._commands)
+        try:
+            self.results = run(self._executor.run(command, timeout=self._timeout))
+        except OutcomeUnknown:
+            self._release()
+            raise
+        self._release()
+
+    def _release(self) -> None:
+        for job in self._ended:
+            job._ended = True
+
+    def _add(self, command: Command[Any], ends: object = None) -> None:
+        """Collect a command; `ends`: the job that is in nobody's hands after it."""
+        if self._over:
+            raise BadArguments("this transaction is over")
+        self._commands.append(command)
+        if isinstance(ends, Job):
+            self._ended.append(ends)
+
+    # declared: Transaction jobs
+
+    def put(
+        self,
+        queue: str,
+        data: Data | None = None,
+        priority: int = 0,
+        item: str | None = None,
+        new_item: bool = False,
+        *,
+        json: Any = ABSENT,
+        value: Any = ABSENT,
+        delay: float | None = None,
+        at: float | None = None,
+        ttl: float | None = None,
+        every: float | None = None,
+        after: str | Iterable[str] | None = None,
+        key: str | None = None,
+        on_duplicate: OnDuplicate | None = None,
+        tries: int | None = None,
+    ) -> None:
+        """Queue a job. See Client.put."""
+        self._add(
+            jobs.put(queue, data, priority, item, new_item, json=json, value=value, delay=delay, at=at, ttl=ttl,
+            every=every, after=after, key=key, on_duplicate=on_duplicate, tries=tries, bodies=self._executor.bodies)
+        )
+
+    def done(self, job: Job | int, *, last: bool = False) -> None:
+        """Remove a running job. See Client.done."""
+        self._add(jobs.done(job, last=last), job)
+
+    def later(
+        self,
+        job: Job | int,
+        *,
+        delay: float | None = None,
+        at: float | None = None,
+        priority: int | None = None,
+        first: bool = False,
+        yielded: bool = False,
+    ) -> None:
+        """Put a running job back at the end of its queue. See Client.later."""
+        self._add(jobs.later(job, delay=delay, at=at, priority=priority, first=first, yielded=yielded), job)
+
+    def touch(self, job: Job | int, expire: float | None = None, then: Then | None = None) -> None:
+        """Renew the lease of a running job, with the same length or `expire` seconds (0. See Client.touch."""
+        self._add(jobs.touch(job, expire, then))
+
+    def change(
+        self,
+        job: Job | int | Key,
+        *,
+        data: Data | None = None,
+        json: Any = ABSENT,
+        value: Any = ABSENT,
+        priority: int | None = None,
+        delay: float | None = None,
+        at: float | None = None,
+        item: str | None = None,
+        no_item: bool = False,
+    ) -> None:
+        """Change a running job by its id, or a waiting one by its `Key`. See Client.change."""
+        self._add(
+            jobs.change(job, data=data, json=json, value=value, priority=priority, delay=delay, at=at, item=item,
+            no_item=no_item, bodies=self._executor.bodies)
+        )
+
+    def delete(self, job: Job | int | Key) -> None:
+        """Remove a running job by its id, or a waiting one by its `Key`. See Client.delete."""
+        self._add(jobs.delete(job), job)
+
+    def move(
+        self,
+        job: Job | int,
+        queue: str,
+        *,
+        data: Data | None = None,
+        json: Any = ABSENT,
+        value: Any = ABSENT,
+        priority: int | None = None,
+        delay: float | None = None,
+        at: float | None = None,
+    ) -> None:
+        """Finish a running job here and put it into `queue`, atomically. See Client.move."""
+        self._add(
+            jobs.move(job, queue, data=data, json=json, value=value, priority=priority, delay=delay, at=at,
+            bodies=self._executor.bodies), job
+        )
+
+    def bury(self, job: Job | int, reason: str | None = None) -> None:
+        """Give up a running job. See Client.bury."""
+        self._add(jobs.bury(job, reason), job)

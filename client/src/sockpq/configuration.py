@@ -1,0 +1,95 @@
+"""Which cluster a client without arguments talks to, and as whom: the configuration that pqctl reads as well.
+
+For each setting the first of these counts: the environment (SOCKPQ_SERVERS, SOCKPQ_CA, SOCKPQ_USER, and SOCKPQ_SECRET
+or SOCKPQ_SECRET_FILE), the user's file ~/.config/sockpq/config.toml, or if there is none /etc/sockpq.toml. Without any
+the server is 127.0.0.1:11361.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sockpq.errors import BadArguments
+
+SYSTEM_FILE = Path("/etc/sockpq.toml")
+DEFAULT_SERVER = "127.0.0.1:11361"
+KINDS: dict[str, type] = {"servers": list, "tls": bool, "ca": str, "user": str, "secret_file": str}
+
+
+class Configuration(NamedTuple):
+    """What Client() takes."""
+
+    servers: list[str]
+    tls: str | bool | None = None
+    user: str | None = None
+    secret: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Configuration(servers={self.servers!r}, tls={self.tls!r}, user={self.user!r})"
+
+
+def configuration() -> Configuration:
+    """What is configured; raises BadArguments for a file that is not as it should be."""
+    file, settings = _file()
+    variable = os.environ.get("SOCKPQ_SERVERS", "").strip()
+    servers: Any = [one.strip() for one in variable.split(",") if one.strip()]
+    if not servers:
+        servers = settings.get("servers") if file else [DEFAULT_SERVER]
+    if not servers or not all(isinstance(server, str) for server in servers):
+        raise BadArguments(f'{file}: needs servers = ["host:port", ..]')
+    ca = os.environ.get("SOCKPQ_CA") or _beside(file, settings.get("ca"))
+    wanted = bool(os.environ.get("SOCKPQ_CA")) or settings.get("tls", bool(ca))
+    user = os.environ.get("SOCKPQ_USER") or settings.get("user")
+    return Configuration(servers, (ca or True) if wanted else None, user, _secret(file, settings) if user else None)
+
+
+def user_file() -> Path:
+    """The user's file, after the XDG base directory specification: what is not absolute is ignored."""
+    folder = os.environ.get("XDG_CONFIG_HOME", "")
+    return Path(folder if os.path.isabs(folder) else os.path.expanduser("~/.config"), "sockpq", "config.toml")
+
+
+def _secret(file: Path | None, settings: dict[str, Any]) -> str:
+    if secret := os.environ.get("SOCKPQ_SECRET"):
+        return secret
+    name = os.environ.get("SOCKPQ_SECRET_FILE") or _beside(file, settings.get("secret_file"))
+    if name is None:
+        raise BadArguments("the user that is configured needs a secret: SOCKPQ_SECRET_FILE or SOCKPQ_SECRET")
+    try:
+        return Path(name).read_text("utf-8").removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:          # it would tell a part of the secret
+        raise BadArguments(f"the secret in {name} is not UTF-8") from None
+    except OSError as error:
+        raise BadArguments(f"cannot read the secret: {error}") from error
+
+
+def _beside(file: Path | None, name: str | None) -> str | None:
+    """A name in a file is relative to that file's directory."""
+    return str(file.parent / os.path.expanduser(name)) if file and name else None
+
+
+def _file() -> tuple[Path | None, dict[str, Any]]:
+    for file in (user_file(), SYSTEM_FILE):
+        try:
+            text = file.read_text("utf-8")
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadArguments(f"cannot read {file}: {error}") from error
+        return file, _parsed(file, text)
+    return None, {}
+
+
+def _parsed(file: Path, text: str) -> dict[str, Any]:
+    import tomllib  # nobody waits for it while there is no such file
+
+    try:
+        settings = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BadArguments(f"{file}: {error}") from error
+    for key, value in settings.items():
+        if key not in KINDS or not isinstance(value, KINDS[key]):
+            raise BadArguments(f"{file}: {key} is not a setting, or has a value of another kind")
+    return settings

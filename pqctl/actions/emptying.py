@@ -1,0 +1,94 @@
+"""`pqctl queue drain` and `pqctl queue move`: a queue that is to be left, or whose jobs belong elsewhere."""
+
+from __future__ import annotations
+
+from time import monotonic, sleep
+
+from sockpq import Aborted, Client, Job, JobExists
+
+from pqctl.actions.existence import must_exist
+from pqctl.connect import cluster_of
+from pqctl.invocation import Call
+from pqctl.output.exit_codes import DONE, REFUSED, Failure
+from pqctl.output.stdio import say
+from pqctl.output.text import counted
+
+LOOK_S = 0.25           # between two looks at a queue that is drained
+TELL_S = 5.0            # between two sentences about it
+MOVED_AT_ONCE = 500     # jobs in one transaction
+LEASE_S = 60
+
+
+def drain(call: Call, queue: str) -> int:
+    """PAUSE IN, then wait until no job is unfinished, for the call's timeout at most. The queue stays paused."""
+    until = monotonic() + call.timeout
+    with cluster_of(call, serving=True) as (client, _):
+        must_exist(client, queue)
+        client.queue_pause(queue, "in")
+        told = monotonic()
+        while left := _unfinished(client, queue):
+            if monotonic() >= until:
+                raise Failure(REFUSED, f"{queue} takes no jobs any more, but has unfinished ones after "
+                                       f"{call.timeout:g} s: {left}; run this again to wait on")
+            if monotonic() >= told + TELL_S:
+                told = monotonic()
+                say(f"{queue}: {left}")
+            sleep(LOOK_S)
+    call.answer(f"{queue} has no unfinished job, and takes none until `pqctl queue resume {queue}`", {"queue": queue})
+    return DONE
+
+
+def _unfinished(client: Client, queue: str) -> str:
+    """In words; "" when there is none."""
+    counters = client.queue_stat(queue)
+    return ", ".join(
+        f"{counters[state]:,} {word}"
+        for state, word in (("ready", "waiting"), ("delayed", "delayed"), ("running", "running")) if counters.get(state)
+    )
+
+
+def move(call: Call, source: str, target: str, count: int | None) -> int:
+    """Move waiting jobs in their order; those whose keys the target has already stay."""
+    moved = 0
+    kept: list[Job] = []
+    with cluster_of(call, serving=True) as (client, _):
+        ready = must_exist(client, source).get("ready", 0)
+        wanted = ready if count is None else count
+        try:
+            while moved + len(kept) < wanted:
+                asked = min(MOVED_AT_ONCE, wanted - moved - len(kept))
+                jobs = client.get_many(asked, source, expire=LEASE_S, then="later")
+                if not jobs:
+                    break
+                moved += _move(client, jobs, target, kept)
+                for job in kept:
+                    job.touch()
+        finally:
+            for job in reversed(kept):
+                job.later(first=True)
+        if not moved and not kept and ready:
+            raise Failure(REFUSED, f"{source} gives no jobs; `pqctl queue config {source}` shows whether it is paused")
+    sentence = f"{counted(moved, 'job')} moved from {source} to {target}"
+    if kept:
+        sentence += f"; {counted(len(kept), 'job')} stayed, whose keys {target} has already"
+    call.answer(sentence, {"from": source, "to": target, "moved": moved, "stayed": len(kept)})
+    return REFUSED if kept else DONE
+
+
+def _move(client: Client, jobs: list[Job], target: str, kept: list[Job]) -> int:
+    """Move these, all in one step but for those that go to `kept`; returns how many. Else they are put back."""
+    left = list(jobs)
+    while left:
+        try:
+            with client.transaction() as step:
+                for job in left:
+                    step.move(job, target)
+            return len(left)
+        except Aborted as aborted:
+            if isinstance(aborted.reason, JobExists):
+                kept.append(left.pop(aborted.position - 1))
+                continue
+            for job in reversed(left):
+                job.later(first=True)
+            raise aborted.reason from None
+    return 0

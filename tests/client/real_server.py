@@ -1,0 +1,76 @@
+"""The real gateway and machine in this process, in a thread, before a cluster of one node in memory.
+
+Time stands still there unless the test lets it pass.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from core import Request
+from gateway.commands.catalog import VERBS
+from gateway.limits import Limits
+from gateway.server.hub import Hub
+from gateway.server.server import Server
+from tests.gateway.helpers.fake_cluster import FakeCluster
+
+T = TypeVar("T")
+
+
+class RealServer:
+    """One server; `address` is where it listens."""
+
+    def __init__(self, host: str = "127.0.0.1") -> None:
+        self._host = host
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self.cluster: FakeCluster
+        self.address = ""
+        self._server: Server
+        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(20)
+
+    async def _start(self) -> None:
+        hub = Hub(Limits(), Path("unused"), offline_close=True, shut_down=lambda reason: None, verbs=VERBS)
+        self.cluster = FakeCluster()
+        hub.attach(self.cluster)
+        self._server = Server(hub)
+        self.cluster.start(hub)
+        host, port = (await self._server.start(self._host, 0))[:2]
+        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    def do(self, action: Callable[[FakeCluster], T]) -> T:
+        """Do something with the cluster, between two turns of its loop."""
+        async def turn() -> T:
+            return action(self.cluster)
+        return asyncio.run_coroutine_threadsafe(turn(), self._loop).result(20)
+
+    def pass_time(self, seconds: float) -> None:
+        """Let replicated time go by; ends leases."""
+        self.do(lambda cluster: cluster.pass_time(seconds))
+
+    def entries(self) -> list[list[str]]:
+        """The kinds of the operations of each committed entry."""
+        def kinds(cluster: FakeCluster) -> list[list[str]]:
+            return [[_kind(operation) for operation in entry] for entry in cluster.log]
+        return self.do(kinds)
+
+    def __enter__(self) -> RealServer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        asyncio.run_coroutine_threadsafe(self._server.close(), self._loop).result(20)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(20)
+        self._loop.close()
+
+
+def _kind(operation: Any) -> str:
+    return type(operation.operation if isinstance(operation, Request) else operation).__name__

@@ -1,0 +1,121 @@
+"""Spans, and traces that go on where a job is worked on; with the API of OpenTelemetry as far as it is used."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from sockpq import BadArguments, Client
+
+from tests.client.conftest import MakeClient
+from tests.client.fake_server import FakeCluster
+
+PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+class Telemetry:
+    """Stands in for opentelemetry: remembers spans, and has one current trace."""
+
+    def __init__(self) -> None:
+        self.ended: list[tuple[str, Any]] = []      # name of each span, and the context it was begun in
+        self.errors: list[BaseException] = []
+        self.carrier = {"traceparent": PARENT, "tracestate": "a=1"}
+        self.attached = 0
+
+    def modules(self) -> dict[str, ModuleType]:
+        made = {name: ModuleType(name) for name in (
+            "opentelemetry", "opentelemetry.trace", "opentelemetry.context", "opentelemetry.trace.propagation",
+            "opentelemetry.trace.propagation.tracecontext",
+        )}
+        trace: Any = made["opentelemetry.trace"]
+        trace.get_tracer = lambda name: self
+        trace.SpanKind = SimpleNamespace(PRODUCER=1, CLIENT=2, CONSUMER=3)
+        trace.StatusCode = SimpleNamespace(ERROR=2)
+        trace.set_span_in_context = lambda span: span
+        context: Any = made["opentelemetry.context"]
+        context.attach, context.detach = self._attach, self._detach
+        propagation: Any = made["opentelemetry.trace.propagation.tracecontext"]
+        propagation.TraceContextTextMapPropagator = lambda: SimpleNamespace(
+            inject=lambda carrier: carrier.update(self.carrier), extract=lambda carrier: dict(carrier))
+        return made
+
+    def _attach(self, context: Any) -> int:
+        self.attached += 1
+        return self.attached
+
+    def _detach(self, token: int) -> None:
+        assert token == self.attached
+        self.attached -= 1
+
+    def start_span(self, name: str, context: Any = None, **more: Any) -> Any:
+        return SimpleNamespace(
+            end=lambda: self.ended.append((name, context)), record_exception=self.errors.append,
+            set_status=lambda status: None,
+        )
+
+    @contextmanager
+    def start_as_current_span(self, name: str, **more: Any) -> Iterator[None]:
+        yield
+        self.ended.append((name, None))
+
+
+@pytest.fixture
+def telemetry(monkeypatch: pytest.MonkeyPatch) -> Telemetry:
+    telemetry = Telemetry()
+    for name, module in telemetry.modules().items():
+        monkeypatch.setitem(sys.modules, name, module)
+    return telemetry
+
+
+@pytest.fixture
+def traced(cluster: FakeCluster, telemetry: Telemetry, make_client: MakeClient) -> Client:
+    return make_client(cluster.addresses, timeout=5, tracing=True)
+
+
+def test_a_trace_goes_on_where_the_job_is_worked_on(
+    cluster: FakeCluster, telemetry: Telemetry, traced: Client
+) -> None:
+    traced.put("q", b"body")
+    assert cluster.bodies("q") == [f"\x1ftraceparent={PARENT};tracestate=a=1\n".encode() + b"body"]
+    for job in traced.consume("q", expire=30, wait=0.1):
+        assert job.data == b"body"
+        assert telemetry.attached == 1
+    assert telemetry.attached == 0
+    assert telemetry.ended[0] == ("PUT", None)
+    assert ("process q", telemetry.carrier) in telemetry.ended
+
+
+def test_workers_understand_bodies_without_the_line(
+    cluster: FakeCluster, telemetry: Telemetry, traced: Client, make_client: MakeClient
+) -> None:
+    plain = make_client(cluster.addresses, timeout=5)
+    plain.put("q", b"body")
+    plain.put("q", b"\x1ftraceparent=without an end")
+    first, second = (traced.get("q", expire=30) for _ in range(2))
+    assert first is not None
+    assert second is not None
+    assert (first.data, second.data) == (b"body", b"\x1ftraceparent=without an end")
+
+
+def test_where_there_is_no_trace_nothing_is_added(cluster: FakeCluster, telemetry: Telemetry, traced: Client) -> None:
+    telemetry.carrier = {}
+    traced.put_many("q", [b"1", b"2"])
+    assert cluster.bodies("q") == [b"1", b"2"]
+
+
+def test_a_loop_that_is_left_ends_its_span(telemetry: Telemetry, traced: Client) -> None:
+    traced.put("q", b"")
+    for _ in traced.consume("q", expire=30):
+        break
+    assert telemetry.attached == 0
+    assert [name for name, _ in telemetry.ended].count("process q") == 1
+
+
+def test_without_the_extra_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry.trace", None)
+    with pytest.raises(BadArguments, match=r"sockpq\[otel\]"):
+        Client("a:1", tracing=True)

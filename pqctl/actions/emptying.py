@@ -42,13 +42,12 @@ def _unfinished(client: Client, queue: str) -> str:
     """In words; "" when there is none."""
     counters = client.queue_stat(queue)
     return ", ".join(
-        f"{counters[state]:,} {word}"
-        for state, word in (("ready", "waiting"), ("delayed", "delayed"), ("running", "running")) if counters.get(state)
+        f"{counters[state]:,} {state}" for state in ("ready", "delayed", "running") if counters.get(state)
     )
 
 
 def move(call: Call, source: str, target: str, count: int | None) -> int:
-    """Move waiting jobs in their order; those whose keys the target has already stay."""
+    """Move READY jobs in their order; those whose keys the target has already stay."""
     moved = 0
     kept: list[Job] = []
     with cluster_of(call, serving=True) as (client, _):

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 import click
-from sockpq import Job, JobNotFound, RunningJob, SockpqError
+from sockpq import Client, Job, JobNotFound, RunningJob, SockpqError
 
 from pqctl.actions.existence import must_exist
 from pqctl.connect import cluster_of, reading
@@ -66,13 +66,22 @@ def get(
                 until = f"until its lease of {expire:g} s ends" if expire else "for ever: look at `pqctl job running`"
                 say(f"interrupted; if a job was on its way it is running {until}")
             raise
-        if job is None:
-            for queue in queues:
-                must_exist(client, queue)
+        absent = [] if job else _absent(client, queues)
     if job is None:
-        call.answer_nothing("there is no job", {"job": None})
+        call.answer_nothing("; ".join(["there is no job", *absent]), {"job": None})
         return REFUSED
     return DONE
+
+
+def _absent(client: Client, queues: Sequence[str]) -> list[str]:
+    """What to say of queues that are not there: an empty one is not, but perhaps a name is misspelt."""
+    told = []
+    for queue in queues:
+        try:
+            must_exist(client, queue)
+        except Failure as failure:
+            told.append(str(failure))
+    return told
 
 
 def _put_back(job: Job, error: BaseException) -> None:

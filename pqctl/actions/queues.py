@@ -42,7 +42,7 @@ def show_list(call: Call, prefix: str) -> int:
         found = sorted(client.queues(prefix, server=server))
     if call.as_json:
         call.answer("", {"queues": [
-            {"name": queue.name, "waiting": queue.ready, "delayed": queue.delayed,
+            {"name": queue.name, "waiting": queue.ready + queue.delayed, "ready": queue.ready, "delayed": queue.delayed,
              "running": queue.running, "dead": queue.dead}
             for queue in found
         ]})
@@ -52,10 +52,10 @@ def show_list(call: Call, prefix: str) -> int:
 
     if found:
         columns = [Column("queue", folds=True)]
-        columns += [Column(title, figures=True) for title in ("waiting", "delayed", "running", "dead")]
+        columns += [Column(title, figures=True) for title in ("waiting", "ready", "delayed", "running", "dead")]
         print_rows(call, columns, [
-            (queue.name, f"{queue.ready:,}", f"{queue.delayed:,}", f"{queue.running:,}",
-             f"{queue.dead:,}") for queue in found
+            (queue.name, f"{queue.ready + queue.delayed:,}", f"{queue.ready:,}", f"{queue.delayed:,}",
+             f"{queue.running:,}", f"{queue.dead:,}") for queue in found
         ])
     else:
         call.print(f"there is no queue whose name begins with {prefix}" if prefix else "there is no queue")

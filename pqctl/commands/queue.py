@@ -152,7 +152,7 @@ def drain(call: Call, name: str) -> int:
 @click.argument("target", metavar="TO")
 @click.option("--count", type=click.IntRange(1), metavar="N", help="Only the first so many. [default: all]")
 def move(call: Call, source: str, target: str, count: int | None) -> int:
-    """Move the waiting jobs of queue FROM to queue TO, in their order.
+    """Move the ready jobs of queue FROM to queue TO, in their order.
 
     They keep priority, item and key; their attempts are counted anew. Delayed and dead jobs stay. If it is interrupted
     run it again.

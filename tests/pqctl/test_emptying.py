@@ -50,7 +50,7 @@ def test_what_is_left_is_told_when_the_time_is_over(
     client.get("mail", expire=30)
     code, _, err = run(capsys, "--servers", ",".join(nodes.servers), "queue", "drain", "mail", "--timeout", "0.5")
     assert code == REFUSED
-    assert "1 waiting, 1 running" in err
+    assert "1 ready, 1 running" in err
 
 
 def test_waiting_jobs_move_in_order_and_the_others_stay(
@@ -95,7 +95,7 @@ def test_a_full_target_keeps_what_it_has_no_room_for_where_it_was(
 
 @pytest.mark.parametrize("arguments", [
     ("queue", "peek", "mial"), ("queue", "stat", "mial"), ("queue", "drain", "mial"), ("queue", "move", "mial", "x"),
-    ("job", "get", "mial"), ("job", "running", "mial"), ("job", "kick", "mial", "1"),
+    ("job", "running", "--queue", "mial"), ("job", "kick", "mial", "1"),
 ])
 def test_a_misspelt_queue_is_an_error(
     nodes: LocalCluster, client: Client, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
@@ -104,6 +104,15 @@ def test_a_misspelt_queue_is_an_error(
     code, out, err = run(capsys, "--servers", ",".join(nodes.servers), *arguments)
     assert (code, out) == (REFUSED, "")
     assert err == "there is no queue mial (did you mean mail?)\n"
+
+
+def test_who_waits_for_a_job_of_a_misspelt_queue_is_told(
+    nodes: LocalCluster, client: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client.put("mail", b"")
+    code, out, err = run(capsys, "--servers", ",".join(nodes.servers), "job", "get", "mial")
+    assert (code, out, err) == (REFUSED, "", "there is no job; there is no queue mial (did you mean mail?)\n")
+    assert ask(capsys, nodes.servers, "job", "get", "mial") == (REFUSED, {"job": None})
 
 
 def test_bodies_are_shown_in_part_whole_and_raw(
@@ -128,4 +137,4 @@ def test_waiting_means_the_same_in_both_tables(
     client.put("q", b"", delay=600)
     (listed,) = ask(capsys, nodes.servers, "queue", "list")[1]["queues"]
     counted = ask(capsys, nodes.servers, "queue", "stat", "q")[1]
-    assert (listed["waiting"], listed["delayed"], counted["waiting"]) == (1, 1, 1)
+    assert (listed["waiting"], listed["ready"], listed["delayed"], counted["waiting"]) == (2, 1, 1, 2)

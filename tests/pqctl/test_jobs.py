@@ -99,7 +99,8 @@ def test_jobs_of_which_some_went_back_are_not_called_untouched(
 def test_no_job_is_told_on_the_standard_error_and_by_the_exit_code(
     servers: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(capsys, "--servers", servers[0], "job", "get", "empty") == (REFUSED, "", "there is no job\n")
+    assert run(capsys, "--servers", servers[0], "job", "get", "empty") == (
+        REFUSED, "", "there is no job; there is no queue empty (`pqctl queue list` shows all)\n")
     assert ask(capsys, servers, "job", "get", "empty", "--wait", "0.1") == (REFUSED, {"job": None})
 
 
@@ -169,13 +170,13 @@ def test_queues_are_listed_and_counted(servers: list[str], capsys: pytest.Captur
         run(capsys, "--servers", servers[0], "job", "put", queue, "x")
     run(capsys, "--servers", servers[0], "job", "get", "seen")
     assert ask(capsys, servers, "queue", "list") == (DONE, {"queues": [
-        {"name": "hidden", "waiting": 1, "delayed": 0, "running": 0, "dead": 0},
-        {"name": "other", "waiting": 1, "delayed": 0, "running": 0, "dead": 0},
-        {"name": "seen", "waiting": 1, "delayed": 0, "running": 1, "dead": 0},
+        {"name": "hidden", "waiting": 1, "ready": 1, "delayed": 0, "running": 0, "dead": 0},
+        {"name": "other", "waiting": 1, "ready": 1, "delayed": 0, "running": 0, "dead": 0},
+        {"name": "seen", "waiting": 1, "ready": 1, "delayed": 0, "running": 1, "dead": 0},
     ]})
     _, out, _ = run(capsys, "--servers", servers[0], "queue", "list", "se")
     assert [line.split() for line in out.splitlines()] == [
-        ["queue", "waiting", "delayed", "running", "dead"], ["seen", "1", "0", "1", "0"]]
+        ["queue", "waiting", "ready", "delayed", "running", "dead"], ["seen", "1", "1", "0", "1", "0"]]
     assert run(capsys, "--servers", servers[0], "queue", "list", "mail") == (
         DONE, "there is no queue whose name begins with mail\n", "")
     assert ask(capsys, servers, "queue", "list", "mail") == (DONE, {"queues": []})
@@ -183,7 +184,7 @@ def test_queues_are_listed_and_counted(servers: list[str], capsys: pytest.Captur
         "queue": None, "queues": 3, "waiting": 3, "running": 1, "priorities": 3})
     code, out, err = run(capsys, "--servers", servers[0], "queue", "stat", "none")
     assert (code, out) == (REFUSED, "")
-    assert "404 Queue Not Found" in err
+    assert err == "there is no queue none (`pqctl queue list` shows all)\n"
     assert run(capsys, "--servers", servers[0], "queue", "stat")[1] == (
         "all queues: 3 jobs waiting in 3 priorities, 1 running; 3 queues\n")
     assert run(capsys, "--servers", servers[0], "queue", "stat", "seen")[1] == (

@@ -114,7 +114,8 @@ def test_the_settings_of_the_cluster(servers: list[str], capsys: pytest.CaptureF
 def test_a_queue_that_is_not_there_is_an_error(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (("queue", "stat", "none"), ("queue", "config", "none")):
         code, told = ask(capsys, servers, *arguments)
-        assert (code, told["error"], "404 Queue Not Found" in told["message"]) == (REFUSED, "refused", True)
+        assert (code, told["error"]) == (REFUSED, "refused")
+        assert "there is no queue none" in told["message"] or "404 Queue Not Found" in told["message"]
     tell(capsys, servers, "queue", "create", "none")
     told = tell(capsys, servers, "queue", "stat", "none")
     assert (told["queues"], told["waiting"], told["counters"]["oldest_s"]) == (1, 0, 0)

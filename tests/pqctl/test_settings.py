@@ -41,11 +41,8 @@ def test_an_empty_option_is_a_mistake(option: str, monkeypatch: pytest.MonkeyPat
         find_servers(option)
 
 
-def test_without_any_the_user_is_told_where_they_belong() -> None:
-    with pytest.raises(click.UsageError) as error:
-        find_servers(None)
-    for place in ("--servers", "SOCKPQ_SERVERS", str(settings.user_file()), str(settings.SYSTEM_FILE)):
-        assert place in str(error.value)
+def test_without_any_the_server_is_on_this_machine() -> None:
+    assert find_servers(None) == (["127.0.0.1:11361"], "the default")
 
 
 def test_the_users_file_is_where_the_xdg_specification_puts_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_each_command_takes_servers_before_and_after_its_name(
 
 ADD = ("cluster", "add")
 BAD = [
-    (), ("--servers",), ("nonsense",), ("cluster",), ("cluster", "stattus"), ("--jsno",),
+    ("--servers",), ("nonsense",), ("cluster",), ("cluster", "stattus"), ("--jsno",),
     ("cluster", "status", "--timeout", "0"), ("cluster", "status", "--timeout", "x"),
     ("cluster", "leader", "--timeout", "nan"), ("cluster", "status", "--jsno"),
     ("cluster", "status", "x"), ("cluster", "status", "--watch", "--interval", "0"), ("cluster", "status", "--json=1"),
@@ -192,7 +192,8 @@ def test_bad_input_is_one_line_and_exit_code_64(
 
 
 @pytest.mark.parametrize("arguments", [
-    ("cluster", "status", "--json", "--nonsense"), ("job", "done", "x", "--json"), ("cluster", "leader", "--json"),
+    ("cluster", "status", "--json", "--nonsense"), ("job", "done", "x", "--json"),
+    ("cluster", "leader", "--json", "--servers", ""),
     ("snapshot", "save", "/", "--json"), ("job", "put", "q", "a", "--file", "b", "--json"),
 ], ids=" ".join)
 def test_programs_are_told_what_is_wrong_as_well(

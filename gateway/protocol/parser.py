@@ -42,6 +42,7 @@ class Parser:
         no_room: Callable[[], bytes | None] = lambda: None,
     ) -> None:
         self._limits = limits
+        self._short_bytes = min(LONG_LINE_BYTES, limits.line_bytes_max)     # of lines that need no check
         self._verbs = verbs
         self._plain = verbs.plain
         self._guard = guard
@@ -110,7 +111,7 @@ class Parser:
         while True:
             start, buffer = self._start, self._buffer
             end = buffer.find(b"\n", start)
-            if 0 <= end < start + LONG_LINE_BYTES:          # most lines: the same as below, without a call
+            if 0 <= end < start + self._short_bytes:        # most lines: the same as below, without a call
                 self._start = end + 1
                 if end > start and buffer[end - 1] == CR:
                     end -= 1

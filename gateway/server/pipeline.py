@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine
 from core import Reply, Requested
 from gateway.auth.authorizer import Guard
 from gateway.commands import auth
-from gateway.commands.client_state import ClientState
+from gateway.commands.client_state import ClientState, Run
 from gateway.commands.in_session import in_session
 from gateway.limits import COMMANDS_PER_SLICE, OUTPUT_PIECE_BYTES
 from gateway.link import Link
@@ -188,25 +188,37 @@ class Pipeline:
                 return True
             hub.budget -= 1
             row = command.row
-            in_its_session = (command.number or command.bound) and not row.alone
-            if state.mode is not None:
-                run = state.mode(command)
-            elif row.alone:
-                run = None
-            else:
-                run = in_session if in_its_session else row.run
-            if run is None:
-                self._drain()
-                if slots or self.closed:
-                    self._held = command
+            if row.alone or state.mode is not None or command.number or command.bound:
+                run = self._run_of(command)
+                if run is None:
                     return False
-                self._held = None
-                state.mode = state.trial        # it cannot stand in a transaction
-                run = row.run
-            if not in_its_session:              # else it is counted when there is a session
+            else:                               # most commands
                 counts[row] += 1
+                run = row.run
             run(self, command)
         return False
+
+    def _run_of(self, command: Command) -> Run | None:
+        """What executes the command, which is counted; None: it must wait for the answers before it."""
+        row, state = command.row, self.state
+        in_its_session = (command.number or command.bound) and not row.alone
+        if state.mode is not None:
+            run = state.mode(command)
+        elif row.alone:
+            run = None
+        else:
+            run = in_session if in_its_session else row.run
+        if run is None:
+            self._drain()
+            if self._slots or self.closed:
+                self._held = command
+                return None
+            self._held = None
+            state.mode = state.trial            # it cannot stand in a transaction
+            run = row.run
+        if not in_its_session:                  # else it is counted when there is a session
+            self.hub.tally.commands[row] += 1
+        return run
 
     def _drain(self) -> None:
         """Take the answers whose turn it is."""
@@ -266,7 +278,10 @@ class Pipeline:
 
     def throttle(self) -> None:
         """Read the client, or do not."""
-        self.flow.throttle(self, 0 if self.dry else self.parser.backlog_bytes, sated=self._sated)
+        flow = self.flow
+        if self.dry and not (flow.paused or self._sated or self.hub.crowded):
+            return
+        flow.throttle(self, 0 if self.dry else self.parser.backlog_bytes, sated=self._sated)
 
     def weigh(self) -> None:
         """Tell the account what is held for the client."""

@@ -25,9 +25,9 @@ PROCESSES = (
     "deploy", "hostile/test_runner.py", "system", "upgrade",
     "client/test_against_sockpqd.py", "client/test_examples.py", "client/test_jobs_in_time.py",
     "client/test_leader_kills.py", "client/test_old_client.py", "client/test_testing.py",
-    "core/test_hash_seed.py",
-    "gateway/test_daemon.py", "gateway/test_half_open.py", "gateway/test_logs.py", "gateway/test_restarts.py",
-    "gateway/test_systemd.py", "gateway/test_users_of_a_node.py", "gateway/test_watching.py",
+    "core/laws/test_hash_seed.py",
+    "gateway/process/test_logs.py", "gateway/process/test_restarts.py", "gateway/process/test_systemd.py",
+    "gateway/server/test_half_open.py", "gateway/test_daemon.py", "gateway/test_users_of_a_node.py",
     "pqctl/test_bench.py", "pqctl/test_doctor.py", "pqctl/test_hash.py", "pqctl/test_jobs.py", "pqctl/test_node.py",
     "pqctl/test_queues.py", "pqctl/test_sessions.py", "pqctl/test_signals.py", "pqctl/test_snapshots.py",
     "pqctl/test_status.py", "pqctl/test_streams.py", "pqctl/test_terminal.py", "pqctl/test_usage.py",
@@ -51,7 +51,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Watch for processes that are started."""
+    """Refuse lists that have become wrong; watch for processes that are started."""
+    check_lists()
     if config.getoption("--fast"):
         sys.addaudithook(_forbid_processes)
 
@@ -77,6 +78,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         return (yield)
     finally:
         _forbidding = False
+
+
+def check_lists() -> None:
+    """Raise pytest.UsageError when a file that is listed is not there: its tests would be in the wrong lane."""
+    missing = [place for place in (*PROCESSES, *LONG) if not (ROOT / place).exists()]
+    if missing:
+        raise pytest.UsageError(f"listed in tests/conftest.py, and not there: {', '.join(missing)}")
 
 
 def draw_less(tests: Iterable[Any]) -> None:

@@ -101,9 +101,12 @@ def test_arguments_go_to_every_pytest() -> None:
     assert lanes.fast("-x")["tests"][-1] == "-x"
 
 
-@pytest.mark.parametrize("place", [*conftest.PROCESSES, *conftest.LONG])
-def test_what_is_listed_is_there(place: str) -> None:
-    assert (ROOT / "tests" / place).exists()
+@pytest.mark.parametrize("name", ["PROCESSES", "LONG"])
+def test_what_is_listed_must_be_there(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    conftest.check_lists()
+    monkeypatch.setattr(conftest, name, (*getattr(conftest, name), "core/test_that_was_moved.py"))
+    with pytest.raises(pytest.UsageError, match="test_that_was_moved"):
+        conftest.check_lists()
 
 
 def test_a_test_of_hypothesis_can_be_given_less() -> None:

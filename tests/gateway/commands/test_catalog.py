@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from core.handlers.table import HANDLERS
+from core.handlers import cost, dispatch
+from core.handlers.table import Handler
 from core.ops.replies import Accepted, QueueNotFound, Reply
 from core.state import State
 from gateway import rights
@@ -19,7 +20,7 @@ from gateway.auth import permissions as may
 from gateway.auth.users_file import Account
 from gateway.commands import catalog, write
 from gateway.protocol.arguments import ArgumentError, name
-from gateway.protocol.command import Command, Kind, Row, Words
+from gateway.protocol.command import Command, InTransaction, Kind, Row, Words
 from tests.gateway.helpers.memory import MemoryGateway
 
 GATEWAY = Path(__file__).parents[3] / "gateway"
@@ -33,7 +34,11 @@ class Poke(Struct, array_like=True, tag=99, gc=False, frozen=True):
     queue: str
 
 
+executed: list[str] = []
+
+
 def poke(state: State, operation: Poke, seed: int) -> Reply:
+    executed.append(operation.queue)
     return Accepted() if operation.queue in ("mail", "print") else QueueNotFound()
 
 
@@ -43,18 +48,25 @@ def poke_line(words: Words) -> Command:
     return Command(Poke(name(words[1])))
 
 
-ROW = Row(b"POKE", poke_line, may.queue, write.proposed, Kind.LOGGED, numbered=True)
+HANDLER = Handler(poke, cost.small, in_batch=True, in_request=True)
+ROW = Row(
+    b"POKE", poke_line, may.queue, write.proposed, Kind.LOGGED, numbered=True, in_transaction=InTransaction.QUEUED)
+OUTSIDE = Row(b"POKE", poke_line, may.queue, write.proposed, Kind.LOGGED)       # neither behind REQ nor behind BEGIN
 
 
 @pytest.fixture
 def gateway_talk(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Says what one client gets that sends these bytes, to a gateway with the verb, and what was counted then."""
-    monkeypatch.setitem(HANDLERS, Poke, poke)
+    executed.clear()
+    monkeypatch.setitem(dispatch.EXECUTE, Poke, HANDLER.execute)
+    monkeypatch.setitem(dispatch.COSTS, Poke, HANDLER.cost)
+    monkeypatch.setitem(dispatch.REQUESTED, Poke, HANDLER.execute)
+    monkeypatch.setitem(dispatch.ATOMIC, Poke, HANDLER.execute)
 
-    def talk(data: bytes, user: str | None = None) -> tuple[bytes, int]:
+    def talk(data: bytes, user: str | None = None, row: Row = ROW) -> tuple[bytes, int]:
         async def run() -> tuple[bytes, int]:
             users = {"mail": Account(rights.of_text("queue:mail*"), None)} if user else None
-            gateway = MemoryGateway(Path("unused"), users=users, verbs=catalog.verbs(ROW))
+            gateway = MemoryGateway(Path("unused"), users=users, verbs=catalog.verbs(row))
             client = gateway.connect(user=user)
             client.send(data)
             await gateway.settle()
@@ -79,10 +91,30 @@ def test_what_is_malformed_is_refused(gateway_talk: Any) -> None:
 
 def test_it_may_stand_behind_req_where_its_row_says_so(gateway_talk: Any) -> None:
     assert gateway_talk(b"REQ 1 POKE mail\r\n") == (b"404 Session Not Found\r\n", 0)
+    assert gateway_talk(b"REQ 1 POKE mail\r\n", row=OUTSIDE) == (b"400 Bad Arguments\r\n", 0)
+
+
+def test_in_a_session_it_is_executed_once(gateway_talk: Any) -> None:
+    lines = b"SESSION TTL 60\r\nREQ 1 POKE mail\r\nREQ 2 POKE nobody\r\nREQ 1 POKE mail\r\nREQ 1 POKE print\r\n"
+    said, counted = gateway_talk(lines)
+    assert said.partition(b"\r\n")[2] == (
+        b"200 OK\r\n404 Queue Not Found\r\n200 OK\r\n409 Request Mismatch\r\n"
+    )
+    assert counted == 4
+    assert executed == ["mail", "nobody"]
+
+
+def test_a_transaction_executes_it(gateway_talk: Any) -> None:
+    assert gateway_talk(b"BEGIN\r\nPOKE mail\r\nPUT print 0 1\r\naCOMMIT\r\n") == (
+        b"200 OK\r\n202 Queued\r\n202 Queued\r\n200 OK 2\r\n200 OK\r\n200 OK\r\n", 1,
+    )
+    assert gateway_talk(b"BEGIN\r\nPOKE mail\r\nPOKE nobody\r\nCOMMIT\r\n") == (
+        b"200 OK\r\n202 Queued\r\n202 Queued\r\n409 Aborted 2 404 Queue Not Found\r\n", 2,
+    )
 
 
 def test_it_cannot_stand_in_a_transaction_where_its_row_does_not_say_so(gateway_talk: Any) -> None:
-    assert gateway_talk(b"BEGIN\r\nPOKE mail\r\nCOMMIT\r\n") == (
+    assert gateway_talk(b"BEGIN\r\nPOKE mail\r\nCOMMIT\r\n", row=OUTSIDE) == (
         b"200 OK\r\n400 Bad Arguments\r\n409 Aborted 1 400 Bad Arguments\r\n", 1,
     )
 

@@ -94,10 +94,10 @@ def sleep_on(patch: pytest.MonkeyPatch) -> None:
 EXTENDED: dict[str, Any] = {"nodes": 3, "clones": 0.0, "extended": 0.6}
 
 CURES = (
-    Cure(hand_out_before_the_time, EXTENDED),
-    Cure(leave_half_a_transaction, EXTENDED),
-    Cure(forget_keys, EXTENDED),
-    Cure(promise_the_next_time, EXTENDED),
-    Cure(end_only_the_first, EXTENDED),
-    Cure(sleep_on, EXTENDED),
+    Cure(hand_out_before_the_time, EXTENDED, red=6),
+    Cure(leave_half_a_transaction, EXTENDED, red=2),
+    Cure(forget_keys, EXTENDED, red=0),
+    Cure(promise_the_next_time, EXTENDED, red=4),
+    Cure(end_only_the_first, EXTENDED, red=0),
+    Cure(sleep_on, EXTENDED, red=0),
 )

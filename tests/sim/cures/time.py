@@ -88,7 +88,7 @@ THREE: dict[str, Any] = {**CLOCKS, "nodes": 3, "spares": 0}
 ONE: dict[str, Any] = {"drift": 0.0, "nodes": 1, "spares": 0, "weights": only("clock jump", "snapshot")}
 
 CURES = (
-    Cure(follow_the_wall_clock, THREE),
+    Cure(follow_the_wall_clock, THREE, red=1),
     Cure(begin_with_ones_own_clock, THREE),
     Cure(take_the_greater_of_two, THREE),
     Cure(step_to_the_median, ONE),

@@ -14,7 +14,7 @@ from __future__ import annotations
 BACKLOG_BYTES_MAX = 64 << 20
 ENTRY_OPERATIONS_MAX = 576      # operations in an entry: more make others wait longer, fewer lower the throughput
 ENTRY_BYTES_MAX = 1 << 20       # an entry is closed at this size; a larger operation gets an entry of its own
-ENTRY_WORK_MAX = 16_000         # work in an entry, in names (core/ops/cost.py): about 10 ms
+ENTRY_WORK_MAX = 16_000         # work in an entry, in names (core/handlers/cost.py): about 10 ms
 ENTRIES_IN_FLIGHT_MAX = 1       # entries proposed and not applied; 2 made entries smaller and a PUT 25% more expensive
 WORK_HELD_BYTES = 48            # memory counted for a unit of work: a name, or part of an operation and its outcome
 HELD_PER_BYTE_MAX = 8           # at most this much for each encoded byte: what is only asked for takes no memory

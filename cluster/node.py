@@ -97,7 +97,7 @@ class ClusterNode:
         self._driver.store.close()
         self._driver.journal.close()
 
-    # LoopTurns
+    # Turns
 
     def _hello(self, receiver: str) -> Hello:
         return self._driver.hello(receiver)

@@ -118,7 +118,7 @@ class State:
         self.online = True                          # the service as a whole, see SwitchService
         self.next_id = 1
         self.next_seq = 1
-        self.seqs_since_ms = 0                      # seqs below do not tell since when their job waits (store/job.py)
+        self.seqs_since_ms = 0                      # older seqs carry no time: their jobs count as waiting since this (store/job.py)
         self.queues = Queues()
         self.items = Items()
         self.running: dict[int, RunningJob] = {}    # in rising id (ids only grow), unless
@@ -180,7 +180,7 @@ class State:
             self.undo.added(job)
 
     def remove(self, queue: Queue, job: Job) -> None:
-        """`job` is no longer READY, or no longer with this content."""
+        """`job` leaves the READY list, perhaps to come back changed."""
         self._take_out(queue, job)
         if job.extras is not None:
             self._unindex(queue, job, job.extras)
@@ -234,7 +234,7 @@ class State:
             self.undo.deferred(job)
 
     def undefer(self, queue: Queue, job: DelayedJob) -> None:
-        """`job` is no longer DELAYED, or no longer with this content."""
+        """`job` leaves the DELAYED list, perhaps to come back changed."""
         releases = self.delays.remove(queue, job)
         self.queues.uncount(queue, job.rank)
         if job.item is not None:

@@ -207,7 +207,7 @@ def _method(kind: str, call: Call) -> str:
 def _short(call: Call) -> str:
     """The first paragraph, for those who know the rest."""
     first = call.documentation.split("\n\n")[0].replace("\n", " ")
-    sentence = re.split(r"[.;:] ", first)[0].removesuffix(".")
+    sentence = re.split(r"[.;] |: (?![^(]*\))", first)[0].removesuffix(".")
     return f"{sentence}. See Client.{call.name}."
 
 

@@ -7,7 +7,7 @@ continues; changes made until it ends go into the next frame. Only the newest en
 read back.
 
 Which entries are kept: the Raft library removes the entries that a new snapshot covers (deleteEntriesTo). The journal
-stays one such removal behind, so it reaches back to the older of the two snapshots that are kept. A follower that was
+removes only what the snapshot before that one covers, so the log reaches back to the older of the two that are kept. A follower that was
 away for a moment still finds its entries, and a damaged newest snapshot can be replaced by the older one and the log.
 Segments without any kept entry are deleted, one at each sync.
 

@@ -290,7 +290,7 @@ class Leadership:
         return min(transferees, key=lambda peer: peer.name == self._offered, default=None)
 
     def _unfit(self, peer: Peer) -> str | None:
-        """The reason, in one word, why waiting would not make this peer fit to lead; None if it would."""
+        """Why this peer cannot lead even if we wait, in one word; None if it can, now or soon."""
         if peer.name not in self._members.voters:
             return "learner"
         if not peer.up or peer.info is None:

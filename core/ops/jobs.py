@@ -1,4 +1,4 @@
-"""The operations on jobs; entry.py says what an operation is.
+"""The operations on jobs: what commands of workers and producers ask of the state machine.
 
 Those of the original protocol, and separate ones for what was added to it. So a plain PUT or GET stays as small as it
 was, and a node of an older version refuses an entry with operations it does not know: if an old operation had got new

@@ -23,8 +23,7 @@ class Meta(Struct, gc=False, frozen=True):
 class Handed(Struct, gc=False, frozen=True):
     """Get: this job is now running under `id`.
 
-    `meta`: unset unless a Pick asks for it, and then not encoded, so that the chain of hashes stays the same as that of
-    older versions.
+    `meta`: unset unless a Pick asks for it, and then not encoded.
     """
 
     id: int
@@ -135,7 +134,7 @@ class Accepted(Struct, gc=False, frozen=True):
 
 
 class NotFound(Struct, gc=False, frozen=True):
-    """Done, Later, Return: no running job has this id."""
+    """No job that the operation may change has this id, key or place."""
 
 
 class InvalidSnapshot(Struct, gc=False, frozen=True):

@@ -70,7 +70,7 @@ class Session(Struct, gc=False, eq=False):
     secret: int
     ttl_ms: int
     deadline_ms: int                # when it ends unless it is used
-    scheduled_ms: int                   # for which the timer wheel has it: an earlier deadline
+    scheduled_ms: int                   # when the timer wheel looks at it next, never after its end
     user: str = ""                  # the owner's name, "" if there is none
     address: str = ""               # from where it was opened, "" if unknown
     used_ms: int = 0                # its last use
@@ -79,7 +79,7 @@ class Session(Struct, gc=False, eq=False):
     newest: int = 0                 # the greatest request number, 0 before the first
     requests: dict[int, Answered] = field(default_factory=dict)     # by number, those of the window only
     taken: dict[int, None] = field(default_factory=dict)            # ids of the bound jobs, in rising order
-    imminent: bool = False              # where the timer wheel has it
+    imminent: bool = False              # in the sorted part of the timer wheel, not in a slot
     aside: bool = False             # not among those its owner can give up (owners.py)
 
     @property

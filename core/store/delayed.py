@@ -5,8 +5,8 @@ queue. One entry activates at most `portion` jobs of a queue and PORTION_MAX in 
 the same second block nobody: the leader proposes Ticks until none is left.
 
 A job that waits for items (PUT .. AFTER) has no due time yet. When an item is finished, the jobs that wait for it are
-released, also in portions. So there may be a release whose jobs nothing holds back except that their turn has not come;
-an item that begins anew in the meantime does not hold them back again. Items and releases refer to these jobs by seq,
+released, also in portions. A released job may still wait for its portion; an item that begins anew meanwhile does not
+hold it back again. Items and releases refer to these jobs by seq,
 and a seq is found without a search, however many items were finished: each of a hundred thousand may release one job.
 """
 

@@ -108,7 +108,7 @@ def _context(
         context.minimum_version = ssl.TLSVersion.TLSv1_2
     else:
         context.minimum_version = ssl.TLSVersion.TLSv1_3
-        context.check_hostname = False          # peers.py compares the name of the node, exactly
+        context.check_hostname = False          # peer_network.py compares the name of the node, exactly
         context.verify_mode = ssl.CERT_REQUIRED
         context.load_verify_locations(ca)
     if protocol == ssl.PROTOCOL_TLS_SERVER:

@@ -1,4 +1,4 @@
-"""The text protocol: bytes to requests, replies to bytes. No IO.
+"""The text protocol: bytes to commands, replies to bytes. No IO.
 
 May use the limits.
 """

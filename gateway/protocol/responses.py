@@ -1,4 +1,4 @@
-"""Replies to bytes: the line that each of them is said with (docs/PROTOCOL.md). Longer answers are made in lists.py."""
+"""Replies to bytes: the line that each of them is said with (docs/PROTOCOL.md). Longer answers are made in listings.py."""
 
 from __future__ import annotations
 

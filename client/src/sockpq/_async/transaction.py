@@ -108,7 +108,9 @@ class Transaction:
         self._add(jobs.later(job, delay=delay, at=at, priority=priority, first=first, yielded=yielded), job)
 
     def touch(self, job: Job | int, expire: float | None = None, then: Then | None = None) -> None:
-        """Renew the lease of a running job, with the same length or `expire` seconds (0. See Client.touch."""
+        """Renew the lease of a running job, with the same length or `expire` seconds (0: without end). See
+        Client.touch.
+        """
         self._add(jobs.touch(job, expire, then))
 
     def change(

@@ -66,7 +66,7 @@ class Call(Generic[T]):
         self.wait_until = 0.0           # on the monotonic clock; 0 before the first attempt
         self.number = 0                 # of the request in this attempt, 0 without a session
         self.sent = False               # an attempt has begun to send it
-        self.answer: Answer | None = None       # to one that was sent together with another one
+        self.answer: Answer | None = None       # when it was sent in one packet with another call
         self._request = Request()
 
     def number_on(self, connection: Connection) -> int:
@@ -89,7 +89,7 @@ class Executor:
         self, network: Network, addresses: tuple[Address, ...], limits: Limits, codec: Codec | None = None,
         tracing: Tracing | None = None,
     ) -> None:
-        """`codec` and `tracing`: of the client, also for those who have this executor only."""
+        """`codec` and `tracing` are the client's; Job reaches them through the executor."""
         self.bodies = Bodies(codec, tracing.mark if tracing else None)
         self.tracing = tracing
         self.limits = limits

@@ -322,7 +322,7 @@ def handed_line(fields: list[str], queues: tuple[str, ...] | None, with_meta: bo
 
 
 def _meta_tokens(fields: list[str]) -> tuple[str | None, Meta]:
-    """`[IS <item>] [KEY <key>] [GROUP <g>] [TRY <n>] [AT <unix>] [EXPIRE <unix>]` as the item and the rest.
+    """`[IS <item>] [KEY <key>] [TRY <n>] [AT <unix>] [EXPIRE <unix>]` as the item and the rest.
 
     A newer server may say more: unknown pairs are skipped (PROTOCOL "Versions and compatibility").
     """

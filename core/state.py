@@ -118,7 +118,7 @@ class State:
         self.online = True                          # the service as a whole, see SwitchService
         self.next_id = 1
         self.next_seq = 1
-        self.seqs_since_ms = 0                      # older seqs carry no time: their jobs count as waiting since this (store/job.py)
+        self.seqs_since_ms = 0                      # older seqs carry no time: their jobs count as waiting since then
         self.queues = Queues()
         self.items = Items()
         self.running: dict[int, RunningJob] = {}    # in rising id (ids only grow), unless

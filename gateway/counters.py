@@ -1,4 +1,4 @@
-"""What clients asked for and what they were refused, counted as plain numbers on the way."""
+"""Counters of commands, errors, sessions and connections, kept as plain numbers."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from gateway.protocol.command import Row
 
 
 class Tally:
-    """Numbers that only grow, from 0 at the start of the process."""
+    """Monotonic counters, starting at 0 with the process."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self._rows = tuple(rows)
         self.commands: defaultdict[Row, int] = defaultdict(int)         # by row
-        self.sessions = 0                   # that were asked for
-        self.errors: defaultdict[bytes, int] = defaultdict(int)         # by the three digits of the answer
-        self.connections = 0                # clients that came and were let in
-        self.refused_connections = 0        # and those that were not: there were too many
+        self.sessions = 0                   # requested
+        self.errors: defaultdict[bytes, int] = defaultdict(int)         # by the answer's three-digit code
+        self.connections = 0                # accepted
+        self.refused_connections = 0        # turned away by the connection limits
 
     def refused(self, answer: bytes) -> None:
-        """A command got this answer, which is not a success."""
+        """Count an error answer."""
         self.errors[answer[:3]] += 1
 
     def by_verb(self) -> dict[str, int]:
-        """Commands by the protocol's words, those that never came included."""
+        """Return the number of commands per verb of the protocol, including verbs never used."""
         counts: dict[str, int] = {}
         for row in self._rows:
             if row.counter:

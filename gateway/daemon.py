@@ -1,4 +1,4 @@
-"""One running node: the cluster node, the gateway before it, and the orderly end of both."""
+"""Runs one node: starts the cluster node and the gateway in front of it, and shuts both down in order."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ from gateway.server.server import Server
 log = logging.getLogger("sockpqd")
 
 EXPORTS = "exports"             # below data_dir: snapshots on their way to clients
-DAY_S = 86_400                  # between two warnings of certificates that expire
+DAY_S = 86_400                  # between two warnings about expiring certificates
 
 
 class NodeFailed(Exception):  # noqa: N818  (the field's word for it)
-    """The node cannot run, or had to stop itself; the message says why.
+    """The node cannot start, or had to stop itself; the message says why.
 
-    `cured_by_restart`: another start may help; `counts`: towards the pause before it. (A process that finds the data
-    directory in use has no business in it.)
+    `cured_by_restart`: another start may help. `counts`: the failure counts towards the pause before that start. (A
+    process that finds the data directory in use must not write to it.)
     """
 
     def __init__(self, what: str, error: BaseException) -> None:
@@ -61,9 +61,9 @@ async def run(
     config: Config, logs: Logs, restarts: Restarts, *, bootstrap: bool,
     announce: Callable[[Config], None] | None = None,
 ) -> None:
-    """Run the node until SIGTERM, SIGINT or SHUTDOWN. `announce` is called when it serves first.
+    """Run the node until SIGTERM, SIGINT or SHUTDOWN. `announce` is called when it starts to serve.
 
-    Raises NodeFailed, and ConfigError when a file that the configuration names is not as it was a moment ago.
+    Raises NodeFailed, and ConfigError if a file named in the configuration has become invalid since it was checked.
     """
     stopping = asyncio.Event()
     if await _pause(restarts, stopping):
@@ -121,16 +121,16 @@ async def _run(
         raise NodeFailed("the node stopped itself", failure) from failure
     manager.stopping()
     server.stop_accepting()
-    await node.stop()           # what is in flight is decided and answered, leadership is given away
+    await node.stop()           # operations in flight are settled and answered, leadership is handed over
     await server.close()
     loop_lag.stop()
     if http is not None:
-        await http.close()          # last: who asks meanwhile learns that this node is not ready
+        await http.close()          # last, so that probes see "not ready" in the meantime
     log.info("stopped")
 
 
 async def _pause(restarts: Restarts, stopping: asyncio.Event) -> bool:
-    """After failures wait before the node is started; returns False when it is to stop instead."""
+    """Wait before starting the node after repeated failures; returns False if it is to stop instead."""
     pause_s = restarts.pause_s()
     if not pause_s:
         return True
@@ -139,18 +139,18 @@ async def _pause(restarts: Restarts, stopping: asyncio.Event) -> bool:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop, stopping, signal.Signals(number).name)
-    loop.add_signal_handler(signal.SIGHUP, lambda: None)        # all files are read anyway
+    loop.add_signal_handler(signal.SIGHUP, lambda: None)        # all files are read on start anyway
     status = f"starts in {pause_s:.0f} s, after {restarts.failures} failures in a row"
     ServiceManager(os.environ, lambda: status).waiting(pause_s)
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(stopping.wait(), pause_s)
-    for number in (signal.SIGTERM, signal.SIGINT):              # a start that takes its time can be ended at once
+    for number in (signal.SIGTERM, signal.SIGINT):              # so that a slow start can be killed at once
         loop.remove_signal_handler(number)
     return not stopping.is_set()
 
 
 async def _listen(server: Server, config: Config, certificates: Certificates | None) -> None:
-    """Open all ports for clients; raises OSError."""
+    """Open all client ports; raises OSError."""
     context = None if certificates is None else certificates.clients
     await server.start(*split_address(config.listen.client), context=context)
     for legacy in config.listen.legacy:
@@ -168,7 +168,7 @@ async def _listen_http(config: Config, sources: Sources, certificates: Certifica
 
 
 def _reload(certificates: Certificates | None, access: Access) -> None:
-    """SIGHUP: read again what may change while the node runs."""
+    """Handle SIGHUP: reread the files that can change while the node runs."""
     if certificates is not None:
         certificates.reload()
     access.reload()
@@ -180,7 +180,7 @@ def _warn_daily(certificates: Certificates) -> None:
 
 
 def settings(config: Config, *, bootstrap: bool, certificates: Certificates | None) -> NodeSettings:
-    """What the cluster node is told."""
+    """Return the cluster node's settings."""
     raft = config.raft
     return NodeSettings(
         name=config.node.name,
@@ -212,8 +212,10 @@ async def _until(stopping: asyncio.Event) -> None:
 
 
 def _spare_the_collector() -> None:
-    """What comes and goes with a command is freed by its reference count, and most of it is not tracked at all. What
-    the collector would go through again and again is the recovered state: that is set aside, and it runs rarely.
+    """Exempt the recovered state from garbage collection, and collect rarely.
+
+    The objects of a command are freed by reference counting, and most are not tracked at all. Without this the
+    collector would scan the whole recovered state again and again.
     """
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""`sockpqd --dev`: a node alone on loopback, for trying things out. No file is needed."""
+"""`sockpqd --dev`: a single node on loopback for trying things out, without a configuration file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ DATA_DIR = "sockpqd-dev"
 
 
 def configuration(folder: Path, environment: Mapping[str, str]) -> Config:
-    """The configuration of a lone node with its data below `folder`; raises ConfigError (for the environment)."""
+    """Return the configuration of a single node with its data below `folder`.
+
+    Raises ConfigError for invalid settings in the environment.
+    """
     addresses = {use: f"{HOST}:{_free(port)}" for use, port in PORTS.items()}
     document = {
         "node": {"name": "dev", "data_dir": str(folder / DATA_DIR)},
@@ -26,7 +29,7 @@ def configuration(folder: Path, environment: Mapping[str, str]) -> Config:
 
 
 def _free(port: int) -> int:
-    """`port` if nobody listens there, else a free one."""
+    """Return `port` if it is free, else any free port."""
     for candidate in (port, 0):
         with contextlib.suppress(OSError), socket.socket() as listener:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -36,6 +39,6 @@ def _free(port: int) -> int:
 
 
 def announce(config: Config) -> None:
-    """Tell the user where it is."""
+    """Print where the node listens and keeps its data."""
     host, _, port = config.listen.client.rpartition(":")
     print(f"sockpqd serves on {host} {port}, data in {config.node.data_dir}; try:  nc {host} {port}", flush=True)

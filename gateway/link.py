@@ -1,4 +1,4 @@
-"""A connection, as those see it that answer its client."""
+"""The interface of a connection for the code that answers its client."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from typing import Protocol
 
 
 class Link(Protocol):
-    """A connection."""
+    """A client connection that can be written to, paused and closed."""
 
     peer: str
-    secure: bool                # nobody can listen: TLS, or a client of this machine
-    user: str | None            # in whose name all is said on a port for clients that cannot say AUTH
+    secure: bool                # cannot be eavesdropped on: TLS, or a client on this machine
+    user: str | None            # the fixed user of a port for clients that cannot authenticate
 
     def write(self, data: bytes) -> None:
         """Send bytes."""
 
     def unsent_bytes(self) -> int:
-        """Bytes written that the kernel has not taken yet."""
+        """Return how many written bytes the kernel has not accepted yet."""
 
     def pause(self) -> None:
         """Stop reading."""
 
     def resume(self) -> None:
-        """Read on."""
+        """Resume reading."""
 
     def end_trial(self) -> None:
-        """The client keeps its place."""
+        """End the trial: the client keeps its place."""
 
     def finish(self) -> None:
-        """Close so that the answers arrive."""
+        """Close after the answers have been sent."""
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close immediately, dropping unsent output."""

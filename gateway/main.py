@@ -1,7 +1,7 @@
-"""The daemon `sockpqd`: reads its arguments and configuration, runs one node, ends with a code that says why.
+"""The command `sockpqd`: reads arguments and configuration, runs one node, and exits with a code that says why.
 
-0: stopped in an orderly way. 2: wrong arguments or configuration. 70: the node had to stop itself, and another start
-would not help. 75: it had to, and another start may help (restarts.py).
+0: stopped in an orderly way. 2: invalid arguments or configuration. 70: the node had to stop itself, and another start
+would not help. 75: the node had to stop itself, and another start may help (restarts.py).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def main(config_file: Path | None, check_file: Path | None, as_dev: bool, as_has
         return
     logs = Logs(config.log, config.node.name)
     logs.start()
-    atexit.register(logs.close)         # at every end, that by an error nobody caught included
+    atexit.register(logs.close)         # on every exit, including by an uncaught error
     if bootstrap:
         log.warning("--bootstrap: this node takes part in elections without asking the others whether they know more. "
                     "Start it without this option from now on.")
@@ -85,7 +85,7 @@ def main(config_file: Path | None, check_file: Path | None, as_dev: bool, as_has
 
 
 def _config(file: Path | None) -> Config:
-    """The configuration, and the files it names tried out; raises ConfigError."""
+    """Return the configuration, having checked the files it names; raises ConfigError."""
     config = dev.configuration(Path.cwd(), os.environ) if file is None else load(file, os.environ)
     if config.tls is not None:
         Certificates(config.tls, config.node.name)
@@ -93,7 +93,7 @@ def _config(file: Path | None) -> Config:
 
 
 def _secret() -> str:
-    """The secret, asked for twice when somebody types it. It must be what AUTH can say: one word."""
+    """Read the secret, prompting twice on a terminal. It must be a single word, as AUTH cannot send anything else."""
     if sys.stdin.isatty():
         secret = str(click.prompt("Secret", hide_input=True, confirmation_prompt=True, err=True))
     else:

@@ -1,7 +1,7 @@
-"""What a user may do (spec/access 3): put, get, queue, admin, each for all queues or for those that begin so.
+"""A user's rights (spec/access 3): put, get, queue and admin, each for all queues or for those with a given prefix.
 
-A right is a tuple of prefixes, so that `queue.startswith(rights.put)` is the whole question; "" among them stands for
-all queues, and an empty tuple for none.
+A right is a tuple of prefixes, so that `queue.startswith(rights.put)` is the whole check; the prefix "" stands for all
+queues, an empty tuple for none.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _RIGHT = re.compile(r"(put|get|queue|admin)(?::([A-Za-z0-9_][A-Za-z0-9_.:@-]{0,2
 
 
 class Rights(Struct, frozen=True):
-    """Whoever has `admin` for all has all others; `seen` is what any of them gives."""
+    """The rights of one user. `admin` for all queues implies all other rights; `seen` is the union of them all."""
 
-    text: str                       # as it is written
+    text: str                       # as written
     put: tuple[str, ...] = ()
     get: tuple[str, ...] = ()
     queue: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ class Rights(Struct, frozen=True):
 
 
 def of_words(words: Iterable[str]) -> Rights:
-    """The rights in `put:mail*`, `get`, ..; raises ValueError that says what is wrong."""
+    """Parse rights given as words like `put:mail*` or `get`; raises ValueError that says what is wrong."""
     prefixes: dict[str, dict[str, None]] = {kind: {} for kind in KINDS}
     granted: dict[str, None] = {}
     for word in words:
@@ -51,10 +51,10 @@ def of_words(words: Iterable[str]) -> Rights:
 
 
 def of_text(text: str) -> Rights:
-    """The same of `put:mail*,get`, or of `-`, which is none; raises ValueError."""
+    """Parse rights given as `put:mail*,get`, or as `-` for none; raises ValueError."""
     return of_words(() if text == NONE else text.split(","))
 
 
 def of_log(text: str) -> Rights:
-    """The same of what stands in the log: what a newer version may have written there gives no right here."""
+    """Parse rights from the log, ignoring words that only a newer version understands."""
     return of_words([word for word in text.split(",") if _RIGHT.fullmatch(word)])

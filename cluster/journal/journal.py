@@ -7,8 +7,9 @@ continues; changes made until it ends go into the next frame. Only the newest en
 read back.
 
 Which entries are kept: the Raft library removes the entries that a new snapshot covers (deleteEntriesTo). The journal
-removes only what the snapshot before that one covers, so the log reaches back to the older of the two that are kept. A follower that was
-away for a moment still finds its entries, and a damaged newest snapshot can be replaced by the older one and the log.
+removes only what the snapshot before that one covers, so the log reaches back to the older of the two that are kept.
+A follower that was away for a moment still finds its entries, and a damaged newest snapshot can be replaced by the
+older one and the log.
 Segments without any kept entry are deleted, one at each sync.
 
 The camel-case names are those that pysyncobj calls (`createJournal`). Positions count from the first entry; indexes are

@@ -195,7 +195,7 @@ class Proposer:
             charge = self._lanes.give(queue, now)
             if not charge:
                 break
-            total += charge                             # an upper bound: the greater of bytes and LANE_WORK_BYTES x work
+            total += charge                             # an upper bound of bytes and, in LANE_WORK_BYTES, work
             total_work += charge // limits.LANE_WORK_BYTES
         self._bytes = sum(map(_BYTES, queue))
         self._work = sum(map(_WORK, queue))

@@ -1,4 +1,4 @@
-"""Who may do what: users, secrets, rights, and which right each command needs.
+"""Authentication and authorization: users, secrets, rights, and which right each command needs.
 
-May use the protocol and the configuration.
+May import protocol and config.
 """

@@ -1,8 +1,8 @@
-"""Who may use this node: the users of the file and those of the log, and how they prove who they are.
+"""Authentication: the users from the file and from the log, and how they prove their identity.
 
-An attempt with a wrong secret, of an unknown user, or of one who cannot prove himself that way takes the same steps and
-the same time, and is answered the same. What takes long is done in threads, of which there are few: a flood of attempts
-costs no more than those, and holds up nobody who was right lately, who has a key, or who comes from another host.
+A wrong secret, an unknown user, and a user without that kind of proof take the same steps and the same time, and get
+the same answer. Hashing is done in a small pool of threads: a flood of attempts costs no more than those, and does not
+delay users who authenticated recently, users with keys, or clients from other hosts.
 """
 
 from __future__ import annotations
@@ -27,56 +27,56 @@ log = logging.getLogger("sockpqd.gateway")
 
 
 class Access:
-    """The users. `read` gives those of the file, and raises ConfigError; without it everybody may do everything."""
+    """The users of a node. `read` reads the users file, and can raise ConfigError; None: authentication is off."""
 
     def __init__(self, read: Callable[[], dict[str, Account]] | None = None) -> None:
         self.required = read is not None
-        self.file_users: Mapping[str, Account] = {} if read is None else read()     # another object after each change
+        self.file_users: Mapping[str, Account] = {} if read is None else read()     # a new object after each change
         self.complaints = RefusalLog(log)
         self.new_nonce: Callable[[], bytes] = lambda: secrets.token_bytes(NONCE_BYTES)
         self.failure_s = AUTH_FAILURE_S
         self.threads: Executor = ThreadPoolExecutor(SCRYPTS_MAX, "scrypt")
         self._turns = Turns(SCRYPTS_MAX)
         self._read = read
-        # What unknown users are compared with: nobody knows the secrets of these.
+        # Compared against for unknown users: random, so that no secret matches.
         self._nobodys_hash = Scrypt(N, R, P, secrets.token_bytes(SALT_BYTES), secrets.token_bytes(HASH_BYTES))
         self._nobodys_key = secrets.token_bytes(KEY_BYTES_MIN)
-        # What was right lately, so that a fleet that comes back after a failover is not held up for minutes.
+        # Recent successes, so that a fleet reconnecting after a failover is not held up for minutes.
         self._pepper = secrets.token_bytes(KEY_BYTES_MIN)
         self._proved: dict[str, tuple[Account, bytes]] = {}
 
     def attach(self, machine: Machine) -> None:
-        """The machine that holds the users of the log; before anything is asked."""
+        """Set the machine that holds the users of the log. Must be called before anything else."""
         self.machine = machine
 
     def reload(self) -> None:
-        """Read the users file again. When it is bad the users stay as they are, and the log says so."""
+        """Reread the users file. If it is invalid, keep the current users and log why."""
         if self._read is None:
             return
         try:
             self.file_users = self._read()
         except ConfigError as error:
-            log.error("the users stay as they were, because the users file cannot be used; correct it and send "
-                      "SIGHUP again: %s", error)
+            log.error("the users are unchanged, because the users file is invalid; correct it and send SIGHUP "
+                      "again: %s", error)
             return
         self._proved.clear()
-        log.info("the users file was read again, there are %d users in it", len(self.file_users))
+        log.info("reloaded the users file: %d users", len(self.file_users))
 
     def account(self, user: str) -> Account | None:
-        """The user of this name; those of the file go first."""
+        """Return the account of this user, None if unknown; users in the file take precedence."""
         account = self.file_users.get(user)
         if account is None and user in self.machine.users:
             account = Account.of_log(self.machine.users[user])
         return account
 
     def listed(self) -> list[tuple[str, str, str]]:
-        """All users in the order of their names: name, rights, where they come from."""
+        """List all users ordered by name: name, rights, and source (FILE or LOG)."""
         users = {name: (user.rights, "LOG") for name, user in self.machine.users.items()}
         users |= {name: (account.rights.text, "FILE") for name, account in self.file_users.items()}
         return [(name, *users[name]) for name in sorted(users)]
 
     async def check(self, user: str, secret: str, peer: str = "?") -> Rights | None:
-        """The rights of the user, if this is his secret; else None, but not at once. `peer`: who asks, HOST:PORT."""
+        """Return the user's rights, or None after a delay if the secret is wrong. `peer`: the client, HOST:PORT."""
         began = asyncio.get_running_loop().time()
         account = self.account(user)
         right = self._was_right(user, account, secret) or _is_key(account, secret)
@@ -91,20 +91,20 @@ class Access:
         return None
 
     def answers(self, user: str, nonce: bytes, answer: bytes) -> bool:
-        """Is this what the user answers to a challenge with this nonce?"""
+        """Return whether this is the user's correct answer to a challenge with this nonce."""
         account = self.account(user)
         key = None if account is None else account.key
         expected = hmac.digest(self._nobodys_key if key is None else key, nonce, "sha256")
         return hmac.compare_digest(expected, answer)
 
     def complain(self, why: str, user: str | None, peer: str) -> None:
-        """Note in the log that this user was refused; None: nobody has proved who it is."""
+        """Log that this user was refused; None: the client has not authenticated."""
         self.complaints.refused(peer, f"{why}, {'no user' if user is None else f'user {user}'}")
 
     async def refuse(self, why: str, user: str, peer: str, began: float) -> None:
-        """Note a refused AUTH that began then (time of the loop), and let the client wait for the answer.
+        """Log a failed AUTH that began at `began` (loop time), and delay its answer.
 
-        Names of unknown users do not get into the log: people type their secrets there.
+        Names of unknown users are not logged: people type their secrets there.
         """
         if self.account(user) is None:
             self.complaints.refused(peer, f"{why}, unknown user")
@@ -113,8 +113,8 @@ class Access:
         await asyncio.sleep(max(0.0, began + self.failure_s - asyncio.get_running_loop().time()))
 
     def _compare(self, user: str, account: Account | None, secret: str) -> bool:
-        """In a thread. What cannot be right costs as much as all others."""
-        if self._was_right(user, account, secret):      # while this waited for the thread
+        """Compare the secret, in a thread. An attempt that cannot succeed costs as much as any other."""
+        if self._was_right(user, account, secret):      # while this one was queued for a thread
             return True
         known = self._nobodys_hash if account is None or account.scrypt is None else account.scrypt
         right = known.matches(secret)
@@ -134,5 +134,5 @@ class Access:
 
 
 def _is_key(account: Account | None, secret: str) -> bool:
-    """Is this the key of the user, who has one? It cannot be guessed, so it is not worth a hash."""
+    """Return whether this is the user's key. A key cannot be guessed, so it need not be hashed."""
     return account is not None and account.key is not None and hmac.compare_digest(secret.encode(), account.key)

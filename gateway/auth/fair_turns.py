@@ -1,6 +1,6 @@
-"""Work of which little is done at a time, for hosts that take turns.
+"""A concurrency limit that is fair between hosts.
 
-Whoever asks for a thousand things holds up himself: the next host has its turn after one of them.
+A host that queues a thousand tasks delays only itself: other hosts get their turn after one of them.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import AsyncIterator
 
 
 class Turns:
-    """`limit`: how many have their turn at the same time."""
+    """Grants at most `limit` turns at a time, round-robin by host."""
 
     def __init__(self, limit: int) -> None:
-        self._free = limit              # not 0 only while nobody waits
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}      # by host; the first one is the next
+        self._free = limit              # greater than 0 only if none are waiting
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}      # by host; the first is next
 
     @contextlib.asynccontextmanager
     async def turn(self, host: str) -> AsyncIterator[None]:
-        """Wait for the turn of this host; it is over when the block ends."""
+        """Wait for a turn of this host and hold it until the block ends."""
         if self._free:
             self._free -= 1
         else:
@@ -38,7 +38,7 @@ class Turns:
         except asyncio.CancelledError:
             if come.cancelled():
                 self._forget(host, come)
-            else:                               # its turn had come
+            else:                               # its turn had already come
                 self._next()
             raise
 
@@ -55,8 +55,8 @@ class Turns:
             waiting = self._waiting.pop(host)
             come = waiting.popleft()
             if waiting:
-                self._waiting[host] = waiting   # behind the others
-            if not come.done():                 # done: its client has gone
+                self._waiting[host] = waiting   # behind the other hosts
+            if not come.done():                 # done: its client is gone
                 come.set_result(None)
                 return
         self._free += 1

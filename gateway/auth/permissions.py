@@ -1,7 +1,7 @@
-"""Which right a command needs (PROTOCOL "Rights"): the rules that the rows of the catalog name.
+"""Which right each command needs (PROTOCOL "Rights"): the rules named in the rows of the catalog.
 
-A rule gets the user's rights, the command and the cluster; it returns what is answered instead, None when nothing
-stands against it. Rules are asked before data are read, and only when users are required.
+A rule takes the user's rights, the command and the cluster; it returns the refusal, or None if the command is allowed.
+Rules are applied before data are read, and only where authentication is required.
 """
 
 from __future__ import annotations
@@ -14,42 +14,42 @@ from gateway.rights import Rights
 
 
 def anybody(rights: Rights, command: Command, cluster: Cluster) -> None:
-    """Also who has not said AUTH yet."""
+    """Allow any client, even before AUTH."""
 
 
 def any_user(rights: Rights, command: Command, cluster: Cluster) -> None:
-    """With any rights or none."""
+    """Allow any authenticated user, whatever their rights."""
 
 
 def admin(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """Who looks after the cluster."""
+    """Require `admin` for all queues, as cluster administration does."""
     return None if "" in rights.admin else FORBIDDEN
 
 
 # ---- jobs
 
 def put(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """`put` for the queue of the job."""
+    """Require `put` for the job's queue."""
     operation: Put | PutWith = command.operation
     queue = operation.put.queue if isinstance(operation, PutWith) else operation.queue
     return None if queue.startswith(rights.put) else FORBIDDEN
 
 
 def put_wait(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """And `get` for the queue of its answer."""
+    """Require `put` for the job's queue and `get` for the queue of its answer."""
     assert command.wait is not None
     return put(rights, command, cluster) or _get(rights, command.wait)
 
 
 def puts(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """`put` for some queue; each job is asked for when it comes."""
+    """Require `put` for some queue; each job is checked as it arrives."""
     if command.operation is not None:
         return put(rights, command, cluster)
     return None if rights.put else FORBIDDEN
 
 
 def get(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """`get` for each queue that is named, or for all."""
+    """Require `get` for each queue named, or for all if none is."""
     operation: Get | Pick = command.operation
     return _get(rights, operation.get if isinstance(operation, Pick) else operation)
 
@@ -65,12 +65,12 @@ def _get(rights: Rights, get: Get) -> bytes | None:
 
 
 def running(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """`get` for the queue of the running job."""
+    """Require `get` for the running job's queue."""
     return _of_job(rights.get, command.operation.id, cluster)
 
 
 def all_running(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """`get` for the queue of each of the jobs."""
+    """Require `get` for the queue of each job."""
     if "" in rights.get:
         return None
     refusals = [_of_job(rights.get, number, cluster) for number in command.operation.ids]
@@ -78,10 +78,10 @@ def all_running(rights: Rights, command: Command, cluster: Cluster) -> bytes | N
 
 
 def _of_job(prefixes: tuple[str, ...], number: int, cluster: Cluster) -> bytes | None:
-    """A right for the queue of a running job. An id that was given and does not run any more is nobody's.
+    """Require one of `prefixes` for a running job's queue. An id once assigned but not running is not protected.
 
-    One that was not given yet may be when the command is executed, and then it would be that of another user's job:
-    nobody can know it, so it is answered here.
+    An id not assigned yet could be by the time the command is executed, and could then belong to another user's job. No
+    client can legitimately know it, so it is refused here.
     """
     if "" in prefixes:
         return None
@@ -93,12 +93,12 @@ def _of_job(prefixes: tuple[str, ...], number: int, cluster: Cluster) -> bytes |
 
 
 def move(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """`get` for the queue of the job, `put` for the one it goes to."""
+    """Require `get` for the job's queue and `put` for the destination."""
     return running(rights, command, cluster) if command.operation.queue.startswith(rights.put) else FORBIDDEN
 
 
 def selected(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """By its id, which only who has taken it knows, `get` as for DONE; by its key `queue` for the queue."""
+    """Require `get` for a job named by id, as for DONE: only its worker knows the id; by key, `queue` for its queue."""
     selector: Selector = command.arguments[0] if command.operation is None else command.operation.selector
     if selector.id:
         return _of_job(rights.get, selector.id, cluster)
@@ -108,28 +108,28 @@ def selected(rights: Rights, command: Command, cluster: Cluster) -> bytes | None
 # ---- queues
 
 def queue(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """`queue` for the one queue that is named."""
+    """Require `queue` for the queue named."""
     queue: str = command.arguments[0] if command.operation is None else command.operation.queue
     return None if queue.startswith(rights.queue) else FORBIDDEN
 
 
 def settings(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """Also for the dead queue that is named: jobs will be put there in the name of nobody."""
+    """Require `queue` for the queue and for its dead-letter queue, as jobs get there without any user's `put`."""
     dead = command.operation.change.dead
     return queue(rights, command, cluster) if dead is None or dead.startswith(rights.queue) else FORBIDDEN
 
 
 def all_jobs(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """`get` for all queues."""
+    """Require `get` for all queues."""
     return None if "" in rights.get else FORBIDDEN
 
 
 def total(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """The sums are for everybody, those of one queue for who has something to do with it."""
+    """Allow the totals to any user; for a single queue require any right on it."""
     queue: str | None = command.arguments[0]
     return None if queue is None or queue.startswith(rights.seen) else FORBIDDEN
 
 
 def some_queue(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """Any right on some queue; only those are listed."""
+    """Require any right on some queue; only such queues are listed."""
     return None if rights.seen else FORBIDDEN

@@ -1,4 +1,4 @@
-"""Secrets as they are kept: salted scrypt hashes, `<n>$<r>$<p>$<salt>$<hash>` with the last two in base64."""
+"""Stored secrets: salted scrypt hashes, `<n>$<r>$<p>$<salt>$<hash>` with the last two in base64."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from msgspec import Struct
 
 from gateway.limits import SCRYPT_BYTES_MAX
 
-# 16 MiB and about 50 ms for each guess.
+# 16 MiB and about 50 ms per guess.
 N, R, P = 1 << 14, 8, 1
 N_MIN, N_MAX = 1 << 10, 1 << 20
 R_MAX, P_MAX = 32, 16
 SALT_BYTES, HASH_BYTES = 16, 32
-BYTES_MIN, BYTES_MAX = 8, 64        # of a salt or a hash that is given
+BYTES_MIN, BYTES_MAX = 8, 64        # of a salt or hash in the users file
 
 
 class Scrypt(Struct, frozen=True):
-    """The hash of a secret, and what it was made with."""
+    """The hash of a secret, with its parameters."""
 
     n: int
     r: int
@@ -30,24 +30,24 @@ class Scrypt(Struct, frozen=True):
     digest: bytes
 
     def matches(self, secret: str) -> bool:
-        """Is this the secret? Takes a while, and always the same."""
+        """Return whether this is the secret. Slow, and always takes the same time."""
         return hmac.compare_digest(_digest(secret, self.n, self.r, self.p, self.salt, len(self.digest)), self.digest)
 
     @property
     def text(self) -> str:
-        """As it stands in the users file."""
+        """The form used in the users file."""
         salt, digest = (base64.b64encode(value).decode("ascii") for value in (self.salt, self.digest))
         return f"{self.n}${self.r}${self.p}${salt}${digest}"
 
 
 def hashed(secret: str) -> Scrypt:
-    """The hash of this secret with a new salt."""
+    """Hash a secret with a new salt."""
     salt = secrets.token_bytes(SALT_BYTES)
     return Scrypt(N, R, P, salt, _digest(secret, N, R, P, salt, HASH_BYTES))
 
 
 def of_text(text: str) -> Scrypt:
-    """The hash that is written so; raises ValueError, which does not show it."""
+    """Parse a hash from its text form; raises ValueError, whose message does not contain the text."""
     parts = text.split("$")
     try:
         n, r, p = (_number(part) for part in parts[:3])

@@ -1,6 +1,6 @@
-"""The users file: TOML, readable for its owner alone, with a table [users.NAME] for each user (CONFIGURATION.md).
+"""The users file: TOML, readable by its owner only, with a table [users.NAME] per user (CONFIGURATION.md).
 
-Everything that is wrong is told as one sentence that names the key and the reason, and shows no secret.
+Every error is a single sentence that names the key and the reason, and contains no secret.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KEYS = ("rights", "scrypt", "key")
 
 
 class Account(Struct, frozen=True):
-    """A user, and how he proves that he is the one: by a `key`, or by a secret of which there is the hash."""
+    """A user: their rights, and their proof of identity, either a `key` or the hash of a secret."""
 
     rights: Rights
     key: bytes | None
@@ -34,12 +34,12 @@ class Account(Struct, frozen=True):
 
     @staticmethod
     def of_log(user: User) -> Account:
-        """A user that was set by USER SET."""
+        """Return the account of a user created by USER SET."""
         return Account(rights.of_log(user.rights), user.key)
 
 
 def users_of(config: Config) -> dict[str, Account]:
-    """The users in the file that the configuration names, none when it names none; raises ConfigError."""
+    """Read the users file named in the configuration; empty if none is named. Raises ConfigError."""
     if config.auth.users_file is None:
         return {}
     users = _read(Path(config.auth.users_file))

@@ -1,4 +1,4 @@
-"""What each command does, one file for each family, and the table of them.
+"""The commands, one file per family, and the table of all verbs.
 
-May use the protocol, waiting and auth.
+May import protocol, waiting and auth.
 """

@@ -1,7 +1,7 @@
-"""What operators change: this node's own switch, and the cluster (spec/cluster 6).
+"""Operator commands that change the cluster or this node's own switch (spec/cluster 6).
 
-None of it may stay half done because the client that asked has gone. So the work belongs to the hub: it runs to its
-end, and the client, if it is still there, gets the answer. What stands behind the command waits for that.
+None of them may be left half done because the client has disconnected. So the work belongs to the hub and runs to
+completion, and the client, if still connected, gets the answer. Commands behind it wait for that answer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Work = Callable[..., Coroutine[Any, Any, bytes]]
 
 
 def _work(work: Work) -> Run:
-    """A command that starts this work, with its arguments; nothing behind it is executed before its answer."""
+    """Wrap `work` as a command; nothing behind it is executed until it is answered."""
     def run(client: Client, command: Command) -> None:
         client.run(_answer(client, command, work))
     return run
@@ -52,54 +52,54 @@ async def _decide(cluster: Cluster, command: Command, work: Work) -> Outcome:
 
 @_work
 async def offline(cluster: Cluster) -> bytes:
-    """OFFLINE."""
+    """OFFLINE: switch this node offline."""
     await cluster.go_offline()
     return responses.SWITCHED_OFFLINE
 
 
 def online(client: Client, command: Command) -> None:
-    """ONLINE."""
+    """ONLINE: switch this node online."""
     client.hub.cluster.go_online()
     client.say(responses.SWITCHED_ONLINE)
 
 
 @_work
 async def cluster_offline(cluster: Cluster) -> bytes:
-    """CLUSTER OFFLINE."""
+    """CLUSTER OFFLINE: switch the service offline on all nodes."""
     await cluster.switch_service(False)
     return responses.SWITCHED_OFFLINE
 
 
 @_work
 async def cluster_online(cluster: Cluster) -> bytes:
-    """CLUSTER ONLINE."""
+    """CLUSTER ONLINE: switch the service online on all nodes."""
     await cluster.switch_service(True)
     return responses.SWITCHED_ONLINE
 
 
 @_work
 async def cluster_add(cluster: Cluster, node: str, peer: str, client: str) -> bytes:
-    """CLUSTER ADD."""
+    """CLUSTER ADD: add a node to the cluster."""
     return responses.answer(await cluster.add_node(node, peer, client))
 
 
 @_work
 async def cluster_remove(cluster: Cluster, node: str) -> bytes:
-    """CLUSTER REMOVE."""
+    """CLUSTER REMOVE: remove a node from the cluster."""
     reply = await cluster.remove_node(node)
     return responses.not_possible(reply) if isinstance(reply, NotPossible) else responses.answer(reply)
 
 
 @_work
 async def cluster_transfer(cluster: Cluster, node: str | None) -> bytes:
-    """CLUSTER TRANSFER."""
+    """CLUSTER TRANSFER: hand leadership to another node."""
     reply = await cluster.transfer(node)
     return responses.not_possible(reply) if isinstance(reply, NotPossible) else responses.cluster_leader(reply)
 
 
 @_work
 async def cluster_snapshot(cluster: Cluster) -> bytes:
-    """CLUSTER SNAPSHOT."""
+    """CLUSTER SNAPSHOT: write a snapshot on this node and compact its journal."""
     try:
         return responses.number(await cluster.compact())
     except OSError as error:

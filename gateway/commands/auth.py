@@ -1,4 +1,4 @@
-"""AUTH and USER: who a client is, and who may be one (spec/access 2)."""
+"""AUTH and USER: authenticating clients and managing users (spec/access 2)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ANSWER = re.compile(r"[0-9A-Fa-f]{64}")        # of HMAC-SHA256
 
 
 def with_secret(client: Client, command: Command) -> None:
-    """AUTH <user> <secret>: only where nobody can listen."""
+    """AUTH <user> <secret>: only accepted on a secure connection."""
     client.run(_with_secret(client, *command.arguments))
 
 
@@ -34,7 +34,7 @@ async def _with_secret(client: Client, user: str, secret: str) -> None:
 
 
 def with_word(client: Client, command: Command) -> None:
-    """AUTH <user>, which is answered by a challenge, or AUTH <answer>, while there is one: it is for one try."""
+    """AUTH <user>, answered with a challenge, or AUTH <answer> to a pending challenge; each allows one attempt."""
     client.run(_with_word(client, *command.arguments))
 
 
@@ -69,7 +69,7 @@ async def _refuse(client: Client, why: str, user: str) -> None:
 
 
 def _refused(client: Client) -> None:
-    """Whoever failed is nobody, so that he does nothing in the name of the wrong user."""
+    """Answer a failed AUTH; the client loses its user, so that it does not act as the wrong one."""
     guard = client.guard
     if not guard.fixed:
         _become(client, None)
@@ -82,12 +82,12 @@ def _refused(client: Client) -> None:
 
 def _become(client: Client, user: str | None) -> None:
     if user != client.guard.user:
-        client.state.attach(None)       # the session is that of the user before
+        client.state.attach(None)       # the session belongs to the previous user
     client.guard.become(user)
 
 
 def on_trial(command: Command) -> Run | None:
-    """What is done with the commands of a client that has a place only if it is an administrator."""
+    """Decide how to run a command of a client on trial: only AUTH is allowed."""
     return None if command.row.run in (with_secret, with_word) else _no_place
 
 
@@ -98,7 +98,7 @@ def _no_place(client: Client, command: Command) -> None:
 # ---- USER
 
 def set_user(client: Client, command: Command) -> None:
-    """USER SET: it carries a key, so it is only taken where nobody can listen."""
+    """USER SET: create or change a user; it carries a key, so it is only accepted on a secure connection."""
     client.run(_set_user(client, *command.arguments))
 
 
@@ -112,7 +112,7 @@ async def _set_user(client: Client, name: str, rights: str, key: bytes) -> None:
 
 
 def delete_user(client: Client, command: Command) -> None:
-    """USER DELETE."""
+    """USER DELETE: delete a user from the log."""
     client.run(_delete_user(client, *command.arguments))
 
 
@@ -122,7 +122,7 @@ async def _delete_user(client: Client, name: str) -> None:
 
 
 def _is_in_file(client: Client, user: str) -> bool:
-    """Say that the file decides about this user, if it does; 500 comes before 409."""
+    """Refuse the command if the users file defines this user; 500 takes precedence over 409."""
     hub = client.hub
     if hub.cluster.serving and user in hub.access.file_users:
         client.say(responses.USER_IN_FILE)

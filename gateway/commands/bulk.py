@@ -1,7 +1,8 @@
-"""Commands that are several operations, one after the other, so that no entry of the log becomes long.
+"""Commands executed as several operations, one after the other, so that no log entry takes long.
 
-QUEUE PURGE and KICK move or remove a portion of jobs per operation, and QUEUE DELETE .. FORCE purges first. With REQ
-each operation is a part of the request: repeated, those that were executed answer as they did, and the sum is the same.
+QUEUE PURGE and KICK remove or move one portion of jobs per operation, and QUEUE DELETE .. FORCE purges first. With REQ
+each operation is a part of the request: when it is repeated, the parts already executed give the same replies, and the
+total is the same.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from gateway.waiting.slots import Fate
 
 
 class _Parts:
-    """The operations of one command."""
+    """Executes the operations of one command in sequence."""
 
     def __init__(self, client: Client, numbering: Numbering | None) -> None:
         self._client = client
@@ -26,7 +27,7 @@ class _Parts:
         self._part = 0
 
     async def ask(self, operation: Requested) -> Reply | Fate:
-        """Execute the next one. When the command is executed in part already, "not executed" would not be true."""
+        """Execute the next operation. Once a part has been executed, a refusal becomes "outcome unknown"."""
         numbering, part = self._numbering, self._part
         self._part += 1
         asked = operation if numbering is None else numbering.request(operation, part)
@@ -36,9 +37,9 @@ class _Parts:
         return outcome
 
     async def total(self, portion: Callable[[int], Requested]) -> Reply | Fate:
-        """Ask for portions until there are no more; what was removed together, or why that failed.
+        """Execute portions until none are left; return the total removed, or why one failed.
 
-        `portion(done)` is the next operation when so many were removed.
+        `portion(done)` is the next operation after `done` jobs have been removed.
         """
         count = 0
         while True:
@@ -51,7 +52,7 @@ class _Parts:
 
 
 class _Purge:
-    """The portions of a PURGE: jobs that came after the first of them are not meant."""
+    """The portions of a PURGE, limited to jobs that were there when the first was executed."""
 
     def __init__(self, client: Client, purge: PurgeQueue) -> None:
         self._machine = client.hub.cluster.machine
@@ -59,14 +60,14 @@ class _Purge:
         self._before_seq: int | None = None
 
     def portion(self, done: int) -> PurgeQueue:
-        """The first operation takes what it finds at its place in the log."""
+        """Return the next operation; only the first sees all jobs at its place in the log."""
         if done and self._before_seq is None:
             self._before_seq = self._machine.next_seq
         return PurgeQueue(self._purge.queue, self._purge.state, self._before_seq)
 
 
 def purge(client: Client, command: Command) -> None:
-    """QUEUE PURGE."""
+    """QUEUE PURGE: remove jobs of a queue in portions."""
     client.run(_run_purge(client, command.operation, command.numbering))
 
 
@@ -75,7 +76,7 @@ async def _run_purge(client: Client, purge: PurgeQueue, numbering: Numbering | N
 
 
 def delete_queue(client: Client, command: Command) -> None:
-    """QUEUE DELETE."""
+    """QUEUE DELETE: delete an empty queue, or with FORCE any queue."""
     if command.operation.force:
         client.run(_run_delete(client, command.operation.queue, command.numbering))
     else:
@@ -83,9 +84,9 @@ def delete_queue(client: Client, command: Command) -> None:
 
 
 async def _run_delete(client: Client, queue: str, numbering: Numbering | None) -> None:
-    """QUEUE DELETE .. FORCE: the running jobs, and what came meanwhile, end with the queue.
+    """QUEUE DELETE .. FORCE: purge the queue, then delete it with its running jobs and any that came meanwhile.
 
-    A queue without settings has gone already when it was purged; that it was there is known from then.
+    A queue without settings disappears as soon as it is purged; the purge has shown that it existed.
     """
     parts = _Parts(client, numbering)
     outcome = await parts.total(_Purge(client, PurgeQueue(queue, None)).portion)
@@ -97,7 +98,7 @@ async def _run_delete(client: Client, queue: str, numbering: Numbering | None) -
 
 
 def kick(client: Client, command: Command) -> None:
-    """KICK."""
+    """KICK: move dead jobs back to their queue."""
     if command.operation.count > PORTION_MAX:
         client.run(_run_kick(client, command.operation, command.numbering))
     else:
@@ -105,7 +106,7 @@ def kick(client: Client, command: Command) -> None:
 
 
 async def _run_kick(client: Client, kick: Kick, numbering: Numbering | None) -> None:
-    """KICK of more jobs than one operation moves."""
+    """Execute a KICK of more jobs than one operation can move."""
     def portion(done: int) -> Kick:
         return Kick(kick.queue, kick.count - done)
     client.say(await _Parts(client, numbering).total(portion))

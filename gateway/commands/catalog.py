@@ -1,9 +1,9 @@
-"""THE table of verbs: one row for each, and no other list of them anywhere in the gateway.
+"""The table of all verbs, and the only list of them in the gateway.
 
-The grammar, REQ, the rights, transactions, the metrics and how data behind a malformed line are found all follow from
-it. Verbs that have several rows are those whose lines differ in more than what they say; the first row whose grammar
-takes the line has it. To add a verb, add a row here and its function in the grammar; a command that is one operation is
-run by `write.proposed`. (docs/ARCHITECTURE.md, "How to add a command")
+Grammar, REQ, rights, transactions, metrics, and finding the data behind a malformed line are all driven by it. A verb
+has several rows if its forms differ in how they are run; the first row whose grammar accepts the line applies. To add a
+verb, add a row here and its function in the grammar; a command that is a single operation is run by `write.proposed`.
+(docs/ARCHITECTURE.md, "How to add a command")
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ ROWS = (
     Row(b"PEEK",             selectors.peek,              may.selected,     read.peek,                    READ),
     Row(b"PEEK",             selectors.peek_queue,        may.queue,        read.peek_queue,              READ),
     Row(b"POLICY",           queues.policy,               may.any_user,     choice.policy,                AT_ONCE),
-    # ---- transactions: for COMMIT each command was asked for when it came
+    # ---- transactions: COMMIT needs no right, as each command was checked when it was queued
     Row(b"BEGIN",            alone,                       may.any_user,     transactions.begin,           AT_ONCE),
     Row(b"COMMIT",           alone,                       may.any_user,     transactions.commit,          LOGGED,
         numbered=True, in_transaction=ENDS),
@@ -132,11 +132,11 @@ ROWS = (
 )
 # fmt: on
 
-NO_VERB = b""       # what the parser makes by itself has no line of its own
+NO_VERB = b""       # of the parser's own commands, which have no line
 
 
 def verbs(*more: Row) -> Verbs:
-    """The verbs of the protocol, and more of them (of tests)."""
+    """Return the verbs of the protocol, plus `more` (for tests)."""
     return Verbs(
         (*ROWS, *more),
         refused=Row(NO_VERB, alone, may.anybody, immediate.say, AT_ONCE, counted_as=""),

@@ -1,4 +1,4 @@
-"""Among which of several queues a command chooses, and how: what its connection adds to it."""
+"""How a connection influences the choice among several queues: its policy and its rotation."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from gateway.waiting.rotation import Rotation
 
 
 def policy(client: Client, command: Command) -> None:
-    """POLICY: the connection's own, also on a node that does not serve."""
+    """POLICY: set the policy of the connection; works on a node that is not serving, too."""
     client.state.policy = command.arguments[0]
     client.say(responses.OK)
 
 
 def chosen(client: Client, command: Get | Pick) -> Get | Pick:
-    """The command with what the connection adds to it, when it names several queues or none."""
+    """Add the connection's policy and rotation to a command that names several queues or none."""
     get = command.get if isinstance(command, Pick) else command
     policy = client.state.policy
     if isinstance(command, Pick) and command.policy is not None:
@@ -34,9 +34,9 @@ def chosen(client: Client, command: Get | Pick) -> Get | Pick:
 
 
 def known_empty(client: Client, get: Get) -> bool:
-    """FASTEMPTY: is it certain, without the log, that there is nothing for this GET?
+    """FASTEMPTY: return whether it is certain, without the log, that this GET would come back empty.
 
-    Only what this connection was told before it may rely on, so that nothing of it may be in flight.
+    The applied state must include everything this connection has sent, so none of its commands may be in flight.
     """
     cluster = client.hub.cluster
     machine = cluster.machine

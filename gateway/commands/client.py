@@ -1,4 +1,4 @@
-"""What a command may do with the client that sent it, and with what all clients of a node share."""
+"""Interfaces for commands: the client that sent one, and the services shared by all clients of a node."""
 
 from __future__ import annotations
 
@@ -22,73 +22,73 @@ from gateway.waiting.waiters import Waiters
 
 
 class Memory(Protocol):
-    """What is held for clients."""
+    """The account of the memory held for clients."""
 
-    high: bool              # there is little room left
+    high: bool              # little room is left
 
 
 class Services(Protocol):
-    """What all clients of a node share."""
+    """The services shared by all clients of a node."""
 
     cluster: Cluster
     waiters: Waiters
     access: Access
     limits: Limits
     tally: Tally
-    exports: asyncio.Semaphore                  # for snapshots on their way to clients
-    work: set[asyncio.Future[Outcome]]          # of operators; held there, as their clients may go
-    shut_down: Callable[[str], None]            # called with the reason
-    new_secret: Callable[[], int]               # of a session
+    exports: asyncio.Semaphore                  # limits concurrent snapshot exports
+    work: set[asyncio.Future[Outcome]]          # operators' commands, which outlive their clients
+    shut_down: Callable[[str], None]            # takes the reason
+    new_secret: Callable[[], int]               # for a session
 
     @property
     def account(self) -> Memory:
-        """What is held for clients."""
+        """The account of the memory held for clients."""
 
     def new_export_path(self) -> Path:
-        """A file that does not exist, for a snapshot on its way to a client."""
+        """Return an unused path for a snapshot that is being sent to a client."""
 
 
 class Client(Protocol):
-    """The client that sent a command. All calls come from the loop."""
+    """The client that sent a command. All calls come from the event loop."""
 
     link: Link
     guard: Guard                            # who the client is
-    ended: bool                             # the client sent its last byte
-    state: ClientState                      # what it has set up on its connection
+    ended: bool                             # the client has sent its last byte
+    state: ClientState                      # the state of its connection
     waiter: Waiter | None                   # the blocked command
 
     @property
     def hub(self) -> Services:
-        """What it shares with the others."""
+        """The services it shares with the other clients."""
 
     def propose(self, operation: Requested, numbering: Numbering | None = None) -> None:
-        """Put an operation into the log, as a request if it is numbered; its reply is the next answer."""
+        """Propose an operation, as a request if it is numbered; its reply becomes the next answer."""
 
     def propose_told(
         self, operation: Requested, tell: Callable[[Reply], Outcome], numbering: Numbering | None = None,
     ) -> None:
-        """The same; what `tell` makes of the reply is the answer."""
+        """Propose an operation whose answer is what `tell` makes of the reply."""
 
     def nothing_in_flight(self) -> bool:
-        """Are all commands before this one answered?"""
+        """Return whether all commands before this one have been answered."""
 
     def say(self, outcome: Outcome) -> None:
-        """Answer at once, in order."""
+        """Answer immediately, in order."""
 
     def say_last(self, answer: bytes) -> None:
-        """Answer and close."""
+        """Send the answer and close."""
 
     def await_slot(self, slot: Slot) -> None:
-        """The next answer is the outcome of `slot`."""
+        """Make the outcome of `slot` the next answer."""
 
     def block(self, waiter: Waiter) -> None:
-        """The next answer is the waiter's; nothing behind it is executed before."""
+        """Make the waiter's outcome the next answer; nothing behind it is executed until then."""
 
     def run(self, work: Coroutine[None, None, None]) -> None:
-        """Execute a command that takes its time; nothing behind it is executed before."""
+        """Run a long-running command; nothing behind it is executed until it ends."""
 
     async def stream(self, piece: bytes) -> None:
-        """Send a piece of a long answer as soon as the client has taken most of those before."""
+        """Send a piece of a long answer, then wait until the client has read most of what was sent."""
 
     def wake(self) -> None:
-        """Go on when the turn has ended."""
+        """Continue when the current turn ends."""

@@ -1,4 +1,4 @@
-"""What a client has set up on its connection: session, transaction, policy, a snapshot on its way here."""
+"""The state of a client's connection: session, transaction, policy, and a snapshot being uploaded."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from gateway.link import Link
 from gateway.protocol.command import Command
 from gateway.waiting.rotation import Rotation
 
-Run = Callable[[Any, Command], None]        # what a command does for a client
-# What is done with a command for now; None: it is executed when everything before it is answered, and ends the mode.
+Run = Callable[[Any, Command], None]        # executes a command for a client
+# Decides how a command is run for now; None: it runs once everything before it is answered, and ends the mode.
 Mode = Callable[[Command], Run | None]
 
 
@@ -22,21 +22,21 @@ class Attachment(Protocol):
     number: int
 
     def leave(self) -> None:
-        """The connection is not attached any more."""
+        """Detach the connection from the session."""
 
 
 class Upload(Protocol):
-    """A CLONE whose data arrive; see clone.py."""
+    """A CLONE whose data are arriving; see clone.py."""
 
     def add(self, data: bytes, last: bool) -> None:
-        """The next bytes."""
+        """Take the next bytes."""
 
     def cancel(self) -> None:
-        """The client has gone."""
+        """Abandon the upload: the client is gone."""
 
 
 class ClientState:
-    """`trial`: what is done with the commands of a client that is only let in if it is an administrator."""
+    """The state of one connection. `trial`: the mode of a client let in only if it is an administrator, else None."""
 
     __slots__ = ("_link", "attached", "clone", "mode", "policy", "rotation", "transaction", "trial")
 
@@ -44,35 +44,35 @@ class ClientState:
         self.attached: Attachment | None = None         # the session of the connection
         self.transaction: Transaction | None = None     # between BEGIN and COMMIT
         self.trial = trial                              # until it is decided
-        self.mode = trial                               # what is done with commands for now, if not what their rows say
-        self.clone: Upload | None = None                # the CLONE whose data arrive
+        self.mode = trial                               # overrides how the rows of commands say to run them
+        self.clone: Upload | None = None                # the CLONE whose data are arriving
         self.policy: Policy | None = None               # of this connection (POLICY)
-        self.rotation: Rotation | None = None           # of queues among which it took turns
+        self.rotation: Rotation | None = None           # round-robin order of queues
         self._link = link
 
     def attach(self, attached: Attachment | None) -> None:
-        """This is the session of the connection from now on."""
+        """Attach the connection to this session, or to none."""
         if self.attached is not None:
             self.attached.leave()
         self.attached = attached
 
     def enter_transaction(self, mode: Mode, transaction: Transaction | None) -> None:
-        """Until it is left `mode` says what is done with commands."""
+        """Start a transaction: until it is left, `mode` decides how commands are run."""
         self.mode, self.transaction = mode, transaction
 
     def leave_transaction(self) -> Transaction | None:
-        """The transaction is over; returns it."""
+        """End the transaction and return it."""
         self.mode = None
         transaction, self.transaction = self.transaction, None
         return transaction
 
     def end_trial(self) -> None:
-        """The client is an administrator."""
+        """End the trial: the client is an administrator."""
         self.trial = self.mode = None
         self._link.end_trial()
 
     def close(self) -> None:
-        """The client has gone."""
+        """Release everything when the connection is closed."""
         self.transaction = None
         self.attach(None)
         if self.clone is not None:

@@ -1,4 +1,6 @@
-"""CLONE: a client's snapshot goes through the log in chunks; the last operation swaps the state (spec/cluster 8.6)."""
+"""CLONE: a snapshot uploaded by a client goes through the log in chunks; the last operation swaps the state
+(spec/cluster 8.6).
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,11 @@ from gateway.waiting.slots import NOBODY, Fate, Outcome
 
 
 def clone(client: Client, command: Command) -> None:
-    """CLONE; its data come as commands of their own."""
+    """CLONE: start an upload; its data arrive as commands of their own."""
     attached, length = client.state.attached, command.length
     assert length is not None
     upload = Clone(client, numbering(attached.number, command) if command.number and attached is not None else None)
-    if client.state.transaction is not None:          # it cannot stand there; its data still come
+    if client.state.transaction is not None:          # not allowed there; its data still arrive
         upload.fail(client.state.transaction.refuse(responses.BAD_ARGUMENTS))
     elif no_room(client):
         upload.fail(responses.BUSY)
@@ -35,7 +37,7 @@ def clone(client: Client, command: Command) -> None:
 
 
 def data(client: Client, command: Command) -> None:
-    """The next piece of the snapshot."""
+    """Take the next piece of the snapshot."""
     piece, last = command.arguments
     assert client.state.clone is not None
     client.state.clone.add(piece, last)
@@ -44,14 +46,14 @@ def data(client: Client, command: Command) -> None:
 
 
 class Clone:
-    """The slot of a CLONE's answer, and where the outcomes of all its operations go.
+    """The slot of a CLONE's answer, which receives the outcomes of all its operations.
 
-    As soon as something failed the rest of the data is read and dropped; the answer comes after the last byte.
-    With `numbering` (of the line alone) the last operation, which decides, is a request: repeated data go through the
-    log once more, and change nothing.
+    After a failure the rest of the data is read and dropped; the answer comes after the last byte. With `numbering`
+    (which covers the line only) the last operation, the decisive one, is a request: data sent again go through the log
+    again but change nothing.
     """
 
-    numbered = False            # nothing is handed out
+    numbered = False            # no job is handed out
 
     def __init__(self, client: Client, numbering: Numbering | None = None) -> None:
         self.outcome: Outcome | None = None
@@ -61,21 +63,21 @@ class Clone:
         self._number = secrets.randbits(63)
         self._open = 0                          # operations without an outcome
         self._begun = False
-        self._complete = False                  # all data are here
+        self._complete = False                  # all data have arrived
         self._failed: Outcome | None = None
         self._last: Reply | None = None
 
     def begin(self, total_bytes: int) -> None:
-        """So many bytes will come."""
+        """Announce an upload of this size to all nodes."""
         self._begun = True
         self._propose(CloneBegin(self._number, total_bytes))
 
     def fail(self, outcome: Outcome) -> None:
-        """Nothing is proposed, this is the answer."""
+        """Fail the CLONE with this answer without proposing anything."""
         self._failed = outcome
 
     def add(self, data: bytes, last: bool) -> None:
-        """The next bytes from the client."""
+        """Propose the next bytes from the client."""
         if self._failed is None and self._client.hub.cluster.full:
             self._failed = responses.BUSY
             self._drop()
@@ -90,12 +92,12 @@ class Clone:
             self._settle()
 
     def cancel(self) -> None:
-        """The client has gone."""
+        """Abandon the upload: the client is gone."""
         self.outcome = Fate.CANCELLED
         self._drop()
 
     def _drop(self) -> None:
-        """Let all nodes forget what they have got: it is not complete, and the end before its time is refused."""
+        """Make all nodes discard the incomplete upload: a premature CloneEnd is refused and ends it."""
         if self._begun:
             self._client.hub.cluster.propose(CloneEnd(self._number), NOBODY)
 
@@ -106,24 +108,24 @@ class Clone:
         return replace(self._numbering, digest=self._digest.digest()).request(end)
 
     def applied(self, reply: Reply) -> None:
-        """One of the operations was executed."""
+        """Note that one of the operations was executed."""
         if isinstance(reply, InvalidSnapshot):
             self._failed = self._failed or reply
         self._last = reply
         self._ended()
 
     def refused(self) -> None:
-        """One of the operations was not executed, so the state will not be swapped."""
+        """Note that one of the operations was not executed, so that the state will not be swapped."""
         self._failed = Fate.REFUSED
         self._ended()
 
     def overdue(self) -> None:
-        """Nor will one of them be: there is too much to do."""
+        """Note that one of the operations was dropped from an overloaded queue, never to be executed."""
         self._failed = self._failed or responses.BUSY
         self._ended()
 
     def unknown(self) -> None:
-        """Nobody knows."""
+        """Note that the outcome of one of the operations is unknown."""
         self._failed = self.outcome = Fate.UNKNOWN if self._numbering is None else Fate.UNKNOWN_REQUEST
         self._ended()
 

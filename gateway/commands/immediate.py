@@ -1,4 +1,4 @@
-"""Answers that are known at once, and those after which the connection or this node ends."""
+"""Commands answered immediately: refusals, CAPS, QUIT and SHUTDOWN."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from gateway.protocol.command import Command
 
 
 def say(client: Client, command: Command) -> None:
-    """What is not executed is answered."""
+    """Answer a command that is not executed."""
     assert command.answer is not None
     client.say(command.answer)
 
 
 def say_last(client: Client, command: Command) -> None:
-    """The same, and nothing behind it can be understood."""
+    """Answer and close, because the rest of the stream cannot be parsed."""
     assert command.answer is not None
     client.say_last(command.answer)
 
 
 def caps(client: Client, command: Command) -> None:
-    """CAPS."""
+    """CAPS: list the features of the protocol."""
     client.say(responses.CAPS)
 
 
 def quit_(client: Client, command: Command) -> None:
-    """QUIT."""
+    """QUIT: close the connection."""
     client.say_last(responses.GOODBYE)
 
 
 def shut_down(client: Client, command: Command) -> None:
-    """SHUTDOWN."""
+    """SHUTDOWN: stop this node."""
     client.say_last(responses.SHUTTING_DOWN)
     client.hub.shut_down(f"SHUTDOWN from {client.link.peer}")

@@ -1,4 +1,4 @@
-"""Commands that need the session of their connection: with REQ they are requests of it, with BOUND it gets the jobs."""
+"""Commands that need the connection's session: with REQ they are requests of it, with BOUND it gets the jobs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def in_session(client: Client, command: Command) -> None:
 
 
 def numbering(session: int, command: Command) -> Numbering:
-    """Which request of the session it is."""
+    """Return the command's request number within the session."""
     assert isinstance(command.digest, bytes)
     return Numbering(session, command.number, command.digest)
 
@@ -39,5 +39,5 @@ def _bound(operation: Get | Pick, session: int) -> Get | Pick:
 
 
 def without_session(client: Client) -> Outcome:
-    """What is said to a command that needs a session on a connection that has none; a follower knows of no session."""
+    """Return the answer to a command that needs a session when there is none; a follower does not know sessions."""
     return responses.SESSION_NOT_FOUND if client.hub.cluster.serving else Fate.REFUSED

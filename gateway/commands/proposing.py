@@ -1,4 +1,4 @@
-"""Operations whose outcome a coroutine waits for."""
+"""Proposing operations from coroutines that await the outcome."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gateway.waiting.slots import Fate
 
 
 class _Awaited:
-    """Where the outcome of an operation goes that a coroutine waits for."""
+    """An operation in flight whose outcome a coroutine awaits."""
 
     def __init__(self, cluster: Cluster, operation: Operation, client: object) -> None:
         self.outcome: asyncio.Future[Reply | Fate] = asyncio.get_running_loop().create_future()
@@ -20,33 +20,33 @@ class _Awaited:
         self.propose()
 
     def propose(self) -> None:
-        """Put the operation into the log."""
+        """Propose the operation."""
         self._cluster.propose_for(self._client, self._operation, self)
 
     def applied(self, reply: Reply) -> None:
-        """The operation was executed."""
+        """Resolve with the reply: the operation was executed."""
         self._settle(reply)
 
     def refused(self) -> None:
-        """The operation was not executed."""
+        """Resolve: the operation was not executed."""
         self._settle(Fate.REFUSED)
 
     def unknown(self) -> None:
-        """Nobody knows."""
+        """Resolve: the outcome is unknown."""
         self._settle(Fate.UNKNOWN)
 
     def overdue(self) -> None:
-        """There is much to do, and this can wait."""
+        """Propose again: the queue to the log is overloaded, but this can wait."""
         self.propose()
 
     def _settle(self, outcome: Reply | Fate) -> None:
-        if not self.outcome.done():     # the client may have gone
+        if not self.outcome.done():     # the client may be gone
             self.outcome.set_result(outcome)
 
 
 async def propose(cluster: Cluster, operation: Operation, client: object = None) -> Reply | Fate:
-    """Put the operation into the log and wait for what becomes of it.
+    """Propose the operation and wait for its outcome.
 
-    `client`: whose it is, if others of its operations may be under way.
+    `client`: the client it belongs to, if other operations of that client may be in flight.
     """
     return await _Awaited(cluster, operation, client).outcome

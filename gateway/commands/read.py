@@ -1,4 +1,4 @@
-"""Commands that only look at the applied state; every node answers them."""
+"""Commands that only read the applied state; any node answers them."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from gateway.protocol.command import Command
 
 
 def total(client: Client, command: Command) -> None:
-    """TOTAL."""
+    """TOTAL: counts of queues, priorities, jobs and running jobs."""
     client.say(responses.total(client.hub.cluster.machine.total(*command.arguments)))
 
 
 def run_list(client: Client, command: Command) -> None:
-    """RUNLIST."""
+    """RUNLIST: list the running jobs."""
     jobs = client.hub.cluster.machine.running()
     client.run(streams.run_list(client, jobs, *command.arguments))
 
 
 def session_list(client: Client, command: Command) -> None:
-    """SESSION LIST."""
+    """SESSION LIST: list all sessions."""
     client.run(streams.session_list(client))
 
 
 def queue_list(client: Client, command: Command) -> None:
-    """QUEUE LIST: those that the user has any right on."""
+    """QUEUE LIST: list the queues on which the user has any right."""
     names = client.hub.cluster.machine.queue_names(*command.arguments)
     client.run(streams.queue_list(client, client.guard.visible(names)))
 
 
 def queue_stat(client: Client, command: Command) -> None:
-    """QUEUE STAT."""
+    """QUEUE STAT: the counters of a queue."""
     cluster = client.hub.cluster
     counters = cluster.machine.stat(command.arguments[0], cluster.time_ms)
     client.say(responses.QUEUE_NOT_FOUND if counters is None else listings.pairs(counters))
 
 
 def queue_settings(client: Client, command: Command) -> None:
-    """QUEUE CONFIG without settings. A queue that has jobs and was never given a setting has those that hold for it."""
+    """QUEUE CONFIG without settings: show them. A queue that has jobs but was never configured has the defaults."""
     machine = client.hub.cluster.machine
     queue: str = command.arguments[0]
     settings = machine.queue_settings(queue)
@@ -50,45 +50,45 @@ def queue_settings(client: Client, command: Command) -> None:
 
 
 def settings(client: Client, command: Command) -> None:
-    """CONFIG."""
+    """CONFIG without settings: show those of the cluster."""
     client.say(listings.pairs(listings.settings_of_cluster(client.hub.cluster.machine.settings)))
 
 
 def peek(client: Client, command: Command) -> None:
-    """PEEK of one job."""
+    """PEEK at one job."""
     job = client.hub.cluster.machine.peek(*command.arguments)
     client.say(responses.JOB_NOT_FOUND if job is None else b"200 OK " + listings.seen_lines([job]) + job.data)
 
 
 def peek_queue(client: Client, command: Command) -> None:
-    """PEEK of the first jobs of a queue in one state."""
+    """PEEK at the first jobs of a queue in one state."""
     jobs = client.hub.cluster.machine.peek_queue(*command.arguments)
     client.run(streams.peek_list(client, jobs))
 
 
 def cluster_status(client: Client, command: Command) -> None:
-    """CLUSTER STATUS."""
+    """CLUSTER STATUS: list all nodes with role, term and lag."""
     cluster = client.hub.cluster
     client.say(responses.cluster_status(cluster.status(), cluster.machine))
 
 
 def cluster_leader(client: Client, command: Command) -> None:
-    """CLUSTER LEADER."""
+    """CLUSTER LEADER: the address of the leader."""
     cluster = client.hub.cluster
     name = cluster.leader()
     client.say(responses.cluster_leader(next((node for node in cluster.status() if node.name == name), None)))
 
 
 def cluster_hash(client: Client, command: Command) -> None:
-    """CLUSTER HASH."""
+    """CLUSTER HASH: the hash of the applied state, and its index."""
     client.say(responses.cluster_hash(*client.hub.cluster.state_hash()))
 
 
 def interconnect(client: Client, command: Command) -> None:
-    """INTERCONNECT."""
+    """INTERCONNECT: this node's server id."""
     client.say(responses.number(client.hub.cluster.interconnect_id()))
 
 
 def user_list(client: Client, command: Command) -> None:
-    """USER LIST."""
+    """USER LIST: list all users with their rights."""
     client.say(responses.user_list(client.hub.access.listed()))

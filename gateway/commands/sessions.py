@@ -1,8 +1,8 @@
-"""Sessions: which one a connection is attached to, and the commands SESSION and TAKEN (spec/sessions 1.3).
+"""Sessions: attaching connections to them, and the commands SESSION, TAKEN and PING (spec/sessions 1.3).
 
-A session is part of the replicated state and outlives connections. A connection is attached to one at most, several may
-be attached to the same one. SESSION and TAKEN stand alone: what is behind them in the stream is executed when it is
-known which session the connection has.
+A session is part of the replicated state and outlives connections. A connection is attached to at most one session;
+several connections can be attached to the same one. SESSION and TAKEN stand alone: commands behind them in the stream
+are executed once it is known which session the connection has.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from gateway.waiting.slots import Awaited, Fate
 
 
 class Attached:
-    """The session `number`, as long as the connection is attached to it.
+    """A connection's attachment to session `number`.
 
-    A session ends some time after its last use, and whoever waits says nothing. So a command that is blocked in the
-    name of the session uses it now and then, by asking again for what it waits for; more often where the session is
-    in danger of being given up for another one of its owner.
+    A session expires some time after its last use, and a blocked client sends nothing. So a command blocked in the
+    session uses it from time to time by proposing its Get again, and more often while the session is in danger of being
+    evicted in favour of a new one of the same owner.
     """
 
     def __init__(self, client: Client, number: int, ttl_ms: int) -> None:
@@ -49,7 +49,7 @@ class Attached:
         self._rest()
 
     def leave(self) -> None:
-        """The connection is not attached any more."""
+        """Detach the connection from the session."""
         self._timer.cancel()
 
     def _rest(self) -> None:
@@ -66,7 +66,7 @@ class Attached:
         self._rest()
 
     def _in_danger(self) -> bool:
-        """May its owner lose it before it is looked at again, if sessions are opened as fast as since the last time?"""
+        """Return whether the session could be evicted before the next check, at the current rate of new sessions."""
         hub, before, self._opened = self._client.hub, self._opened, self._openings()
         free = hub.limits.sessions_per_owner_max - hub.cluster.machine.sessions_beside(self.number)
         return free < 2 * (self._opened - before)
@@ -76,7 +76,7 @@ class Attached:
 
 
 def open_session(client: Client, command: Command) -> None:
-    """SESSION [TTL]: a new one."""
+    """SESSION [TTL]: open a new session."""
     client.hub.tally.sessions += 1
     client.run(_open(client, command.arguments[0]))
 
@@ -96,7 +96,7 @@ async def _open(client: Client, ttl_ms: int | None) -> None:
 
 
 def attach_session(client: Client, command: Command) -> None:
-    """SESSION <sid>: come back. A connection that fails to has no session, so that it cannot use the wrong one."""
+    """SESSION <sid>: attach to a session. On failure the connection has none, so that it cannot use the wrong one."""
     client.run(_attach(client, *command.arguments))
 
 
@@ -112,7 +112,7 @@ async def _attach(client: Client, number: int, secret: int) -> None:
 
 
 def close_session(client: Client, command: Command) -> None:
-    """SESSION CLOSE [RELEASE]."""
+    """SESSION CLOSE [RELEASE]: close the connection's session."""
     client.run(_close(client, command.arguments[0]))
 
 
@@ -122,7 +122,7 @@ async def _close(client: Client, release: bool) -> None:
         client.say(without_session(client))
         return
     outcome: Reply | Fate = Removed(0, more=True)
-    while isinstance(outcome, Removed):         # it has so many jobs that they are unbound in portions
+    while isinstance(outcome, Removed):         # its jobs are unbound in portions
         outcome = await propose(client.hub.cluster, CloseSession(attached.number, release))
     if isinstance(outcome, Accepted | SessionNotFound):
         client.state.attach(None)
@@ -130,7 +130,7 @@ async def _close(client: Client, release: bool) -> None:
 
 
 def end_session(client: Client, command: Command) -> None:
-    """SESSION END: whoever is attached to it learns that with his next command."""
+    """SESSION END: end any session; clients attached to it find out with their next command."""
     client.run(_end(client, command.arguments[0]))
 
 
@@ -139,7 +139,7 @@ async def _end(client: Client, number: int) -> None:
 
 
 def ping(client: Client, command: Command) -> None:
-    """PING. In a session it is a use of it (spec/sessions 2.1)."""
+    """PING: answer OK. In a session it counts as a use (spec/sessions 2.1)."""
     if client.state.attached is None:
         client.say(responses.OK)
     else:
@@ -149,7 +149,7 @@ def ping(client: Client, command: Command) -> None:
 
 
 def taken(client: Client, command: Command) -> None:
-    """TAKEN: the jobs bound to the session, as of an entry that uses it."""
+    """TAKEN: list the jobs bound to the session, as of a log entry that uses it."""
     client.run(_taken(client))
 
 

@@ -1,8 +1,8 @@
-"""Commands of many jobs as several operations, proposed at once, one behind the other: none keeps everybody waiting.
+"""Splits commands on many jobs into several operations, proposed back to back, so that none delays other clients.
 
-Most commands are one operation. Where PUTS, DONE or LATER would cost more than one may (core/handlers/cost.py), each
-operation takes as many of the jobs as it can, and the answer is made of all replies. With REQ each is a part of the
-request.
+Most commands are one operation. Where PUTS, DONE or LATER would exceed the cost limit of one (core/handlers/cost.py),
+each operation takes as many of the jobs as it can, and the answer combines all replies. With REQ each operation is a
+part of the request.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Many = Batch | DoneAll | LaterAll
 
 
 def split(operation: Many) -> list[Many]:
-    """The same as operations of which none costs too much; mostly itself. A Batch must not be atomic."""
+    """Split an operation into operations within the cost limit; usually just itself. A Batch must not be atomic."""
     size, work = cost(operation)
     if size <= OPERATION_BYTES_MAX and work <= OPERATION_WORK_MAX:
         return [operation]
@@ -44,7 +44,7 @@ def split(operation: Many) -> list[Many]:
 
 
 def _portions(batch: Batch) -> Iterable[tuple[Put | PutWith, ...]]:
-    """The operations of the batch in portions; what is around them costs next to nothing."""
+    """Yield the batch's operations in portions within the cost limit."""
     portion: list[Put | PutWith] = []
     total = total_work = 0
     for part in batch.operations:
@@ -59,13 +59,13 @@ def _portions(batch: Batch) -> Iterable[tuple[Put | PutWith, ...]]:
     yield tuple(portion)
 
 
-SPARE = 1000        # of bytes and of work: for what is around the parts
+SPARE = 1000        # bytes and work left for the operation around the parts
 
 
 def propose_split(
     client: Client, operations: list[Many], tell: Callable[[Reply], Outcome], numbering: Numbering | None,
 ) -> None:
-    """Propose these, which are one command; what `tell` makes of all results is the answer."""
+    """Propose the operations of one command; its answer is what `tell` makes of all results."""
     slot = Several(client, tell, len(operations), [], numbering is not None)
     client.await_slot(slot)
     for part, operation in enumerate(operations):
@@ -76,7 +76,7 @@ def propose_split(
 
 
 class Several(Struct, gc=False, eq=False):
-    """A command that is several operations, whose outcomes come in the order in which they were proposed."""
+    """The slot of a command made of several operations; their outcomes arrive in the order proposed."""
 
     client: Client
     tell: Callable[[Reply], Outcome]
@@ -86,15 +86,15 @@ class Several(Struct, gc=False, eq=False):
     outcome: Outcome | None = None
 
     def applied(self, reply: Reply) -> None:
-        """One of the operations was executed."""
+        """Note that one of the operations was executed."""
         self._settle(reply)
 
     def refused(self) -> None:
-        """One of the operations was not executed."""
+        """Note that one of the operations was not executed."""
         self._settle(Fate.REFUSED)
 
     def unknown(self) -> None:
-        """Nobody knows."""
+        """Note that the outcome of one of the operations is unknown."""
         self._settle(Fate.UNKNOWN)
 
     def _settle(self, outcome: Reply | Fate) -> None:
@@ -105,7 +105,7 @@ class Several(Struct, gc=False, eq=False):
             self.client.wake()
 
     def _joined(self) -> Outcome:
-        """When only a part was executed, neither its results nor "not executed" would be true."""
+        """Combine the outcomes. After a partial execution neither the results nor "not executed" would be true."""
         outcomes = self.outcomes
         replies = [one for outcome in outcomes if isinstance(outcome, Results) for one in outcome.replies]
         if all(isinstance(outcome, Results) for outcome in outcomes):

@@ -1,4 +1,4 @@
-"""Long answers, sent piece by piece as the client takes them: SNAPSHOT, and lists of jobs, queues and sessions."""
+"""Long answers, streamed as the client reads them: SNAPSHOT, and lists of jobs, queues and sessions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger("sockpqd.gateway")
 
 
 async def run_list(client: Client, jobs: Sequence[RunningJob], with_data: bool) -> None:
-    """The answer to RUNLIST [DATA] and TAKEN."""
+    """Stream the answer to RUNLIST [DATA] or TAKEN."""
     await client.stream(responses.number(len(jobs)))
     for start in range(0, len(jobs), LINES_PER_PIECE):
         await client.stream(listings.run_lines(jobs[start:start + LINES_PER_PIECE], with_data))
@@ -28,7 +28,7 @@ async def run_list(client: Client, jobs: Sequence[RunningJob], with_data: bool) 
 
 
 async def peek_list(client: Client, jobs: Sequence[Seen]) -> None:
-    """The answer to PEEK of a queue: a list, then the data in a row."""
+    """Stream the answer to PEEK at a queue: a list, then all data concatenated."""
     await client.stream(responses.number(len(jobs)))
     for start in range(0, len(jobs), LINES_PER_PIECE):
         await client.stream(listings.seen_lines(jobs[start:start + LINES_PER_PIECE]))
@@ -37,7 +37,7 @@ async def peek_list(client: Client, jobs: Sequence[Seen]) -> None:
 
 
 async def queue_list(client: Client, names: Sequence[str]) -> None:
-    """The answer to QUEUE LIST. The counts are those of the moment when a line is made, 0 when the queue has gone."""
+    """Stream the answer to QUEUE LIST. Counts are as of when a line is formatted, 0 if the queue is gone by then."""
     machine = client.hub.cluster.machine
     await client.stream(responses.number(len(names)))
     for start in range(0, len(names), LINES_PER_PIECE):
@@ -47,7 +47,7 @@ async def queue_list(client: Client, names: Sequence[str]) -> None:
 
 
 async def session_list(client: Client) -> None:
-    """The answer to SESSION LIST: the sessions of this moment, each as it is when its line is made."""
+    """Stream the answer to SESSION LIST: the current sessions, each as it is when its line is formatted."""
     cluster = client.hub.cluster
     found = cluster.machine.sessions()
     await client.stream(responses.number(len(found)))
@@ -57,7 +57,7 @@ async def session_list(client: Client) -> None:
 
 
 async def _stream_data(client: Client, blocks: list[bytes]) -> None:
-    """The blocks in a row, small ones joined."""
+    """Stream the blocks concatenated, joining small ones."""
     piece: list[bytes] = []
     size = 0
     for block in blocks:
@@ -71,20 +71,20 @@ async def _stream_data(client: Client, blocks: list[bytes]) -> None:
 
 
 def snapshot(client: Client, command: Command) -> None:
-    """SNAPSHOT."""
+    """SNAPSHOT: stream a snapshot of the applied state."""
     client.run(_snapshot(client))
 
 
 async def _snapshot(client: Client) -> None:
-    """The applied state goes to a file first, and from there to the client.
+    """Write the applied state to a file, and stream it from there to the client.
 
-    The file has no name any more while it is sent, so that nothing is left whatever happens.
+    The file is unlinked before it is sent, so that nothing is left behind whatever happens.
     """
     await client.hub.exports.acquire()
     export = asyncio.ensure_future(_export(client.hub))
     try:
         file = await asyncio.shield(export)
-    except asyncio.CancelledError:      # the client has gone; who writes the file cannot be stopped
+    except asyncio.CancelledError:      # the client is gone; the export cannot be stopped
         export.add_done_callback(_discard)
         raise
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The commands between BEGIN and COMMIT, and whether they may all be executed."""
+"""A transaction: the commands queued between BEGIN and COMMIT, or why the COMMIT will be refused."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from gateway.protocol.command import Command
 
 
 def adds_data(operation: Operation) -> bool:
-    """Does it take room in memory and on the disk?"""
+    """Return whether the operation takes up memory and disk space."""
     if isinstance(operation, Change | Move):
         return operation.data is not None
     return isinstance(operation, Put | PutWith)
 
 
 class Transaction:
-    """The queued commands of a connection, or why their COMMIT will be refused."""
+    """The queued commands of a connection, or the reason why their COMMIT will be refused."""
 
     def __init__(self) -> None:
         self.operations: list[Atomic] = []
-        self.refusal: bytes | None = None       # what COMMIT will be answered
+        self.refusal: bytes | None = None       # the answer to COMMIT
         self.adds_data = False
         self.burials: list[Command] = []        # BURY with a reason
         self._commands = 0
@@ -28,7 +28,7 @@ class Transaction:
         self._work = 0
 
     def queue(self, operation: Atomic) -> bytes:
-        """Keep the operation for the COMMIT; returns what is answered to its command."""
+        """Queue the operation for the COMMIT; return the answer to its command."""
         self._commands += 1
         if self.refusal is not None:
             return responses.QUEUED
@@ -47,11 +47,11 @@ class Transaction:
 
     @property
     def held_bytes(self) -> int:
-        """What the queued commands cost."""
+        """Memory used by the queued commands."""
         return self._bytes + COMMAND_BYTES * len(self.operations) if self.operations else 0
 
     def refuse(self, answer: bytes) -> bytes:
-        """A command cannot be executed, and so none of them will be."""
+        """Note that a command cannot be executed, so that none will be; return the answer to it."""
         self._commands += 1
         return answer if self.refusal is not None else self._refuse(answer)
 

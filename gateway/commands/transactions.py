@@ -1,9 +1,9 @@
-"""BEGIN .. COMMIT: commands that are queued, and executed together or not at all (spec/state-machine 9.3).
+"""BEGIN .. COMMIT: queued commands, executed together or not at all (spec/state-machine 9.3).
 
-While a transaction is open its mode says what is done with a command: those that may stand in it are queued, any
-other is refused, and so will be the COMMIT: nobody may lose half of a transaction. Where BEGIN itself was refused the
-commands behind it are as well, up to COMMIT or ROLLBACK, or up to one that could not stand in a transaction: a client
-that sends all of them without waiting must not have a part of them executed, should this node begin to serve meanwhile.
+While a transaction is open, its mode decides how a command is run: commands allowed in a transaction are queued; any
+other is refused, and then so is the COMMIT, since a transaction must never be executed in part. If BEGIN itself was
+refused, so are the commands behind it, up to COMMIT or ROLLBACK, or up to a command not allowed in a transaction: a
+client that pipelines all of them must not have some of them executed because this node starts to serve meanwhile.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log = logging.getLogger("sockpqd.gateway")
 
 
 def begin(client: Client, command: Command) -> None:
-    """BEGIN."""
+    """BEGIN: open a transaction."""
     if client.hub.cluster.serving:
         client.state.enter_transaction(while_open, Transaction())
         client.say(responses.OK)
@@ -34,12 +34,12 @@ def begin(client: Client, command: Command) -> None:
 
 
 def rollback(client: Client, command: Command) -> None:
-    """ROLLBACK."""
+    """ROLLBACK: discard the open transaction."""
     client.say(responses.BAD_ARGUMENTS if client.state.leave_transaction() is None else responses.OK)
 
 
 def while_open(command: Command) -> Run | None:
-    """What is done with a command while a transaction is open."""
+    """Decide how to run a command while a transaction is open."""
     where = command.row.in_transaction
     numbered = command.number and not command.row.alone
     if where is InTransaction.CLOSES:
@@ -52,7 +52,7 @@ def while_open(command: Command) -> Run | None:
 
 
 def behind_refused_begin(command: Command) -> Run | None:
-    """What is done with a command behind a BEGIN that was refused."""
+    """Decide how to run a command behind a BEGIN that was refused."""
     row = command.row
     if row.alone:
         return None
@@ -78,11 +78,11 @@ def _end_and_run(client: Client, command: Command) -> None:
 
 def _commit_numbered(client: Client, command: Command) -> None:
     in_session(client, command)
-    client.state.leave_transaction()          # when there is no session nobody has done that yet
+    client.state.leave_transaction()          # without a session, COMMIT did not get to do this
 
 
 def commit(client: Client, command: Command) -> None:
-    """COMMIT, which ends the transaction in any case."""
+    """COMMIT: execute the queued commands; ends the transaction in any case."""
     transaction = client.state.leave_transaction()
     if transaction is None:
         client.say(responses.BAD_ARGUMENTS)
@@ -112,16 +112,16 @@ def _commit(client: Client, transaction: Transaction, numbering: Numbering | Non
 def _queue(client: Client, command: Command) -> None:
     transaction, hub, operation = client.state.transaction, client.hub, command.operation
     assert transaction is not None
-    if adds_data(operation) and (hub.cluster.full or hub.account.high):     # what is queued takes room, too
+    if adds_data(operation) and (hub.cluster.full or hub.account.high):     # queued data take up memory, too
         client.say(transaction.refuse(responses.BUSY))
         return
     client.say(transaction.queue(operation))
-    if command.arguments and transaction.refusal is None:       # of those commands only BURY has any: a reason
+    if command.arguments and transaction.refusal is None:       # only BURY has any: the reason
         transaction.burials.append(command)
 
 
 def log_burial(client: Client, command: Command) -> None:
-    """Tell the operator why a job is dead."""
+    """Log why a job was buried, for operators."""
     log.info("%s: job %d is dead, %s", client.link.peer, command.operation.id, command.arguments[0])
 
 

@@ -1,4 +1,4 @@
-"""What the commands do that go through the log; with a numbering they are requests of a session."""
+"""Commands that go through the log; with a numbering they are requests of a session."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from gateway.waiting.wanted import Wanted
 
 
 def proposed(client: Client, command: Command) -> None:
-    """What most commands do: the operation is proposed, and its reply is the answer."""
+    """Propose the operation and answer with its reply, as most commands do."""
     client.propose(command.operation, command.numbering)
 
 
 def no_room(client: Client) -> bool:
-    """Is there no room for further jobs, on disk or in memory (spec/cluster 9.1)? 500 comes before 503."""
+    """Return whether disk or memory is too full for more jobs (spec/cluster 9.1); 500 takes precedence over 503."""
     cluster = client.hub.cluster
     return cluster.full and cluster.serving
 
@@ -32,7 +32,7 @@ def no_room(client: Client) -> bool:
 # ---- putting
 
 def put(client: Client, command: Command) -> None:
-    """PUT."""
+    """PUT: store a job, and hand it to a waiter right away if there is one."""
     hub, operation = client.hub, command.operation
     if hub.cluster.full and no_room(client):
         client.say(responses.BUSY)
@@ -43,7 +43,7 @@ def put(client: Client, command: Command) -> None:
 
 
 def _follow(client: Client, put: Put | PutWith) -> None:
-    """Send who waits for the job, if it will be ready at once."""
+    """Propose a waiter's Get right behind the PUT, if the job will be ready immediately."""
     if isinstance(put, Put):
         client.hub.waiters.follow(put, client)
     elif put.when is None and not put.after:
@@ -51,7 +51,7 @@ def _follow(client: Client, put: Put | PutWith) -> None:
 
 
 def put_wait(client: Client, command: Command) -> None:
-    """PUT .. WAIT: two operations, the hand-out always directly behind its PUT (spec/state-machine 4.7)."""
+    """PUT .. WAIT: two operations, the hand-out always directly behind the PUT (spec/state-machine 4.7)."""
     if no_room(client):
         client.say(responses.BUSY)
         return
@@ -73,7 +73,7 @@ def put_wait(client: Client, command: Command) -> None:
 
 
 def puts(client: Client, command: Command) -> None:
-    """PUTS: one operation, and a line for each job. What holds for all of them, 500 and 503, is said once."""
+    """PUTS: store many jobs, answered with a line each. Errors that concern all of them, 500 and 503, are sent once."""
     if no_room(client):
         client.say(responses.BUSY)
         return
@@ -102,7 +102,7 @@ def _propose_many(
 
 
 def with_data(client: Client, command: Command) -> None:
-    """CHANGE and MOVE: other data take room as those of a new job do."""
+    """CHANGE and MOVE: refused if they bring data and there is no room, like a new job."""
     operation: Change | Move = command.operation
     if operation.data is not None and no_room(client):
         client.say(responses.BUSY)
@@ -113,7 +113,7 @@ def with_data(client: Client, command: Command) -> None:
 # ---- taking
 
 def get(client: Client, command: Command) -> None:
-    """GET. The plain one, of one queue, costs no more than it must."""
+    """GET: hand out jobs. The plain form, for one queue, takes a fast path."""
     operation: Get | Pick = command.operation
     if (
         type(operation) is Get and (queues := operation.queues) is not None and len(queues) == 1
@@ -138,7 +138,7 @@ def _pick(client: Client, operation: Get | Pick, numbering: Numbering | None) ->
 
 
 def blocking_get(client: Client, command: Command) -> None:
-    """GETB and GETBE."""
+    """GETB and GETBE: block until there is a job."""
     operation: Get | Pick = command.operation
     hub, until_finished, numbering = client.hub, command.until_finished, command.numbering
     get = operation.get if isinstance(operation, Pick) else operation
@@ -160,12 +160,12 @@ def blocking_get(client: Client, command: Command) -> None:
 # ---- the others
 
 def of_many(client: Client, command: Command) -> None:
-    """DONE and LATER of many jobs."""
+    """DONE and LATER on many jobs."""
     _propose_many(client, command.operation, command.numbering, lambda reply: reply)
 
 
 def bury(client: Client, command: Command) -> None:
-    """BURY; the reason goes to the log of the server."""
+    """BURY: make a running job dead; the reason goes to the server's log."""
     def tell(reply: Reply) -> Reply:
         if isinstance(reply, Finished):
             log_burial(client, command)

@@ -1,4 +1,4 @@
-"""The configuration of a node: one TOML file, overridden by the environment, checked before anything is done."""
+"""The configuration of a node: one TOML file, overridden by the environment, validated before anything starts."""
 
 from gateway.config.addresses import is_loopback, split_address
 from gateway.config.errors import ConfigError

@@ -1,4 +1,4 @@
-"""Addresses as they are written in the configuration."""
+"""Parses addresses as written in the configuration."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import ipaddress
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """Host and port of "host:port" or "[v6]:port"; raises ValueError."""
+    """Split "host:port" or "[v6]:port" into host and port; raises ValueError."""
     host, colon, port = address.rpartition(":")
     if not colon or not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
         raise ValueError(f"{address!r} is not host:port")
     if host.startswith("[") and host.endswith("]"):
         return str(ipaddress.IPv6Address(host[1:-1])), int(port)
     if ":" in host or any(letter.isspace() for letter in host):
-        raise ValueError(f"{address!r} is not host:port (an IPv6 address stands in brackets)")
+        raise ValueError(f"{address!r} is not host:port (an IPv6 address goes in brackets)")
     return host, int(port)
 
 
 def is_loopback(host: str) -> bool:
-    """Does this host's name or address stand for this machine alone?"""
+    """Return whether this host name or address is reachable from this machine only."""
     if host == "localhost":
         return True
     try:
@@ -26,5 +26,5 @@ def is_loopback(host: str) -> bool:
     except ValueError:
         return False
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        return address.ipv4_mapped.is_loopback      # an IPv4 client of a port that listens on [::]
+        return address.ipv4_mapped.is_loopback      # an IPv4 client on a port that listens on [::]
     return address.is_loopback

@@ -1,4 +1,4 @@
-"""What no single key tells: whether the values of a configuration go together."""
+"""Validates a configuration: each value, and whether the values are consistent with each other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gateway.protocol.arguments import NODE_NAME
 
 
 def check(config: Config) -> None:
-    """Raises ConfigError for the first thing that is wrong."""
+    """Check the configuration; raises ConfigError for the first error."""
     _check_names(config)
     _check_addresses(config)
     _require(config.queue.expire_default in ("later", "done"), "queue.expire_default", 'must be "later" or "done"')
@@ -37,7 +37,7 @@ def _check_names(config: Config) -> None:
     for index, name in enumerate(names):
         key = f"cluster.members[{index}].name"
         _require(NODE_NAME.fullmatch(name) is not None, key, f"{name!r} must be 1 to 64 of A-Z a-z 0-9 _ . -")
-        _require(name not in names[:index], key, f"{name!r} is there twice")
+        _require(name not in names[:index], key, f"{name!r} is listed twice")
     _require(config.node.name in names, "node.name", f"{config.node.name!r} is not among cluster.members")
 
 
@@ -65,7 +65,7 @@ def _check_listen(key: str, address: str, taken: dict[tuple[str, int], str], saf
     host_port = _address(key, address)
     _require(
         safe or is_loopback(host_port[0]), key,
-        f"{address!r} is not a loopback address, and without {remedy} whoever can reach it may do everything there; "
+        f"{address!r} is not a loopback address, and without {remedy} any client that can reach it has full access; "
         "set listen.insecure = true if that is wanted",
     )
     _require(host_port not in taken, key, f"{address!r} is {taken.get(host_port)} already")

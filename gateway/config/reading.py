@@ -1,6 +1,6 @@
-"""From one TOML file, then `SOCKPQD_<SECTION>_<KEY>` from the environment, to a checked configuration.
+"""Reads the configuration: a TOML file, overridden by `SOCKPQD_<SECTION>_<KEY>` in the environment, then validated.
 
-Everything that is wrong is told as one sentence that names the key and the reason.
+Every error is a single sentence that names the key and the reason.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gateway.limits import Limits
 
 
 def load(path: Path, environment: Mapping[str, str]) -> Config:
-    """The configuration in the file at `path`; raises ConfigError."""
+    """Read the configuration from the file at `path`; raises ConfigError."""
     try:
         document = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
@@ -32,7 +32,7 @@ def load(path: Path, environment: Mapping[str, str]) -> Config:
 
 
 def read(document: dict[str, Any], environment: Mapping[str, str]) -> Config:
-    """The configuration in a TOML document; raises ConfigError."""
+    """Read the configuration from a TOML document; raises ConfigError."""
     _override(document, environment)
     try:
         config = msgspec.convert(document, Config)
@@ -68,7 +68,7 @@ def _override(document: dict[str, Any], environment: Mapping[str, str]) -> None:
             table[key] = value
 
 
-# ---- what msgspec says, in our words
+# ---- rewording msgspec's errors
 
 _PLACE = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<path>[^`]*)`)?", re.DOTALL)
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
@@ -76,7 +76,7 @@ _MISSING = re.compile(r"Object missing required field `(.*)`")
 
 
 def _sentence(message: str) -> str:
-    """`limits.foo: unknown key` instead of "Object contains unknown field `foo` - at `$.limits`"."""
+    """Reword a msgspec error: `limits.foo: unknown key`, not "Object contains unknown field `foo` - at `$.limits`"."""
     match = _PLACE.fullmatch(message)
     assert match is not None
     what, path = match["what"], match["path"] or ""

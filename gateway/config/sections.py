@@ -1,4 +1,4 @@
-"""The sections of the configuration and their defaults. CONFIGURATION.md tells users what each key means."""
+"""The sections of the configuration and their defaults. CONFIGURATION.md documents each key."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from gateway.limits import Limits
 
 
 class Node(Struct, frozen=True, forbid_unknown_fields=True):
-    """[node]: who this node is."""
+    """[node]: the name of this node and its data directory."""
 
     name: str
     data_dir: str
 
 
 class LegacyListen(Struct, frozen=True, forbid_unknown_fields=True):
-    """[[listen.legacy]]: a port without TLS for clients that cannot say AUTH."""
+    """[[listen.legacy]]: a port without TLS for clients that cannot authenticate."""
 
     address: str
-    user: str                           # in whose name they act
-    networks: tuple[str, ...] = ()      # who may connect ("10.0.0.0/24"); none: everybody
+    user: str                           # the user they act as
+    networks: tuple[str, ...] = ()      # the networks that may connect ("10.0.0.0/24"); empty: all
 
 
 class Listen(Struct, frozen=True, forbid_unknown_fields=True):
@@ -28,22 +28,22 @@ class Listen(Struct, frozen=True, forbid_unknown_fields=True):
     client: str
     peer: str
     http: str | None = None
-    insecure: bool = False              # other than loopback addresses although strangers could do harm there
+    insecure: bool = False              # allow non-loopback addresses without protection
     legacy: tuple[LegacyListen, ...] = ()
 
 
 class Tls(Struct, frozen=True, forbid_unknown_fields=True):
-    """[tls]: files in PEM. Clients are spoken to in TLS; nodes also show each other certificates signed by `ca`."""
+    """[tls]: PEM files. Client ports use TLS; nodes also authenticate each other by certificates signed by `ca`."""
 
-    cert: str                           # of this node, for its name and for what clients dial
+    cert: str                           # of this node, for its name and the addresses clients dial
     key: str
-    ca: str                             # whose certificates make a node
-    client_cert: str | None = None      # shown to clients instead of `cert`, with its key
+    ca: str                             # certificates signed by it identify nodes
+    client_cert: str | None = None      # presented to clients instead of `cert`, with its key
     client_key: str | None = None
 
 
 class Auth(Struct, frozen=True, forbid_unknown_fields=True):
-    """[auth]: with `users_file`, nobody may do anything before AUTH."""
+    """[auth]: with `users_file`, clients have to authenticate."""
 
     users_file: str | None = None       # TOML, mode 0600
 
@@ -57,19 +57,19 @@ class Member(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ClusterSection(Struct, frozen=True, forbid_unknown_fields=True):
-    """[cluster]."""
+    """[cluster]: its members."""
 
     members: tuple[Member, ...]
 
 
 class Queue(Struct, frozen=True, forbid_unknown_fields=True):
-    """[queue]."""
+    """[queue]: defaults of queues."""
 
-    expire_default: str = "later"   # "later" or "done": what becomes of a job whose lease ends; only for a new cluster
+    expire_default: str = "later"   # "later" or "done": what happens to a job whose lease ends; only for a new cluster
 
 
 class Raft(Struct, frozen=True, forbid_unknown_fields=True):
-    """[raft], in milliseconds."""
+    """[raft]: timeouts, in milliseconds."""
 
     heartbeat_ms: int = 50
     election_min_ms: int = 600
@@ -79,13 +79,13 @@ class Raft(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GatewaySection(Struct, frozen=True, forbid_unknown_fields=True):
-    """[gateway]."""
+    """[gateway]: behaviour towards clients."""
 
-    offline_close: bool = True      # close after `500` when another leader is known than when the client came
+    offline_close: bool = True      # close after `500` if the leader has changed since the client connected
 
 
 class Log(Struct, frozen=True, forbid_unknown_fields=True):
-    """[log]: to standard error."""
+    """[log]: the log on standard error."""
 
     format: str = "auto"                # "json", "text", or "auto": text on a terminal, else json
     level: str = "info"                 # "debug", "info", "warning" or "error"

@@ -1,4 +1,4 @@
-"""What is told to those who watch a node, over HTTP: /healthz, /readyz and /metrics."""
+"""Monitoring of a node over HTTP: /healthz, /readyz and /metrics."""
 
 from gateway.monitoring.basic_auth import Access
 from gateway.monitoring.http import HttpServer, start

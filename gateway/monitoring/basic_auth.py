@@ -1,4 +1,4 @@
-"""HTTP Basic authentication (RFC 7617): who may read /metrics, and which queues are named to him."""
+"""HTTP Basic authentication (RFC 7617): which users may read /metrics, and which queue names they see."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ class Access(Protocol):
     """The users of this node."""
 
     async def check(self, user: str, secret: str, peer: str) -> Rights | None:
-        """The rights of this user, None when there is none or this is not the secret. `peer`: who asks, HOST:PORT."""
+        """Return the user's rights, None for an unknown user or a wrong secret. `peer`: the client, HOST:PORT."""
 
 
 async def admitted(access: Access | None, header: str | None, peer: str) -> tuple[str, ...] | None:
-    """How the names of the queues begin that the user of an Authorization header may see; everybody sees all when
-    `access` is None. None: it names no user, or not with the right secret.
+    """Return the prefixes of the queue names that the user of an Authorization header may see; all if `access` is None.
+
+    None: the header names no user, or the secret is wrong.
     """
     if access is None:
         return ALL_QUEUES

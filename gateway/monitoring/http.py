@@ -1,7 +1,7 @@
-"""The HTTP port. Its clients share the loop with the queue, so what they can take of it is bounded.
+"""The HTTP server. Its clients share the event loop with the queue, so their use of it is bounded.
 
-One request for each connection, which ends after a few seconds, however slow or silent the client is. When there are
-too many, the oldest goes: a page is made in milliseconds, so that is one who does not ask or does not read.
+A connection carries one request and is closed after a few seconds, however slow or silent the client is. When there are
+too many, the oldest is closed: a page takes milliseconds, so that client is not asking or not reading.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ from gateway.server.listener import open_sockets
 log = logging.getLogger("sockpqd.http")
 
 CONNECTIONS_MAX = 32
-CONNECTION_S = 10.0             # from its beginning to its end
+CONNECTION_S = 10.0             # lifetime of a connection
 HANDSHAKE_S = 3.0               # of TLS
 LINE_BYTES_MAX = 2048           # the first line, and each header
 HEADERS_MAX = 50
-BACKLOG = 64                    # connections that the kernel completes before we take them
+BACKLOG = 64                    # connections the kernel completes before we accept them
 
 _NO_ACCESS_LOG = logging.Logger("nobody", logging.CRITICAL)
 
 
 class HttpServer:
-    """Listens; see start()."""
+    """The listening HTTP server; see start()."""
 
     def __init__(self, pages: Pages, listeners: list[socket.socket], tls: ssl.SSLContext | None) -> None:
         self._server = web.Server(pages.answer, handler_cancellation=True)
         self._listeners = listeners
         self._tls = tls
-        self._connections: dict[asyncio.Task[None], None] = {}      # the oldest first
+        self._connections: dict[asyncio.Task[None], None] = {}      # oldest first
         loop = asyncio.get_running_loop()
         self._accepting = [loop.create_task(self._accept(listener)) for listener in listeners]
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port listened on; the first if there are several."""
+        """The host and port listened on; the first if there are several."""
         address = self._listeners[0].getsockname()
         return str(address[0]), int(address[1])
 
     async def close(self) -> None:
-        """End everything at once."""
+        """Close everything immediately."""
         tasks = [*self._accepting, *self._connections]
         for task in tasks:
             task.cancel()
@@ -62,8 +62,8 @@ class HttpServer:
             try:
                 connection, _ = await loop.sock_accept(listener)
             except OSError as error:
-                log.warning("no HTTP connection can be accepted: %s. If files are meant, raise their limit "
-                            "(LimitNOFILE).", error)
+                log.warning("cannot accept HTTP connections: %s. If file descriptors have run out, raise "
+                            "LimitNOFILE.", error)
                 await asyncio.sleep(EXHAUSTED_S)
                 continue
             if len(self._connections) >= CONNECTIONS_MAX:
@@ -84,7 +84,7 @@ class HttpServer:
                     ssl_handshake_timeout=HANDSHAKE_S if self._tls else None,
                 )
                 await protocol.gone
-        except (OSError, TimeoutError):         # of the handshake, or too slow
+        except (OSError, TimeoutError):         # a failed handshake, or too slow
             pass
         finally:
             if protocol.transport is not None:
@@ -94,7 +94,7 @@ class HttpServer:
 
 
 class _OneRequest(web.RequestHandler):
-    """A connection; `gone` is done when it is closed."""
+    """A connection for one request; the future `gone` is done when it is closed."""
 
     def __init__(self, server: web.Server, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(
@@ -105,7 +105,7 @@ class _OneRequest(web.RequestHandler):
         self.gone = loop.create_future()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """It is closed."""
+        """Resolve `gone`."""
         super().connection_lost(exc)
         if not self.gone.done():
             self.gone.set_result(None)
@@ -114,10 +114,10 @@ class _OneRequest(web.RequestHandler):
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Answer what is no HTTP. It is not logged: anybody could fill the log with it."""
-        return closing(web.Response(status=status, text="this is no request\n"))
+        """Answer input that is not HTTP. Not logged, as any client could fill the log with it."""
+        return closing(web.Response(status=status, text="bad request\n"))
 
 
 async def start(host: str, port: int, tls: ssl.SSLContext | None, pages: Pages) -> HttpServer:
-    """Serve the pages on host and port (0: a free one), over TLS if there is a context. Raises OSError."""
+    """Serve the pages on host and port (0: any free one), over TLS if a context is given. Raises OSError."""
     return HttpServer(pages, await open_sockets(host, port, BACKLOG), tls)

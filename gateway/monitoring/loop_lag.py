@@ -1,4 +1,4 @@
-"""How late the event loop is: while it is busy with one thing, everybody else waits for so long."""
+"""Measures the lag of the event loop: how long everything else waits while it is busy with one thing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PERIOD_S = 0.25
 
 
 class LoopLag:
-    """Asks to be called a few times a second, and counts how much later that happens."""
+    """Schedules a call a few times a second, and records how late it comes."""
 
     def __init__(self) -> None:
         self.seconds = Histogram()
@@ -19,12 +19,12 @@ class LoopLag:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Begin to measure."""
+        """Start measuring."""
         self._due = self._loop.time() + PERIOD_S
         self._timer = self._loop.call_at(self._due, self._called)
 
     def stop(self) -> None:
-        """Measure no more."""
+        """Stop measuring."""
         if self._timer is not None:
             self._timer.cancel()
 

@@ -1,7 +1,6 @@
-"""The metrics of a node in Prometheus' text format. OPERATIONS.md says what each of them means.
+"""The metrics of a node in the Prometheus text format. OPERATIONS.md explains each of them.
 
-Nothing is kept here: all figures are gathered when somebody asks. The numbers that grow stand where things happen, as
-plain ints.
+Nothing is stored here: all figures are gathered on request. Counters are plain ints kept where the events happen.
 """
 
 from __future__ import annotations
@@ -21,24 +20,25 @@ from gateway.monitoring.readiness import why_not_ready
 from gateway.server.hub import Hub
 
 ROLES = ("LEADER", "FOLLOWER", "CANDIDATE", "LEARNER")
-ERROR_CODES = ("400", "401", "403", "404", "409", "413", "500", "501", "503", "504")  # shown also when they never came
+ERROR_CODES = ("400", "401", "403", "404", "409", "413", "500", "501", "503", "504")  # exported even at 0
 
-# Counters of a queue since it began; they go with the queue.
+# Counters of a queue since it was created; they disappear with it.
 HISTORIES = (
     ("jobs_put", "Jobs that came into the queue: PUT, MOVE, KICK.", "put"),
-    ("jobs_taken", "Hand-outs.", "taken"),
-    ("jobs_done", "Hand-outs after which the job was done.", "done"),
-    ("jobs_later", "Hand-outs after which it went back.", "later"),
-    ("jobs_expired", "Hand-outs that ended with their lease.", "expired"),
+    ("jobs_taken", "Jobs handed out.", "taken"),
+    ("jobs_done", "Jobs handed out and then done.", "done"),
+    ("jobs_later", "Jobs handed out and then returned by LATER.", "later"),
+    ("jobs_expired", "Jobs handed out whose lease expired.", "expired"),
     ("jobs_dead", "Jobs that were given up.", "dead"),
-    ("jobs_ttl", "Jobs whose TTL was over.", "faded"),
+    ("jobs_ttl", "Jobs whose TTL expired.", "faded"),
 )
 
 
 class Sources(Struct, frozen=True):
     """Where the figures come from.
 
-    `lines_lost()`: of the log; `certificates()`: each by its name in the configuration, with the Unix time of its end.
+    `lines_lost()`: dropped log lines; `certificates()`: each certificate's key in the configuration and its expiry in
+    Unix time.
     """
 
     hub: Hub
@@ -49,7 +49,7 @@ class Sources(Struct, frozen=True):
 
 
 def text(sources: Sources, depths: Depths) -> Iterator[bytes]:
-    """Everything, as the pieces of one page; each takes a millisecond or two."""
+    """Yield the pieces of the page; each takes a millisecond or two."""
     yield _page(_Gathered(sources, depths))
     for metric in _histories(depths):
         yield _page(_Made(metric))
@@ -66,7 +66,7 @@ class _Made(Collector):
         self._metric = metric
 
     def collect(self) -> Iterator[Metric]:
-        """The one."""
+        """Yield the one metric."""
         yield self._metric
 
 
@@ -76,7 +76,7 @@ class _Gathered(Collector):
         self._depths = depths
 
     def collect(self) -> Iterator[Metric]:
-        """All metrics, as they are now."""
+        """Yield all current metrics."""
         figures = self._sources.hub.cluster.figures()
         yield from self._node(figures)
         yield from _raft(figures)
@@ -88,7 +88,7 @@ class _Gathered(Collector):
 
     def _node(self, figures: Figures) -> Iterator[Metric]:
         cluster = self._sources.hub.cluster
-        yield _labelled("build_info", "The version that runs; always 1.", "version", [(self._sources.version, 1)])
+        yield _labelled("build_info", "The running version; always 1.", "version", [(self._sources.version, 1)])
         yield _labelled("role", "1 for the role of this node.", "role",
                         [(role, role == figures.role) for role in ROLES])
         yield _gauge("serving", "1 if this node executes the commands of clients.", cluster.serving)
@@ -100,7 +100,7 @@ class _Gathered(Collector):
         depths = self._depths
         yield _gauge("queues", "Queues that have a job or settings.", depths.totals.queues)
         jobs = GaugeMetricFamily(
-            "sockpqd_jobs", "Jobs by queue and state; the queue without a name stands for all that are not named.",
+            "sockpqd_jobs", "Jobs by queue and state; the empty queue name stands for all queues not listed.",
             labels=("queue", "state"),
         )
         for depth in depths.queues:
@@ -114,29 +114,30 @@ class _Gathered(Collector):
         hub, tally = self._sources.hub, self._sources.hub.tally
         yield _counted("commands", "Commands executed, by verb.", "verb", tally.by_verb().items())
         errors = dict.fromkeys(ERROR_CODES, 0) | {code.decode(): count for code, count in tally.errors.items()}
-        yield _counted("errors", "Answers that were no success, by code.", "code", errors.items())
+        yield _counted("errors", "Error answers, by code.", "code", errors.items())
         yield _gauge("connections", "Clients connected.", len(hub.connections))
         yield _gauge("connections_max", "limits.connections_max.", hub.limits.connections_max)
-        yield _counter("connections_accepted", "Clients that were let in.", tally.connections)
-        yield _counter("connections_refused", "Clients that were not, as there were too many.",
+        yield _counter("connections_accepted", "Clients accepted.", tally.connections)
+        yield _counter("connections_refused", "Clients turned away by the connection limits.",
                        tally.refused_connections)
-        yield _gauge("held_bytes", "What is held for clients beside their jobs.", hub.account.held_bytes)
-        yield _gauge("held_bytes_max", "And at most.", hub.account.limit_bytes)
-        yield _counter("connections_evicted", "Clients cut because most was held for them.", hub.account.evicted)
-        yield _gauge("waiters", "Commands that wait for a job.", len(hub.waiters))
-        yield _gauge("sessions", "Sessions.", hub.cluster.machine.session_count)
-        yield _gauge("proposals", "Operations that have no outcome yet.", figures.proposals)
-        yield _gauge("backlog_bytes", "Their size.", figures.backlog_bytes)
+        yield _gauge("held_bytes", "Memory held for clients besides their jobs.", hub.account.held_bytes)
+        yield _gauge("held_bytes_max", "Limit of held_bytes.", hub.account.limit_bytes)
+        yield _counter("connections_evicted", "Clients cut off because they held the most memory.", hub.account.evicted)
+        yield _gauge("waiters", "Commands waiting for a job.", len(hub.waiters))
+        yield _gauge("sessions", "Open sessions.", hub.cluster.machine.session_count)
+        yield _gauge("proposals", "Operations without an outcome yet.", figures.proposals)
+        yield _gauge("backlog_bytes", "Size of the operations without an outcome yet.", figures.backlog_bytes)
 
     def _process(self, figures: Figures) -> Iterator[Metric]:
         sources = self._sources
         yield _counter("cpu_seconds", "Processor time of this process.", time.process_time())
-        yield _histogram("loop_lag_seconds", "How late the event loop was, looked at four times a second.",
+        yield _histogram("loop_lag_seconds", "How late the event loop was, sampled four times a second.",
                          sources.loop_lag.seconds)
         yield _histogram("turn_seconds", "Turns of the loop, from the first event to the last answer.", figures.turns)
         yield _gauge("turn_longest_seconds", "The longest turn of the last one to two minutes.", figures.turn_longest_s)
-        yield _counter("log_lines_lost", "Lines of the log that nobody took in time.", sources.lines_lost())
-        yield _labelled("certificate_expiry_seconds", "Unix time at which a certificate ends.", "certificate",
+        yield _counter("log_lines_lost", "Log lines dropped because standard error was not read in time.",
+                       sources.lines_lost())
+        yield _labelled("certificate_expiry_seconds", "Unix time at which a certificate expires.", "certificate",
                         sources.certificates())
 
 
@@ -144,26 +145,26 @@ def _histories(depths: Depths) -> Iterator[Metric]:
     past = [(depth.queue, depth.history) for depth in depths.queues if depth.history is not None]
     for name, meaning, field in HISTORIES:
         yield _counted(name, meaning, "queue", [(queue, getattr(history, field)) for queue, history in past])
-    yield _labelled("oldest_ready_seconds", "For how long the READY job waits that waits for longest, 0: none.",
+    yield _labelled("oldest_ready_seconds", "How long the oldest READY job has been waiting, 0: none.",
                     "queue", [(queue, history.oldest_ms / 1000) for queue, history in past])
 
 
 def _raft(figures: Figures) -> Iterator[Metric]:
     yield _gauge("term", "Term of the log.", figures.term)
     yield _gauge("commit_index", "Last entry known to be committed.", figures.commit_index)
-    yield _gauge("applied_index", "Last entry executed here.", figures.applied_index)
-    yield _gauge("lag_entries", "Entries committed and not executed here.", figures.lag)
+    yield _gauge("applied_index", "Last entry applied here.", figures.applied_index)
+    yield _gauge("lag_entries", "Entries committed but not applied here.", figures.lag)
     yield _counter("leader_changes", "New leaderships seen.", figures.leader_changes)
     yield _counter("elections", "Elections that this node started.", figures.elections)
-    yield _histogram("commit_latency_seconds", "From the proposal of an entry until it was executed; on the leader.",
+    yield _histogram("commit_latency_seconds", "From proposing an entry to applying it, on the leader.",
                      figures.commit_latency)
-    yield _labelled("peer_up", "1 if this node hears of the other.", "peer",
+    yield _labelled("peer_up", "1 if this node hears from the peer.", "peer",
                     [(peer.name, peer.up) for peer in figures.peers])
-    yield _labelled("peer_lag_entries", "How far the other is behind, as it told last.", "peer",
+    yield _labelled("peer_lag_entries", "How far the peer is behind, as it last reported.", "peer",
                     [(peer.name, peer.lag) for peer in figures.peers if peer.lag is not None])
     for name, meaning, ahead_ms in (
         ("clock_ahead", "How far this node's clock is ahead of the median of all.", figures.clock_ahead_ms),
-        ("time_ahead", "How far the time of jobs and leases is ahead of that.", figures.time_ahead_ms),
+        ("time_ahead", "How far the time of jobs and leases is ahead of that median.", figures.time_ahead_ms),
     ):
         if ahead_ms is not None:
             yield _gauge(f"{name}_seconds", meaning, ahead_ms / 1000)
@@ -171,24 +172,24 @@ def _raft(figures: Figures) -> Iterator[Metric]:
 
 def _storage(figures: Figures) -> Iterator[Metric]:
     yield _histogram("journal_sync_seconds", "How long the disk took to make the journal durable.", figures.fsync)
-    yield _gauge("journal_bytes", "Entries that the newest snapshot does not cover.", figures.journal_bytes)
-    yield _gauge("journal_room_bytes", "What the journal can take without asking the disk.", figures.journal_room)
+    yield _gauge("journal_bytes", "Size of the entries not covered by the newest snapshot.", figures.journal_bytes)
+    yield _gauge("journal_room_bytes", "What the journal can take without allocating disk space.", figures.journal_room)
     yield _gauge("snapshot_index", "Last entry in the newest snapshot.", figures.snapshot_index)
     yield _gauge("snapshot_bytes", "Size of the newest snapshot.", figures.snapshot_bytes)
-    yield _gauge("snapshot_write_seconds", "How long writing the last one of this node took.", figures.snapshot_s)
+    yield _gauge("snapshot_write_seconds", "How long this node took to write its last snapshot.", figures.snapshot_s)
 
 
 def _marks(figures: Figures) -> Iterator[Metric]:
     yield _gauge("memory_bytes", "Resident memory.", figures.memory_bytes)
-    yield _gauge("memory_used_bytes", "What counts of it: without what is free for new jobs.",
+    yield _gauge("memory_used_bytes", "Memory in use: resident memory less what is free for new jobs.",
                  figures.memory_used_bytes)
-    yield _gauge("memory_mark_bytes", "Above it PUT is refused.", figures.memory_mark_bytes)
-    yield _gauge("disk_free_bytes", "Free on the disk of data_dir.", figures.disk_free_bytes)
-    yield _gauge("disk_free_min_bytes", "Below it PUT is refused.", figures.disk_free_bytes_min)
+    yield _gauge("memory_mark_bytes", "Memory in use above which PUT is refused.", figures.memory_mark_bytes)
+    yield _gauge("disk_free_bytes", "Free space on the disk of data_dir.", figures.disk_free_bytes)
+    yield _gauge("disk_free_min_bytes", "Free space below which PUT is refused.", figures.disk_free_bytes_min)
     yield _labelled("mark_reached", "1 while a mark of this node is reached.", "mark",
                     [("memory", figures.memory_reached), ("disk", figures.disk_reached),
                      ("journal", figures.journal_reached)])
-    yield _gauge("full", "1 while PUT would be refused: here, or on too many others, is no room.", figures.full)
+    yield _gauge("full", "1 while PUT would be refused: no room here, or on too many other nodes.", figures.full)
 
 
 # ---- one metric each, named with our prefix

@@ -1,4 +1,4 @@
-"""What is answered to an HTTP request: three pages, and nothing else."""
+"""The pages served over HTTP: /healthz, /readyz and /metrics."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ CHALLENGE = {"WWW-Authenticate": 'Basic realm="sockpqd"'}
 
 
 class Pages:
-    """Answers requests. `access`: who may read /metrics; None: everybody."""
+    """Answers requests. `access`: the users who may read /metrics; None: no authentication."""
 
     def __init__(self, sources: Sources, access: Access | None = None) -> None:
         self._sources = sources
         self._access = access
-        self._one_at_a_time = asyncio.Lock()        # many readers at once cost no more than one
+        self._one_at_a_time = asyncio.Lock()        # concurrent readers cost no more than one
         self._pages: dict[str, Callable[[web.BaseRequest], Awaitable[web.Response]]] = {
             "/healthz": self._healthz, "/readyz": self._readyz, "/metrics": self._metrics,
         }
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
-        """The answer to one request; the connection is closed behind it."""
+        """Answer one request; the connection is closed afterwards."""
         page = self._pages.get(request.path)
         try:
             if page is None:
@@ -42,8 +42,8 @@ class Pages:
             else:
                 response = await page(request)
         except Exception:
-            log.exception("a page could not be made: report it, with this line")
-            response = _line(500, "an error of ours")
+            log.exception("a page failed: report it, with this line")
+            response = _line(500, "internal error")
         return response
 
     async def _healthz(self, request: web.BaseRequest) -> web.Response:
@@ -56,7 +56,7 @@ class Pages:
     async def _metrics(self, request: web.BaseRequest) -> web.Response:
         named = await admitted(self._access, request.headers.get("Authorization"), f"{request.remote}:HTTP")
         if named is None:
-            return _line(401, "a user and a secret are needed", CHALLENGE)
+            return _line(401, "user and secret required", CHALLENGE)
         async with self._one_at_a_time:
             pieces = []
             for piece in metrics.text(self._sources, await depths(self._sources.hub.cluster, named)):
@@ -70,7 +70,7 @@ def _line(status: int, text: str, headers: dict[str, str] | None = None) -> web.
 
 
 def closing(response: web.Response) -> web.Response:
-    """The response, behind which the connection ends; it does not tell strangers what we are built of."""
+    """Make the response close its connection and not disclose which libraries we use."""
     response.headers["Server"] = "sockpqd"
     response.force_close()
     return response

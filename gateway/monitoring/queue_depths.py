@@ -1,7 +1,7 @@
-"""How many jobs are in the queues: the fullest by name, the rest as a sum, so that the number of series is bounded.
+"""Job counts per queue: the fullest queues by name, the rest as a sum, so that the number of time series is bounded.
 
-What has happened in the queues is told of those with a name only: who the rest are changes from one look to the next,
-so their sum would rise and fall.
+Counters of past events are given for named queues only: membership of the rest changes from scrape to scrape, so its
+sum would rise and fall.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from msgspec import Struct
 from cluster.api import Cluster
 from core import History, Totals
 
-QUEUES_NAMED_MAX = 100          # with the most waiting jobs
-NAMES_PER_PIECE = 1000          # that are looked at before clients get their turn: half a millisecond
-HISTORIES_PER_PIECE = 20        # likewise, where the oldest of a few hundred jobs each is looked for
+QUEUES_NAMED_MAX = 100          # those with the most waiting jobs
+NAMES_PER_PIECE = 1000          # queues counted before clients get their turn: half a millisecond
+HISTORIES_PER_PIECE = 20        # likewise, where the oldest of a few hundred jobs is searched for in each
 OTHERS = ""                     # no queue has this name
 
 
 class Depth(Struct, frozen=True):
-    """Jobs of one queue, or of OTHERS; the dead ones are those that come from it."""
+    """Job counts of one queue, or of OTHERS; dead jobs count for the queue they come from."""
 
     queue: str
-    waiting: int        # that could be given now, but for LIMIT, ITEMLIMIT and PAUSE
+    waiting: int        # could be handed out now, but for LIMIT, ITEMLIMIT and PAUSE
     delayed: int
     running: int
     dead: int
-    history: History | None = None      # not of OTHERS
+    history: History | None = None      # None for OTHERS
 
 
 class Depths(Struct, frozen=True):
-    """`totals`: of all queues; `queues`: the fullest, and OTHERS, with the same sums."""
+    """`totals` of all queues, and `queues`: the fullest, and OTHERS, which add up to the same totals."""
 
     totals: Totals
     queues: tuple[Depth, ...]
 
 
 async def depths(cluster: Cluster, named: tuple[str, ...]) -> Depths:
-    """Look at all queues, in pieces; waiting and running jobs are those of one moment, at the end.
+    """Count the jobs of all queues in slices; waiting and running jobs are as of one moment, at the end.
 
-    Only queues whose names begin as one of `named` get a name. A dead job waits in its dead queue, and is counted there
-    as well.
+    Only queues whose names start with a prefix in `named` are named. A dead job in a dead-letter queue is also counted
+    there as waiting.
     """
     machine = cluster.machine
     fullest: list[tuple[int, str]] = []
@@ -68,7 +68,7 @@ async def depths(cluster: Cluster, named: tuple[str, ...]) -> Depths:
     shown = []
     for _, name in fullest:
         counts = machine.counts(name)
-        if counts is not None:          # it may have ended meanwhile
+        if counts is not None:          # the queue may be gone by now
             shown.append(Depth(name, counts.ready, counts.delayed, counts.running, counts.dead, histories[name]))
     delayed = max(0, delayed - sum(depth.delayed for depth in shown))
     others = Depth(

@@ -1,4 +1,4 @@
-"""Whether a node does its part: it serves, or follows a leader that does."""
+"""Readiness of a node: it serves, or follows a leader that does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ LAG_MAX = 1000      # entries; under full load a follower is two or three behind
 
 
 def why_not_ready(cluster: Cluster) -> str | None:
-    """Why this node should not be counted on, in one line; None when it is ready."""
+    """Return in one line why this node is not ready, None if it is."""
     if not cluster.machine.online:
         return "the service is switched offline (pqctl cluster online)"
     if not cluster.online:

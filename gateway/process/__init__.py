@@ -1,4 +1,4 @@
-"""The process of a node: log, service manager, certificates, limits of memory and files, restarts.
+"""The process of a node: logging, service manager, certificates, memory and descriptor limits, restarts.
 
-May use the configuration.
+May import config.
 """

@@ -1,7 +1,7 @@
-"""The certificates of [tls]: read, tried out against each other, and read again on SIGHUP.
+"""The certificates of [tls]: loaded, verified by a handshake in memory, and reloaded on SIGHUP.
 
-What is wrong with them shows when two contexts of this node greet each other in memory: whether the key belongs to the
-certificate, the authority, the dates, what it may be used for. That is what the others would say later.
+A handshake between two contexts of this node finds the errors that peers would otherwise report later: a key that does
+not match the certificate, a wrong CA, invalid dates, or missing key usages.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ log = logging.getLogger("sockpqd.certificates")
 
 DAY_S = 86_400
 WARNING_DAYS = 30
-OTHERS_MAY = 0o077              # of a file's mode: what others than its owner may do
+OTHERS_MAY = 0o077              # the mode bits of a file for anyone but its owner
 EXPIRED, NOT_YET, PURPOSE = 10, 9, 26   # X509_V_ERR_..
 
 
 class _Read(Struct):
-    """What one reading of all files gave. `expiries`: the key of each file -> when it is good no more, in Unix time."""
+    """The result of loading all files. `expiries`: the configuration key of each file -> its expiry in Unix time."""
 
     clients: ssl.SSLContext
     peers: PeerTls
@@ -35,36 +35,36 @@ class _Read(Struct):
 
 
 class Certificates:
-    """The last ones that were good. `clients`, for ports that clients and browsers dial, stays the same object."""
+    """The last valid certificates. `clients`, for ports that clients and browsers dial, stays the same object."""
 
     def __init__(self, tls: Tls, name: str) -> None:
-        """`name`: of this node. Raises ConfigError."""
+        """Load the certificates. `name`: of this node. Raises ConfigError."""
         self._tls = tls
         self._name = name
         self._now = _read(tls, name)
         self.peers = self._now.peers
         self.clients = self._now.clients
-        self.clients.sni_callback = self._newest    # called for each handshake, also without SNI
+        self.clients.sni_callback = self._newest    # called for each handshake, even without SNI
 
     def reload(self) -> None:
-        """Read the files again. When something is wrong with them the ones of before stay, and the log says why."""
+        """Reload the files. If any is invalid, keep the previous certificates and log why."""
         try:
             now = _read(self._tls, self._name)
         except ConfigError as error:
-            log.error("the certificates of before stay in use: %s. Mend that and send SIGHUP again", error)
+            log.error("the previous certificates stay in use: %s. Correct that and send SIGHUP again", error)
             return
         self._now = now
         self.peers.listening, self.peers.dialing = now.peers.listening, now.peers.dialing
-        log.info("certificates were read again; new connections use them")
+        log.info("certificates reloaded; new connections use them")
         self.warn()
 
     @property
     def expiries(self) -> dict[str, float]:
-        """The key of each file with certificates, and when it is good no more, in seconds of Unix time."""
+        """The configuration key of each certificate file, and its expiry in seconds of Unix time."""
         return self._now.expiries
 
     def warn(self) -> None:
-        """A line in the log for each certificate that has not much time left."""
+        """Log a warning for each certificate that expires soon."""
         for key, expiry in self.expiries.items():
             days = (expiry - time.time()) / DAY_S
             if days < WARNING_DAYS:
@@ -78,7 +78,7 @@ class Certificates:
 
 
 def _read(tls: Tls, name: str) -> _Read:
-    """Raises ConfigError."""
+    """Load and verify all files; raises ConfigError."""
     _check_mode("key", tls.key)
     authorities = _authorities(tls.ca)
     listening = _context(ssl.PROTOCOL_TLS_SERVER, "cert", tls.cert, "key", tls.key, tls.ca)
@@ -101,7 +101,7 @@ def _read(tls: Tls, name: str) -> _Read:
 def _context(
     protocol: int, cert_key: str, cert: str, key_key: str, key: str, ca: str | None = None
 ) -> ssl.SSLContext:
-    """With `ca`: between nodes, where all sides are of our making and show certificates."""
+    """Create a context; with `ca` for connections between nodes: TLS 1.3, with certificates on both sides."""
     context = ssl.SSLContext(protocol)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_TICKET
     if ca is None:
@@ -112,7 +112,7 @@ def _context(
         context.verify_mode = ssl.CERT_REQUIRED
         context.load_verify_locations(ca)
     if protocol == ssl.PROTOCOL_TLS_SERVER:
-        context.num_tickets = 0                 # nobody comes back by an old handshake: certificates are always checked
+        context.num_tickets = 0                 # no session resumption: certificates are always checked
     _certificates_in(cert_key, cert)
     try:
         context.load_cert_chain(cert, key, password=lambda: _refuse_encrypted(key_key, key))
@@ -124,7 +124,7 @@ def _context(
 
 
 def _refuse_encrypted(key_key: str, key: str) -> str:
-    raise ConfigError(f"tls.{key_key}: {key} is protected by a passphrase, which nobody could type at a start")
+    raise ConfigError(f"tls.{key_key}: {key} is protected by a passphrase, which cannot be entered at start")
 
 
 def _check_mode(key_key: str, key: str) -> None:
@@ -136,7 +136,7 @@ def _check_mode(key_key: str, key: str) -> None:
 
 
 def _certificates_in(key: str, path: str) -> ssl.SSLContext:
-    """A context that trusts what is in a file; raises ConfigError when that is not certificates."""
+    """Return a context that trusts the certificates in a file; raises ConfigError if there are none."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     with _told(f"tls.{key}", path):
         context.load_verify_locations(path)
@@ -145,7 +145,7 @@ def _certificates_in(key: str, path: str) -> ssl.SSLContext:
 
 @contextlib.contextmanager
 def _told(key: str, path: str) -> Any:
-    """What is raised while a file is read becomes a ConfigError."""
+    """Convert an OSError while a file is read into a ConfigError."""
     try:
         yield
     except OSError as error:
@@ -157,7 +157,7 @@ def _words(error: OSError, otherwise: str) -> str:
 
 
 def _authorities(path: str) -> list[dict[str, Any]]:
-    """The certificates in `ca`, as the ssl module shows them; raises ConfigError when none of them is good today."""
+    """Return the certificates in `ca`, in the ssl module's form; raises ConfigError if none is currently valid."""
     found: list[dict[str, Any]] = list(_certificates_in("ca", path).get_ca_certs())
     if not found:
         raise ConfigError(f"tls.ca: {path}: there is no certificate of an authority in it")
@@ -167,7 +167,7 @@ def _authorities(path: str) -> list[dict[str, Any]]:
 
 
 def _trusting(path: str) -> ssl.SSLContext:
-    """A client that trusts the certificate in this file, whoever signed it."""
+    """Return a client context that trusts the certificate in this file, regardless of its issuer."""
     context = _certificates_in("client_cert", path)
     context.check_hostname = False
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
@@ -175,7 +175,7 @@ def _trusting(path: str) -> ssl.SSLContext:
 
 
 def _greet(server: ssl.SSLContext, client: ssl.SSLContext, key: str, path: str) -> dict[str, Any]:
-    """Both greet each other; returns the server's certificate as the client sees it. Raises ConfigError."""
+    """Perform a handshake in memory; returns the server's certificate as the client sees it. Raises ConfigError."""
     upstream, downstream = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = [client.wrap_bio(downstream, upstream), server.wrap_bio(upstream, downstream, server_side=True)]
     try:
@@ -187,7 +187,7 @@ def _greet(server: ssl.SSLContext, client: ssl.SSLContext, key: str, path: str) 
             EXPIRED: "has expired", NOT_YET: "is not valid yet (compare the clock)",
             PURPOSE: "must be for servers and for clients: a node is both (extended key usage)",
         }
-        said = reasons.get(error.verify_code, f"is not accepted by those who trust tls.ca: {error.verify_message}")
+        said = reasons.get(error.verify_code, f"is not accepted by peers that trust tls.ca: {error.verify_message}")
         raise ConfigError(f"tls.{key}: {path} {said}") from None
     except ssl.SSLError as error:
         raise ConfigError(f"tls.{key}: {path} does not work: {error.reason}") from None
@@ -199,6 +199,6 @@ def _expiry(certificate: dict[str, Any]) -> float:
 
 
 def _expiry_of_issuer(certificate: dict[str, Any], authorities: list[dict[str, Any]]) -> float:
-    """When the last authority in the file goes that might have signed the certificate."""
+    """Return the latest expiry among the authorities in the file that could have signed the certificate."""
     issuers = [one for one in authorities if one["subject"] == certificate["issuer"]]
     return max(_expiry(authority) for authority in issuers or authorities)

@@ -1,4 +1,4 @@
-"""How many clients the limit on file descriptors leaves room for."""
+"""Fits the connection limits to the process's limit on file descriptors."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from gateway.limits import FURTHER_PLACES, HANDSHAKES_MAX, REFUSED_PLACES, Limit
 
 log = logging.getLogger("sockpqd")
 
-OTHER_FILES = 48                # of the gateway that are no clients: its listeners, HTTP, files read or sent
-HANDSHAKES_PART = 8             # of the room with TLS that is for connections that have not shaken hands yet
+OTHER_FILES = 48                # of the gateway besides clients: listeners, HTTP, files being read or sent
+HANDSHAKES_PART = 8             # with TLS, one in so many descriptors is reserved for pending handshakes
 
 
 class Room(NamedTuple):
-    """The limits, with what there is room for."""
+    """The limits, lowered to what there are descriptors for."""
 
     limits: Limits
     handshakes_max: int
 
 
 def make_room(limits: Limits, node_files: int, *, tls: bool) -> Room:
-    """Raise the soft limit, which usually is a leftover of select() (1024), to the hard one, and fit in.
+    """Raise the soft limit, usually a leftover from select() (1024), to the hard one, and fit the limits to it.
 
-    `node_files`: descriptors that the node needs for itself.
+    `node_files`: descriptors that the cluster node needs.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
@@ -35,7 +35,7 @@ def make_room(limits: Limits, node_files: int, *, tls: bool) -> Room:
 
 
 def fit(limits: Limits, files: int | None, *, tls: bool) -> Room:
-    """As many clients as configured, or as there are files for (None: any number); the log says which."""
+    """Allow as many clients as configured, or as descriptors permit (None: unlimited); logs if the limit is lowered."""
     handshakes = HANDSHAKES_MAX if tls else 0
     others = OTHER_FILES + FURTHER_PLACES + REFUSED_PLACES
     if files is None or files >= limits.connections_max + handshakes + others:
@@ -44,6 +44,6 @@ def fit(limits: Limits, files: int | None, *, tls: bool) -> Room:
     handshakes = min(handshakes, room // HANDSHAKES_PART)
     connections = min(limits.connections_max, room - handshakes)
     if connections < limits.connections_max:
-        log.warning("limits.connections_max is lowered from %d to %d, because this process may open too few "
-                    "files: raise its limit (LimitNOFILE)", limits.connections_max, connections)
+        log.warning("limits.connections_max is lowered from %d to %d, because this process cannot open enough "
+                    "files: raise LimitNOFILE", limits.connections_max, connections)
     return Room(replace(limits, connections_max=connections), handshakes)

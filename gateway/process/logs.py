@@ -1,9 +1,9 @@
-"""The log: one line per event to standard error, as JSON or for people, and never in the way of the loop.
+"""Logging: one line per event to standard error, as JSON or as text, without ever blocking the event loop.
 
-Whoever logs puts a finished line into a queue; a thread writes. When nobody reads standard error (a pipe that is full,
-a terminal that was stopped) the queue fills up, and further lines are dropped and counted; how many were lost is told
-as soon as there is room. Nothing of what clients send is ever logged. Names and reasons from the network may stand in a
-message, so what cannot be printed is escaped, and a message is cut at a length no sentence of ours has.
+Formatted lines go into a queue; a thread writes them. If standard error is not being read (a full pipe, a stopped
+terminal) the queue fills up, and further lines are dropped and counted; the number lost is logged as soon as there is
+room. Clients' data are never logged. Messages can contain names and reasons from the network, so non-printable
+characters are escaped, and messages are truncated to a length that none of our own reaches.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ import msgspec
 
 from gateway.config import Log
 
-LINES_MAX = 2000                # that wait to be written
+LINES_MAX = 2000                # waiting to be written
 MESSAGE_CHARACTERS_MAX = 4096
 EXCEPTION_CHARACTERS_MAX = 16384
-FLUSH_S = 2.0                   # the end of the process waits so long for lines that nobody takes
+FLUSH_S = 2.0                   # how long the process waits on exit for lines to be written
 RETRY_S = 1.0
 
 log = logging.getLogger("sockpqd")
 
 
 class Logs:
-    """Everything that is logged in this process, between start() and close()."""
+    """The logging of this process, between start() and close()."""
 
     def __init__(self, settings: Log, node: str, descriptor: int = 2) -> None:
-        """`node`: its name stands in each line; `descriptor`: where lines are written."""
+        """`node`: the name put in each line; `descriptor`: where lines are written."""
         as_json = settings.format == "json" or (settings.format == "auto" and not os.isatty(descriptor))
         self._handler = _Handler(JsonFormatter(node) if as_json else TextFormatter(), descriptor)
         self._level = settings.level.upper()
 
     @property
     def lines_lost(self) -> int:
-        """Lines dropped since the start, because nobody took those before."""
+        """Lines dropped since the start because the output was not being read."""
         return self._handler.lost
 
     def start(self) -> None:
-        """Take all that is logged from here on, and what Python says of exceptions that nobody caught."""
+        """Handle all logging from here on, and uncaught exceptions."""
         root = logging.getLogger()
         root.handlers[:] = [self._handler]
         root.setLevel(self._level)
@@ -56,7 +56,7 @@ class Logs:
         self._handler.start()
 
     def close(self) -> None:
-        """Write what is still waiting; gives up after FLUSH_S when nobody reads."""
+        """Write the lines still queued; gives up after FLUSH_S."""
         self._handler.close()
 
 
@@ -67,15 +67,15 @@ class _Handler(logging.Handler):
         super().__init__()
         self.setFormatter(formatter)
         self.lost = 0
-        self._untold = 0                # lines lost that no line has told of
+        self._untold = 0                # lines lost but not reported yet
         self._descriptor = descriptor
-        # A forked child may log without harm: nobody writes its lines, and its queue has no lock that another thread
-        # could have held at the fork.
+        # A forked child can log without harm: its lines are never written, and its queue has no lock that another
+        # thread could have held at the fork.
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._writer = threading.Thread(target=self._write_all, name="log", daemon=True)
 
     def start(self) -> None:
-        """Begin to write."""
+        """Start the writing thread."""
         self._writer.start()
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -88,7 +88,7 @@ class _Handler(logging.Handler):
             self._tell()
         try:
             self._lines.put(self.format(record).encode("utf-8", "backslashreplace") + b"\n")
-        except Exception:               # logging must not end a node; that it failed is told as a lost line
+        except Exception:               # logging must not end a node; a failure counts as a lost line
             self._drop()
 
     def _drop(self) -> None:
@@ -97,7 +97,7 @@ class _Handler(logging.Handler):
 
     def _tell(self) -> None:
         count, self._untold = self._untold, 0
-        text = "%d lines of the log were lost: nobody took them from standard error in time"
+        text = "%d lines of the log were lost: standard error was not read in time"
         fields = {"fields": {"lost": count}}
         record = log.makeRecord(log.name, logging.WARNING, "", 0, text, (count,), None, extra=fields)
         self._lines.put(self.format(record).encode() + b"\n")
@@ -122,9 +122,9 @@ class _Handler(logging.Handler):
         while rest:
             try:
                 rest = rest[os.write(self._descriptor, rest):]
-            except BlockingIOError:     # somebody made it non-blocking
+            except BlockingIOError:     # it was made non-blocking
                 select.select([], [self._descriptor], [], RETRY_S)
-            except OSError:             # nobody reads any more, or the disk is full
+            except OSError:             # the reader is gone, or the disk is full
                 self.acquire()
                 self._drop()
                 self.release()
@@ -132,7 +132,7 @@ class _Handler(logging.Handler):
 
 
 class JsonFormatter(logging.Formatter):
-    """One object per line: time (RFC 3339, UTC), level, logger, node, message; what else the event has."""
+    """One JSON object per line: time (RFC 3339, UTC), level, logger, node, message, and the event's own fields."""
 
     def __init__(self, node: str) -> None:
         super().__init__()
@@ -140,7 +140,7 @@ class JsonFormatter(logging.Formatter):
         self._encoder = msgspec.json.Encoder(enc_hook=str)
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line without its end."""
+        """Format the record as one line without its line end."""
         line: dict[str, Any] = {
             "time": _utc(record.created),
             "level": record.levelname.lower(),
@@ -155,10 +155,10 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """For people: the traceback of an exception stands below its line."""
+    """Human-readable lines; the traceback of an exception follows its line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The lines without the last end."""
+        """Format the record as one or more lines without the last line end."""
         clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
         message = printable(record.getMessage())
         line = f"{clock},{int(record.msecs):03d} {record.levelname} {record.name}: {message}"
@@ -174,7 +174,7 @@ def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str:
 
 
 def printable(text: str) -> str:
-    """The text on one line, with everything escaped that cannot be seen, and not too long."""
+    """Return the text on one line, with non-printable characters escaped, and truncated if too long."""
     if len(text) > MESSAGE_CHARACTERS_MAX:
         text = text[:MESSAGE_CHARACTERS_MAX] + ".."
     return _escaped(text)
@@ -194,10 +194,10 @@ def _uncaught(kind: type[BaseException], error: BaseException, traceback: Traceb
     if issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, traceback)
         return
-    log.critical("an error of ours ends this node: report it, with this line", exc_info=(kind, error, traceback))
+    log.critical("an internal error ends this node: report it, with this line", exc_info=(kind, error, traceback))
 
 
 def _uncaught_in_thread(arguments: threading.ExceptHookArgs) -> None:
     if arguments.exc_value is not None:
         exception = (arguments.exc_type, arguments.exc_value, arguments.exc_traceback)
-        log.error("an error of ours ended a thread: report it, with this line", exc_info=exception)
+        log.error("an internal error ended a thread: report it, with this line", exc_info=exception)

@@ -1,23 +1,22 @@
-"""How much memory this process may have."""
+"""The memory mark: how much memory this process can use before PUT is refused."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-# Of what there is. A snapshot is written by a forked child, which touches the reference count of every object and so
-# copies nearly all of the heap: both processes together have up to 1.95 times as much (measured with a million small
-# jobs and more), and what clients send and take has its place beside that.
+# Share of the available memory. A snapshot is written by a forked child, which touches the reference count of every
+# object and so copies nearly all of the heap: both processes together use up to 1.95 times as much (measured with a
+# million small jobs and more), and the buffers of clients come on top of that.
 SHARE_PERCENT = 45
 
-# Limits of the control group: version 2, where the process finds its own group, and version 1. The groups above limit
-# it as well.
+# The limit files of control groups version 2 and version 1. Parent groups limit the process as well.
 _V2 = "memory.max"
 _V1 = "memory.limit_in_bytes"
 
 
 def memory_mark_bytes(configured: int, root: Path = Path("/")) -> int:
-    """The mark above which PUT is refused: as configured, or, when that is 0, a share of what there is."""
+    """Return the memory use above which PUT is refused: as configured, or if that is 0 a share of what is available."""
     return configured or _available_bytes(root) * SHARE_PERCENT // 100
 
 
@@ -27,7 +26,7 @@ def _available_bytes(root: Path) -> int:
 
 
 def _group_limits(root: Path) -> list[int]:
-    """What the control groups of this process are limited to; none where there is no limit or nobody says so."""
+    """Return the memory limits of this process's control groups; empty if there are none or they cannot be read."""
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -41,7 +40,7 @@ def _group_limits(root: Path) -> list[int]:
         top = root / "sys/fs/cgroup" / ("memory" if controllers else "")
         file = _V1 if controllers else _V2
         folder = top / group.lstrip("/")
-        # In a container the path is that of the host, and may not be there: then the top is the container's own.
+        # In a container the path is the host's and may not exist; then the top is the container's own group.
         for place in {folder, *folder.parents}:
             if place == top or top in place.parents:
                 limits += _limit(place / file)

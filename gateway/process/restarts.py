@@ -1,7 +1,7 @@
-"""How often in a row this node had to end itself, and the pause before it starts again: 1 s, doubled up to 60 s.
+"""Restart back-off: counts consecutive failures of this node and pauses before it starts again, 1 s doubling to 60 s.
 
-The service manager starts it again at once and for ever; not every one can make its pauses longer. So the program
-remembers in a file of its data directory. That is written in place, for the disk may be full.
+Service managers restart a node immediately and indefinitely, and not all of them can back off. So the program keeps its
+own count in a file in the data directory. The file is overwritten in place, since the disk may be full.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pathlib import Path
 
 PAUSE_S = 1.0               # before the start after the first failure,
 PAUSE_MAX_S = 60.0          # and at most
-HEALTHY_S = 120.0           # after so long with a leader failures are counted anew
+HEALTHY_S = 120.0           # after this long with a leader the count is reset
 FAILURES_MAX = 10**6
 RECORD_BYTES = 64
 
 
 class Restarts:
-    """The file. Whatever is wrong with it is no reason for anything: there is no pause then."""
+    """The file with the count of failures. If it is unreadable or invalid, there is simply no pause."""
 
     def __init__(self, file: Path, now: Callable[[], float] = time.time) -> None:
         """`now()`: Unix time in seconds."""
@@ -31,26 +31,26 @@ class Restarts:
         self._timer: asyncio.TimerHandle | None = None
 
     def pause_s(self) -> float:
-        """So many seconds of the pause are left, 0: none."""
+        """Return the seconds left of the pause, 0 for none."""
         if not self.failures:
             return 0.0
         pause_s = min(PAUSE_MAX_S, PAUSE_S * (1 << min(self.failures - 1, 10)))
-        # Whoever sets the clock does not make the pause longer.
+        # Setting the clock back cannot make the pause longer.
         return min(pause_s, max(0.0, self._failed_at + pause_s - self._now()))
 
     def failed(self) -> None:
-        """The node ends itself now, and should be started again."""
+        """Count a failure: the node is ending itself and should be started again."""
         self.failures = min(self.failures + 1, FAILURES_MAX)
         self._failed_at = self._now()
         self._write()
 
     def begin_anew_when(self, healthy: Callable[[], bool]) -> None:
-        """The node has started: make the file, and forget failures when it has been `healthy` for HEALTHY_S."""
+        """Note a successful start: write the file, and reset the count once the node is `healthy` after HEALTHY_S."""
         self._write()
         self._watch(healthy)
 
     def stop(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         if self._timer is not None:
             self._timer.cancel()
 

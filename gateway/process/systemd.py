@@ -1,7 +1,7 @@
-"""Word to the service manager, after sd_notify(3): the node has started, how it is, that it is alive, that it stops.
+"""Notifies the service manager as in sd_notify(3): readiness, status, watchdog keep-alives, and stopping.
 
-systemd names a datagram socket in NOTIFY_SOCKET; where nobody does, nothing is said. With WATCHDOG_USEC it ends a
-process it has not heard of for so long. The sign of life comes from the event loop: one that stands still gives none.
+systemd passes a datagram socket in NOTIFY_SOCKET; without one, nothing is sent. With WATCHDOG_USEC it kills a process
+it has not heard from for that long. The keep-alives come from the event loop, so a stuck loop sends none.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from cluster.api import Cluster
 
 log = logging.getLogger("sockpqd")
 
-BEAT_S = 1.0        # STATUS is at most so old
-START_S = 900.0     # what a start may take, as the unit of deploy/ has it
+BEAT_S = 1.0        # maximum age of STATUS
+START_S = 900.0     # how long a start can take, as in the unit in deploy/
 
 
 class ServiceManager:
-    """The manager's ear. `status` says in a few words how the node is."""
+    """Sends notifications to the service manager. `status` returns the node's state in a few words."""
 
     def __init__(self, environment: Mapping[str, str], status: Callable[[], str]) -> None:
         address = environment.get("NOTIFY_SOCKET", "")
-        self._address = f"\0{address[1:]}" if address.startswith("@") else address      # @: no file, an abstract name
-        self._watchdog_s = int(environment.get("WATCHDOG_USEC") or 0) / 1e6             # 0: nobody waits for a sign
+        self._address = f"\0{address[1:]}" if address.startswith("@") else address      # @: an abstract socket
+        self._watchdog_s = int(environment.get("WATCHDOG_USEC") or 0) / 1e6             # 0: no watchdog
         self._status = status
         self._started = False
         self._told = ""
 
     def waiting(self, pause_s: float) -> None:
-        """The node waits for so long before it starts: the start has its time beside that."""
+        """Announce a pause before the start, and extend the start timeout by it."""
         self._tell(f"STATUS={self._status()}\nEXTEND_TIMEOUT_USEC={int((pause_s + START_S) * 1e6)}")
 
     def started(self) -> None:
-        """Clients can connect. (Not: it serves. The first of three nodes cannot serve before the second is there.)"""
+        """Announce that clients can connect. (Not that it serves: the first of three nodes cannot serve on its own.)"""
         self._started = True
         self._tell("READY=1")
         if self._address:
             self._beat()
 
     def reload(self, do: Callable[[], None]) -> None:
-        """Do what SIGHUP asks for; the manager is told when it begins and when it is done."""
-        if not self._started:       # READY=1 would come too early
+        """Perform a reload for SIGHUP, announcing its beginning and its end."""
+        if not self._started:       # READY=1 would be premature
             do()
             return
         self._tell(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
@@ -52,7 +52,7 @@ class ServiceManager:
         self._tell("READY=1")
 
     def stopping(self) -> None:
-        """The node is on its way out; signs of life go on until it is gone."""
+        """Announce that the node is stopping; keep-alives continue until it has."""
         self._tell("STOPPING=1")
 
     def _beat(self) -> None:
@@ -76,7 +76,7 @@ class ServiceManager:
 
 
 def describe(cluster: Cluster) -> str:
-    """How the node is, for `systemctl status`: "leader, term 3"."""
+    """Describe the node's state for `systemctl status`, like "leader, term 3"."""
     own = next((node for node in cluster.status() if node.name == cluster.name), None)
     if own is None:
         return "not a member of the cluster"

@@ -1,4 +1,4 @@
-"""The text protocol: bytes to commands, replies to bytes. No IO.
+"""The text protocol: parsing bytes into commands and encoding replies. No IO.
 
-May use the limits.
+May import limits.
 """

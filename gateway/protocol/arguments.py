@@ -1,4 +1,4 @@
-"""Words of a line to values: names, numbers, seconds (PROTOCOL "Lines, data, values"), sessions, nodes, users."""
+"""Parses the words of a line: names, numbers, seconds (PROTOCOL "Lines, data, values"), sessions, nodes, users."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from gateway.limits import KEY_BYTES_MAX, KEY_BYTES_MIN, QUEUES_MAX
 
 UNSIGNED_MAX = 2**64 - 1
 SIGNED_MIN, SIGNED_MAX = -(2**63), 2**63 - 1
-EXPIRE_MS_MAX = 100 * 366 * 86_400_000      # a hundred years; more is a mistake
-UNIX_MS_MAX = 2**62                         # any time there is; what is added to it still fits into 64 bits
+EXPIRE_MS_MAX = 100 * 366 * 86_400_000      # a hundred years; anything more is a mistake
+UNIX_MS_MAX = 2**62                         # beyond any real time, with headroom for additions within 64 bits
 
 _NAME = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")
 _NAMES = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}+(?:\|[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}+)*+")
@@ -29,33 +29,33 @@ _IPV4 = re.compile(r"[0-9.]+")
 
 
 class ArgumentError(Exception):
-    """The words after the verb are not what the command's grammar allows."""
+    """The words after the verb do not match the command's grammar."""
 
 
-@lru_cache(maxsize=8192)        # the same few names come again and again, and one string object each saves memory
+@lru_cache(maxsize=8192)        # the same few names recur, and sharing one string object each saves memory
 def name(word: bytes) -> str:
-    """The queue or item name in `word`."""
+    """Parse a queue or item name."""
     if _NAME.fullmatch(word) is None:
         raise ArgumentError
     return word.decode("ascii")
 
 
 def key(word: bytes) -> str:
-    """The key of a job in `word`."""
+    """Parse a job key."""
     if _JOB_KEY.fullmatch(word) is None:
         raise ArgumentError
     return word.decode("ascii")
 
 
 def plain_word(word: bytes) -> str:
-    """A word that says something to people, such as a reason."""
+    """Parse a free-form word meant for people, such as a reason."""
     if _WORD.fullmatch(word) is None:
         raise ArgumentError
     return word.decode("ascii")
 
 
 def prefix(word: bytes) -> str:
-    """How names begin, in `mail*`; `*` alone means any."""
+    """Parse a name prefix like `mail*`; `*` alone matches any name."""
     if not word.endswith(b"*"):
         raise ArgumentError
     return name(word[:-1]) if len(word) > 1 else ""
@@ -67,10 +67,10 @@ def _one_queue(word: bytes) -> tuple[str, ...]:
 
 
 def queues(word: bytes) -> tuple[str, ...]:
-    """The queue names in `a|b|c`, each once, in the order given."""
+    """Parse queue names like `a|b|c`, dropping duplicates and keeping their order."""
     if b"|" not in word:
         return _one_queue(word)
-    if _NAMES.fullmatch(word) is None:          # at once: a line may hold thousands
+    if _NAMES.fullmatch(word) is None:          # one match for all: a line can hold thousands
         raise ArgumentError
     names = tuple(dict.fromkeys(word.decode("ascii").split("|")))
     if len(names) > QUEUES_MAX:
@@ -79,7 +79,7 @@ def queues(word: bytes) -> tuple[str, ...]:
 
 
 def unsigned(word: bytes) -> int:
-    """A decimal number of at most 64 bits, without sign."""
+    """Parse an unsigned decimal number of at most 64 bits."""
     if not word.isdigit():
         raise ArgumentError
     if len(word) > 19:
@@ -88,7 +88,7 @@ def unsigned(word: bytes) -> int:
 
 
 def between(lowest: int, highest: int) -> Callable[[bytes], int]:
-    """A reader of decimal numbers without sign in these limits, both included."""
+    """Return a parser of unsigned decimal numbers between these limits, inclusive."""
     def read(word: bytes) -> int:
         number = unsigned(word)
         if not lowest <= number <= highest:
@@ -98,7 +98,7 @@ def between(lowest: int, highest: int) -> Callable[[bytes], int]:
 
 
 def signed(word: bytes) -> int:
-    """A decimal number of 64 bits with an optional sign."""
+    """Parse a 64-bit decimal number with an optional sign."""
     if word.isdigit() and len(word) <= 18:
         return int(word)
     digits = word[1:] if word[:1] in (b"-", b"+") else word
@@ -108,7 +108,7 @@ def signed(word: bytes) -> int:
 
 
 def _within(word: bytes, lowest: int, highest: int) -> int:
-    """A number of any length: zeros before it are harmless, thousands of digits are not (int() would raise)."""
+    """Parse a number of any length; leading zeros are allowed, but int() would raise for thousands of digits."""
     sign, digits = (word[:1], word[1:]) if word[:1] in (b"-", b"+") else (b"", word)
     digits = digits.lstrip(b"0") or b"0"
     if len(digits) > 20:
@@ -120,14 +120,14 @@ def _within(word: bytes, lowest: int, highest: int) -> int:
 
 
 def milliseconds(word: bytes) -> int:
-    """Seconds with an optional decimal fraction, as milliseconds rounded up."""
+    """Parse seconds with an optional decimal fraction into milliseconds, rounded up."""
     if word.isdigit() and len(word) <= 9:
         return int(word) * 1000
     return _decimal_ms(word, EXPIRE_MS_MAX)
 
 
 def positive_ms(word: bytes) -> int:
-    """The same, more than nothing."""
+    """Parse seconds like `milliseconds`, but greater than 0."""
     number_ms = milliseconds(word)
     if number_ms == 0:
         raise ArgumentError
@@ -135,7 +135,7 @@ def positive_ms(word: bytes) -> int:
 
 
 def unix_ms(word: bytes) -> int:
-    """Unix time in seconds with an optional decimal fraction, as milliseconds rounded up."""
+    """Parse Unix time in seconds with an optional decimal fraction into milliseconds, rounded up."""
     return _decimal_ms(word, UNIX_MS_MAX)
 
 
@@ -153,7 +153,7 @@ def _decimal_ms(word: bytes, highest_ms: int) -> int:
 
 
 def session(word: bytes) -> tuple[int, int]:
-    """Number and secret of the session that is called `word`."""
+    """Parse a session id into its number and secret."""
     match = _SESSION.fullmatch(word)
     if match is None:
         raise ArgumentError
@@ -161,7 +161,7 @@ def session(word: bytes) -> tuple[int, int]:
 
 
 def node(word: bytes) -> str:
-    """The name of a node in `word`."""
+    """Parse a node name."""
     text = _ascii(word)
     if NODE_NAME.fullmatch(text) is None:
         raise ArgumentError
@@ -169,7 +169,7 @@ def node(word: bytes) -> str:
 
 
 def user_name(word: bytes) -> str:
-    """The name of a user in `word`."""
+    """Parse a user name."""
     text = _ascii(word)
     if _USER.fullmatch(text) is None:
         raise ArgumentError
@@ -177,7 +177,7 @@ def user_name(word: bytes) -> str:
 
 
 def secret(word: bytes) -> str:
-    """The secret of a user in `word`: whatever can stand in a line."""
+    """Parse a user's secret: any word in UTF-8."""
     try:
         return word.decode()
     except UnicodeDecodeError:
@@ -185,14 +185,14 @@ def secret(word: bytes) -> str:
 
 
 def secret_key(word: bytes) -> bytes:
-    """The key of a user in hexadecimal digits."""
+    """Parse a user's key from hexadecimal digits."""
     if _KEY.fullmatch(word) is None:
         raise ArgumentError
     return bytes.fromhex(word.decode("ascii"))
 
 
 def address(host: bytes, port: bytes) -> str:
-    """"host:port" of an IP address or a host's name, and a port; an IPv6 address stands in brackets."""
+    """Join an IP address or host name and a port to "host:port", with brackets around an IPv6 address."""
     number = unsigned(port)
     if not 0 < number < 65536:
         raise ArgumentError
@@ -210,7 +210,7 @@ def address(host: bytes, port: bytes) -> str:
 
 
 def _ipv6(text: str) -> ipaddress.IPv6Address:
-    """Without a zone (`%eth0`): that would mean something on one host only."""
+    """Parse an IPv6 address without a zone (`%eth0`), which would be meaningful on one host only."""
     parsed = ipaddress.IPv6Address(text)
     if parsed.scope_id is not None:
         raise ArgumentError

@@ -1,4 +1,4 @@
-"""A parsed command as one flat record, and the row of the catalog that says everything about its verb."""
+"""A parsed command as one flat record, and the catalog row that describes its verb."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Words = list[bytes]
 
 
 class Kind(Enum):
-    """How a command stands among the others of its connection."""
+    """How a command is sequenced with the others of its connection."""
 
     LOGGED = "goes through the log; the next one need not wait for its answer", False
     AT_ONCE = "is answered at once, and the next one need not wait either", False
@@ -26,11 +26,11 @@ class Kind(Enum):
 
     def __init__(self, meaning: str, alone: bool) -> None:
         self.meaning = meaning
-        self.alone = alone          # must everything before it be answered first?
+        self.alone = alone          # whether everything before it must be answered first
 
 
 class InTransaction(Enum):
-    """What is done with a command between BEGIN and COMMIT."""
+    """How a command is handled between BEGIN and COMMIT."""
 
     REFUSED = "it cannot stand there, and the COMMIT will fail"
     QUEUED = "its operation is executed by the COMMIT"
@@ -40,9 +40,9 @@ class InTransaction(Enum):
 
 
 class Body(Struct, frozen=True, eq=False):
-    """What stands behind a line.
+    """The data that follow a line.
 
-    `length` finds out how many bytes of it follow a malformed line: 0 when there are none, None when nobody knows.
+    `length` tells how many bytes follow a malformed line: 0 if there are none, None if unknown.
     """
 
     length: Callable[[Words], int | None]
@@ -52,11 +52,11 @@ NO_BODY = Body(lambda words: 0)
 
 
 class Row(Struct, frozen=True, eq=False):
-    """A verb: one of the lines that begin with `word`, and all that the gateway knows of it.
+    """One form of a verb: a line that begins with `word`, and everything the gateway knows about it.
 
-    `parse` gets the words of the line, the last word of the verb first. It returns None for a line that belongs to the
-    next row of the same word, and raises ArgumentError for one that is nothing. `right` says what is answered to a
-    user who may not do that, None when he may. `run` executes it for a client.
+    `parse` takes the words of the line, starting with the last word of the verb. It returns None for a line that
+    belongs to the next row of the same word, and raises ArgumentError for a malformed one. `right` returns the answer
+    that refuses a user without permission, None if they have it. `run` executes the command for a client.
     """
 
     word: bytes                                         # one or two words: PUT, QUEUE STAT
@@ -64,42 +64,42 @@ class Row(Struct, frozen=True, eq=False):
     right: Callable[[Any, Command, Any], bytes | None]
     run: Callable[[Any, Command], None]
     kind: Kind
-    numbered: bool = False                              # may stand behind REQ
+    numbered: bool = False                              # allowed behind REQ
     in_transaction: InTransaction = InTransaction.REFUSED
     body: Body = NO_BODY
-    counted_as: str | None = None                       # in the metrics, when it is not the word; "" is not counted
-    alone: bool = False                                 # as its kind says; here it is found faster
+    counted_as: str | None = None                       # label in the metrics if not the word; "": not counted
+    alone: bool = False                                 # as its kind says; copied here for speed
 
     def __post_init__(self) -> None:
         force_setattr(self, "alone", self.kind.alone)
 
     @property
     def counter(self) -> str:
-        """The verb in the metrics; "" when it is not counted."""
+        """The verb's label in the metrics; "" if it is not counted."""
         return self.word.decode() if self.counted_as is None else self.counted_as
 
 
 class Command(Struct, gc=False):
-    """What a client asked for. The grammar makes it, and the parser adds what stands around or behind its line."""
+    """A client's command. The grammar creates it; the parser adds what comes before and after its line."""
 
-    operation: Any = None               # of core, that is proposed for it
-    length: int | None = None           # of what stands behind the line and is not here yet: bytes; of a PUTS jobs
-    arguments: tuple[Any, ...] = ()     # of the line, as far as they are not in the operation
-    wait: Get | None = None             # PUT .. WAIT: what is proposed behind the PUT
-    until_finished: bool = False        # GETBE: it waits no longer than there are unfinished jobs
-    within_ms: int | None = None        # no longer than this
-    bound: bool = False                 # what is handed out is bound to the session of the connection
-    number: int = 0                     # with REQ (spec/sessions 3): which request of the session it is
-    digest: blake2b | bytes | None = None       # of all its bytes; while data are awaited, what they are added to
-    numbering: Numbering | None = None  # the same with the session, when that is known
-    answer: bytes | None = None         # it is not executed: say this, behind what stands behind the line
+    operation: Any = None               # the core operation to propose
+    length: int | None = None           # of the data still to come: bytes, or jobs for PUTS
+    arguments: tuple[Any, ...] = ()     # of the line, where not part of the operation
+    wait: Get | None = None             # PUT .. WAIT: proposed behind the PUT
+    until_finished: bool = False        # GETBE: stop waiting when no unfinished jobs are left
+    within_ms: int | None = None        # how long to wait at most
+    bound: bool = False                 # jobs handed out are bound to the connection's session
+    number: int = 0                     # with REQ (spec/sessions 3): its request number within the session
+    digest: blake2b | bytes | None = None       # of all its bytes; a running hash while data are awaited
+    numbering: Numbering | None = None  # number and digest with the session, once that is known
+    answer: bytes | None = None         # set if it is not executed: the answer, once its data have been read
     row: Row = None  # type: ignore[assignment]     # the parser sets it, as the grammar does not know the catalog
 
     def fill(self, data: bytes) -> None:
-        """The data that stood behind the line are here."""
+        """Complete the command with its data."""
         self.length = None
         operation = self.operation
-        # Nobody else knows the operation yet, which is frozen for those who will: so it need not be made anew.
+        # The frozen operation is not shared yet, so it can be filled in instead of copied.
         force_setattr(operation.put if type(operation) is PutWith else operation, "data", data)
         if self.number:
             assert isinstance(self.digest, blake2b)

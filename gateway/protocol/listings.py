@@ -1,4 +1,4 @@
-"""The lines of long answers: RUNLIST, TAKEN, PEEK, SESSION LIST, QUEUE LIST, QUEUE STAT, QUEUE CONFIG and CONFIG."""
+"""Formats the lines of long answers: RUNLIST, TAKEN, PEEK, SESSION LIST, QUEUE LIST, QUEUE STAT and settings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gateway.protocol.tokens import meta, seconds, unix
 
 
 def queue_lines(queues: Iterable[tuple[str, Counts | None]]) -> bytes:
-    """Lines of QUEUE LIST: `<q> <ready> <delayed> <running> <dead>`; None: a queue that has gone meanwhile."""
+    """Format lines of QUEUE LIST: `<q> <ready> <delayed> <running> <dead>`; None: a queue that is gone by now."""
     lines = []
     for name, counts in queues:
         figures = "0 0 0 0" if counts is None else f"{counts.ready} {counts.delayed} {counts.running} {counts.dead}"
@@ -19,7 +19,7 @@ def queue_lines(queues: Iterable[tuple[str, Counts | None]]) -> bytes:
 
 
 def session_lines(sessions: Iterable[Session], now_ms: int) -> bytes:
-    """Lines of SESSION LIST: `<number> <user|-> <address|-> <ttl> <idle> <bound>`; never what names the session."""
+    """Format lines of SESSION LIST: `<number> <user|-> <address|-> <ttl> <idle> <bound>`; never the secret."""
     return "".join(
         f"{one.number} {one.user or '-'} {one.address or '-'} {seconds(one.ttl_ms)} "
         f"{max(0, now_ms - one.used_ms) // 1000} {len(one.taken)}\r\n"
@@ -28,7 +28,7 @@ def session_lines(sessions: Iterable[Session], now_ms: int) -> bytes:
 
 
 def run_lines(jobs: Sequence[RunningJob], with_data: bool) -> bytes:
-    """RUNLIST's lines for these jobs; the time of expiry is Unix time in whole seconds, rounded up."""
+    """Format lines of RUNLIST; the expiry is Unix time in whole seconds, rounded up."""
     lines = []
     for job in jobs:
         length = f" {len(job.data)}" if with_data else ""
@@ -38,19 +38,19 @@ def run_lines(jobs: Sequence[RunningJob], with_data: bool) -> bytes:
 
 
 def seen(job: Seen) -> str:
-    """What PEEK says of a job: `<q> <id|-> <p> <len> <state> [meta]`; meta tokens always, all of them."""
+    """Format the line of PEEK for a job: `<q> <id|-> <p> <len> <state> [meta]`, always with all meta tokens it has."""
     number = "-" if job.id is None else str(job.id)
     tokens = meta(job.item, job.key, job.attempts, job.at_ms, job.deadline_ms)
     return f"{job.queue} {number} {job.priority} {len(job.data)} {job.state.name}{tokens}\r\n"
 
 
 def seen_lines(jobs: Iterable[Seen]) -> bytes:
-    """PEEK's lines for these jobs."""
+    """Format the lines of PEEK."""
     return "".join(map(seen, jobs)).encode()
 
 
 def settings_of_queue(settings: QueueSettings) -> list[tuple[str, str]]:
-    """The settings with their values, as QUEUE CREATE takes them; 0 is no limit."""
+    """Return a queue's settings and values, in the form QUEUE CREATE takes; 0 means no limit."""
     then = "" if settings.then is Then.DEFAULT else f" THEN {settings.then.name}"
     expire = f"{seconds(settings.expire_ms)}{then}" if settings.expire_ms else "0"
     dead = "" if settings.dead is None or not settings.tries else f" DEAD {settings.dead}"
@@ -70,7 +70,7 @@ def settings_of_queue(settings: QueueSettings) -> list[tuple[str, str]]:
 
 
 def settings_of_cluster(settings: ClusterSettings) -> list[tuple[str, str]]:
-    """The same of CONFIG; `-`: each node does as its own configuration says."""
+    """Return the cluster's settings and values, in the form CONFIG takes; `-`: each node uses its own configuration."""
     session_ttl_ms = SESSION_TTL_MS_DEFAULT if settings.session_ttl_ms is None else settings.session_ttl_ms
     return [
         ("EXPIREDEFAULT", settings.expire_default.name),
@@ -83,7 +83,7 @@ def settings_of_cluster(settings: ClusterSettings) -> list[tuple[str, str]]:
 
 
 def pairs(values: Sequence[tuple[str, object]]) -> bytes:
-    """`200 OK <k>` and a line for each name with its value."""
+    """Format `200 OK <k>` and a line per name and value."""
     return "".join((f"200 OK {len(values)}\r\n", *(f"{name} {value}\r\n" for name, value in values))).encode()
 
 

@@ -1,7 +1,7 @@
-"""Bytes in, commands out, without IO: lines, data blocks, and what to do with those that cannot be accepted.
+"""The parser: bytes in, commands out, without IO. Handles lines, data blocks, and those that cannot be accepted.
 
-Bytes are fed as they come; commands are pulled, so that what stands behind a blocked command stays here as plain bytes.
-A data block is cut out of the received bytes once; one that comes in many pieces is joined once, at its end.
+Bytes are fed as they arrive; commands are pulled, so that input behind a blocked command stays here as raw bytes. A
+data block is sliced from the received bytes once; one that arrives in many pieces is joined once, at the end.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class _LineError(Exception):
 
 
 class Parser:
-    """One client's stream of commands. It never raises, whatever the bytes are.
+    """Parses one client's stream of commands. It never raises, whatever the input.
 
-    `guard` is asked about each command before its data are read: it says what is answered instead. `no_room` is asked
-    likewise about data that are not here yet, and those are dropped.
+    `guard` checks each command before its data are read and returns a refusal or None. `no_room` does the same for data
+    that have yet to arrive; refused data are dropped.
     """
 
     def __init__(
@@ -47,29 +47,29 @@ class Parser:
         self._plain = verbs.plain
         self._guard = guard
         self._no_room = no_room
-        self._buffer = b""                  # what is looked at, from _start on
+        self._buffer = b""                  # being parsed, from _start on
         self._start = 0
-        self._later = bytearray()           # what came while _buffer was not used up
-        self._block: Callable[[], Command | None] | None = None     # reads on in a data block, while one is due
+        self._later = bytearray()           # received while _buffer was not used up
+        self._block: Callable[[], Command | None] | None = None     # continues reading a data block, while inside one
         self._left = 0                      # bytes of that block still to come
-        self._head: Command | None = None   # whose block is collected
-        self._puts: PutsSoFar | None = None     # the PUTS whose lines and blocks are collected
-        self._pieces: list[bytes] = []      # what is collected, joined when all is there,
-        self._few = bytearray()             # and behind it what came in pieces so small that a list of them is too much
-        self._skip_answer = b""             # what is said when the block has been skipped
-        self.holding = False                # some of what came is kept here, or may be
-        self.lines = 0                      # complete ones, so far
-        self.toil = 0                       # work beyond that of plain commands, in such; whoever counts sets it to 0
+        self._head: Command | None = None   # the command whose block is being collected
+        self._puts: PutsSoFar | None = None     # the PUTS whose lines and blocks are being collected
+        self._pieces: list[bytes] = []      # the block so far, joined when complete,
+        self._few = bytearray()             # followed by pieces too small to be worth a list entry
+        self._skip_answer = b""             # the answer once the block has been skipped
+        self.holding = False                # input may be held here
+        self.lines = 0                      # complete lines so far
+        self.toil = 0                       # extra work in units of plain commands; the caller resets it to 0
         self._closed = False
 
     @property
     def backlog_bytes(self) -> int:
-        """Bytes received and not yet looked at."""
+        """Bytes received but not parsed yet."""
         return len(self._buffer) - self._start + len(self._later)
 
     @property
     def held_bytes(self) -> int:
-        """Bytes that are kept here, of commands that are complete and of one that is not."""
+        """Bytes held here, of complete commands and of an incomplete one."""
         held = len(self._buffer) + len(self._later)
         if self._puts is not None:
             held += max(0, self._puts.held_bytes - (self._left if self._puts.amid_job else 0))
@@ -79,21 +79,21 @@ class Parser:
 
     @property
     def complete(self) -> int:
-        """Commands that are complete, so far (empty lines included)."""
+        """The number of complete commands so far (including empty lines)."""
         return self.lines - (self._block is not None)
 
     @property
     def missing_bytes(self) -> int:
-        """Of the data block that is being received, 0 when there is none."""
+        """Bytes missing from the data block being received, 0 if there is none."""
         return self._left - self.backlog_bytes if self._block is not None else 0
 
     @property
     def amid_command(self) -> bool:
-        """Is the next command here in part? (When next() has returned None.)"""
+        """Whether the next command is here in part (after next() has returned None)."""
         return self._block is not None or self._start != len(self._buffer) or len(self._later) > 0
 
     def feed(self, data: bytes) -> None:
-        """Take what the client sent."""
+        """Add received bytes."""
         if self._closed:
             return
         self.holding = True
@@ -104,8 +104,9 @@ class Parser:
             self._later += data
 
     def next(self) -> Command | None:
-        """The next command, None when more bytes are needed, or when it is so much that others should have their turn
-        (then there is `toil`). Behind a stream that is broken off there is none."""
+        """Return the next command. None: more bytes are needed, the stream has been broken off, or the command is so
+        large that other clients should get a turn first (then `toil` is set).
+        """
         if self._block is not None:
             return self._block()
         while True:
@@ -117,12 +118,12 @@ class Parser:
                     end -= 1
                 line = buffer[start:end]
             elif end < 0 and start == len(buffer) and not self._later:
-                self._buffer, self._start = b"", 0          # an idle client keeps no memory
+                self._buffer, self._start = b"", 0          # an idle client holds no memory
                 self.holding = False
                 return None
             else:
                 try:
-                    complete = self._line()                 # long, in two pieces, or not all here
+                    complete = self._line()                 # long, in two pieces, or incomplete
                 except _LineError:
                     return self._broken(BAD_COMMAND)
                 if complete is None:
@@ -131,11 +132,11 @@ class Parser:
                 self.toil += len(line) // LONG_LINE_BYTES
             self.lines += 1
             words = line.split()
-            if words:                                       # an empty line is ignored
+            if words:                                       # empty lines are ignored
                 return self._command(words, line)
 
     def _line(self) -> bytes | None:
-        """The next line without its end, None when it is not complete."""
+        """Return the next line without its line end, None if it is incomplete."""
         start = self._start
         end = self._buffer.find(b"\n", start)
         if end < 0 and self._later:
@@ -145,7 +146,7 @@ class Parser:
             raise _LineError
         if end < 0:
             if start == len(self._buffer):
-                self._buffer, self._start = b"", 0          # an idle client keeps no memory
+                self._buffer, self._start = b"", 0          # an idle client holds no memory
                 self.holding = self._block is not None
             return None
         self._start = end + 1
@@ -155,9 +156,9 @@ class Parser:
 
     def _command(self, words: Words, line: bytes) -> Command | None:
         try:
-            if b"\r" in line or b"\v" in line or b"\f" in line:     # split() takes them for spaces
+            if b"\r" in line or b"\v" in line or b"\f" in line:     # split() treats them as spaces
                 raise ArgumentError
-            row = self._plain.get(words[0])             # all that should be fast is found here
+            row = self._plain.get(words[0])             # the fast path
             if row is not None and (command := row.parse(words)) is not None:
                 command.row = row
             elif (command := self._verbs.read(words)) is None:
@@ -168,7 +169,7 @@ class Parser:
         if self._guard is not None:
             refusal = self._guard(command)
             if refusal is not None and not (command.answer is not None and command.row.body is JOBS):
-                command.answer = refusal            # but that a PUTS has too many jobs is said first
+                command.answer = refusal            # except that a PUTS with too many jobs keeps that answer
         length = command.length
         if length is None:
             return command if command.answer is None else self._refused(command.answer)
@@ -180,12 +181,12 @@ class Parser:
         return self._clone_block(command, length) if body is SNAPSHOT else self._data_block(command, length)
 
     def trim(self) -> None:
-        """Nothing will be asked for soon: keep nothing that was looked at already."""
+        """Free input already parsed, as no command will be pulled soon."""
         if self._start == len(self._buffer):
             self._buffer, self._start = b"", 0
 
     def close(self) -> None:
-        """Forget what was received; nothing is taken any more."""
+        """Discard all input, received and future."""
         self._closed = True
         self.holding = False
         self._block = self._head = self._puts = None
@@ -249,7 +250,7 @@ class Parser:
         return self._read_puts()
 
     def _read_puts(self) -> Command | None:
-        """Line by line, each with its block."""
+        """Read the jobs of a PUTS, each a line with its block."""
         puts = self._puts
         assert puts is not None
         jobs = 0
@@ -288,7 +289,7 @@ class Parser:
             puts.refuse(refusal)
 
     def _skip_block(self, length: int, answer: bytes) -> Command | None:
-        """Read a block to its end and drop it, then say `answer`; too long a one is not waited for."""
+        """Read and drop a block, then answer with `answer`; a block that is too long ends the stream instead."""
         if length > SKIPPED_BYTES_MAX:
             return self._broken(answer)
         self._left = length
@@ -312,7 +313,7 @@ class Parser:
         return command
 
     def _clone_chunk(self) -> Command | None:
-        """The next chunk, of full size except the last."""
+        """Return the next chunk; all but the last are full-sized."""
         size = min(self._left, CLONE_CHUNK_BYTES_MAX)
         if self.backlog_bytes < size:
             return None
@@ -325,7 +326,7 @@ class Parser:
         return Command(arguments=(data, not self._left), row=self._verbs.data)
 
     def _take(self, size: int) -> bytes:
-        """At most `size` of the bytes at hand, none when there are none."""
+        """Take up to `size` of the bytes at hand."""
         start = self._start
         if start == len(self._buffer) and self._later:
             self._merge()

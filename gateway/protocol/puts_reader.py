@@ -1,7 +1,6 @@
-"""A PUTS while it arrives: its jobs so far, and what is answered to those that are none.
+"""A PUTS while it arrives: its jobs so far, and the answers to those that are malformed or too large.
 
-What is kept is bounded, however long it takes: a PUTS whose lines and data are too large, or that is refused as a
-whole, is read to its end and dropped.
+Memory is bounded however long it takes: a PUTS that is too large or refused as a whole is read to its end and dropped.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from gateway.protocol.grammar.bodies import length_at
 from gateway.protocol.grammar.puts import put
 from gateway.protocol.responses import BAD_ARGUMENTS, TOO_LARGE
 
-LENGTH_AT = 2       # the place of the length in an argument line
+LENGTH_AT = 2       # the position of the length in an argument line
 
 
 class PutsSoFar:
-    """What has arrived behind the line of a PUTS, which is `command`.
+    """Collects the jobs that follow the line of a PUTS, which is `command`.
 
-    `guard` is asked about each job before its data are read, as about a command of its row: when it refuses one, it
-    refuses the PUTS. `answer`: what is said instead of executing it, when that is known already.
+    `guard` checks each job before its data are read, like a command of its row; refusing one refuses the whole PUTS.
+    `answer`: the answer instead of executing it, once that is known.
     """
 
     def __init__(
@@ -32,31 +31,31 @@ class PutsSoFar:
     ) -> None:
         self.command = command
         self.answer = command.answer
-        self.amid_job = False                   # a line has been read, its block has not
+        self.amid_job = False                   # the line has been read, but not the block
         self._guard = guard
         self._data_bytes_max = data_bytes_max
         self._left = command.length or 0        # jobs still to come
         self._digest = command.digest if isinstance(command.digest, blake2b) else None
-        self._puts: list[Put | PutWith | bytes] = []        # bytes: why it is none
+        self._puts: list[Put | PutWith | bytes] = []        # bytes: the answer to an invalid job
         self._kept_bytes = 0
         self._dropped_bytes = 0
         self._job: Command | bytes = BAD_ARGUMENTS
-        self._data = bytearray()                # of this job
+        self._data = bytearray()                # of the current job
 
     @property
     def held_bytes(self) -> int:
-        """What is kept, as if the present job were complete."""
+        """Bytes held, as if the current job were complete."""
         return 0 if self.answer is not None else self._kept_bytes + COMMAND_BYTES * len(self._puts)
 
     def take_line(self, words: Words, line: bytes) -> int | None:
-        """The arguments of the next PUT: how many bytes follow. None: nobody knows, or too many; then say `answer`."""
+        """Take the next job's line and return how many bytes follow. None: unknown or too many; then see `answer`."""
         if self._digest is not None:
             self._digest.update(b" ".join(words) + b"\n")
         try:
-            if b"\r" in line or b"\v" in line or b"\f" in line:     # as in all lines
+            if b"\r" in line or b"\v" in line or b"\f" in line:     # not allowed in any line
                 raise ArgumentError
             job = put([b"PUT", *words])
-            if job is None or job.length is None:       # it waits
+            if job is None or job.length is None:       # WAIT is not allowed
                 raise ArgumentError
             self._job, length = job, job.length
             job.row = self.command.row
@@ -76,7 +75,7 @@ class PutsSoFar:
         return length
 
     def _look_at(self, job: Command, length: int, line_bytes: int) -> None:
-        """May it be put, and is there room? The refusal of a right goes before that of a size."""
+        """Check the job's rights and size; a refusal for lack of rights takes precedence over one for size."""
         if self._guard is not None and self.answer in (None, TOO_LARGE) and (refusal := self._guard(job)) is not None:
             self.refuse(refusal)
         if self.answer is not None:
@@ -89,20 +88,22 @@ class PutsSoFar:
             self.refuse(TOO_LARGE)
 
     def refuse(self, answer: bytes) -> None:
-        """Nothing of it is executed, and nothing of it is kept any more."""
+        """Refuse the whole PUTS with this answer and free its jobs."""
         self.answer = answer
         self._puts.clear()
         self._data = bytearray()
 
     def take_data(self, piece: bytes) -> None:
-        """The next bytes of the job's block."""
+        """Add bytes to the current job's block."""
         if self._digest is not None:
             self._digest.update(piece)
         if self.answer is None and not isinstance(self._job, bytes):
             self._data += piece
 
     def end_job(self) -> bool:
-        """The block is complete. Was it the last one? Then the command is, or there is an answer instead."""
+        """Complete the current job. Returns whether it was the last; then either the command is complete or `answer`
+        is set.
+        """
         self.amid_job = False
         self._left -= 1
         job = self._job

@@ -1,10 +1,10 @@
-"""Numbered commands (REQ): under which number of which session a command is executed, and which command it was.
+"""Numbered commands (REQ): the identity of a command, given by its session, its request number and its digest.
 
-A client that does not know whether its command was executed repeats it under the same number, and the machine answers
-what it answered before (spec/sessions 3). So that nobody takes one command for another, the digest of the command goes
-with its number. It is that of the words as they came, not of what this version makes of them: a command may be
-repeated on a node of another version. Only that of a COMMIT covers what the queued commands were made into: the
-operations as they would stand in the log, whose form does not change.
+A client that does not know whether its command was executed repeats it under the same number, and the state machine
+gives the stored reply (spec/sessions 3). To guard against a number being reused for another command, the digest of the
+command goes with it. The digest is that of the words as received, not of how this version interprets them, because the
+command may be repeated on a node of another version. Only the digest of a COMMIT covers the queued operations, in their
+log encoding, which never changes.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ DIGEST_BYTES = 16
 
 
 def digest_of(words: list[bytes]) -> blake2b:
-    """The digest of a command line, to which the command's data are to be added."""
+    """Start the digest of a command with its line; the command's data are to be added."""
     return blake2b(b" ".join(words) + b"\n", digest_size=DIGEST_BYTES)
 
 
 class Numbering(Struct, gc=False, frozen=True):
-    """Whose command it is: request `number` of the session."""
+    """The identity of a numbered command: request `number` of the session, with its digest."""
 
     session: int
     number: int
@@ -35,11 +35,11 @@ class Numbering(Struct, gc=False, frozen=True):
     def request(
         self, operation: Requested, part: int = 0, *, keep_waiting: bool = False, until_finished: bool = False,
     ) -> Request:
-        """`operation` as (a part of) this command; see core.Request."""
+        """Wrap `operation` as (a part of) this command; see core.Request."""
         return Request(self.session, self.number, self.digest, part, keep_waiting, operation, until_finished)
 
     def covering(self, operations: Iterable[Atomic]) -> Numbering:
-        """The same command, when it stands for these operations as well."""
+        """Extend the digest to cover these operations as well."""
         digest = blake2b(self.digest, digest_size=DIGEST_BYTES)
         for operation in operations:
             digest.update(msgpack.encode(operation))

@@ -1,4 +1,4 @@
-"""Replies to bytes: the line that each of them is said with (docs/PROTOCOL.md). Longer answers are made in listings.py."""
+"""Encodes replies as answer lines (docs/PROTOCOL.md). Longer answers are formatted in listings.py."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ from core import (
 )
 from gateway.protocol.tokens import meta, seconds, unix
 
-REFUSAL = b"4"                  # no answer that is a success (200, 206, 221, 334) is greater, every other one is
+REFUSAL = b"4"                  # sorts above every successful answer (2xx, 334) and below every error
 
 OK = b"200 OK\r\n"
-# A word of PROTOCOL "PING, CAPS" is listed when all of it works.
+# A feature of PROTOCOL "PING, CAPS" is listed only if it is complete.
 FEATURES = (
     b"batch", b"within", b"meta", b"itemfilter", b"delay", b"ttl", b"every", b"after", b"touch", b"keys", b"change",
     b"move", b"transaction", b"queues", b"deadletter", b"session", b"bound", b"cluster", b"auth",
@@ -114,7 +114,7 @@ def _handed(reply: Handed) -> bytes:
 
 
 def _meta_of(reply: Handed) -> str:
-    """What follows the length of a job handed out: its item, and everything when META was asked for."""
+    """Return the tokens after the length of a job handed out: its item, or all of them if META was requested."""
     given = reply.meta
     if not isinstance(given, Meta):
         return "" if reply.item is None else f" IS {reply.item}"
@@ -122,7 +122,7 @@ def _meta_of(reply: Handed) -> str:
 
 
 def _handed_many(reply: HandedMany) -> bytes:
-    """A list also when it is one job: a client that asked with COUNT need not tell two forms apart."""
+    """Encode a list even for a single job, so that a client that uses COUNT need not handle two forms."""
     jobs = reply.jobs
     lines = [f"{job.queue} {job.id} {job.priority} {len(job.data)}{_meta_of(job)}\r\n" for job in jobs]
     return b"".join((number(len(jobs)), "".join(lines).encode(), *(job.data for job in jobs)))
@@ -213,17 +213,17 @@ _ENCODERS: dict[type, Callable[[Any], bytes]] = {
 
 
 def answer(reply: Reply) -> bytes:
-    """The answer to the command whose operation got this reply."""
+    """Encode the reply to an operation as the answer to its command."""
     return _ENCODERS[type(reply)](reply)
 
 
 def lines_of(answers: Sequence[bytes]) -> bytes:
-    """The answer to several commands in one: how many, and the answer to each."""
+    """Encode the answer to a command on several jobs: the count, then each answer."""
     return number(len(answers)) + b"".join(answers)
 
 
 def aborted(position: int, line: bytes) -> bytes:
-    """The answer to a COMMIT of which nothing was executed, as command `position` would be answered with `line`."""
+    """Encode the answer to a COMMIT that was not executed because command `position` failed with `line`."""
     return b"409 Aborted %d " % position + line
 
 
@@ -233,7 +233,7 @@ def session_attached(number: int, secret: int, reply: SessionAttached) -> bytes:
 
 
 def wait_for_output(reply: Stored) -> bytes:
-    """The first answer to PUT .. WAIT; it names the item only when the machine made it."""
+    """The first answer to PUT .. WAIT; it names the item only if the machine generated it."""
     return b"206 Wait for output\r\n" if reply.item is None else f"206 Wait for output IS {reply.item}\r\n".encode()
 
 
@@ -243,7 +243,7 @@ def total(totals: Totals) -> bytes:
 
 
 def number(value: int) -> bytes:
-    """`200 OK <n>`: a length, a count or a server id."""
+    """Encode `200 OK <n>`: a length, a count or a server id."""
     return b"200 OK %d\r\n" % value
 
 
@@ -253,14 +253,14 @@ def challenge(nonce: bytes) -> bytes:
 
 
 def user_list(users: Sequence[tuple[str, str, str]]) -> bytes:
-    """The answer to USER LIST: name, rights, and where the user comes from."""
+    """The answer to USER LIST: name, rights and source of each user."""
     return number(len(users)) + "".join(f"{name} {rights} {source}\r\n" for name, rights, source in users).encode()
 
 
 def cluster_status(nodes: Sequence[NodeStatus], machine: Machine) -> bytes:
-    """The answer to CLUSTER STATUS; `-` stands for what this node does not know.
+    """The answer to CLUSTER STATUS; `-` stands for values this node does not know.
 
-    While the service as a whole is switched offline, so is every node.
+    While the service as a whole is switched offline, every node is shown as offline.
     """
     lines = [f"200 OK {len(nodes)}\r\n"]
     for node in nodes:
@@ -286,7 +286,7 @@ def cluster_hash(index: int, value: bytes) -> bytes:
 
 
 def not_possible(refusal: NotPossible) -> bytes:
-    """The answer to CLUSTER REMOVE and CLUSTER TRANSFER when they would do harm or cannot succeed now."""
+    """The answer to a CLUSTER REMOVE or CLUSTER TRANSFER that would do harm or cannot succeed now."""
     return f"409 Not Possible {refusal.word}\r\n".encode()
 
 

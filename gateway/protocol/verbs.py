@@ -1,4 +1,4 @@
-"""From the words of a line to a command: finds the row of the verb, and reads REQ before it."""
+"""Looks up the row of a line's verb, handles REQ before it, and has the row parse the line into a command."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Rows = tuple[Row, ...]
 
 
 class Verbs:
-    """All verbs. First words are read in any case, all others as they are.
+    """All verbs of the protocol. The first word of a line is case-insensitive, all others are case-sensitive.
 
-    Beside them the rows of what the parser makes by itself: `refused` for what cannot be executed, `broken` when the
-    stream cannot be followed any further, and `data` for what arrives behind a CLONE.
+    There are also rows for the parser's own commands: `refused` for a command that cannot be executed, `broken` for a
+    stream that cannot be parsed any further, and `data` for the data behind a CLONE.
     """
 
     def __init__(self, rows: Iterable[Row], *, refused: Row, broken: Row, data: Row) -> None:
@@ -35,11 +35,11 @@ class Verbs:
             first, _, second = row.word.partition(b" ")
             table, word = (self._of_two_words.setdefault(first, {}), second) if second else (self._of_one_word, first)
             table[word] = (*table.get(word, ()), row)
-        # The first row of those whose second word need not be looked at: nearly all lines are found here.
+        # The first row of each verb that has no two-word forms: nearly all lines are found here.
         self.plain = {word: rows[0] for word, rows in self._of_one_word.items() if word not in self._of_two_words}
 
     def read(self, words: Words) -> Command | None:
-        """The command in this line, None for an unknown verb; raises ArgumentError."""
+        """Parse a line into a command, None for an unknown verb; raises ArgumentError."""
         if words[0].upper() == REQ:
             return self._numbered(words)
         rows, words = self._find(words)
@@ -51,7 +51,7 @@ class Verbs:
         return None
 
     def _find(self, words: Words) -> tuple[Rows, Words]:
-        """The rows of a verb, and the words from the last one of the verb on."""
+        """Return the rows of a line's verb, and its words from the last word of the verb on."""
         verb = words[0].upper()
         family = self._of_two_words.get(verb)
         if family is None:
@@ -63,7 +63,7 @@ class Verbs:
         return self._of_one_word[verb], words
 
     def _numbered(self, words: Words) -> Command:
-        """REQ <r> <command>, of commands that change something and whose answer can be stored (spec/sessions 3.4)."""
+        """Parse REQ <r> <command>, allowed for changes whose answer can be stored (spec/sessions 3.4)."""
         if len(words) < 3:
             raise ArgumentError
         number, words = unsigned(words[1]), words[2:]
@@ -75,7 +75,7 @@ class Verbs:
         command.number, command.digest = number, digest
         if body is JOBS:
             if command.length is not None and command.length > NUMBERED_BATCH_JOBS_MAX:
-                command.answer = BAD_ARGUMENTS      # it is read to its end
+                command.answer = BAD_ARGUMENTS      # refused after it has been read completely
         elif command.length is None or body is SNAPSHOT:
             command.digest = digest.digest()
             if _jobs(command.operation) > NUMBERED_BATCH_JOBS_MAX:
@@ -83,10 +83,10 @@ class Verbs:
         return command
 
     def body_length(self, words: Words) -> int | None:
-        """The length of what stands behind a malformed line: 0 when there is nothing, None when nobody knows."""
+        """Return the length of the data behind a malformed line: 0 if there are none, None if unknown."""
         first = 0
         while first + 2 < len(words) and words[first].upper() == REQ:
-            first += 1 if self._has_body(words[first + 1].upper()) else 2       # the number may have been forgotten
+            first += 1 if self._has_body(words[first + 1].upper()) else 2       # the number may be missing
         words = words[first:] if first else words
         rows = self._of_one_word.get(words[0].upper())
         return 0 if rows is None else rows[0].body.length(words)
@@ -96,7 +96,7 @@ class Verbs:
 
 
 def _jobs(operation: object) -> int:
-    """How many jobs there can be in the answer."""
+    """Return how many jobs the answer can contain."""
     if isinstance(operation, Pick):
         return operation.count or 1
     return len(operation.ids) if isinstance(operation, DoneAll | LaterAll) else 1

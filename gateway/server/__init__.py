@@ -1,4 +1,4 @@
-"""Clients and their connections: ports, places, the order of commands and answers, time limits, memory.
+"""Client connections: ports, connection slots, command and answer order, timeouts, memory accounting.
 
-May use everything of the gateway but monitoring, and what starts the process.
+May import everything in the gateway except monitoring and process startup.
 """

@@ -1,4 +1,4 @@
-"""The asyncio shell of a conversation: it passes on what happens and decides nothing."""
+"""The asyncio shell around a conversation: it forwards socket events and makes no decisions."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from gateway.server.timeouts import Patience, Turn
 
 
 class Connection(asyncio.Protocol):
-    """One client's TCP connection, with TLS below it or not."""
+    """One client's TCP connection, with or without TLS underneath."""
 
     _transport: asyncio.Transport
     _conversation: Conversation | None = None
     _patience: Patience
     _socket: socket.socket
-    _host: str | None = None    # whose place it has
+    _host: str | None = None    # the host its place is counted under
     _trial: asyncio.TimerHandle | None = None
     peer = ""
-    secure = False              # nobody else can read it: TLS, or it does not leave this machine
+    secure = False              # cannot be eavesdropped on: TLS, or it does not leave this machine
 
     def __init__(self, hub: Hub, port: Port, complaints: RefusalLog) -> None:
         self.user = port.user
@@ -52,9 +52,9 @@ class Connection(asyncio.Protocol):
     # ---- asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client came."""
+        """Accept a new client, or refuse it if its network or the connection limits do not allow it."""
         self._transport = cast(asyncio.Transport, transport)
-        host, number = (transport.get_extra_info("peername") or ("", 0))[:2]    # nothing: it has gone already
+        host, number = (transport.get_extra_info("peername") or ("", 0))[:2]    # empty: it is gone already
         if host and not self._port.admits(host):
             self._complaints.refused((host, number), f"it is in none of the networks of the port of {self.user}")
             self._transport.abort()
@@ -78,12 +78,12 @@ class Connection(asyncio.Protocol):
         self._hub.tally.connections += 1
 
     def data_received(self, data: bytes) -> None:
-        """The client sent bytes."""
+        """Feed received bytes to the conversation."""
         if self._conversation is not None:
             self._conversation.receive(data)
 
     def eof_received(self) -> bool:
-        """The client sends no more; it may still read."""
+        """Handle a half-close: the client sends no more but may still read."""
         self._end_of_input = True
         if self._finishing is not None:
             self._transport.close()
@@ -92,7 +92,7 @@ class Connection(asyncio.Protocol):
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone."""
+        """Release everything that belongs to the lost connection."""
         self._lost = True
         self._hub.connections.discard(self)
         self._hub.refused.discard(self)
@@ -107,17 +107,17 @@ class Connection(asyncio.Protocol):
             self._conversation = None
 
     def pause_writing(self) -> None:
-        """The client does not take what is written."""
+        """Back-pressure: the client is not reading what is written to it."""
         if self._conversation is not None:
             self._conversation.output_full()
 
     def resume_writing(self) -> None:
-        """It did."""
+        """The write buffer has drained; continue with answers."""
         if self._conversation is not None:
             self._conversation.output_taken()
 
     def _refuse(self) -> None:
-        """There is no place for the client. If there are few of them it is made sure that they hear so."""
+        """Turn the client away with 503. Unless too many are being refused, linger so that the answer arrives."""
         self._hub.tally.refused_connections += 1
         self._transport.write(BUSY)
         if len(self._hub.refused) < REFUSED_PLACES:
@@ -127,7 +127,7 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def _look_at_trial(self) -> None:
-        """Who has a place only as an administrator has to say so soon; he may wait for our answer to it."""
+        """End the trial of a client that has not authenticated as an administrator, unless our answer is pending."""
         conversation = self._conversation
         if conversation is None or conversation.closed:
             return
@@ -137,12 +137,12 @@ class Connection(asyncio.Protocol):
             conversation.say_last(BUSY)
 
     def hang_up(self) -> None:
-        """This node stops: close behind what is answered."""
+        """Close after the answers so far are sent, because this node is stopping."""
         if self._conversation is not None:
             self._conversation.finish()
 
     def look(self, now: float) -> None:
-        """Cut the client off if it takes longer than it may."""
+        """Enforce the timeouts: cut the client off if one has expired."""
         if self._conversation is not None:
             unsent = self._transport.get_write_buffer_size()
             why = self._patience.end(
@@ -150,10 +150,10 @@ class Connection(asyncio.Protocol):
                 stranger=self._conversation.stranger,
             )
             if why is None and _is_silent(self._socket):
-                why = "it does not acknowledge what was sent"
+                why = "it does not acknowledge what was sent to it"
             if why is not None:
                 self._conversation.cut(why)
-                self._transport.abort()     # also when the conversation has ended, and only its answers are left
+                self._transport.abort()     # even if the conversation has ended and only its answers are left
 
     # ---- Link
 
@@ -163,7 +163,7 @@ class Connection(asyncio.Protocol):
         self._transport.write(data)
 
     def unsent_bytes(self) -> int:
-        """Bytes written that the kernel has not taken yet."""
+        """Return how many written bytes the kernel has not accepted yet."""
         return self._transport.get_write_buffer_size()
 
     def pause(self) -> None:
@@ -171,18 +171,18 @@ class Connection(asyncio.Protocol):
         self._transport.pause_reading()
 
     def resume(self) -> None:
-        """Read on."""
+        """Resume reading."""
         self._transport.resume_reading()
 
     def end_trial(self) -> None:
-        """The client keeps its place, or goes."""
+        """End the trial: the client has turned out to be an administrator, or is leaving."""
         if self._trial is not None and self._host is not None:
             self._trial.cancel()
             self._trial = None
             self._hub.places.end_trial(self._host)
 
     def finish(self) -> None:
-        """Close behind what is written; what the client still sends is read for a moment."""
+        """Close after pending writes; input that still arrives is read and dropped for a moment."""
         if self._lost:
             return
         if self._end_of_input:
@@ -199,7 +199,7 @@ class Connection(asyncio.Protocol):
             self._finishing = asyncio.get_running_loop().call_later(LINGER_S, self._linger)
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close immediately, dropping unsent output."""
         self._transport.abort()
 
 
@@ -211,10 +211,13 @@ def _keep_alive(connection: socket.socket) -> None:
 
 
 def _is_silent(connection: socket.socket) -> bool:
-    """Has the client not acknowledged for too long what was sent to it? Whoever only does not read does acknowledge."""
+    """Return whether the client's TCP stack has left data unacknowledged for too long.
+
+    A client that merely does not read still acknowledges.
+    """
     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
     probes, unacknowledged, last_acknowledged_ms = _TCP_INFO.unpack(info)
     return bool(probes or unacknowledged) and last_acknowledged_ms > SILENT_S * 1000
 
 
-_TCP_INFO = struct.Struct("=3xB20xI28xI")       # of linux/tcp.h: tcpi_probes, tcpi_unacked, tcpi_last_ack_recv
+_TCP_INFO = struct.Struct("=3xB20xI28xI")       # linux/tcp.h: tcpi_probes, tcpi_unacked, tcpi_last_ack_recv

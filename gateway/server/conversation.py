@@ -1,4 +1,4 @@
-"""What happens to one client's connection, without sockets: bytes come, are taken, or come no more."""
+"""The conversation with one client, independent of sockets: input, end of input, and back-pressure events."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from gateway.server.timeouts import Turn
 
 
 class Conversation:
-    """The conversation with one client. All calls come from the loop."""
+    """Turns the events of one connection into parser and pipeline steps. All calls come from the event loop."""
 
     __slots__ = ("__weakref__", "_flow", "_hub", "_parser", "_state", "pipeline")
 
     def __init__(self, hub: Hub, link: Link, *, on_trial: bool = False) -> None:
-        """`on_trial`: the client has a place only if it is an administrator."""
+        """`on_trial`: the client may stay only if it authenticates as an administrator."""
         self.pipeline = Pipeline(hub, link, on_trial=on_trial)
         self._hub = hub
         self._parser = self.pipeline.parser
@@ -23,16 +23,16 @@ class Conversation:
 
     @property
     def closed(self) -> bool:
-        """Is nothing answered any more?"""
+        """Whether the conversation is over and no more answers will be sent."""
         return self.pipeline.closed
 
     @property
     def stranger(self) -> bool:
-        """Must the client say who it is, and has not yet?"""
+        """Whether the client still has to authenticate."""
         return self.pipeline.guard.stranger
 
     def receive(self, data: bytes) -> None:
-        """The client sent bytes."""
+        """Parse received bytes and execute the commands that are complete."""
         pipeline, parser = self.pipeline, self._parser
         if pipeline.closed:
             return
@@ -46,7 +46,7 @@ class Conversation:
             pipeline.weigh()
 
     def end(self) -> None:
-        """The client sent its last byte: a command that is blocked is cancelled, the others are answered."""
+        """Handle the end of input: cancel a blocked command and answer the others."""
         pipeline = self.pipeline
         pipeline.ended = True
         if pipeline.waiter is not None and pipeline.waiter.number:
@@ -55,42 +55,42 @@ class Conversation:
             pipeline.go_on()
 
     def lost(self) -> None:
-        """The connection is gone: what waits for a turn is not executed, as what was not begun."""
+        """Handle a lost connection: commands still queued for the log are withdrawn, as are those not yet begun."""
         self.pipeline.close()
         self._hub.cluster.withdraw(self.pipeline)
         self._flow.full = False
         self.pipeline.weigh()
 
     def output_full(self) -> None:
-        """The client does not take its answers."""
+        """Stop producing answers: the client is not reading them."""
         self._flow.full = True
         self.pipeline.weigh()
 
     def output_taken(self) -> None:
-        """There is room for answers again."""
+        """Continue: there is room for answers again."""
         self._flow.taken()
         self.pipeline.weigh()
         self.pipeline.wake()
 
     def turn(self) -> tuple[Turn, int]:
-        """What is waited for, and a number that changes when the client gets on."""
+        """Return what the conversation waits for, and a number that changes when the client makes progress."""
         parser = self._parser
-        if self.pipeline.closed or self._flow.paused or self.pipeline.held_up:      # what is held up is not late
+        if self.pipeline.closed or self._flow.paused or self.pipeline.held_up:      # commands we hold up are not late
             return Turn.OURS, 0
-        if parser.amid_command and parser.lines:    # the data of a CLONE may take as long as they get on
+        if parser.amid_command and parser.lines:    # the data of a CLONE may take any time as long as they arrive
             return Turn.REST, parser.complete if self._state.clone is None else -parser.missing_bytes
         if self.pipeline.answering:
             return Turn.OURS, 0
         return (Turn.NEXT, parser.complete) if parser.lines else (Turn.HELLO, 0)
 
     def say_last(self, answer: bytes) -> None:
-        """Answer and close."""
+        """Send the answer and close."""
         self.pipeline.say_last(answer)
 
     def finish(self) -> None:
-        """Send what is answered and close."""
+        """Send the answers so far and close."""
         self.pipeline.finish()
 
     def cut(self, why: str) -> None:
-        """Close at once."""
+        """Close immediately and log the reason."""
         self.pipeline.cut(why)

@@ -1,4 +1,4 @@
-"""How much of a client is read and how much is written to it, and what is held for it meanwhile."""
+"""Flow control for one client: back-pressure in both directions, and the memory held for it."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from gateway.server.hub import Hub, Talk
 
 
 class Flow:
-    """Between the pipeline of a client and its connection. It does not refer to the pipeline, so that there is no ring
-    of references when the client goes: `talk` is the pipeline.
+    """The buffers between a client's pipeline and its connection.
+
+    It holds no reference to the pipeline, so that no reference cycle is left when the client goes; methods that need
+    the pipeline get it as `talk`.
     """
 
     __slots__ = ("_hub", "_link", "_room", "full", "held_bytes", "out", "paused")
 
     def __init__(self, hub: Hub, link: Link) -> None:
-        self.out: list[bytes] = []          # answers that are not written yet
-        self.full = False                   # the client does not take its answers
-        self.paused = False                 # it is not read
-        self.held_bytes = 0                 # as the account was told
+        self.out: list[bytes] = []          # answers not written yet
+        self.full = False                   # the client is not reading its answers
+        self.paused = False                 # reading from the client is paused
+        self.held_bytes = 0                 # as last reported to the account
         self._hub = hub
         self._link = link
         self._room: asyncio.Future[None] | None = None
@@ -28,14 +30,14 @@ class Flow:
     # ---- out
 
     def flush(self) -> None:
-        """Write the answers."""
+        """Write the collected answers."""
         data = b"".join(self.out)
         self.out.clear()
         self._link.write(data)
 
     @property
     def overflows(self) -> bool:
-        """Does the client leave more of its answers unread than it may?"""
+        """Whether the client has left more output unread than the limit allows."""
         return self.full and self._link.unsent_bytes() > self._hub.limits.output_bytes_max
 
     def write(self, piece: bytes) -> None:
@@ -43,12 +45,12 @@ class Flow:
         self._link.write(piece)
 
     async def room(self) -> None:
-        """Wait until the client has taken most of its answers."""
+        """Wait until the client has read most of its answers."""
         self._room = asyncio.get_running_loop().create_future()
         await self._room
 
     def taken(self) -> None:
-        """It has."""
+        """Note that the client has read its answers, and wake `room`."""
         self.full = False
         if self._room is not None and not self._room.done():
             self._room.set_result(None)
@@ -56,7 +58,10 @@ class Flow:
     # ---- in
 
     def throttle(self, talk: Talk, backlog_bytes: int, *, sated: bool) -> None:
-        """Do not read a client that is ahead of us; go on at the half. `sated`: its share of the log is used up."""
+        """Pause reading while the client is too far ahead; resume at half the limit.
+
+        `sated`: its share of the log's backlog is used up.
+        """
         hub = self._hub
         limit = AHEAD_BYTES_MAX if hub.account.high else hub.limits.pipeline_bytes_max
         ahead = backlog_bytes * (2 if self.paused else 1) > limit
@@ -69,10 +74,10 @@ class Flow:
             self._link.resume()
         self.paused = ahead
 
-    # ---- what is held
+    # ---- memory accounting
 
     def weigh(self, talk: Talk, held_bytes: int) -> None:
-        """Tell the account what is held: this, and what was written and not taken."""
+        """Report to the account: `held_bytes`, plus output written but not yet sent."""
         if self.full:
             held_bytes += self._link.unsent_bytes()
         if held_bytes != self.held_bytes:

@@ -1,4 +1,4 @@
-"""What all conversations of this node share: the cluster, the waiters, and the turn in which they go on."""
+"""What all conversations on this node share: the cluster, the waiters, and the scheduling of their turns."""
 
 from __future__ import annotations
 
@@ -37,43 +37,43 @@ log = logging.getLogger("sockpqd.gateway")
 
 
 class Talk(Protocol):
-    """A conversation, as far as its turns are concerned."""
+    """A conversation as the scheduler sees it."""
 
     awake: bool             # the hub will call advance()
     link: Link
 
     def advance(self) -> None:
-        """Go on."""
+        """Take a turn: deliver outcomes and execute further commands."""
 
     def wake(self) -> None:
-        """Go on when the turn has ended."""
+        """Schedule `advance` for the end of the current turn."""
 
     def cut(self, why: str) -> None:
-        """Close at once."""
+        """Close immediately and log the reason."""
 
     def evict(self) -> None:
-        """Let go at once of all that is held for it."""
+        """Release everything held for it, immediately."""
 
 
 class Guest(Protocol):
-    """A connection, as far as the server ends it or looks at it."""
+    """A connection as the server sees it: something to check and to close."""
 
     def look(self, now: float) -> None:
-        """Cut the client off if it takes longer than it may."""
+        """Enforce the timeouts: cut the client off if one has expired."""
 
     def hang_up(self) -> None:
-        """Close behind what is answered."""
+        """Close after the answers so far are sent."""
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close immediately."""
 
 
 class Hub:
-    """The cluster's listener; wakes conversations once per turn.
+    """The cluster's listener: wakes conversations once per turn.
 
-    Outcomes only mark a conversation awake. It goes on at the end of the turn, or, for outcomes outside of a turn, in
-    the next iteration of the loop: so each connection is written to once, after all entries were sent to the others.
-    Conversations that have more to execute than their slice stand in line and take turns, behind all others.
+    An outcome only marks a conversation as awake. It advances at the end of the turn or, for outcomes outside a turn,
+    in the next iteration of the loop. So each connection is written to once, after all entries have gone to the other
+    nodes. Conversations with more to execute than one slice queue up behind all others and take turns.
     """
 
     def __init__(
@@ -82,31 +82,31 @@ class Hub:
     ) -> None:
         self.verbs = verbs
         self.limits = limits
-        self.access = access or Access()            # who may do what; everybody everything when it is not given
+        self.access = access or Access()            # permissions; by default every user may do everything
         self.offline_close = offline_close
-        self.shut_down = shut_down                  # called with the reason
-        self.budget = COMMANDS_PER_TURN_MAX         # commands that may still be executed until the turn ends
+        self.shut_down = shut_down                  # takes the reason
+        self.budget = COMMANDS_PER_TURN_MAX         # commands that may still be executed in this turn
         self.exports = asyncio.Semaphore(EXPORTS_MAX)
-        self.work: set[asyncio.Future[Outcome]] = set()     # of operators; held here, as their clients may go
+        self.work: set[asyncio.Future[Outcome]] = set()     # operators' commands, which outlive their clients
         self.connections: set[Guest] = set()
-        self.refused: set[Guest] = set()       # that get their answer, and are no clients
+        self.refused: set[Guest] = set()       # still being told that they are refused; not clients
         self.places = Places(limits)
         self.tally = Tally(verbs.rows)
         self.account = Account(held_bytes_max(memory_mark_bytes(limits.memory_mark_bytes)))
         self.on_serving: Callable[[], None] = lambda: None
-        self.new_secret: Callable[[], int] = lambda: secrets.randbits(64)       # of a session
+        self.new_secret: Callable[[], int] = lambda: secrets.randbits(64)       # for a session
         self._export_dir = export_dir
         self._export_numbers = itertools.count(1)
         self._loop = asyncio.get_running_loop()
-        self.in_flight_max = COMMANDS_IN_FLIGHT_MAX     # commands of one connection
+        self.in_flight_max = COMMANDS_IN_FLIGHT_MAX     # commands per connection
         self._awake: list[Talk] = []
-        self._line: deque[Talk] = deque()   # who has more to execute
+        self._line: deque[Talk] = deque()   # conversations with more to execute
         self._scheduled = False
-        self.crowded = False                        # too much is proposed: until half of it is worked off
-        self._unread: dict[Talk, None] = {}      # who is not read because of that
+        self.crowded = False                        # the backlog is too large; set until half of it is worked off
+        self._unread: dict[Talk, None] = {}      # conversations not read because of that
 
     def attach(self, cluster: Cluster) -> None:
-        """The cluster whose listener this is; before anything else."""
+        """Connect the hub to the cluster it listens to. Must be called before anything else."""
         self.cluster = cluster
         self.access.attach(cluster.machine)
         self.waiters = Waiters(cluster)
@@ -114,11 +114,11 @@ class Hub:
     # ---- ClusterListener
 
     def effects(self, effects: Effects) -> None:
-        """An entry was applied."""
+        """Wake the waiters that an applied entry concerns."""
         self.waiters.effects(effects)
 
     def serving_changed(self, serving: bool) -> None:
-        """This node begins or ceases to serve."""
+        """React to this node starting or ceasing to serve; when it ceases, all waiters end."""
         log.info("this node %s", "serves" if serving else "does not serve")
         if serving:
             self.on_serving()
@@ -126,7 +126,7 @@ class Hub:
             self.waiters.stop()
 
     def turn_ended(self) -> None:
-        """Let everybody go on who has been waiting for this turn."""
+        """End the turn: advance all conversations that were waiting for it."""
         self.budget = COMMANDS_PER_TURN_MAX
         self.in_flight_max = min(COMMANDS_IN_FLIGHT_MAX, self.cluster.share)
         if self.crowded and self.cluster.backlog_bytes * 2 < BACKLOG_BYTES_MAX:
@@ -148,27 +148,27 @@ class Hub:
                 conversation.advance()
             except Exception:
                 log.exception("%s: a conversation failed: report it, with this line", conversation.link.peer)
-                conversation.cut("after an error of ours")
+                conversation.cut("after an internal error")
 
     # ---- for conversations
 
     def wake(self, conversation: Talk) -> None:
-        """Call the conversation's advance() when the turn has ended."""
+        """Schedule the conversation's advance() for the end of the turn."""
         self._awake.append(conversation)
         if not self._scheduled:
             self._go_on_soon()
 
     def stand_in_line(self, conversation: Talk) -> None:
-        """The same when all others had their turn."""
+        """Schedule the conversation's advance() for after all others have had their turn."""
         if not conversation.awake:
             conversation.awake = True
             self._line.append(conversation)
             self._go_on_soon()
 
     def last_slice_end(self, backlog_bytes: int) -> int:
-        """How far the budget may go down for who has sent so much, when little of it is left.
+        """Return how far a conversation with this backlog may draw down the budget when little of it is left.
 
-        Whoever has little to say has a reserve, or he would stand in line behind all that have much.
+        Clients with small backlogs get a reserve; otherwise they would queue behind all the busy ones.
         """
         return -COMMANDS_PER_TURN_MAX if backlog_bytes <= LONG_LINE_BYTES else 0
 
@@ -182,13 +182,16 @@ class Hub:
         self.turn_ended()
 
     def congested(self) -> bool:
-        """Is so much proposed that nobody should be read? Only those who propose need to ask: it sets `crowded`."""
+        """Return whether the backlog is so large that no client should be read, and set `crowded` accordingly.
+
+        Only conversations that propose need to ask.
+        """
         if not self.crowded:
             self.crowded = self.cluster.backlog_bytes > BACKLOG_BYTES_MAX
         return self.crowded
 
     def no_room(self) -> bytes | None:
-        """What is said to data that are not here yet, if there is no room for them; 500 goes before 503."""
+        """Return the refusal for a body that has yet to arrive, None if there is room; 500 goes before 503."""
         if not self.account.high and not self.cluster.full:
             return None
         return BUSY if self.cluster.serving else OFFLINE_MODE
@@ -198,14 +201,14 @@ class Hub:
         self._unread[conversation] = None
 
     def forget(self, conversation: Talk) -> None:
-        """The conversation is closed."""
+        """Drop a closed conversation."""
         self._unread.pop(conversation, None)
 
     def new_export_path(self) -> Path:
-        """A file that does not exist, for a snapshot on its way to a client."""
+        """Return an unused path for a snapshot that is being sent to a client."""
         return self._export_dir / f"export-{next(self._export_numbers)}"
 
     def empty_export_dir(self) -> None:
-        """Make the folder for exports; what lies there is left over from a crash. Raises OSError."""
+        """Create an empty export directory, removing leftovers of a crash. Raises OSError."""
         shutil.rmtree(self._export_dir, ignore_errors=True)
         self._export_dir.mkdir(parents=True)

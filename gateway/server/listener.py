@@ -1,7 +1,7 @@
-"""Accepting connections, few of them in each round of the loop.
+"""Accepting connections, only a few per iteration of the event loop.
 
-The loops of asyncio and uvloop accept whatever waits before they do anything else: a flood of connections keeps clients
-waiting and heartbeats late. Without file descriptors they try again and again, or stop accepting.
+asyncio and uvloop accept everything that is pending before they do anything else, so a flood of connections delays
+clients and heartbeats. Once file descriptors run out they retry in a busy loop or stop accepting altogether.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ log = logging.getLogger("sockpqd.gateway")
 
 
 async def open_sockets(host: str, port: int, backlog: int) -> list[socket.socket]:
-    """Listening sockets for host and port (0: a free one), on each address of the host. Raises OSError."""
+    """Open listening sockets for host and port (0: any free one), one per address of the host. Raises OSError."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     sockets: list[socket.socket] = []
     try:
@@ -32,7 +32,7 @@ async def open_sockets(host: str, port: int, backlog: int) -> list[socket.socket
 
 
 class Listener:
-    """Makes a protocol for each connection to one of the sockets."""
+    """Accepts connections on its sockets and creates a protocol for each."""
 
     def __init__(self, sockets: list[socket.socket], protocol: Callable[[], asyncio.Protocol]) -> None:
         self._sockets = sockets
@@ -44,7 +44,7 @@ class Listener:
             self._loop.add_reader(listening, self._accept, listening)
 
     def close(self) -> None:
-        """Accept no more."""
+        """Stop accepting and close the sockets."""
         for listening in self._sockets:
             if listening in self._pauses:
                 self._pauses.pop(listening).cancel()
@@ -57,7 +57,7 @@ class Listener:
         for _ in range(ACCEPTS_PER_ROUND):
             try:
                 connection, _ = listening.accept()
-            except (BlockingIOError, ConnectionError):      # nobody waits, or who did has gone
+            except (BlockingIOError, ConnectionError):      # none pending, or it is gone already
                 return
             except OSError as error:
                 self._pause(listening, error)
@@ -70,12 +70,12 @@ class Listener:
     async def _serve(self, connection: socket.socket) -> None:
         try:
             await self._loop.connect_accepted_socket(self._protocol, connection)
-        except OSError:                                     # it has gone already
+        except OSError:                                     # it is gone already
             connection.close()
 
     def _pause(self, listening: socket.socket, error: OSError) -> None:
-        """There are no descriptors, or no memory for another connection."""
-        log.warning("no connection can be accepted: %s. If files are meant, raise their limit (LimitNOFILE).", error)
+        """Stop accepting for a moment: no descriptors or no memory for another connection."""
+        log.warning("cannot accept connections: %s. If file descriptors have run out, raise LimitNOFILE.", error)
         self._loop.remove_reader(listening)
         self._pauses[listening] = self._loop.call_later(EXHAUSTED_S, self._resume, listening)
 

@@ -1,10 +1,10 @@
-"""What this node holds for its clients beside their jobs, in bytes: one sum, and who how much.
+"""Accounts for the memory this node holds for its clients besides their jobs, in bytes: in total and per client.
 
-It is what they sent and is not executed yet, what they have not read, what they wait for, and the commands of open
-transactions. Each pipeline tells when its part has changed; that costs nothing while it has none.
+Counted are input not executed yet, output not read yet, blocked commands, and the commands of open transactions. Each
+pipeline reports when its share changes, which costs nothing while it holds nothing.
 
-Above HIGH_PERCENT of the limit nobody is read who is ahead, and a body that is not here already is refused at its head.
-Above the limit those who hold most lose their connections: whoever only waits or works holds little.
+Above HELD_HIGH_PERCENT of the limit, clients that are ahead are not read, and a body that has yet to arrive is refused
+on its command line alone. Above the limit, the clients that hold most are disconnected; ordinary workers hold little.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ log = logging.getLogger("sockpqd.gateway")
 
 
 class Holder(Protocol):
-    """Somebody for whom something is held."""
+    """A client that memory is held for."""
 
     def evict(self) -> None:
-        """Let go of it at once."""
+        """Release it immediately."""
 
 
 class Account:
-    """`limit_bytes` is what may be held."""
+    """The memory account of a node; at most `limit_bytes` may be held."""
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
         self.held_bytes = 0
-        self.evicted = 0                # holders that had to go, so far
-        self.high = False               # there is little room left
+        self.evicted = 0                # holders evicted so far
+        self.high = False               # little room is left
         self._holders: dict[Holder, int] = {}
         self._relieving = False
 
     def hold(self, holder: Holder, held_bytes: int) -> None:
-        """So much is held for this one from now on."""
+        """Set what is held for this holder from now on."""
         before = self._holders.get(holder, 0)
         if held_bytes:
             self._holders[holder] = held_bytes
@@ -49,9 +49,9 @@ class Account:
             self._relieve(holder)
 
     def _relieve(self, amid: Holder) -> None:
-        """Those who hold most go, until there is some room. At once: a round of the loop may bring a lot more.
+        """Evict the largest holders until there is room again; immediately, as one loop iteration can bring a lot more.
 
-        `amid` is one who is doing something just now: if it is his turn, he goes soon.
+        `amid` is the holder whose call this is: if it has to go, it is evicted in the next iteration.
         """
         self._relieving = True
         before, evicted = self.held_bytes, 0
@@ -71,5 +71,5 @@ class Account:
 
 
 def held_bytes_max(memory_mark_bytes: int) -> int:
-    """What may be held where memory has this mark."""
+    """Return the limit of the account for this memory mark."""
     return max(HELD_BYTES_MIN, memory_mark_bytes * HELD_SHARE_PERCENT // 100)

@@ -1,8 +1,8 @@
-"""One client's commands in order, and their answers in the same order, without sockets.
+"""One client's pipeline: commands executed in order, answers sent in the same order. Independent of sockets.
 
-Operations that follow each other are proposed at once; their answers wait in slots, first in, first out. Two kinds of
-commands hold up what stands behind them: those that may block, and those that read or change this node itself, which
-also wait until everything before them is answered. What is held up stays in the parser as plain bytes.
+Consecutive operations are proposed without waiting; their answers are collected in slots, first in, first out. Two
+kinds of commands hold up those behind them: commands that may block, and commands that read or change this node itself,
+which also wait until everything before them is answered. Commands held up stay in the parser as raw bytes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ log = logging.getLogger("sockpqd.gateway")
 
 
 class Pipeline:
-    """What commands see as their client (commands/client.py), and what the hub wakes. All calls come from the loop."""
+    """The `Client` that commands see (commands/client.py), woken by the hub. All calls come from the event loop."""
 
     def __init__(self, hub: Hub, link: Link, *, on_trial: bool) -> None:
         self.hub = hub
@@ -42,22 +42,22 @@ class Pipeline:
         self.state = ClientState(link, auth.on_trial if on_trial else None)
         self.flow = Flow(hub, link)
         self.parser = Parser(hub.limits, hub.verbs, self.guard.refusal if hub.access.required else None, hub.no_room)
-        self.ended = False                          # the client sent its last byte
-        self.closed = False                         # nothing is answered any more
+        self.ended = False                          # the client has sent its last byte
+        self.closed = False                         # no more answers are sent
         self.awake = False                          # the hub will call advance()
-        self.dry = True                             # all complete commands in the parser are executed
-        self.waiter: Waiter | None = None           # the blocked command, the last slot
+        self.dry = True                             # all complete commands in the parser have been executed
+        self.waiter: Waiter | None = None           # the blocked command; always the last slot
         self._slots: deque[Slot] = deque()
         self._held: Command | None = None           # waits until all slots are answered
-        self._task: asyncio.Task[None] | None = None    # a command that takes its time
-        self._sated = False                         # its share of what is queued for the log is used up
+        self._task: asyncio.Task[None] | None = None    # a long-running command
+        self._sated = False                         # its share of the log's backlog is used up
         self._cluster = hub.cluster
-        self._leader = hub.cluster.leader()         # the last one known when the client came
+        self._leader = hub.cluster.leader()         # the last one known when the client connected
 
-    # ---- what commands do; see commands/client.py
+    # ---- the interface for commands; see commands/client.py
 
     def propose(self, operation: Requested, numbering: Numbering | None = None) -> None:
-        """Put an operation into the log, as a request if it is numbered; its reply is the next answer."""
+        """Propose an operation, as a request if it is numbered; its reply becomes the next answer."""
         slot = Awaited(self) if numbering is None else AwaitedRequest(self)
         self._slots.append(slot)
         self._sated = self._cluster.propose_for(
@@ -66,23 +66,23 @@ class Pipeline:
     def propose_told(
         self, operation: Requested, tell: Callable[[Reply], Outcome], numbering: Numbering | None = None,
     ) -> None:
-        """The same; what `tell` makes of the reply is the answer."""
+        """Propose an operation whose answer is what `tell` makes of the reply."""
         slot = Told(self, tell, numbering is not None)
         self._slots.append(slot)
         self._sated = self._cluster.propose_for(
             self, operation if numbering is None else numbering.request(operation), slot)
 
     def nothing_in_flight(self) -> bool:
-        """Are all commands before this one answered?"""
+        """Return whether all commands before this one have been answered."""
         self._drain()
         return not self._slots
 
     def await_slot(self, slot: Slot) -> None:
-        """The next answer is the outcome of `slot`."""
+        """Make the outcome of `slot` the next answer."""
         self._slots.append(slot)
 
     def block(self, waiter: Waiter) -> None:
-        """The next answer is `waiter`'s; nothing behind it is executed before."""
+        """Make `waiter`'s outcome the next answer; nothing behind it is executed until then."""
         self.waiter = waiter
         self._slots.append(waiter)
         self.parser.trim()
@@ -90,18 +90,18 @@ class Pipeline:
             self.weigh()
 
     def say(self, outcome: Outcome) -> None:
-        """Answer at once, in order."""
+        """Answer immediately, in order."""
         self._slots.append(Said(outcome))
 
     def say_last(self, answer: bytes) -> None:
-        """Answer and close."""
+        """Send the answer and close."""
         self.flow.out.append(answer)
         if answer >= responses.REFUSAL:
             self.hub.tally.refused(answer)
         self.finish()
 
     def run(self, work: Coroutine[None, None, None]) -> None:
-        """Execute a command that takes its time; nothing behind it is executed before."""
+        """Run a long-running command; nothing behind it is executed until it ends."""
         if self.flow.out:
             self._flush()
         if self.closed:
@@ -111,32 +111,32 @@ class Pipeline:
         self._task.add_done_callback(self._task_done)
 
     async def stream(self, piece: bytes) -> None:
-        """Send a piece of a long answer as soon as the client has taken most of those before."""
+        """Send a piece of a long answer, then wait until the client has read most of what was sent."""
         self.flow.write(piece)
         while self.flow.full:
             self.weigh()
             await self.flow.room()
 
     def wake(self) -> None:
-        """Go on when the turn has ended."""
+        """Continue when the current turn ends."""
         if not self.awake:
             self.awake = True
             self.hub.wake(self)
 
-    # ---- going on
+    # ---- progress
 
     @property
     def held_up(self) -> bool:
-        """Does something hold up what was sent?"""
+        """Whether received commands are being held up."""
         return bool(self.waiter or self._task or self._held or not self.dry)
 
     @property
     def answering(self) -> bool:
-        """Are there commands without an answer?"""
+        """Whether there are unanswered commands."""
         return bool(self._slots)
 
     def advance(self) -> None:
-        """Outcomes or room have come."""
+        """Continue after outcomes have arrived or output has drained."""
         self.awake = self._sated = False
         if self.closed:
             self._slots = give_back(self._cluster, self._slots)
@@ -148,19 +148,19 @@ class Pipeline:
                 self.weigh()
 
     def go_on(self) -> None:
-        """Answer and execute what can be."""
+        """Send the answers that are ready and execute the commands that can be."""
         self._drain()
         if not self.dry:
             self.dry = self._pump()
             self._drain()
         if self.flow.out:
             self._flush()
-        # A CLONE whose data end too early will never be answered; everything before it is (it stands alone).
+        # A CLONE whose data end too early is never answered; everything before it has been (it stands alone).
         if self.ended and self.dry and (not self._slots or self.state.clone is not None):
             self.finish()
 
     def _pump(self) -> bool:
-        """Execute commands as long as nothing holds them up; are all that are complete executed?"""
+        """Execute commands until something holds them up; return whether all complete ones were executed."""
         hub, parser, state, flow, slots = self.hub, self.parser, self.state, self.flow, self._slots
         counts = hub.tally.commands
         if hub.crowded:
@@ -171,7 +171,7 @@ class Pipeline:
             slice_end = hub.last_slice_end(parser.backlog_bytes)
         while not (self.waiter or self._task or self._sated or flow.full or self.closed):
             if len(slots) >= hub.in_flight_max:
-                self._drain()       # those answered at once make room
+                self._drain()       # those already answered make room
                 if len(slots) >= hub.in_flight_max:
                     return False
                 continue
@@ -199,7 +199,7 @@ class Pipeline:
         return False
 
     def _run_of(self, command: Command) -> Run | None:
-        """What executes the command, which is counted; None: it must wait for the answers before it."""
+        """Count the command and return what executes it; None: the answers before it must come first."""
         row, state = command.row, self.state
         in_its_session = (command.number or command.bound) and not row.alone
         if state.mode is not None:
@@ -214,14 +214,14 @@ class Pipeline:
                 self._held = command
                 return None
             self._held = None
-            state.mode = state.trial            # it cannot stand in a transaction
+            state.mode = state.trial            # such a command cannot be part of a transaction
             run = row.run
-        if not in_its_session:                  # else it is counted when there is a session
+        if not in_its_session:                  # otherwise it is counted once the session is known
             self.hub.tally.commands[row] += 1
         return run
 
     def _drain(self) -> None:
-        """Take the answers whose turn it is."""
+        """Collect the answers that are ready at the head of the slots."""
         slots, out = self._slots, self.flow.out
         size = 0
         while slots and (outcome := slots[0].outcome) is not None:
@@ -243,14 +243,16 @@ class Pipeline:
                 if answer >= responses.REFUSAL:
                     self.hub.tally.refused(answer)
                 size += len(answer)
-                if size > OUTPUT_PIECE_BYTES:       # so that what does not fit any more can be given back
+                if size > OUTPUT_PIECE_BYTES:       # so that jobs that no longer fit can be given back
                     size = 0
                     self._flush()
                     if self.closed:
                         return
 
     def _leader_changed(self) -> bool:
-        """Another leader than when the client came? Then the client should choose anew (spec/cluster 3.2)."""
+        """Return whether the leader has changed since the client connected, so that it should reconnect
+        (spec/cluster 3.2).
+        """
         leader = self._cluster.leader()
         if leader is None or leader == self._leader:
             return False
@@ -264,27 +266,27 @@ class Pipeline:
         error = None if task.cancelled() else task.exception()
         if error is not None:
             log.error("%s: a command failed: report it, with this line", self.link.peer, exc_info=error)
-            self.cut("after an error of ours")
+            self.cut("after an internal error")
         self.wake()
 
-    # ---- the connection's buffers
+    # ---- buffers
 
     def _flush(self) -> None:
         self.flow.flush()
         if self.flow.full:
             self.weigh()
             if self.flow.overflows:
-                self.cut("it does not take its answers")
+                self.cut("it leaves too many answers unread")
 
     def throttle(self) -> None:
-        """Read the client, or do not."""
+        """Pause or resume reading from the client."""
         flow = self.flow
         if self.dry and not (flow.paused or self._sated or self.hub.crowded):
             return
         flow.throttle(self, 0 if self.dry else self.parser.backlog_bytes, sated=self._sated)
 
     def weigh(self) -> None:
-        """Tell the account what is held for the client."""
+        """Report to the account what is held for the client."""
         held_bytes = self.parser.held_bytes
         if self.waiter is not None:
             held_bytes += self.waiter.held_bytes
@@ -295,7 +297,7 @@ class Pipeline:
     # ---- the end
 
     def finish(self) -> None:
-        """Send what is answered and close."""
+        """Send the answers so far and close."""
         if self.flow.out:
             self._flush()
         if not self.closed:
@@ -303,19 +305,19 @@ class Pipeline:
             self.link.finish()
 
     def cut(self, why: str) -> None:
-        """Close at once."""
+        """Close immediately and log the reason."""
         if not self.closed:
             log.info("%s: connection cut, %s", self.link.peer, why)
             self.close()
             self.link.abort()
 
     def evict(self) -> None:
-        """Let go of all that is held for the client; see memory_account.py."""
-        self.cut("too much is held for it")
-        self.link.abort()           # also when only its answers are left
+        """Release everything held for the client; see memory_account.py."""
+        self.cut("it holds too much memory")
+        self.link.abort()           # even if only its answers are left
 
     def close(self) -> None:
-        """Nothing is executed or answered any more."""
+        """Stop executing and answering, and release everything."""
         if self.closed:
             return
         self.closed = self.ended = True
@@ -324,7 +326,7 @@ class Pipeline:
         self._held = None
         if self._task is not None:
             self._task.cancel()
-        # Slots refer to the pipeline, and the garbage collector does not see them: none may stay without outcome.
+        # Slots refer to the pipeline and are invisible to the garbage collector: none may remain without an outcome.
         if self.waiter is not None:
             self.hub.waiters.cancel(self.waiter)
             self.waiter = None

@@ -1,7 +1,7 @@
-"""Who may connect: so many clients, not too many of one address, and some more when all places are taken.
+"""Connection limits: per node and per address, with some reserve for administrators once all places are taken.
 
-The places beyond are for those who look what is wrong: clients of this machine, and administrators, who have to prove
-at once that they are.
+The reserve lets operators in to find out what is wrong: clients on this machine, and administrators, who have to
+authenticate right away.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gateway.limits import FURTHER_PLACES, TRIALS_PER_ADDRESS, Limits
 
 
 class Place(Enum):
-    """What kind of place a client got."""
+    """The kind of place a client gets."""
 
     GOOD = "as long as it wants"
     TRIAL = "if it is an administrator"
@@ -23,7 +23,7 @@ class Place(Enum):
 
 
 class Places:
-    """The places of all ports for clients."""
+    """Counts the places of all client ports."""
 
     def __init__(self, limits: Limits) -> None:
         self.connections_max = limits.connections_max
@@ -33,7 +33,7 @@ class Places:
         self._trials: Counter[str] = Counter()
 
     def take(self, host: str) -> Place:
-        """A client of this host came. Unless there is no place, leave() has to follow."""
+        """Assign a place to a new client from this host. Unless the result is NONE, leave() must follow."""
         address = _address(host)
         if address is not None and self._by_address[address] >= self.per_address_max:
             return Place.NONE
@@ -52,13 +52,13 @@ class Places:
         return place
 
     def end_trial(self, host: str) -> None:
-        """The client of this host on trial is an administrator, or goes."""
+        """End a trial for this host: the client is an administrator, or is leaving."""
         address = _address(host)
         if address is not None:
             _count_down(self._trials, address)
 
     def leave(self, host: str) -> None:
-        """A client of this host has gone."""
+        """Release the place of a client from this host."""
         self._taken -= 1
         address = _address(host)
         if address is not None:
@@ -66,7 +66,7 @@ class Places:
 
 
 def _address(host: str) -> str | None:
-    """What counts as one address; None: this machine. Whoever has an IPv6 address has 2^64 of them."""
+    """Return what counts as one address, None for this machine. For IPv6 it is the /64: one host has 2^64 addresses."""
     if is_loopback(host):
         return None
     if ":" not in host:

@@ -1,4 +1,4 @@
-"""What a port that clients connect to is for."""
+"""A port that clients connect to: its fixed user, if any, and the networks it admits."""
 
 from __future__ import annotations
 
@@ -8,21 +8,25 @@ from msgspec import Struct
 
 
 class Port(Struct, frozen=True):
-    """`user`: who everybody is there, None: who can prove it. `networks`: who may connect, everybody when empty."""
+    """The rules of one client port.
+
+    `user`: the user all its clients act as; None: clients authenticate. `networks`: the networks that may connect, all
+    if empty.
+    """
 
     user: str | None = None
     networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
 
     def admits(self, host: str) -> bool:
-        """May this address connect?"""
+        """Return whether this address may connect."""
         if not self.networks:
             return True
         address = ipaddress.ip_address(host.partition("%")[0])
         if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-            address = address.ipv4_mapped       # an IPv4 client of a port that listens on ::
+            address = address.ipv4_mapped       # an IPv4 client on a port that listens on ::
         return any(address in network for network in self.networks)
 
 
 def legacy_port(user: str, networks: tuple[str, ...]) -> Port:
-    """The port of a [[listen.legacy]]; raises ValueError for what is not a network."""
+    """Return the port for a [[listen.legacy]] section; raises ValueError for an invalid network."""
     return Port(user, tuple(ipaddress.ip_network(network) for network in networks))

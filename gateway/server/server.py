@@ -1,4 +1,4 @@
-"""The ports for clients, the time limits of all connections, and their orderly end."""
+"""The server: listens on the client ports, enforces timeouts, and closes connections in an orderly way."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Server:
     async def start(
         self, host: str, number: int, *, port: Port = Port(), context: ssl.SSLContext | None = None  # noqa: B008
     ) -> tuple[str, int]:
-        """Listen on host and port number (0: a free one), with TLS if there is a context; may be called for several
+        """Listen on host and port number (0: any free one), with TLS if a context is given; can be called for several
         ports. Returns the address listened on. Raises OSError.
         """
         def protocol() -> asyncio.Protocol:
@@ -49,13 +49,13 @@ class Server:
         return str(address[0]), int(address[1])
 
     def stop_accepting(self) -> None:
-        """No new clients from here on."""
+        """Stop accepting new clients."""
         for listener in self._listeners:
             listener.close()
         self._listeners.clear()
 
     async def close(self) -> None:
-        """Close all connections behind what is answered; takes little more than a second at most."""
+        """Close all connections after their pending answers; takes little more than a second at most."""
         self.stop_accepting()
         self._handshakes.close()
         if self._sweeping is not None:
@@ -70,7 +70,7 @@ class Server:
             connection.abort()
 
     async def _sweep(self, interval_s: float) -> None:
-        """Look at all connections now and then."""
+        """Check the timeouts of all connections periodically."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(interval_s)

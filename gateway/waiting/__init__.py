@@ -1,4 +1,4 @@
-"""Answers that are not there yet: slots in their order, and clients that are blocked until there is a job.
+"""Pending answers: slots in the order of the commands, and clients blocked until there is a job.
 
-May use the protocol.
+May import protocol.
 """

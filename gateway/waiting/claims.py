@@ -1,4 +1,4 @@
-"""How many ready jobs the Gets in flight were sent for: nobody else need be sent for those."""
+"""Counts the ready jobs claimed by Gets in flight, so that no second Get is sent for the same job."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Claims:
-    """Jobs claimed of each queue, and among them of each item somebody waits for."""
+    """The number of jobs claimed per queue, and of those per item that waiters asked for."""
 
     def __init__(self) -> None:
         self._of_queues: dict[str, int] = {}
@@ -16,24 +16,24 @@ class Claims:
         return len(self._of_queues) + len(self._of_items)
 
     def add(self, queue: str, item: str | None, count: int) -> None:
-        """A Get was sent for so many jobs of the queue, of this item if it waits for one."""
+        """Note that a Get claims `count` jobs of the queue, or of this item in it."""
         self._of_queues[queue] = self._of_queues.get(queue, 0) + count
         if item is not None:
             key = (queue, item)
             self._of_items[key] = self._of_items.get(key, 0) + count
 
     def end(self, queue: str, item: str | None, count: int) -> None:
-        """It is no longer in flight."""
+        """Drop the claim of a Get no longer in flight."""
         _count_down(self._of_queues, queue, count)
         if item is not None:
             _count_down(self._of_items, (queue, item), count)
 
     def of(self, queue: str) -> int:
-        """Jobs of this queue."""
+        """Return how many jobs of this queue are claimed."""
         return self._of_queues.get(queue, 0)
 
     def of_item(self, queue: str, item: str) -> int:
-        """Jobs of this queue and item, by those who wait for the item."""
+        """Return how many jobs of this queue and item are claimed by waiters for the item."""
         return self._of_items.get((queue, item), 0)
 
 

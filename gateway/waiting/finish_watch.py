@@ -1,4 +1,4 @@
-"""GETBE: who waits until queues, or an item in them, have no unfinished job any more (spec/state-machine 4.6)."""
+"""GETBE: waiting that ends when queues, or an item in them, have no unfinished jobs left (spec/state-machine 4.6)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ Watched = tuple[str | None, str | None]         # a queue or any, an item or any
 
 
 class Watchers:
-    """Each watches one thing that is unfinished: he cannot be told the end before that has ended.
+    """Waiters that each watch one unfinished queue or item: their wait cannot be over before that has finished.
 
-    One is enough, and makes the end of a queue cheap for all who wait for other queues as well.
+    Watching one is enough, and keeps the end of a queue cheap when many wait for other queues as well.
     """
 
     def __init__(self) -> None:
         self._by_watched: dict[Watched, dict[int, Waiter]] = {}
 
     def watch(self, waiter: Waiter, machine: Machine) -> bool:
-        """Keep an eye on something unfinished of what the waiter waits for; False: there is nothing."""
+        """Watch something unfinished among what the waiter waits for; False if there is nothing."""
         item = waiter.wanted.get.item
         for queue in waiter.wanted.get.queues or (None,):
             if machine.unfinished(queue, item):
@@ -30,7 +30,7 @@ class Watchers:
         return False
 
     def unwatch(self, waiter: Waiter) -> None:
-        """The waiter waits no more, or not now."""
+        """Stop watching for this waiter."""
         watched, waiter.watched = waiter.watched, None
         if watched is not None:
             watchers = self._by_watched[watched]
@@ -39,7 +39,7 @@ class Watchers:
                 del self._by_watched[watched]
 
     def after(self, effects: Effects, machine: Machine) -> Iterator[Waiter]:
-        """Those whose reason to wait may have ended by an entry; they watch nothing now."""
+        """Yield the waiters whose watched queue or item an entry has finished; they are no longer watching."""
         if not self._by_watched:
             return
         for queue in effects.ended:
@@ -51,7 +51,7 @@ class Watchers:
             yield from self._ended((None, None), machine)
 
     def restored(self, machine: Machine) -> Iterator[Waiter]:
-        """The same when everything may have ended."""
+        """Yield them after a restore, when anything can have finished."""
         for watched in list(self._by_watched):
             yield from self._ended(watched, machine)
 

@@ -1,4 +1,4 @@
-"""Whom answers are awaited for, as far as waiting is concerned."""
+"""The interface of a client to the answers it is waiting for."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Protocol
 
 
 class Party(Protocol):
-    """A client whose answers are not there yet."""
+    """A client with pending answers."""
 
-    ended: bool             # it sent its last byte: it waits for no job
+    ended: bool             # it has sent its last byte: it no longer waits for jobs
 
     def wake(self) -> None:
-        """An answer is there."""
+        """Note that an answer has become available."""

@@ -1,4 +1,4 @@
-"""PUT .. WAIT: the slot of the PUT, whose outcome decides what its waiter waits for."""
+"""PUT .. WAIT: the slot of the PUT, whose reply decides what its waiter waits for."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from gateway.waiting.waiter import Waiter
 
 
 class PutOfWait(Awaited):
-    """The PUT of a PUT .. WAIT; the waiter's slot stands behind it."""
+    """The slot of the PUT in a PUT .. WAIT; the waiter's slot follows it."""
 
     waiter: Waiter | None = None
 
     def applied(self, reply: Reply) -> None:
-        """The job is queued; from now on the waiter asks for its item by name."""
+        """Answer the PUT; from now on the waiter asks for its item by name."""
         assert self.waiter is not None
-        if type(reply) is not Stored:       # there is no new job: this line is the only one
+        if type(reply) is not Stored:       # no new job: this line is the only answer
             self.waiter.silence()
             self.outcome = responses.answer(reply)
         else:
@@ -28,19 +28,19 @@ class PutOfWait(Awaited):
         self.client.wake()
 
     def refused(self) -> None:
-        """Neither operation was executed: one line speaks of both."""
+        """Answer for both operations, neither of which was executed."""
         assert self.waiter is not None
         self.waiter.silence()
         super().refused()
 
     def overdue(self) -> None:
-        """Likewise."""
+        """Answer for both operations, neither of which will be executed."""
         assert self.waiter is not None
         self.waiter.silence()
         super().overdue()
 
     def unknown(self) -> None:
-        """Nobody knows, neither of this operation nor of the other."""
+        """Give both operations an unknown outcome."""
         assert self.waiter is not None
         self.outcome = self.waiter.unknown_fate
         self.client.wake()

@@ -1,7 +1,7 @@
-"""Which of several queues is next: with BY PRIORITY those that hold jobs of the same priority take turns.
+"""Round-robin among queues: with BY PRIORITY, queues that hold jobs of the same priority take turns.
 
-The order is the connection's (spec/state-machine 4.3): it goes with each operation into the log, and the queue that
-gave a job stands last from then on.
+The order belongs to the connection (spec/state-machine 4.3): it goes into the log with each operation, and a queue that
+has given a job moves to the end.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from gateway.limits import ROTATION_QUEUES_MAX
 
 
 class Rotation:
-    """When each queue was used last on a connection. With too many names it begins anew."""
+    """Remembers when each queue was last used on a connection. With too many names it starts over."""
 
     def __init__(self) -> None:
         self._used: dict[str, int] = {}
         self._turn = 0
 
     def order(self, queues: tuple[str, ...]) -> tuple[str, ...]:
-        """The queues, whose turn it is first; those never used as they were named."""
+        """Sort the queues, least recently used first; those never used keep their order."""
         return tuple(sorted(queues, key=lambda queue: self._used.get(queue, 0)))
 
     def note(self, reply: Reply) -> Reply:
-        """The queues that gave these jobs go to the end."""
+        """Move the queues that gave these jobs to the end; returns the reply."""
         if isinstance(reply, Handed | HandedMany):
             for job in (reply,) if isinstance(reply, Handed) else reply.jobs:
                 self._turn += 1

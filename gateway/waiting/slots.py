@@ -1,4 +1,4 @@
-"""Slots: the places where answers wait for their turn. One per command, in the order of the commands."""
+"""Slots: where answers wait for their turn. One per command, in the order of the commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gateway.waiting.party import Party
 
 
 class Fate(Enum):
-    """What became of a command that was not executed, or of which nobody knows."""
+    """The fate of a command that was not executed, or whose outcome is unknown."""
 
     REFUSED = "surely not executed: 500 Offline Mode"
     UNKNOWN = "perhaps executed: the connection is closed without an answer"
@@ -30,64 +30,64 @@ Outcome = Reply | Fate | bytes      # bytes: the answer itself
 class Slot(Protocol):
     """The place of one command's answer; `outcome` is None until it is known.
 
-    `numbered`: a job handed out to it that cannot be delivered is not given back, because the session will ask for it.
+    `numbered`: an undeliverable job handed out to it is not given back, because the session will ask for it.
     """
 
     outcome: Outcome | None
 
     @property
     def numbered(self) -> bool:
-        """Is it a command with REQ?"""
+        """Whether it is a command with REQ."""
 
 
 class Said(Struct, gc=False, eq=False):
-    """An answer that was known at once."""
+    """An answer known immediately."""
 
     numbered: ClassVar[bool] = False
     outcome: Outcome | None
 
 
 class Awaited(Struct, gc=False, eq=False):
-    """A command that is one operation."""
+    """A command that is a single operation."""
 
     numbered: ClassVar[bool] = False
     client: Party
     outcome: Outcome | None = None
 
     def applied(self, reply: Reply) -> None:
-        """The operation was executed."""
+        """Note that the operation was executed."""
         self.outcome = reply
         self.client.wake()
 
     def refused(self) -> None:
-        """The operation was not executed."""
+        """Note that the operation was not executed."""
         self.outcome = Fate.REFUSED
         self.client.wake()
 
     def overdue(self) -> None:
-        """Nor will it be: there is too much to do."""
+        """Note that the operation was dropped: the node is overloaded."""
         self.outcome = responses.BUSY
         self.client.wake()
 
     def unknown(self) -> None:
-        """Nobody knows."""
+        """Note that the outcome is unknown."""
         self.outcome = Fate.UNKNOWN
         self.client.wake()
 
 
 class AwaitedRequest(Awaited):
-    """A numbered command that is one operation."""
+    """A numbered command that is a single operation."""
 
     numbered: ClassVar[bool] = True
 
     def unknown(self) -> None:
-        """Nobody knows."""
+        """Note that the outcome is unknown."""
         self.outcome = Fate.UNKNOWN_REQUEST
         self.client.wake()
 
 
 class Told(Struct, gc=False, eq=False):
-    """A command that is one operation, whose reply `tell` looks at: what it returns is the outcome."""
+    """A command that is a single operation; its outcome is what `tell` makes of the reply."""
 
     client: Party
     tell: Callable[[Reply], Outcome]
@@ -95,44 +95,44 @@ class Told(Struct, gc=False, eq=False):
     outcome: Outcome | None = None
 
     def applied(self, reply: Reply) -> None:
-        """The operation was executed."""
+        """Note that the operation was executed."""
         self.outcome = self.tell(reply)
         self.client.wake()
 
     def refused(self) -> None:
-        """The operation was not executed."""
+        """Note that the operation was not executed."""
         self.outcome = Fate.REFUSED
         self.client.wake()
 
     def overdue(self) -> None:
-        """Nor will it be: there is too much to do."""
+        """Note that the operation was dropped: the node is overloaded."""
         self.outcome = responses.BUSY
         self.client.wake()
 
     def unknown(self) -> None:
-        """Nobody knows."""
+        """Note that the outcome is unknown."""
         self.outcome = Fate.UNKNOWN_REQUEST if self.numbered else Fate.UNKNOWN
         self.client.wake()
 
 
 class Nobody:
-    """Takes the outcome of an operation no client asked for."""
+    """Ignores the outcome of an operation that no client asked for."""
 
     def applied(self, reply: Reply) -> None:
-        """Nothing to tell."""
+        """Ignore it."""
 
     def refused(self) -> None:
-        """Nothing to tell."""
+        """Ignore it."""
 
     def unknown(self) -> None:
-        """Nothing to tell."""
+        """Ignore it."""
 
 
 NOBODY = Nobody()
 
 
 def give_back(cluster: Cluster, slots: deque[Slot]) -> deque[Slot]:
-    """Jobs that were handed out and cannot be delivered return to their places; what has no outcome is left."""
+    """Return jobs that cannot be delivered to their queues; returns the slots still without an outcome."""
     left: deque[Slot] = deque()
     for slot in slots:
         outcome = slot.outcome

@@ -1,7 +1,7 @@
-"""Where waiters stand: in a line for each queue they wait for, or for any, of whatever item or of one.
+"""The wait lists: a line per queue, or for any queue, and per item for waiters that want one.
 
-Lines hold the numbers of those who stand in them, in order of arrival. Most have one or none, and a waiter may stand in
-ten thousand: a line of one is its number.
+A line holds the numbers of its waiters in order of arrival. Most lines have a single waiter, and one waiter can be in
+ten thousand lines, so a line of one is stored as just the number.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Line = int | list[int]
 
 
 class Lines:
-    """All lines. None stands for any queue."""
+    """All lines. The queue None stands for any queue."""
 
     def __init__(self) -> None:
         self._any: list[int] = []                                       # for a job of any queue
@@ -22,7 +22,7 @@ class Lines:
         self._items: dict[str | None, dict[str, Line]] = {}             # for a job of this queue and this item
 
     def stand(self, get: Get, number: int) -> None:
-        """Who waits for `get` stands in its lines now, at the place of his number."""
+        """Add a waiter to the lines of its Get, in the order of its number."""
         if get.item is not None:
             for queue in get.queues or (None,):
                 _stand(self._items.setdefault(queue, {}), get.item, number)
@@ -33,7 +33,7 @@ class Lines:
                 _stand(self._queues, queue, number)
 
     def leave(self, get: Get, number: int) -> None:
-        """He does not any more."""
+        """Remove a waiter from the lines of its Get."""
         if get.item is not None:
             for queue in get.queues or (None,):
                 items = self._items[queue]
@@ -47,14 +47,14 @@ class Lines:
                 _leave(self._queues, queue, number)
 
     def first(self, queue: str) -> int | None:
-        """Who has waited longest for a job of this queue, of whatever item."""
+        """Return the number of the longest waiter for a job of this queue, whatever its item."""
         line = self._queues.get(queue)
         if line is None:
             return self._any[0] if self._any else None
         return min(_first(line), self._any[0]) if self._any else _first(line)
 
     def first_of_item(self, queue: str, item: str) -> int | None:
-        """Who has waited longest for a job of this queue and item."""
+        """Return the number of the longest waiter for a job of this queue and item."""
         if not self._items:
             return None
         firsts = [_first(items[item]) for key in (queue, None) if (items := self._items.get(key)) and item in items]
@@ -62,11 +62,11 @@ class Lines:
 
     @property
     def of_items(self) -> bool:
-        """Does anybody wait for an item?"""
+        """Whether there are waiters for items."""
         return bool(self._items)
 
     def items(self, queue: str) -> list[str]:
-        """The items somebody waits for in this queue."""
+        """Return the items waited for in this queue."""
         return [*self._items.get(queue, ()), *self._items.get(None, ())] if self._items else []
 
 

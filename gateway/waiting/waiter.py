@@ -1,4 +1,4 @@
-"""One blocked command; waiters.py tells how it waits."""
+"""A single blocked command; waiters.py explains how it waits."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ from gateway.waiting.wanted import Wanted
 
 
 class Place(Protocol):
-    """Where waiters wait; see waiters.py."""
+    """The interface of `Waiters` to a waiter; see waiters.py."""
 
     def settle(self, waiter: Waiter, reply: Reply) -> None:
-        """Its Get was executed."""
+        """Handle the reply to the waiter's Get."""
 
     def give_up(self, waiter: Waiter, outcome: Outcome) -> None:
-        """Its Get was not executed, or nobody knows."""
+        """End the waiter: its Get was not executed, or the outcome is unknown."""
 
     def ask_anew(self, waiter: Waiter) -> None:
-        """Its Get had no turn: propose it once more."""
+        """Propose the waiter's Get again: it had no turn."""
 
 
 class Waiter(Struct, gc=False, eq=False):
-    """A blocked command: the slot of its answer, and where the outcome of its Get goes."""
+    """A blocked command: the slot of its answer, which receives the outcome of its Get."""
 
     client: Party
     place: Place
     wanted: Wanted
     outcome: Outcome | None = None
-    silent: bool = False                # the line of its PUT speaks for it too
+    silent: bool = False                # the answer of its PUT covers it too
     number: int = 0                     # order of arrival; 0: it has not had to wait yet
-    sent_for: str | None = None         # the queue its Get in flight claims jobs of
+    sent_for: str | None = None         # the queue whose jobs its Get in flight claims
     claimed: int = 0                    # how many
-    watched: tuple[str | None, str | None] | None = None    # GETBE: what is unfinished: why it goes on waiting
+    watched: tuple[str | None, str | None] | None = None    # GETBE: the unfinished queue or item it waits on
     timer: TimerHandle | None = None    # of WITHIN
-    late: bool = False                  # its time is over: its Get in flight is the last
-    rotation: Rotation | None = None    # among queues, that notes which gave a job
-    too_late: bytes = responses.QUEUE_EMPTY       # what is said then
+    late: bool = False                  # its time is up: the Get in flight is its last
+    rotation: Rotation | None = None    # told which queue gave a job
+    too_late: bytes = responses.QUEUE_EMPTY       # the answer when its time is up
 
     @property
     def held_bytes(self) -> int:
-        """What it costs to wait."""
+        """Memory that the waiter uses."""
         return self.wanted.held_bytes
 
     @property
@@ -57,32 +57,32 @@ class Waiter(Struct, gc=False, eq=False):
 
     @property
     def unknown_fate(self) -> Fate:
-        """What becomes of the command when nobody knows the outcome of an operation."""
+        """The fate of the command if the outcome of an operation is unknown."""
         return Fate.UNKNOWN if self.wanted.request is None else Fate.UNKNOWN_REQUEST
 
     def end(self, outcome: Outcome) -> None:
-        """This is its answer."""
+        """Set its answer."""
         self.outcome = outcome
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
 
     def applied(self, reply: Reply) -> None:
-        """Its Get came back."""
+        """Handle the reply to its Get."""
         if self.rotation is not None:
             self.rotation.note(reply)
         self.place.settle(self, reply)
 
     def refused(self) -> None:
-        """Its Get was not executed, and this node serves no more."""
+        """End it: its Get was not executed, and this node no longer serves."""
         self.place.give_up(self, b"" if self.silent else Fate.REFUSED)
 
     def unknown(self) -> None:
-        """Nobody knows whether a job was handed out to it."""
+        """End it: whether a job was handed out to it is unknown."""
         self.place.give_up(self, self.unknown_fate)
 
     def overdue(self) -> None:
-        """Its Get had no turn for long. Who is willing to wait need not be refused."""
+        """Try again, as its Get had no turn for too long: a client willing to wait need not be refused."""
         if self.silent:
             self.place.give_up(self, b"")
         elif self.client.ended:
@@ -93,7 +93,7 @@ class Waiter(Struct, gc=False, eq=False):
             self.place.ask_anew(self)
 
     def silence(self) -> None:
-        """The PUT before it was not executed: that line speaks for the wait as well."""
+        """Suppress its answer: the PUT before it was not executed, and that answer covers both."""
         self.silent = True
         if self.outcome is Fate.REFUSED:
             self.outcome = b""

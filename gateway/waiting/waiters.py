@@ -1,22 +1,22 @@
-"""Clients that wait for a job: GETB, GETBE and PUT .. WAIT on the serving leader (spec/state-machine 4.6).
+"""Blocked clients: GETB, GETBE and PUT .. WAIT on the serving leader (spec/state-machine 4.6).
 
-A waiter is woken by proposing its Get. What it gets is decided where that operation stands in the log, so a Get may
-come back empty: the waiter then stands at its old place again. While its Get is in flight it stands nowhere.
+A waiter is woken by proposing its Get. What it gets is decided by that operation's position in the log, so a Get can
+come back empty; the waiter then returns to its old place in line. While its Get is in flight it is not in line.
 
-Nobody is forgotten: a Get is sent for one queue, of which it claims ready jobs: one, or with COUNT as many as it may
-take of those that nobody claims. `job_ready(queue)` is called whenever a job can be given that could not before, and
-whenever a claim ends with fewer jobs of that queue taken than were claimed; it sends Gets until there are as many
-claims as ready jobs, or nobody left to send. Who takes more than he claimed takes jobs that others were sent for: they
-come back empty, and nobody is sent for what is not there any more. Who comes (back) to his place was told that his
-queues are empty at a position of the log after which every new ready job calls `job_ready` again. For those who wait
-for an item `item_ready(queue, item)` does the same.
+No waiter is forgotten. A Get is sent for one queue and claims ready jobs of it: one, or with COUNT as many unclaimed
+ones as it can take. `job_ready(queue)` is called whenever a job becomes eligible, and whenever a claim ends with fewer
+jobs of that queue taken than claimed; it sends Gets until there are as many claims as ready jobs, or no waiters left.
+A Get that takes more than it claimed takes jobs that others were sent for: those come back empty, and no Get is sent
+for jobs that are gone. A waiter that (re)joins a line has been told that its queues were empty at some log position,
+and every job that becomes ready after that position calls `job_ready` again. For waiters for an item,
+`item_ready(queue, item)` does the same.
 
-A numbered command (REQ) may wait on two connections at once, when its client has given up the first. Whichever of its
-waiters is sent first gets the job, and the machine would give the same one to the others: so these are sent as soon as
-one has its answer. And since an answer may be an old one, it says nothing about the jobs that were claimed: the claim
-of such a waiter always counts as one that took none.
+A numbered command (REQ) can wait on two connections at once, if its client has given up the first. Whichever of its
+waiters is sent first gets the job, and the machine gives the same one to the others, so these are sent as soon as one
+has its answer. And since an answer can be a stored one, it says nothing about the jobs claimed: the claim of such a
+waiter always counts as having taken none.
 
-With WITHIN a waiter leaves when its time is over. One whose Get is in flight still gets what that brings.
+With WITHIN a waiter leaves when its time is up. If its Get is in flight, it still gets the result.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Waiters:
     # ---- coming and going
 
     def limit(self, waiter: Waiter, within_ms: int) -> None:
-        """So long the waiter waits, from now on."""
+        """Limit how long the waiter waits, from now on."""
         if within_ms:
             waiter.timer = asyncio.get_running_loop().call_later(within_ms / 1000, self._time_over, waiter)
         else:
@@ -65,7 +65,7 @@ class Waiters:
             waiter.client.wake()
 
     def settle(self, waiter: Waiter, reply: Reply) -> None:
-        """A waiter's Get was executed: the waiter has its answer, or stands in line."""
+        """Handle the reply to a waiter's Get: the waiter gets its answer, or joins the lines."""
         queue, claimed = self._unclaim(waiter)
         if waiter.silent:
             waiter.end(b"")
@@ -92,29 +92,29 @@ class Waiters:
             self.job_ready(queue)
 
     def _request_settled(self, waiter: Waiter, request: Request) -> None:
-        """A numbered command has its answer: the others that wait for it get the same."""
+        """Send the other waiters of a numbered command that has its answer: they get the same one."""
         if waiter.outcome is not None and not isinstance(waiter.outcome, Fate):
             for same in list(self._requests.get((request.session, request.number), {}).values()):
                 self._send(same, None)
 
     def give_up(self, waiter: Waiter, outcome: Outcome) -> None:
-        """A waiter's Get was not executed, or nobody knows."""
+        """End a waiter whose Get was not executed, or whose outcome is unknown."""
         self._unclaim(waiter)
         waiter.end(outcome)
         waiter.client.wake()
 
     def ask_anew(self, waiter: Waiter) -> None:
-        """A waiter's Get had no turn: propose it once more."""
+        """Propose a waiter's Get again: it had no turn."""
         self._cluster.propose_for(waiter.client, waiter.wanted.operation, waiter)
 
     def cancel(self, waiter: Waiter) -> None:
-        """The client has gone. When its Get is in flight, its pipeline gives back what comes of it."""
+        """Remove the waiter of a client that is gone. If its Get is in flight, its pipeline gives the jobs back."""
         if waiter.number in self._standing:
             self._leave(waiter)
             waiter.end(Fate.CANCELLED)
 
     def stop(self) -> None:
-        """This node serves no more: no job will ever come from it."""
+        """Refuse all waiters, as this node no longer serves."""
         for waiter in list(self._standing.values()):
             self._leave(waiter)
             waiter.end(Fate.REFUSED)
@@ -123,13 +123,14 @@ class Waiters:
     # ---- reasons to send a waiter's Get
 
     def ask_again(self, waiter: Waiter) -> None:
-        """Nothing has happened, but to ask is a use of its session."""
+        """Propose the waiter's Get although nothing has happened, because that counts as a use of its session."""
         if waiter.number in self._standing:
             self._send(waiter, None)
 
     def follow(self, put: Put, client: object) -> None:
-        """`put` was just proposed for this client, of a job that is ready at once: the Get of its waiter goes right
-        behind it, one commit for the whole hand-off."""
+        """Propose a waiter's Get right behind a `put` just proposed for this client, whose job will be ready
+        immediately: the whole hand-off takes a single commit.
+        """
         number = None
         if put.item is not None:
             number = self._lines.first_of_item(put.queue, put.item)
@@ -139,7 +140,7 @@ class Waiters:
             self._send(self._standing[number], put.queue, behind=client)
 
     def effects(self, effects: Effects) -> None:
-        """An entry was applied."""
+        """Send the waiters that an applied entry concerns."""
         if not self._standing:
             return
         if self._lines.of_items:
@@ -155,7 +156,7 @@ class Waiters:
             self._restored()
 
     def job_ready(self, queue: str) -> None:
-        """Send as many waiters as there are ready jobs that nobody was sent for."""
+        """Send a waiter for each ready job not claimed yet."""
         if self._lines.first(queue) is None:
             return
         free = self._cluster.machine.ready(queue) - self._claims.of(queue)
@@ -163,7 +164,7 @@ class Waiters:
             free -= self._send(self._standing[number], queue, free)
 
     def item_ready(self, queue: str, item: str) -> None:
-        """The same among those who wait for a job of this item; they come before the others."""
+        """Send waiters for jobs of this item; they take precedence over the others."""
         if self._lines.first_of_item(queue, item) is None:
             return
         free = self._cluster.machine.ready_of_item(queue, item) - self._claims.of_item(queue, item)
@@ -171,13 +172,13 @@ class Waiters:
             free -= self._send(self._standing[number], queue, free)
 
     def _reopened(self, queue: str) -> None:
-        """Jobs of whatever item may be given now that could not before."""
+        """Send waiters for a queue in which jobs of any item may have become eligible."""
         for item in self._lines.items(queue):
             self.item_ready(queue, item)
         self.job_ready(queue)
 
     def _restored(self) -> None:
-        """Another state took the place of this one (CLONE): everybody looks again."""
+        """Check all queues again after the state was replaced (CLONE)."""
         for queue in list(self._cluster.machine.nonempty()):
             self._reopened(queue)
         for waiter in self._watchers.restored(self._cluster.machine):
@@ -186,9 +187,9 @@ class Waiters:
     # ---- lines
 
     def _send(self, waiter: Waiter, queue: str | None, free: int = 1, behind: object | None = None) -> int:
-        """Propose the waiter's Get because `queue` has `free` jobs for it; None: for another reason.
+        """Propose the waiter's Get because `queue` has `free` jobs for it; None: for some other reason.
 
-        `behind`: the client whose operation it stands behind. Returns how many of the jobs it claims.
+        `behind`: the client whose operation it follows. Returns how many of the jobs it claims.
         """
         self._leave(waiter)
         claimed = min(waiter.wanted.count, free)
@@ -203,14 +204,14 @@ class Waiters:
         return claimed
 
     def _unclaim(self, waiter: Waiter) -> tuple[str | None, int]:
-        """The waiter's Get is no longer in flight; returns the queue it had been sent for and how many it claimed."""
+        """Drop the claim of a Get no longer in flight; returns the queue it was sent for and how many it claimed."""
         queue, waiter.sent_for = waiter.sent_for, None
         if queue is not None:
             self._claims.end(queue, waiter.wanted.get.item, waiter.claimed)
         return queue, waiter.claimed
 
     def _stand(self, waiter: Waiter) -> None:
-        """To the end of the lines, or to the old place when it stood there before."""
+        """Add the waiter to the end of its lines, or at its old place if it was there before."""
         if not waiter.number:
             self._last_number += 1
             waiter.number = self._last_number
@@ -236,13 +237,13 @@ class Waiters:
             self._watchers.unwatch(waiter)
 
     def _watch(self, waiter: Waiter) -> None:
-        """GETBE: the waiter looks for a reason to go on waiting; without one it asks, and hears the end."""
+        """GETBE: watch something unfinished; if there is nothing, propose the Get, whose reply will end the wait."""
         if not self._watchers.watch(waiter, self._cluster.machine):
             self._send(waiter, None)
 
 
 def _taken(reply: Reply, queue: str | None) -> int:
-    """How many jobs of this queue were handed out."""
+    """Return how many jobs of this queue were handed out."""
     if type(reply) is Handed:
         return int(reply.queue == queue)
     return sum(job.queue == queue for job in reply.jobs) if type(reply) is HandedMany else 0

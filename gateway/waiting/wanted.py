@@ -1,4 +1,4 @@
-"""What a blocked command asks for: its Get, and what stands around it in the log."""
+"""What a blocked command asks for: its Get, and the operation around it."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from gateway.limits import FEW_QUEUES, WAITER_QUEUE_BYTES
 
 
 class Wanted(Struct, gc=False, eq=False):
-    """`get` says of which queues; the others are around it."""
+    """The operation of a blocked command: `get`, possibly wrapped in a Pick or a Request."""
 
     get: Get
     until_finished: bool = False        # GETBE
-    pick: Pick | None = None            # when it is more than a Get
+    pick: Pick | None = None            # if it is more than a Get
     request: Request | None = None      # of a numbered command
 
     @property
     def operation(self) -> Operation:
-        """What is proposed."""
+        """The operation to propose."""
         return self.request or self.pick or self.get
 
     @property
     def count(self) -> int:
-        """How many jobs at most."""
+        """The maximum number of jobs."""
         return 1 if self.pick is None or self.pick.count is None else self.pick.count
 
     @property
     def held_bytes(self) -> int:
-        """What it costs to wait for many queues; nothing that counts for few."""
+        """Memory used by waiting for many queues; counted as 0 for a few."""
         queues = self.get.queues
         return 0 if queues is None or len(queues) <= FEW_QUEUES else len(queues) * WAITER_QUEUE_BYTES
 
     @property
     def in_session(self) -> bool:
-        """Is it asked for in the name of a session?"""
+        """Whether it is asked for within a session."""
         return self.request is not None or self.get.session is not None
 
     def narrow(self, get: Get) -> None:
-        """It is known more exactly now; only of a PUT .. WAIT, which is no Pick."""
+        """Replace the Get once it is known more precisely; only for PUT .. WAIT, which is never a Pick."""
         self.get = get
         if self.request is not None:
             self.request = replace(self.request, operation=get)

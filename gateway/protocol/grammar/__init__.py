@@ -1,4 +1,4 @@
-"""The grammar of the protocol: for each verb one small function from the words of its line to a command.
+"""The grammar of the protocol: one small function per verb, from the words of its line to a command.
 
 Keywords are read in upper case only.
 """

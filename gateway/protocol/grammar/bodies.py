@@ -1,4 +1,4 @@
-"""What stands behind lines, and where a malformed line has its length."""
+"""The kinds of data that follow lines, and where their length is found in a malformed line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from gateway.protocol.command import Body, Words
 
 
 def length_at(words: Words, at: int) -> int | None:
-    """The length in the word at this position, None when it is unreadable or missing."""
+    """Return the length in the word at this position, None if it is malformed or missing."""
     try:
         return unsigned(words[at]) if at < len(words) else None
     except ArgumentError:
@@ -25,7 +25,7 @@ def _of_sync(words: Words) -> int | None:
 
 
 JOB = Body(lambda words: length_at(words, 3))           # the data of a new job
-OTHER_DATA = Body(_behind_data)                         # at the end of the line there is DATA <length>, or nothing
+OTHER_DATA = Body(_behind_data)                         # optional: the line ends with DATA <length>
 JOBS = Body(lambda words: None)                         # argument lines with their data
 SNAPSHOT = Body(lambda words: length_at(words, 1))      # in pieces
 OF_SYNC = Body(_of_sync)                                # only SYNC PUT has data

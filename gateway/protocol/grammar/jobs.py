@@ -1,4 +1,4 @@
-"""The lines of the commands on running jobs: DONE, LATER, TOUCH, BURY; and of KICK and CLONE."""
+"""The grammar of the commands on running jobs: DONE, LATER, TOUCH, BURY; and of KICK and CLONE."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def done_many(words: Words) -> Command:
 
 
 def later(words: Words) -> Command | None:
-    """LATER <id> with or without options."""
+    """LATER <id>, with or without options."""
     count = len(words)
     if count == 2:
         return Command(Later(unsigned(words[1])))
@@ -43,7 +43,7 @@ def later(words: Words) -> Command | None:
     if words[2].isdigit():
         return None
     number, found = unsigned(words[1]), read_options(words, 2, _LATER)
-    if "first" in found and "when" in found:        # its old place, and another one
+    if "first" in found and "when" in found:        # contradictory: its old place, and another one
         raise ArgumentError
     return Command(LaterWith(number, **found))
 
@@ -67,7 +67,7 @@ def touch(words: Words) -> Command:
 
 
 def bury(words: Words) -> Command:
-    """Arguments: the reason, a word for the log of the server, if there is one."""
+    """BURY <id> [REASON <word>]. Arguments: the reason if given, for the server's log."""
     match words[1:]:
         case [number]:
             return Command(Bury(unsigned(number)))
@@ -87,7 +87,7 @@ _kicked = between(1, SIGNED_MAX)
 
 
 def clone(words: Words) -> Command:
-    """CLONE: a snapshot of so many bytes follows."""
+    """CLONE <length>: a snapshot of that many bytes follows."""
     if len(words) != 2:
         raise ArgumentError
     return Command(length=unsigned(words[1]))

@@ -1,4 +1,4 @@
-"""The lines that ask what is there."""
+"""The grammar of TOTAL and RUNLIST."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from gateway.protocol.command import Command, Words
 
 
 def total(words: Words) -> Command:
-    """Arguments: the queue, None for all."""
+    """TOTAL [<queue>]. Arguments: the queue, None for all."""
     if len(words) > 2:
         raise ArgumentError
     return Command(arguments=(name(words[1]) if len(words) == 2 else None,))
 
 
 def runlist(words: Words) -> Command:
-    """Arguments: with data?"""
+    """RUNLIST [DATA]. Arguments: whether to include data."""
     if len(words) > 2 or (len(words) == 2 and words[1] != b"DATA"):
         raise ArgumentError
     return Command(arguments=(len(words) == 2,))

@@ -1,4 +1,4 @@
-"""Lines of one word."""
+"""The grammar of verbs without arguments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from gateway.protocol.command import Command, Words
 
 
 def alone(words: Words) -> Command:
-    """A verb that stands alone."""
+    """A verb without arguments."""
     if len(words) != 1:
         raise ArgumentError
     return Command()

@@ -1,4 +1,4 @@
-"""Keywords with values behind the fixed part of a line, in any order, each at most once: read by tables."""
+"""Table-driven parsing of options: keywords with values after the fixed part of a line, in any order, at most once."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from gateway.protocol.command import Words
 
 
 class Option(Struct, frozen=True):
-    """What a keyword sets: `field`, to what `read` makes of the next word, or to `value` when it stands alone.
+    """A keyword that sets `field`: to the next word parsed by `read`, or to `value` if it takes none.
 
-    Two keywords that set the same field exclude each other. `behind`: a keyword that can only stand directly behind.
+    Keywords that set the same field are mutually exclusive. `behind`: a keyword allowed only directly behind this one.
     """
 
     field: str
@@ -28,7 +28,7 @@ Table = Mapping[bytes, Option]
 
 
 def read_options(words: Words, at: int, table: Table) -> dict[str, Any]:
-    """The fields that the words from position `at` to the end of the line set."""
+    """Parse the options from position `at` to the end of the line; return the fields they set."""
     found: dict[str, Any] = {}
     count = len(words)
     behind: tuple[bytes, Option] | None = None
@@ -53,7 +53,7 @@ def read_options(words: Words, at: int, table: Table) -> dict[str, Any]:
 
 
 def one_of(values: Mapping[bytes, Any]) -> Callable[[bytes], Any]:
-    """A reader of one of these words."""
+    """Return a parser that accepts one of these words."""
     def read(word: bytes) -> Any:
         if word not in values:
             raise ArgumentError

@@ -1,7 +1,7 @@
-"""The lines of PUT and PUTS.
+"""The grammar of PUT and PUTS.
 
-NEW, IS and WAIT stand where the original has them; behind them come the options. Keywords share positions with names,
-so every word is judged by its position.
+NEW, IS and WAIT are where the original protocol has them, followed by the options. Keywords share positions with names,
+so every word is interpreted by its position.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gateway.protocol.grammar.take import lease
 def _items(word: bytes) -> tuple[str, ...]:
     if word.count(b"|") >= AFTER_ITEMS_MAX:
         raise ArgumentError
-    return queues(word)         # their names are of one kind
+    return queues(word)         # item names follow the same rules
 
 
 _ON_DUP = {b"FAIL": OnDup.FAIL, b"IGNORE": OnDup.IGNORE, b"REPLACE": OnDup.REPLACE}
@@ -58,9 +58,9 @@ def put(words: Words) -> Command | None:
 
 
 def put_wait(words: Words) -> Command:
-    """PUT .. WAIT <oq> [lease]: `wait` is the Get that goes behind the PUT.
+    """PUT .. WAIT <oq> [lease]: `wait` is the Get proposed behind the PUT.
 
-    It is for the item of the PUT also where that has a name: so nothing is handed out when the PUT is refused.
+    It asks for the item of the PUT even if that is named, so that nothing is handed out if the PUT is refused.
     """
     queue, priority, length = name(words[1]), signed(words[2]), unsigned(words[3])
     item, new_item, at = _item(words)
@@ -78,7 +78,7 @@ def put_wait(words: Words) -> Command:
 
 
 def _item(words: Words) -> tuple[str | None, bool, int]:
-    """IS <item> or NEW, or neither, and where it ends."""
+    """Parse IS <item>, NEW, or neither; the last value is the position after it."""
     if words[4] == b"NEW":
         return None, True, 5
     if words[4] == b"IS" and len(words) > 5:
@@ -102,7 +102,7 @@ def _with_options(command: Command, words: Words, at: int) -> Command:
 
 
 def puts(words: Words) -> Command:
-    """The line of a PUTS; its jobs follow."""
+    """PUTS <count>: the jobs follow."""
     if len(words) != 2:
         raise ArgumentError
     return Command(length=_count(words[1]))

@@ -1,4 +1,4 @@
-"""The lines of QUEUE and CONFIG."""
+"""The grammar of QUEUE, CONFIG and POLICY."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _paused = one_of({b"IN": (True, False), b"OUT": (False, True), b"ALL": (True, Tr
 
 
 def _change(words: Words) -> QueueChange:
-    """The settings behind QUEUE CREATE|CONFIG <queue>."""
+    """Parse the settings after QUEUE CREATE|CONFIG <queue>."""
     change = QueueChange(**read_options(words, 2, SETTINGS))
     if change.dead is not None and change.dead == name(words[1]):
         raise ArgumentError
@@ -57,19 +57,19 @@ def _change(words: Words) -> QueueChange:
 
 
 def queue_create(words: Words) -> Command:
-    """QUEUE CREATE <queue> with settings or none."""
+    """QUEUE CREATE <queue>, with or without settings."""
     if len(words) < 2:
         raise ArgumentError
     return Command(CreateQueue(name(words[1]), _change(words)))
 
 
 def queue_settings(words: Words) -> Command | None:
-    """QUEUE CONFIG <queue>, which shows them. Arguments: the queue."""
+    """QUEUE CONFIG <queue>: show its settings. Arguments: the queue."""
     return one_queue(words) if len(words) == 2 else None
 
 
 def queue_config(words: Words) -> Command:
-    """QUEUE CONFIG <queue> with settings."""
+    """QUEUE CONFIG <queue> with settings: change them."""
     if len(words) < 2:
         raise ArgumentError
     return Command(ConfigureQueue(name(words[1]), _change(words)))
@@ -105,14 +105,14 @@ def queue_resume(words: Words) -> Command:
 
 
 def one_queue(words: Words) -> Command:
-    """Arguments: the queue."""
+    """A verb followed by a queue. Arguments: the queue."""
     if len(words) != 2:
         raise ArgumentError
     return Command(arguments=(name(words[1]),))
 
 
 def queue_list(words: Words) -> Command:
-    """Arguments: how the names begin, which may be empty."""
+    """QUEUE LIST [<prefix>*]. Arguments: the prefix, "" for all."""
     if len(words) > 2:
         raise ArgumentError
     return Command(arguments=(prefix(words[1]) if len(words) == 2 else "",))
@@ -131,12 +131,12 @@ CONFIG = {
 
 
 def settings(words: Words) -> Command | None:
-    """CONFIG without a setting, which shows them all."""
+    """CONFIG without arguments: show all settings."""
     return Command() if len(words) == 1 else None
 
 
 def config(words: Words) -> Command:
-    """CONFIG with a new value for one of the cluster's settings."""
+    """CONFIG <setting> <value>: change one of the cluster's settings."""
     if len(words) != 3:
         raise ArgumentError
     return Command(Configure(**read_options(words, 1, CONFIG)))
@@ -146,7 +146,7 @@ _policy = one_of(POLICIES)
 
 
 def policy(words: Words) -> Command:
-    """How GETs of this connection choose a queue that do not say it themselves. Arguments: the policy."""
+    """POLICY <policy>: the default of this connection's GETs for choosing a queue. Arguments: the policy."""
     if len(words) != 2:
         raise ArgumentError
     return Command(arguments=(_policy(words[1]),))

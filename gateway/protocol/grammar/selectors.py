@@ -1,7 +1,7 @@
-"""The lines of the commands on one job, found by id or by key: CHANGE, DELETE, MOVE, PEEK.
+"""The grammar of the commands on one job, selected by id or by key: CHANGE, DELETE, MOVE, PEEK.
 
-The length of data is the last word of its line, behind DATA, so that also behind a malformed line the data can be
-found.
+The length of the data is the last word of the line, after DATA, so that the data can be found even behind a malformed
+line.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _state = one_of(STATES)
 
 
 def _selector(words: Words) -> tuple[Selector, int]:
-    """<id>, or KEY <queue> <key>; and where it ends."""
+    """Parse <id>, or KEY <queue> <key>; return the selector and the position after it."""
     if len(words) > 3 and words[1] == b"KEY":
         return Selector(queue=name(words[2]), key=key(words[3])), 4
     if len(words) < 2:
@@ -35,7 +35,7 @@ def _selector(words: Words) -> tuple[Selector, int]:
 
 
 def change(words: Words) -> Command:
-    """CHANGE <id>, or KEY <queue> <key>, and what shall be other."""
+    """CHANGE <id>, or KEY <queue> <key>, with the changes."""
     selector, at = _selector(words)
     found = read_options(words, at, _CHANGE)
     length = _length(words, found)
@@ -54,7 +54,7 @@ def move(words: Words) -> Command:
 
 
 def _length(words: Words, found: dict[str, int]) -> int | None:
-    """That of the data, which are not there yet; None: there are none."""
+    """Return the length of the data that follow, None if there are none."""
     length = found.pop("length", None)
     if length is not None and words[-2] != b"DATA":
         raise ArgumentError
@@ -70,7 +70,7 @@ def delete(words: Words) -> Command:
 
 
 def peek(words: Words) -> Command | None:
-    """PEEK of one job. Arguments: its selector."""
+    """PEEK at one job. Arguments: its selector."""
     match words[1:]:
         case [_] | [b"KEY", _, _]:
             return Command(arguments=(_selector(words)[0],))
@@ -78,7 +78,7 @@ def peek(words: Words) -> Command | None:
 
 
 def peek_queue(words: Words) -> Command:
-    """PEEK of the first jobs of a queue. Arguments: queue, state, count."""
+    """PEEK at the first jobs of a queue. Arguments: queue, state, count."""
     match words[1:]:
         case [queue, state]:
             return Command(arguments=(name(queue), _state(state), 1))

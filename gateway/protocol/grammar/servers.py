@@ -1,4 +1,4 @@
-"""The lines about servers: the CLUSTER commands, and what servers of the original say to each other."""
+"""The grammar of the CLUSTER commands, and of those that servers of the original send to each other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gateway.protocol.responses import NOT_SUPPORTED
 
 
 def between_servers(words: Words) -> Command:
-    """A verb that stands alone or with `<n> <IP> <port>`, which only servers of the original cluster send."""
+    """A verb alone, or with `<n> <IP> <port>` as sent only between servers of the original."""
     if len(words) == 1:
         return Command()
     if len(words) != 4 or unsigned(words[1]) == 0 or not 0 < unsigned(words[3]) < 65536:
@@ -19,7 +19,7 @@ def between_servers(words: Words) -> Command:
 
 
 def sync(words: Words) -> Command:
-    """Replication in the original's way: read to its end and refused."""
+    """SYNC, the original's replication: read completely, then refused."""
     form = words[1].upper() if len(words) > 1 else b""
     if form == b"PUT":
         job = put(words[1:]) or put_wait(words[1:])
@@ -41,21 +41,21 @@ def sync(words: Words) -> Command:
 
 
 def cluster_add(words: Words) -> Command:
-    """Arguments: node, "host:port" for the other nodes and for clients."""
+    """CLUSTER ADD. Arguments: node, "host:port" for the other nodes and for clients."""
     if len(words) != 6:
         raise ArgumentError
     return Command(arguments=(node(words[1]), address(words[2], words[3]), address(words[4], words[5])))
 
 
 def cluster_remove(words: Words) -> Command:
-    """Arguments: node."""
+    """CLUSTER REMOVE. Arguments: node."""
     if len(words) != 2:
         raise ArgumentError
     return Command(arguments=(node(words[1]),))
 
 
 def cluster_transfer(words: Words) -> Command:
-    """Arguments: node, None for the one that is best prepared."""
+    """CLUSTER TRANSFER. Arguments: node, None for the most up-to-date one."""
     if len(words) > 2:
         raise ArgumentError
     return Command(arguments=(node(words[1]) if len(words) == 2 else None,))

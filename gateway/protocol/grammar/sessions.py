@@ -1,4 +1,4 @@
-"""The lines of SESSION."""
+"""The grammar of SESSION."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gateway.protocol.command import Command, Words
 
 
 def session_ttl_ms(word: bytes) -> int:
-    """How long a session may live without being used."""
+    """Parse a session TTL: how long a session lives without being used."""
     ttl_ms = milliseconds(word)
     if not SESSION_TTL_MS_MIN <= ttl_ms <= SESSION_TTL_MS_MAX:
         raise ArgumentError
@@ -17,7 +17,7 @@ def session_ttl_ms(word: bytes) -> int:
 
 
 def session(words: Words) -> Command | None:
-    """SESSION [TTL <sec>]. Arguments: milliseconds, None when the client named no TTL."""
+    """SESSION [TTL <sec>]. Arguments: the TTL in milliseconds, None if not given."""
     if len(words) == 1:
         return Command(arguments=(None,))
     if words[1] != b"TTL":
@@ -28,21 +28,21 @@ def session(words: Words) -> Command | None:
 
 
 def session_attach(words: Words) -> Command:
-    """SESSION <sid>. Arguments: the number and the secret in it."""
+    """SESSION <sid>. Arguments: the session's number and secret."""
     if len(words) != 2:
         raise ArgumentError
     return Command(arguments=sid_of(words[1]))
 
 
 def session_close(words: Words) -> Command:
-    """Arguments: shall bound jobs go LATER?"""
+    """SESSION CLOSE [RELEASE]. Arguments: whether to release bound jobs."""
     if len(words) > 2 or (len(words) == 2 and words[1] != b"RELEASE"):
         raise ArgumentError
     return Command(arguments=(len(words) == 2,))
 
 
 def session_end(words: Words) -> Command:
-    """Arguments: the number of the session."""
+    """SESSION END <number>. Arguments: the session's number."""
     if len(words) != 2:
         raise ArgumentError
     return Command(arguments=(unsigned(words[1]),))

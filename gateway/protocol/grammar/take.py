@@ -1,7 +1,7 @@
-"""The lines of GET, GETB and GETBE.
+"""The grammar of GET, GETB and GETBE.
 
-Keywords share positions with names (a queue may be called EXPIRE), so every word is judged by its position with one
-word of look-ahead; the grammar then has no ambiguity.
+Keywords share positions with names (a queue can be called EXPIRE), so every word is interpreted by its position with
+one word of look-ahead, which makes the grammar unambiguous.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ def get(words: Words) -> Command:
 
 
 def getb(words: Words) -> Command:
-    """GETB: the same, and it may have WITHIN."""
+    """GETB: like GET, but blocks; WITHIN is allowed."""
     return _hand_out(words)
 
 
 def getbe(words: Words) -> Command:
-    """GETBE: the same until there is nothing unfinished."""
+    """GETBE: like GETB, but ends when no unfinished jobs are left."""
     command = _hand_out(words)
     command.until_finished = True
     return command
 
 
 def _hand_out(words: Words) -> Command:
-    """What is asked for: a Get, or a Pick when there are words that need one.
+    """Parse the arguments into a Get, or into a Pick if there are options that need one.
 
-    Words that the original does not know are read behind explicit queues only, of which `*` means any: so no
-    line of the original changes its meaning.
+    Options unknown to the original are only recognized after explicit queues, where `*` means any, so that every line
+    of the original keeps its meaning.
     """
     count = len(words)
     if count == 1:
@@ -65,7 +65,7 @@ def _hand_out(words: Words) -> Command:
         expire_ms, then, end = lease(words, 2)
         if end == count:
             return Command(Get(names, expire_ms, then))
-        if end == count - 1 and words[end] == b"BOUND":         # as workers ask with a session
+        if end == count - 1 and words[end] == b"BOUND":         # the common form of workers with a session
             return Command(Get(names, expire_ms, then), bound=True)
     return _with_options(names, words)
 
@@ -81,7 +81,7 @@ def _with_options(names: tuple[str, ...] | None, words: Words) -> Command:
 
 
 def _begins_lease(words: Words, count: int) -> bool:
-    """EXPIRE, or a queue of that name?"""
+    """Return whether the first argument begins a lease, rather than being a queue named EXPIRE."""
     if words[1] == b"EXPIRE":
         return count > 2 and not _is_option(words[2])
     return _is_limit(words[1])
@@ -96,7 +96,7 @@ def _is_limit(word: bytes) -> bool:
 
 
 def lease(words: Words, at: int) -> tuple[int | None, Then, int]:
-    """[EXPIRE <sec> [THEN (DONE|LATER|DEAD)]] from position `at`, and where it ends; EXPIRE=<sec> is read too."""
+    """Parse [EXPIRE <sec> [THEN (DONE|LATER|DEAD)]], or EXPIRE=<sec>, at position `at`; returns also where it ends."""
     count = len(words)
     if at == count:
         return None, Then.DEFAULT, at

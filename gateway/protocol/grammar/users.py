@@ -1,4 +1,4 @@
-"""The lines of AUTH and USER."""
+"""The grammar of AUTH and USER."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ def auth(words: Words) -> Command | None:
 
 
 def auth_word(words: Words) -> Command:
-    """AUTH <user> or AUTH <answer>: which of them depends on whether there is a challenge."""
+    """AUTH <user> or AUTH <answer>: which it is depends on whether a challenge is pending."""
     if len(words) != 2:
         raise ArgumentError
     return Command(arguments=(user_name(words[1]),))
 
 
 def user_set(words: Words) -> Command:
-    """Arguments: name, rights in their usual form, key."""
+    """USER SET. Arguments: name, rights in normal form, key."""
     if len(words) != 4:
         raise ArgumentError
     try:
         granted = rights.of_text(words[2].decode("ascii")).text
-    except ValueError:      # not ASCII, or no right
+    except ValueError:      # not ASCII, or not a right
         raise ArgumentError from None
     return Command(arguments=(user_name(words[1]), granted, secret_key(words[3])))
 
 
 def user_delete(words: Words) -> Command:
-    """Arguments: name."""
+    """USER DELETE. Arguments: name."""
     if len(words) != 2:
         raise ArgumentError
     return Command(arguments=(user_name(words[1]),))

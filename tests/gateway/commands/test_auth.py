@@ -114,7 +114,7 @@ def test_refused_commands_are_logged_with_the_user(run: Run, caplog: pytest.LogC
         assert client.take() == b"403 Forbidden\r\n" * 3
     run(test)
     assert [record.getMessage() for record in caplog.records] == [
-        "refused: 10.0.0.9:1: not his right, user mail",
+        "refused: 10.0.0.9:1: not permitted, user mail",
     ]
 
 

@@ -111,7 +111,7 @@ def test_the_raft_defaults_are_those_of_the_cluster() -> None:
     ("", {"node.data_dir": ""}, "node.data_dir: must not be empty"),
     ("", {"cluster.members": []}, "cluster.members: must list every node, this one included"),
     ("", {"node.name": "n3"}, "node.name: 'n3' is not among cluster.members"),
-    ("", {"cluster.members.1.name": "n1"}, "cluster.members[1].name: 'n1' is there twice"),
+    ("", {"cluster.members.1.name": "n1"}, "cluster.members[1].name: 'n1' is listed twice"),
     ("", {"cluster.members.1.name": "n 2"}, "cluster.members[1].name: 'n 2' must be"),
     ("", {"cluster.members.1.name": "n" * 65}, "cluster.members[1].name: "),
     ("", {"cluster.members.1.client": "10.0.0.2"}, "cluster.members[1].client: '10.0.0.2' is not host:port"),

@@ -327,7 +327,7 @@ def test_metrics_need_a_user_when_there_are_users() -> None:
         assert (await watched.get("/metrics", basic("eva:pass:word").replace("Basic", "basic")))[0] == 200
         for headers in ("", basic("eva:wrong"), basic("eva"), basic("bare"), basic(""), "Authorization: Basic\r\n",
                         "Authorization: Basic ?\r\n", "Authorization: Basic /w==\r\n", "Authorization: Bearer x\r\n"):
-            assert await watched.get("/metrics", headers) == (401, "a user and a secret are needed\n")
+            assert await watched.get("/metrics", headers) == (401, "user and secret required\n")
         answer = await watched.ask(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
         assert b'WWW-Authenticate: Basic realm="sockpqd"' in answer
 
@@ -450,7 +450,7 @@ def test_too_many_cost_the_oldest_and_not_who_asks(monkeypatch: pytest.MonkeyPat
 def test_an_error_of_ours_is_logged_and_answered(caplog: pytest.LogCaptureFixture) -> None:
     async def test(watched: Watched) -> None:
         del watched.cluster.machine
-        assert await watched.get("/metrics") == (500, "an error of ours\n")
+        assert await watched.get("/metrics") == (500, "internal error\n")
         watched.cluster.machine = FakeCluster().machine
 
     run(test)

@@ -17,8 +17,8 @@ LIMITS = Limits(hello_timeout_s=10, idle_timeout_s=20, command_timeout_s=30, ans
 
 
 @pytest.mark.parametrize(("turn", "limit_s", "why"), [
-    (Turn.HELLO, 10, "it says nothing"), (Turn.NEXT, 20, "it has been idle"),
-    (Turn.REST, 30, "its command does not end"),
+    (Turn.HELLO, 10, "it has sent no command"), (Turn.NEXT, 20, "it has been idle"),
+    (Turn.REST, 30, "its command is incomplete"),
 ])
 def test_what_does_not_come_in_time_ends_the_connection(turn: Turn, limit_s: int, why: str) -> None:
     patience = Patience(LIMITS, 100.0)
@@ -47,7 +47,7 @@ def test_who_does_not_say_who_it_is_is_cut_whatever_else_it_does() -> None:
     for second in range(31):
         assert patience.end(100.0 + second, (Turn.NEXT, second), 0, 0, stranger=True) is None
     assert patience.end(131.0, (Turn.NEXT, 31), 0, 0) is None, "it has said it"
-    assert patience.end(131.0, (Turn.NEXT, 31), 0, 0, stranger=True) == "it does not say who it is"
+    assert patience.end(131.0, (Turn.NEXT, 31), 0, 0, stranger=True) == "it did not authenticate in time"
 
 
 def test_who_takes_nothing_is_cut_and_who_takes_a_little_is_not() -> None:
@@ -55,7 +55,7 @@ def test_who_takes_nothing_is_cut_and_who_takes_a_little_is_not() -> None:
     for look in range(1, 20):
         assert patience.end(look * 30.0, (Turn.OURS, 0), taken_bytes=look, unsent_bytes=10) is None
     assert patience.end(19 * 30.0 + 40, (Turn.OURS, 0), 19, 500) is None
-    assert patience.end(19 * 30.0 + 41, (Turn.OURS, 0), 19, 500) == "it takes nothing of its answers"
+    assert patience.end(19 * 30.0 + 41, (Turn.OURS, 0), 19, 500) == "it does not read its answers"
 
 
 def with_gateway(test: Callable[[MemoryGateway], Awaitable[None]]) -> None:

@@ -69,8 +69,8 @@ class Client:
     A call is executed exactly once, through failovers, by a session that the cluster keeps. It returns, or raises a
     NotExecuted, e.g. when nobody executes it before its `timeout` (seconds). OutcomeUnknown says that the answer was
     lost and nobody can tell any more: the session is lost too, `timeout` is over, or the servers have no sessions.
-    Commands that are safe to repeat are retried even then; PUT, GET without a lease and CLONE only with `retry_unknown`,
-    which says that at-least-once is good enough. errors.py has the tree.
+    Commands that are safe to repeat are repeated even then; PUT, GET without a lease and CLONE only where
+    `retry_unknown` says that at-least-once is good enough. errors.py has the tree.
 
     An asyncio call whose task is cancelled may be executed all the same.
     """

@@ -15,12 +15,20 @@ KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
 
+# Bytes read from all clients in one iteration of the loop: what has reached it waits for the next one. The loop reads a
+# socket again and again while there is more, so a hundred clients that send at full speed would hold it for a second.
+# Counted in reads of at least so many bytes; smaller ones say that the socket is empty.
+READ_BYTES_PER_TURN = 4 * MIB
+READ_COUNTED_BYTES = 64 * KIB
+
 # Memory held for all clients together (memory_account.py), as a share of the memory mark, and its minimum. Above
 # HELD_HIGH_PERCENT of it, clients further ahead than AHEAD_BYTES_MAX are not read, and a body is taken only if it has
-# already arrived.
+# already arrived; if that lasts for HELD_HIGH_S, those that hold most go until HELD_RELIEVED_PERCENT is left.
 HELD_SHARE_PERCENT = 25
 HELD_BYTES_MIN = 64 * MIB
 HELD_HIGH_PERCENT = 75
+HELD_HIGH_S = 1.0
+HELD_RELIEVED_PERCENT = 50
 AHEAD_BYTES_MAX = 16 * KIB
 
 # What the account adds to the bytes received, roughly as measured: per command queued in a transaction, and per queue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gateway.limits import READ_COUNTED_BYTES
 from gateway.link import Link
 from gateway.server.hub import Hub
 from gateway.server.pipeline import Pipeline
@@ -37,6 +38,8 @@ class Conversation:
         if pipeline.closed:
             return
         parser.feed(data)
+        if len(data) >= READ_COUNTED_BYTES:
+            self._hub.read_bytes += len(data)
         pipeline.dry = False
         if not pipeline.awake:
             pipeline.go_on()

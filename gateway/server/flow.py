@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from gateway.limits import AHEAD_BYTES_MAX
+from gateway.limits import AHEAD_BYTES_MAX, READ_BYTES_PER_TURN
 from gateway.link import Link
 from gateway.server.hub import Hub, Talk
 
@@ -58,15 +58,18 @@ class Flow:
     # ---- in
 
     def throttle(self, talk: Talk, backlog_bytes: int, *, sated: bool) -> None:
-        """Pause reading while the client is too far ahead; resume at half the limit.
+        """Pause reading while the client is too far ahead, and until the next turn when much was read in this one.
 
-        `sated`: its share of the log's backlog is used up.
+        Resumes at half the limit. `sated`: its share of the log's backlog is used up.
         """
         hub = self._hub
         limit = AHEAD_BYTES_MAX if hub.account.high else hub.limits.pipeline_bytes_max
         ahead = backlog_bytes * (2 if self.paused else 1) > limit
         if hub.crowded or (sated and hub.congested()):
             hub.wake_when_relieved(talk)
+            ahead = True
+        elif hub.read_bytes > READ_BYTES_PER_TURN:
+            talk.wake()
             ahead = True
         if ahead and not self.paused:
             self._link.pause()

@@ -102,6 +102,7 @@ class Hub:
         self._awake: list[Talk] = []
         self._line: deque[Talk] = deque()   # conversations with more to execute
         self._scheduled = False
+        self.read_bytes = 0                         # in this turn, in large reads
         self.crowded = False                        # the backlog is too large; set until half of it is worked off
         self._unread: dict[Talk, None] = {}      # conversations not read because of that
 
@@ -128,6 +129,7 @@ class Hub:
     def turn_ended(self) -> None:
         """End the turn: advance all conversations that were waiting for it."""
         self.budget = COMMANDS_PER_TURN_MAX
+        self.read_bytes = 0
         self.in_flight_max = min(COMMANDS_IN_FLIGHT_MAX, self.cluster.share)
         if self.crowded and self.cluster.backlog_bytes * 2 < BACKLOG_BYTES_MAX:
             self.crowded = False

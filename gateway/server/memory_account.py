@@ -5,6 +5,8 @@ pipeline reports when its share changes, which costs nothing while it holds noth
 
 Above HELD_HIGH_PERCENT of the limit, clients that are ahead are not read, and a body that has yet to arrive is refused
 on its command line alone. Above the limit, the clients that hold most are disconnected; ordinary workers hold little.
+The same happens when it stays that high: clients that hold what they have and ask for no more could otherwise keep
+everybody from putting jobs for as long as they like.
 """
 
 from __future__ import annotations
@@ -13,7 +15,13 @@ import asyncio
 import logging
 from typing import Protocol
 
-from gateway.limits import HELD_BYTES_MIN, HELD_HIGH_PERCENT, HELD_SHARE_PERCENT
+from gateway.limits import (
+    HELD_BYTES_MIN,
+    HELD_HIGH_PERCENT,
+    HELD_HIGH_S,
+    HELD_RELIEVED_PERCENT,
+    HELD_SHARE_PERCENT,
+)
 
 log = logging.getLogger("sockpqd.gateway")
 
@@ -35,6 +43,7 @@ class Account:
         self.high = False               # little room is left
         self._holders: dict[Holder, int] = {}
         self._relieving = False
+        self._timer: asyncio.TimerHandle | None = None      # while it is high: for when that has lasted too long
 
     def hold(self, holder: Holder, held_bytes: int) -> None:
         """Set what is held for this holder from now on."""
@@ -44,19 +53,34 @@ class Account:
         elif before:
             del self._holders[holder]
         self.held_bytes += held_bytes - before
-        self.high = self.held_bytes * 100 > self.limit_bytes * HELD_HIGH_PERCENT
+        high = self.held_bytes * 100 > self.limit_bytes * HELD_HIGH_PERCENT
+        if high is not self.high:
+            self.high = high
+            self._time_it()
         if self.held_bytes > self.limit_bytes and not self._relieving:
-            self._relieve(holder)
+            self._relieve(HELD_HIGH_PERCENT, holder)
 
-    def _relieve(self, amid: Holder) -> None:
-        """Evict the largest holders until there is room again; immediately, as one loop iteration can bring a lot more.
+    def _time_it(self) -> None:
+        """Start the timer, or stop it."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(HELD_HIGH_S, self._too_long) if self.high else None
+
+    def _too_long(self) -> None:
+        """There has been little room for too long."""
+        self._timer = None
+        self._relieve(HELD_RELIEVED_PERCENT)
+
+    def _relieve(self, percent: int, amid: Holder | None = None) -> None:
+        """Evict the largest holders until no more than `percent` of the limit is held; at once, as one iteration of the
+        loop can bring a lot more.
 
         `amid` is the holder whose call this is: if it has to go, it is evicted in the next iteration.
         """
         self._relieving = True
         before, evicted = self.held_bytes, 0
         for holder in sorted(self._holders, key=self._holders.__getitem__, reverse=True):
-            if not self.high:
+            if self.held_bytes * 100 <= self.limit_bytes * percent:
                 break
             if holder is amid:
                 asyncio.get_running_loop().call_soon(holder.evict)
@@ -66,7 +90,7 @@ class Account:
             evicted += 1
         self._relieving = False
         self.evicted += evicted
-        log.warning("%d bytes were held for clients, more than a node of this size can spare (%d): the %d connections "
+        log.warning("%d bytes were held for clients, of %d that a node of this size can spare: the %d connections "
                     "that held most were cut", before, self.limit_bytes, evicted)
 
 

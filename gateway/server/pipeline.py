@@ -17,7 +17,7 @@ from gateway.auth.authorizer import Guard
 from gateway.commands import auth
 from gateway.commands.client_state import ClientState, Run
 from gateway.commands.in_session import in_session
-from gateway.limits import COMMANDS_PER_SLICE, OUTPUT_PIECE_BYTES
+from gateway.limits import COMMANDS_PER_SLICE, OUTPUT_PIECE_BYTES, READ_BYTES_PER_TURN
 from gateway.link import Link
 from gateway.protocol import responses
 from gateway.protocol.command import Command
@@ -281,7 +281,8 @@ class Pipeline:
     def throttle(self) -> None:
         """Pause or resume reading from the client."""
         flow = self.flow
-        if self.dry and not (flow.paused or self._sated or self.hub.crowded):
+        hub = self.hub
+        if self.dry and not (flow.paused or self._sated or hub.crowded or hub.read_bytes > READ_BYTES_PER_TURN):
             return
         flow.throttle(self, 0 if self.dry else self.parser.backlog_bytes, sated=self._sated)
 

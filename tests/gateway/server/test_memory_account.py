@@ -13,6 +13,7 @@ from gateway.limits import (
     AHEAD_BYTES_MAX,
     FEW_QUEUES,
     HELD_BYTES_MIN,
+    HELD_HIGH_S,
     HELD_SHARE_PERCENT,
     KIB,
     MIB,
@@ -236,3 +237,44 @@ def test_a_clone_that_ends_too_early_or_finds_no_room_is_forgotten_by_the_cluste
         await gateway.settle()
         assert len(gateway.cluster.operations(CloneBegin)) == len(gateway.cluster.operations(CloneEnd)) == 3
     with_gateway(test)
+
+
+def test_those_who_hold_most_go_when_there_is_little_room_for_long() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        few, many = body(gateway, 2 * LIMIT, LIMIT // 10), nearly_full_but(gateway, LIMIT // 10)
+        ordinary = gateway.connect()
+        ordinary.send(b"PUT q 0 5\r\n")
+        ordinary.send(b"12345\r\n")
+        assert ordinary.take() == b"503 Busy\r\n"
+        async with asyncio.timeout(20):
+            while gateway.hub.account.high:
+                await asyncio.sleep(HELD_HIGH_S / 10)
+        assert many.closed
+        assert not few.closed
+        ordinary.send(b"PUT q 0 5\r\n")
+        ordinary.send(b"12345\r\n")
+        await gateway.settle()
+        assert ordinary.take() == b"200 OK\r\n"
+        few.vanish()
+        await gateway.settle()
+    with_gateway(test)
+
+
+def test_nobody_goes_when_there_is_little_room_for_a_moment() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = nearly_full(gateway)
+        client.vanish()
+        few = body(gateway, 2 * LIMIT, LIMIT // 2)
+        await asyncio.sleep(1.5 * HELD_HIGH_S)
+        assert not few.closed
+        assert gateway.hub.account.evicted == 0
+        few.vanish()
+        await gateway.settle()
+    with_gateway(test)
+
+
+def nearly_full_but(gateway: MemoryGateway, held: int) -> MemoryClient:
+    """Somebody holds so much more that there is little room left."""
+    client = body(gateway, 2 * LIMIT, LIMIT * 9 // 10 - held)
+    assert gateway.hub.account.high
+    return client

@@ -182,6 +182,7 @@ def test_nobody_is_read_while_the_cluster_has_too_much_to_do() -> None:
         put = b"PUT q 0 %d\r\n" % (8 * MIB) + bytes(8 * MIB)
         for _ in range(BACKLOG_BYTES_MAX // (8 * MIB)):
             writer.send(put)
+            await gateway.settle()          # so much is one turn's
         assert not writer.transport.reading
         other.send(b"PING\r\n")
         assert not other.transport.reading
@@ -202,6 +203,7 @@ def test_nothing_more_is_proposed_while_the_cluster_has_too_much_to_do() -> None
         put = b"PUT q 0 %d\r\n" % (8 * MIB) + bytes(8 * MIB)
         for _ in range(BACKLOG_BYTES_MAX // (8 * MIB)):
             writer.send(put)
+            await gateway.settle()          # so much is one turn's
         other.send(b"DONE 2\r\n" * 10)
         proposed = gateway.cluster.in_flight
         other.send(b"DONE 3\r\n" * 10)

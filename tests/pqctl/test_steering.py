@@ -123,7 +123,7 @@ def test_an_answer_that_is_lost_is_said_to_be_so(cluster: FakeCluster, capsys: p
     cluster.servers[0].fail("CLUSTER", None, Fault.EXECUTE_AND_CLOSE)
     code, out, err = steer(capsys, cluster.addresses, "remove", "n2")
     assert (code, out, cluster.executed) == (UNKNOWN, "", ["CLUSTER REMOVE n2"])
-    assert err.startswith("nobody knows whether it was done: ")
+    assert err.startswith("it is unknown whether it was done: ")
 
 
 def test_another_cluster_in_the_list_is_left_alone(

@@ -108,7 +108,7 @@ def complaint(view: ServerView) -> str:
     """Describe why this server is of no use, including its address to tell several apart."""
     if is_full(view):
         return f"{view.server} is full: it takes no further connections"
-    reason = "tells of no nodes" if view.error is None else str(view.error)
+    reason = "reports no nodes" if view.error is None else str(view.error)
     return reason if reason.startswith(view.server) else f"{view.server}: {reason}"
 
 

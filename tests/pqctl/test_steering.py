@@ -74,7 +74,7 @@ def test_nobody_answers(arguments: tuple[str, ...], capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize(("lines", "reason"), [
-    ([], "tells of no nodes"), (["1 n1 127.0.0.1 1 OBSERVER ONLINE 1 1 0 0.1.0"], ""),
+    ([], "reports no nodes"), (["1 n1 127.0.0.1 1 OBSERVER ONLINE 1 1 0 0.1.0"], ""),
 ])
 def test_a_server_that_is_of_no_use_is_named(
     lines: list[str], reason: str, cluster: FakeCluster, capsys: pytest.CaptureFixture[str]

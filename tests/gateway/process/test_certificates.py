@@ -51,7 +51,7 @@ WRONG: dict[str, tuple[Callable[[Authority], Files], str]] = {
     "no certificate": (lambda a: {"cert": garbage(a)}, "no certificate in PEM"),
     "no key": (lambda a: {"key": garbage(a)}, "no private key in PEM"),
     "no authority": (lambda a: {"ca": garbage(a)}, "tls.ca"),
-    "a leaf as authority": (lambda a: {"ca": str(a.issue("leaf", ["x"])[0])}, "no certificate of an authority"),
+    "a leaf as authority": (lambda a: {"ca": str(a.issue("leaf", ["x"])[0])}, "contains no CA certificate"),
     "expired authority": (lambda a: {"ca": str(Authority(a.folder, "old", days=-1).ca)}, "tls.ca"),
     "another's key": (lambda a: {"key": a.node("n2")["key"]}, "does not belong to"),
     "key for all to read": (lambda a: {"key": shared(a)}, "may be read or changed by others (mode 0640)"),

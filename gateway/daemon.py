@@ -134,7 +134,7 @@ async def _pause(restarts: Restarts, stopping: asyncio.Event) -> bool:
     pause_s = restarts.pause_s()
     if not pause_s:
         return True
-    log.warning("this node has failed %d times in a row: it is started in %.0f s. Its log says why it failed.",
+    log.warning("this node has failed %d times in a row: starting it in %.0f s. Its log says why it failed.",
                 restarts.failures, pause_s)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

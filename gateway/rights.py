@@ -37,12 +37,12 @@ def of_words(words: Iterable[str]) -> Rights:
     for word in words:
         match = _RIGHT.fullmatch(word)
         if match is None:
-            raise ValueError(f"{word!r} is no right: they are put, get, queue and admin, each with :PREFIX* or without")
+            raise ValueError(f"{word!r} is not a right: use put, get, queue or admin, with or without :PREFIX*")
         kind, prefix = match[1], match[2] or ""
         prefixes[kind][prefix] = None
         granted[f"{kind}:{prefix}*" if prefix else kind] = None
     if len(granted) > RIGHTS_MAX:
-        raise ValueError(f"a user has {RIGHTS_MAX} rights at most")
+        raise ValueError(f"a user has at most {RIGHTS_MAX} rights")
     if "" in prefixes["admin"]:
         prefixes = {kind: {"": None} for kind in KINDS}
     seen = dict.fromkeys(prefix for kind in KINDS for prefix in prefixes[kind])

@@ -1,1 +1,1 @@
-"""The operator's command line."""
+"""pqctl, the operator's command line."""

@@ -1,4 +1,4 @@
-"""How the servers are talked to: with TLS or without, and as whom."""
+"""How to connect to the servers: with or without TLS, and as which user."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ if TYPE_CHECKING:
 
 
 class Access(NamedTuple):
-    """`tls`: None without, a CA file, True for the CAs of the system."""
+    """TLS and credentials. `tls`: None for none, a CA file, or True for the system's CAs."""
 
     tls: str | bool | None = None
     user: str | None = None
     secret: str | None = None
 
     def survey(self, servers: Iterable[str], timeout: float) -> list[ServerView]:
-        """What each server tells; raises BadArguments."""
+        """Ask each server for its view of the cluster; raises BadArguments."""
         from sockpq import survey
 
         return survey(servers, timeout, tls=self.tls, user=self.user, secret=self.secret)
 
     def client(self, servers: Iterable[str], timeout: float = 30.0, connections: int = 1) -> Client:
-        """For `connections` calls at a time, each with so many seconds; raises BadArguments."""
+        """Create a client for `connections` concurrent calls, `timeout` in seconds each; raises BadArguments."""
         from sockpq import Client
 
         return Client(

@@ -1,4 +1,4 @@
-"""The servers of a cluster, and a client for them: what a command needs before it can say anything."""
+"""Finds the servers of a cluster and its leader, and creates a client for them."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from pqctl.invocation import Call
 from pqctl.output.exit_codes import DONE, REFUSED, UNREACHED, Failure
 from pqctl.output.stdio import say
 
-PAUSE_S = 0.05      # between two looks for a leader
-ASK_S = 0.6         # what a server has for telling who leads; those that are slower are asked last
+PAUSE_S = 0.05      # between two attempts to find a leader
+ASK_S = 0.6         # timeout for asking a server for the leader; slower ones are tried last
 
 
 class Servers:
-    """The servers of one cluster that answer, the one that leads first."""
+    """The servers of one cluster that answer, the leader first."""
 
     def __init__(self, views: Sequence[ServerView]) -> None:
         self.views = sorted(views, key=_leadership, reverse=True)
 
     @property
     def addresses(self) -> list[str]:
-        """Where they answer."""
+        """The addresses at which they answer."""
         return [view.server for view in self.views]
 
     @property
     def leader(self) -> NodeStatus | None:
-        """The node that leads in its own words, of several the one with the greatest term. It need not serve."""
+        """The node that reports itself as leader, with the highest term if several do. It need not be serving."""
         line = own_line(self.views[0])
         return line if line is not None and line.role == "LEADER" else None
 
     @property
     def serving(self) -> bool:
-        """Does it execute clients' commands?"""
+        """Whether the leader executes clients' commands."""
         return serves(self.views[0])
 
     def named(self) -> Iterator[tuple[str, str]]:
-        """Name and address of every server that says who it is."""
+        """Yield name and address of every server that reports its name."""
         for view in self.views:
             line = own_line(view)
             if line is not None:
                 yield line.name, view.server
 
     def name(self, server_id: int) -> str:
-        """The node with this server id, in words."""
+        """Return the name of the node with this server id."""
         for view in self.views:
             for line in view.nodes:
                 if line.id == server_id:
@@ -55,7 +55,7 @@ class Servers:
         return f"server {server_id}"
 
     def without(self, name: str) -> str:
-        """What is left without this node, in a sentence."""
+        """Describe in a sentence what is left of the cluster without this node."""
         health = assess(self.views, len(self.views))
         voters_up = {node.name for node in health.nodes} - health.learners - health.missing
         if len(voters_up - {name}) >= health.majority:
@@ -63,7 +63,7 @@ class Servers:
         return "THE CLUSTER CANNOT SERVE WITHOUT IT."
 
     def find(self, name: str | None) -> tuple[str, str]:
-        """Name and address of this node, or of the one that leads. Raises Failure and Unavailable."""
+        """Return name and address of this node, or of the leader. Raises Failure and Unavailable."""
         if name is None:
             if self.leader is None:
                 raise Unavailable("no server leads")
@@ -83,7 +83,7 @@ def _leadership(view: ServerView) -> tuple[bool, int]:
 
 
 def find(call: Call) -> Servers:
-    """The servers of the cluster the given ones belong to; raises Unavailable and AuthError when none answers."""
+    """Find the servers of the cluster the given ones belong to; raises Unavailable or AuthError if none answers."""
     views, count = ask(call.servers, min(ASK_S, call.timeout), call.access)
     servers = Servers(of_one_cluster(views, count))
     if not servers.views:
@@ -93,10 +93,10 @@ def find(call: Call) -> Servers:
 
 
 def find_leader(call: Call) -> Servers:
-    """As find(), but wait for the call's `timeout` until one leads.
+    """Like find(), but wait up to the call's `timeout` for a leader.
 
-    A command that changes the cluster is sent to nobody before: what is sent when the time is nearly over may be
-    executed without an answer, and then nobody knows.
+    A command that changes the cluster is not sent before there is one: a command sent when the time is nearly up could
+    be executed without an answer, leaving its outcome unknown.
     """
     until = monotonic() + call.timeout
     while True:
@@ -112,11 +112,11 @@ def find_leader(call: Call) -> Servers:
 def cluster_of(
     call: Call, *, leading: bool = False, serving: bool = False, connections: int = 1
 ) -> Iterator[tuple[Client, Servers]]:
-    """A client that knows all servers that answer.
+    """Create a client that knows all servers that answer.
 
-    `leading`: the command is for the one that leads, and is not sent before there is one.
-    `serving`: the command is for the jobs, so that it is no use to wait while the service is switched offline.
-    `connections`: how many calls there will be at a time.
+    `leading`: the command is for the leader, and is not sent before there is one.
+    `serving`: the command works on jobs, so there is no use in waiting while the service is switched offline.
+    `connections`: the number of concurrent calls.
     """
     servers = (find_leader if leading else find)(call)
     if serving and servers.leader is not None and servers.leader.online is False:
@@ -130,7 +130,7 @@ def cluster_of(
 
 @contextmanager
 def reading(call: Call) -> Iterator[tuple[Client, str]]:
-    """A client, and the server to ask what is there: the leader, else one that answers; people are told so."""
+    """Create a client, and choose the server to read from: the leader, or else one that answers, with a notice."""
     with cluster_of(call) as (client, servers):
         if servers.leader is None:
             say("no server leads: this is what another one knows")
@@ -138,7 +138,7 @@ def reading(call: Call) -> Iterator[tuple[Client, str]]:
 
 
 def write_snapshot(call: Call, name: str | None) -> int:
-    """Let this node, or the leader, write a snapshot to its disk; prints what came of it."""
+    """Make this node, or the leader, write a snapshot to its disk; prints the result."""
     with cluster_of(call) as (client, servers):
         node, address = servers.find(name)
         applied = client.cluster_snapshot(address)

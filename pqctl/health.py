@@ -1,4 +1,4 @@
-"""What the servers say, put together: who leads, who is up, how much the cluster can lose. Only `look` does IO."""
+"""Assesses a cluster's health from its servers' views: leader, nodes up, losses it survives. IO only in `ask`."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from pqctl.access import Access
 
 HEALTHY, DEGRADED, NOT_SERVING = 0, 1, 2
 
-FULL = "FULL"                   # the role of a node that says 503 Busy to whoever connects
+FULL = "FULL"                   # the role of a node that answers every connection with 503 Busy
 
-Members = frozenset[tuple[str, str]]        # the name and the client address of every node where it is known
+Members = frozenset[tuple[str, str]]        # name and client address of every node whose address is known
 
 
 @dataclass(frozen=True)
 class Health:
     """The state of a cluster.
 
-    `nodes` has every member once, in the order of the server ids; a member that does not answer clients has the role
-    DOWN and no figures, or FULL when it says that it takes no further connections. `learners` are the members that do
-    not count yet, all others are voters. `missing` are those
-    that do not answer or, where a leader serves, are not in contact with it. `notes` are sentences about servers that
-    do not fit in.
+    `nodes` lists every member once, by server id; a member that does not answer clients has the role DOWN and no
+    figures, or FULL if it takes no further connections. `learners` are members without a vote, all others are voters.
+    `missing` are those that do not answer or, if a leader serves, are not in contact with it. `notes` are sentences
+    about anything unusual.
     """
 
     leader: NodeStatus | None
@@ -35,33 +34,33 @@ class Health:
 
     @property
     def serving(self) -> bool:
-        """Does a leader execute clients' commands?"""
+        """Whether a leader executes clients' commands."""
         return self.leader is not None
 
     @property
     def switched_off(self) -> bool:
-        """Do all nodes that answer say that they are switched offline?"""
+        """Whether all nodes that answer report being switched offline."""
         known = [node.online for node in self.nodes if node.online is not None]
         return bool(known) and not any(known)
 
     @property
     def voters(self) -> int:
-        """How many members count."""
+        """The number of voting members."""
         return len(self.nodes) - len(self.learners)
 
     @property
     def up(self) -> int:
-        """How many voters are not missing."""
+        """The number of voters that are not missing."""
         return sum(node.name not in self.learners | self.missing for node in self.nodes)
 
     @property
     def majority(self) -> int:
-        """How many voters must be up for a leader to serve."""
+        """The number of voters that must be up for a leader to serve."""
         return self.voters // 2 + 1
 
     @property
     def can_lose(self) -> int:
-        """How many further voters may die while a majority of them stays up."""
+        """The number of further voters that can fail while a majority stays up."""
         return max(self.up - self.majority, 0)
 
     @property
@@ -74,9 +73,9 @@ class Health:
 
 
 def look(servers: Iterable[str], timeout: float, access: Access) -> Health:
-    """The health of the cluster these servers belong to; takes as long as `ask`.
+    """Assess the health of the cluster these servers belong to; takes as long as `ask`.
 
-    Raises AuthError when no server tells anything and one refuses the user: that says nothing about the cluster.
+    Raises AuthError if no server answers and one refuses the user, which says nothing about the cluster.
     """
     views, given = ask(servers, timeout, access)
     if all(view.error is not None for view in views):
@@ -87,9 +86,9 @@ def look(servers: Iterable[str], timeout: float, access: Access) -> Health:
 
 
 def ask(servers: Iterable[str], timeout: float, access: Access) -> tuple[list[ServerView], int]:
-    """The views of the servers, then of the members they name that were not asked yet; and how many were given.
+    """Ask the servers, then members they name that were not asked yet; returns all views and how many were given.
 
-    Takes at most 1.5 * `timeout` seconds, and some more when servers refuse the user.
+    Takes at most 1.5 * `timeout` seconds, and slightly longer if servers refuse the user.
     """
     views = access.survey(servers, timeout)
     given = len(views)
@@ -101,22 +100,22 @@ def ask(servers: Iterable[str], timeout: float, access: Access) -> tuple[list[Se
 
 
 def is_full(view: ServerView) -> bool:
-    """Does the server run, and has no place for us?"""
+    """Return whether the server is up but takes no further connections."""
     return isinstance(view.error, Busy)
 
 
 def complaint(view: ServerView) -> str:
-    """Why this server is of no use, with its name: of several one must be able to tell which."""
+    """Describe why this server is of no use, including its address to tell several apart."""
     if is_full(view):
         return f"{view.server} is full: it takes no further connections"
-    reason = "tells of no nodes" if view.error is None else str(view.error)
+    reason = "reports no nodes" if view.error is None else str(view.error)
     return reason if reason.startswith(view.server) else f"{view.server}: {reason}"
 
 
 def of_one_cluster(views: list[ServerView], given: int) -> list[ServerView]:
-    """The views of the cluster most of the first `given` servers belong to, in doubt the first one's.
+    """Return the views of the cluster that most of the first `given` servers belong to, the first one's in a tie.
 
-    Views of one cluster may differ while its members change, but have a member in common.
+    Views of one cluster can differ while its membership changes, but have a member in common.
     """
     answered = [view for view in views if view.error is None and view.nodes]
     members = max((_members(view) for view in answered), key=lambda one: _belonging(one, views[:given]), default=None)
@@ -124,7 +123,7 @@ def of_one_cluster(views: list[ServerView], given: int) -> list[ServerView]:
 
 
 def assess(views: list[ServerView], given: int) -> Health:
-    """The state of the cluster of of_one_cluster(); views of another one only lead to a note."""
+    """Assess the cluster chosen by of_one_cluster(); views of any other only result in a note."""
     own = of_one_cluster(views, given)
     if not own:
         nodes = [_silent(None, view.server, view.server, full=is_full(view)) for view in views]
@@ -151,7 +150,7 @@ def assess(views: list[ServerView], given: int) -> Health:
 
 
 def _notes(views: list[ServerView], own: list[ServerView], main: ServerView, cut_off: set[str]) -> list[str]:
-    """Sentences about what does not fit in."""
+    """Describe anything unusual, in sentences."""
     names, clients = {line.name for line in main.nodes}, {line.client for line in main.nodes}
     foreign = [(view.server, ", ".join(sorted(node.name for node in view.nodes)))
                for view in views if view.error is None and view.nodes and view not in own]
@@ -170,7 +169,7 @@ def _full(views: list[ServerView]) -> set[str]:
 
 
 def _full_leader(main: ServerView, full: set[str]) -> NodeStatus | None:
-    """The leader, if it has no place for us: then the others know."""
+    """Return the leader as the other nodes see it, if it is full and cannot be asked itself."""
     return next((line for line in main.nodes if line.name in full and line.role == "LEADER" and line.online), None)
 
 
@@ -179,14 +178,14 @@ def in_contact(line: NodeStatus) -> bool:
 
 
 def _learns(seen: NodeStatus, told: NodeStatus) -> bool:
-    """Is it a learner, as the leader sees it, or in its own words when the leader is not in contact with it?"""
+    """Return whether the node is a learner as the leader sees it, or by its own account if they are not in contact."""
     return "LEARNER" in (seen.role, told.role if seen.role == "DOWN" else "")
 
 
 def serves(view: ServerView) -> bool:
-    """Does this view come from a serving leader? Its INTERCONNECT number is then its own id and the smallest.
+    """Return whether this view comes from a serving leader; its INTERCONNECT number is then its own id, the smallest.
 
-    In the first moments after CLUSTER OFFLINE the number is still the old one, its own line tells better.
+    Just after CLUSTER OFFLINE the number is still the old one, so its own line counts as well.
     """
     line = own_line(view)
     return (
@@ -199,7 +198,7 @@ def serves(view: ServerView) -> bool:
 
 
 def own_line(view: ServerView) -> NodeStatus | None:
-    """The line in which the answering node speaks of itself."""
+    """Return the line in which the answering node describes itself."""
     for line in view.nodes:
         if line.client is not None and line.client in (view.peer, view.server):
             return line
@@ -207,7 +206,7 @@ def own_line(view: ServerView) -> NodeStatus | None:
 
 
 def _told(view: ServerView, main: ServerView) -> NodeStatus:
-    """A node in its own words, with the lag the leader sees."""
+    """Return a node's own line, with the lag as the leader sees it."""
     line = own_line(view)
     assert line is not None
     seen = next(node for node in main.nodes if node.name == line.name)
@@ -219,13 +218,13 @@ def _silent(server_id: int | None, name: str, client: str | None, *, full: bool)
 
 
 def _belonging(members: Members, views: list[ServerView]) -> int:
-    """How many of these servers belong to the cluster with these members."""
+    """Count the servers that belong to the cluster with these members."""
     clients = {client for _, client in members}
     return sum(bool(_members(view) & members) or view.server in clients for view in views)
 
 
 def _news(view: ServerView) -> tuple[int, int]:
-    """Of two views the one with the greater term is the newer one, then the one whose node has executed more."""
+    """Return a sort key for views: newer ones have a higher term, or else a node that has applied more."""
     line = own_line(view)
     applied = 0 if line is None or line.applied is None else line.applied
     return max((node.term for node in view.nodes if node.term is not None), default=0), applied

@@ -1,4 +1,4 @@
-"""What all commands have in common: the options --servers, --json and --timeout, and how they answer and fail."""
+"""What all commands share: the options --servers, --json and --timeout, and how they answer and fail."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ P = ParamSpec("P")
 
 
 class Seconds(click.FloatRange):
-    """A number in a range. click lets NaN pass, which is in none."""
+    """A number of seconds within a range. Unlike click's own range, it rejects NaN."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number; raises click.BadParameter."""
+        """Convert the value; raises click.BadParameter."""
         number = super().convert(value, param, ctx)
         if number != number:
             self.fail(f"{value} is not a number.", param, ctx)
@@ -40,7 +40,7 @@ SERVERS_HELP = "Servers of the cluster; one that answers is enough, the others a
 
 
 class Call:
-    """One call of a command."""
+    """One invocation of a command."""
 
     def __init__(self, options: Options, as_json: bool, timeout: float) -> None:
         self.as_json = as_json
@@ -54,19 +54,19 @@ class Call:
 
         servers, origin = find_servers(self._options.servers)
         try:
-            Client(servers).close()     # connects to nothing: it only looks at the addresses
+            Client(servers).close()     # does not connect: it only checks the addresses
         except BadArguments as error:
             raise click.UsageError(f"{origin}: {error}") from error
         return servers
 
     @functools.cached_property
     def access(self) -> Access:
-        """How they are talked to; raises click.UsageError."""
+        """How to connect to the servers; raises click.UsageError."""
         from sockpq import BadArguments
 
         found = find_access(self._options)
         try:
-            found.client(["localhost"]).close()         # likewise: it looks at the CA, the user and the secret
+            found.client(["localhost"]).close()         # likewise: it checks the CA, the user and the secret
         except BadArguments as error:
             raise click.UsageError(str(error)) from error
         return found
@@ -76,20 +76,20 @@ class Call:
         self.print(json.dumps(told, indent=2) if self.as_json else sentence)
 
     def answer_nothing(self, sentence: str, told: Mapping[str, object]) -> None:
-        """There is no result: people read so on the standard error."""
+        """Report that there is no result: for people on standard error, as JSON on standard output."""
         if self.as_json:
             self.answer(sentence, told)
         else:
             say(sentence)
 
     def print(self, text: str) -> None:
-        """One text to the standard output."""
+        """Write a text to standard output."""
         with output():
             sys.stdout.write(f"{text}\n")
             sys.stdout.flush()
 
     def print_rich(self, picture: RenderableType) -> None:
-        """A table, or what else rich makes."""
+        """Write a table, or any other rich renderable."""
         from pqctl.output.table import console
 
         with output():
@@ -97,20 +97,20 @@ class Call:
             sys.stdout.flush()
 
     def write(self, data: bytes) -> None:
-        """Bytes to the standard output, as they are."""
+        """Write bytes to standard output unchanged."""
         rest = memoryview(data)
         with output():
-            while rest:             # unbuffered (PYTHONUNBUFFERED) it may take a part of them, as a full disk does
+            while rest:             # unbuffered (PYTHONUNBUFFERED), or on a full disk, a write can be partial
                 rest = rest[sys.stdout.buffer.write(rest):]
             sys.stdout.buffer.flush()
 
     def write_body(self, data: bytes) -> None:
-        """A body to the standard output: as it is, but on a terminal with a line end behind it."""
+        """Write a body to standard output unchanged, except for a line end added on a terminal."""
         ends = data.endswith(b"\n") or not sys.stdout.isatty()
         self.write(data if ends else data + b"\n")
 
     def fail(self, failure: Failure) -> int:
-        """Say what went wrong; returns the exit code. With --json an object goes to the standard output as well."""
+        """Report a failure and return its exit code. With --json an object goes to standard output as well."""
         from pqctl.output.errors import KINDS
 
         message = one_line(str(failure))
@@ -127,7 +127,7 @@ class Call:
 def command(
     group: click.Group | None, name: str | None = None, *, timeout: float = 30.0, epilog: str = exit_codes.STEERING
 ) -> Callable[[Callable[Concatenate[Call, P], int]], click.Command]:
-    """Make a function a command, of `group` if one is given; it gets a Call first and returns the exit code.
+    """Turn a function into a command, of `group` if given; it takes a Call first and returns the exit code.
 
     `timeout`: the default of --timeout in seconds.
     """
@@ -160,39 +160,39 @@ def command(
 
 
 def _options(timeout: float) -> list[click.Parameter]:
-    """What every command has; the last ones on its help page."""
+    """Return the options common to all commands, shown last on help pages."""
     return [
         click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object."),
         click.Option(
             ["--timeout"], default=timeout, show_default=True, type=Seconds(0.05, 3600), metavar="SECONDS",
-            help="How long to look for servers and to wait for their answers.",
+            help="How long to look for servers and wait for their answers.",
         ),
         click.Option(["--servers"], metavar="HOST:PORT,...", help="As `pqctl --servers`."),
     ]
 
 
 def given(**options: Any) -> Any:
-    """The options that were given, by name, for a call that has others as well."""
+    """Return the options that were given, by name."""
     return {name: value for name, value in options.items() if value is not None}
 
 
 def group(name: str, **more: Any) -> Callable[[Callable[[], None]], click.Group]:
-    """A group of commands; without one of them it is wrong usage, not a request for help."""
+    """Create a group of commands; using it without a command is an error, not a request for help."""
     return click.group(name, no_args_is_help=False, **more)
 
 
 def files(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """For `shell_complete`: the shell is to offer its files."""
+    """Complete file names, for `shell_complete`."""
     return [completion("file", incomplete)]
 
 
 def directories(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """For `shell_complete`: the shell is to offer its directories."""
+    """Complete directory names, for `shell_complete`."""
     return [completion("dir", incomplete)]
 
 
 def completion(kind: str, incomplete: str) -> CompletionItem:
-    """What stands for names of this kind."""
+    """Return the completion item that stands for names of this kind."""
     from click.shell_completion import CompletionItem
 
     return CompletionItem(incomplete, type=kind)

@@ -1,4 +1,4 @@
-"""The command `pqctl`. What it needs is loaded inside: Ctrl-C before has nothing to clean up, and nothing to say."""
+"""The entry point of `pqctl`. Modules are loaded inside, so that an early Ctrl-C ends it silently."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pqctl.output.signals import abrupt, orderly
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run and exit."""
+    """Run the command line and exit."""
     with abrupt():
         from pqctl.program import run
     with orderly():

@@ -1,4 +1,4 @@
-"""Arguments of commands that are more than a word or a number: a job by id or key, a moment; and how they are told."""
+"""Structured arguments of commands, parsed and formatted: a job selected by id or key, and a point in time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def selector(value: str) -> int | Key:
-    """A running job by its id, or a job in whatever state by its key: `17`, `mail/a1`."""
+    """Parse a job selector: a running job by its id, or a job in any state by its key (`17`, `mail/a1`)."""
     queue, slash, key = value.partition("/")
     if slash:
         from sockpq import Key
@@ -24,7 +24,7 @@ def selector(value: str) -> int | Key:
 
 
 def moment(value: str) -> float:
-    """A time: Unix seconds, or as 2026-12-24T18:00 on this machine's clock."""
+    """Parse a time: Unix seconds, or like 2026-12-24T18:00 in this machine's time zone."""
     try:
         return float(value)
     except ValueError:
@@ -36,12 +36,12 @@ def moment(value: str) -> float:
 
 
 def told(job: int | Key) -> str:
-    """The job in a sentence."""
+    """Name the job for use in a sentence."""
     return f"job {job}" if isinstance(job, int) else f"job {job.key} of {job.queue}"
 
 
 def local_time(unix: int) -> str:
-    """For people."""
+    """Format Unix time as local time for people."""
     try:
         return datetime.fromtimestamp(unix).isoformat(" ")
     except (OverflowError, ValueError, OSError):

@@ -1,4 +1,4 @@
-"""The whole of the commands: arguments in, exit code out."""
+"""The program: dispatches arguments to commands and returns the exit code."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from pqctl.settings import Options
 
 COMMANDS = ("cluster", "node", "queue", "job", "snapshot", "session", "user", "config", "bench", "doctor")
 
-OF_COMMANDS = ("--json", "--timeout")       # options each command has and the program has not
-OF_PROGRAM = ("--ca", "--user", "--secret-file", "--tls", "--no-tls")       # and the other way round
+OF_COMMANDS = ("--json", "--timeout")       # options of commands, not of the program
+OF_PROGRAM = ("--ca", "--user", "--secret-file", "--tls", "--no-tls")       # options of the program, not of commands
 
 
 class Commands(click.Group):
-    """Loads a command's module when it is named: nobody waits for the others."""
+    """Loads a command's module only when it is used, for a fast start."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of the help page."""
+        """List the commands in the order of the help page."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name, if there is one; it is called as its module."""
+        """Return the command of this name if there is one; it is named like its module."""
         if cmd_name not in COMMANDS:
             return None
         command = getattr(importlib.import_module(f"pqctl.commands.{cmd_name}"), cmd_name)
@@ -40,7 +40,7 @@ class Commands(click.Group):
 
 
 EPILOG = """\b
-The first of these that is there tells the servers:
+The servers are taken from the first of these that is given:
   --servers; SOCKPQ_SERVERS; ~/.config/sockpq/config.toml; /etc/sockpq.toml;
   127.0.0.1:11361
 Likewise SOCKPQ_CA, SOCKPQ_USER and SOCKPQ_SECRET_FILE, or SOCKPQ_SECRET.
@@ -54,28 +54,28 @@ Every command has --json, and its exit codes at the end of its --help.
 )
 @click.option("--servers", metavar="HOST:PORT,...", help=SERVERS_HELP)
 @click.option("--ca", metavar="FILE", shell_complete=files,
-              help="Use TLS; the CA that the servers' certificates are from.")
-@click.option("--tls/--no-tls", default=None, help="Use TLS with the system's CAs, or no TLS whatever is configured.")
-@click.option("--user", metavar="NAME", help="Who I am; needs a secret.")
-@click.option("--secret-file", metavar="FILE", shell_complete=files, help="My secret. Nobody else should read it.")
+              help="Use TLS; the CA that signed the servers' certificates.")
+@click.option("--tls/--no-tls", default=None, help="Use TLS with the system's CAs, or no TLS at all.")
+@click.option("--user", metavar="NAME", help="The user to authenticate as; needs a secret.")
+@click.option("--secret-file", metavar="FILE", shell_complete=files, help="The user's secret, in a private file.")
 @click.version_option(package_name="sockpqd", prog_name="pqctl")
 @click.pass_context
 def pqctl(
     context: click.Context, servers: str | None, ca: str | None, tls: bool | None, user: str | None,
     secret_file: str | None,
 ) -> None:
-    """Look at a sockpqd cluster and steer it."""
+    """Inspect and administer a sockpqd cluster."""
     context.obj = Options(servers, tls, ca, user, secret_file)
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Returns the exit code."""
+    """Run the command line; returns the exit code."""
     prepare()
     stdout = sys.stdout
     try:
-        with output():              # what is printed outside of a command: help, version, completion
+        with output():              # for output outside of commands: help, version, completion
             return pqctl.main(args=arguments, prog_name="pqctl", standalone_mode=False) or DONE
     except click.ClickException as error:
         return _misused(error, sys.argv[1:] if arguments is None else arguments)
@@ -84,7 +84,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except Ended as end:
         return end.exit_code
     except SystemExit:
-        if sys.stdout is not stdout:    # click has noticed that nobody reads, and would end with 1
+        if sys.stdout is not stdout:    # click has noticed a closed pipe, and would exit with 1
             return PIPE_CLOSED
         raise
     except Failure as failure:
@@ -98,12 +98,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _misused(error: click.ClickException, arguments: Sequence[str]) -> int:
-    """Say what is wrong and where to read how it is right; to programs as well, if they asked for that somewhere."""
+    """Report wrong usage and point to the help page; as JSON as well if --json is among the arguments."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     path = context.command_path if context else "pqctl"
     message = one_line(error.format_message())
     if isinstance(error, click.NoSuchOption) and error.option_name in OF_COMMANDS:
-        message = f"{error.option_name} goes behind the command"
+        message = f"{error.option_name} goes after the command"
     elif isinstance(error, click.NoSuchOption) and error.option_name in OF_PROGRAM:
         message = f"{error.option_name} goes before the command"
     say(f"Error: {message} (see `{path} --help`)")

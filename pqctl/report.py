@@ -6,7 +6,7 @@ from pqctl.health import FULL, HEALTHY, Health
 
 
 def as_json(health: Health) -> dict[str, object]:
-    """The object `cluster status --json` prints."""
+    """Return the object printed by `cluster status --json`."""
     return {
         "serving": health.serving,
         "leader": health.leader.name if health.leader else None,
@@ -29,7 +29,7 @@ def as_json(health: Health) -> dict[str, object]:
 
 
 def headline(health: Health) -> str:
-    """One sentence: does it serve, and how many nodes can it lose?"""
+    """Summarize in one sentence whether the cluster serves, and how many nodes it can lose."""
     members = health.voters
     if health.leader is None:
         why = "no leader yet"

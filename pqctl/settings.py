@@ -1,7 +1,7 @@
-"""Which cluster is meant, and how it is talked to.
+"""Determines which cluster to use, and how to connect to it.
 
-For each setting the first of these that tells it counts: the option, the environment, the user's file or, when there is
-none, the machine's file.
+Each setting is taken from the first of these that has it: the option, the environment, the user's file or, if that does
+not exist, the machine's file.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ CA, USER, SECRET, SECRET_FILE = "SOCKPQ_CA", "SOCKPQ_USER", "SOCKPQ_SECRET", "SO
 SYSTEM_FILE = Path("/etc/sockpq.toml")
 KINDS = {"servers": list, "tls": bool, "ca": str, "user": str, "secret_file": str}
 SECRET_BYTES_MAX = 4096
-DEFAULT_SERVER = "127.0.0.1:11361"      # as sockpq.Client() has it
+DEFAULT_SERVER = "127.0.0.1:11361"      # the same as in sockpq.Client()
 
 
 class Options(NamedTuple):
-    """What stands on the command line; None: nothing."""
+    """The options given on the command line; None if absent."""
 
     servers: str | None = None
     tls: bool | None = None
@@ -37,17 +37,17 @@ class Options(NamedTuple):
 
 
 class Given(NamedTuple):
-    """Server addresses as they were written, and where."""
+    """Server addresses as written, and where they come from."""
 
     servers: list[str]
     origin: str
 
 
 def find_servers(option: str | None) -> Given:
-    """The servers; raises click.UsageError when the list is empty, or a file is not as it should be.
+    """Return the servers; raises click.UsageError if the list is empty or a file is invalid.
 
-    An empty environment variable counts as none, an empty option is a mistake. A file that is there decides, even if
-    it is not good: to go on with another cluster would be a surprise.
+    An empty environment variable counts as unset; an empty option is an error. An existing file is decisive even if it
+    is invalid: silently using another cluster would be a surprise.
     """
     if option is not None:
         return _list(option, "--servers")
@@ -63,10 +63,10 @@ def find_servers(option: str | None) -> Given:
 
 
 def find_access(options: Options) -> Access:
-    """TLS and the user; raises click.UsageError."""
+    """Return the TLS setting and the credentials; raises click.UsageError."""
     file, settings = _file()
     if options.tls is False and options.ca is not None:
-        raise click.UsageError("--no-tls and --ca: one of them is meant")
+        raise click.UsageError("--no-tls and --ca exclude each other")
     ca = options.ca or _variable(CA) or _beside(file, settings.get("ca"))
     user = options.user if options.user is not None else _variable(USER) or settings.get("user")
     secret = _secret(options, _beside(file, settings.get("secret_file")))
@@ -78,23 +78,23 @@ def find_access(options: Options) -> Access:
 
 
 def user_file() -> Path:
-    """The user's configuration, after the XDG base directory specification: what is not absolute is ignored."""
+    """Return the path of the user's configuration (XDG base directories; a relative directory is ignored)."""
     folder = os.environ.get("XDG_CONFIG_HOME", "")
     return Path(folder if os.path.isabs(folder) else os.path.expanduser("~/.config"), "sockpq", "config.toml")
 
 
 def read_secret(name: str) -> str:
-    """The secret in this file, without the end of its line; raises click.UsageError."""
+    """Read the secret from this file, without the line end; raises click.UsageError."""
     try:
         secret = read_stream(name, SECRET_BYTES_MAX).decode("utf-8").removesuffix("\n").removesuffix("\r")
-    except UnicodeDecodeError:          # it tells a part of the secret
+    except UnicodeDecodeError:          # its message contains part of the secret
         raise click.UsageError(f"the secret in {name} is not UTF-8") from None
     if not secret:
         raise click.UsageError(f"there is no secret in {name}")
-    with suppress(OSError):             # "-", or gone since
+    with suppress(OSError):             # "-", or deleted meanwhile
         mode = os.stat(name).st_mode
         if stat.S_ISREG(mode) and mode & stat.S_IROTH:
-            say(f"warning: everybody on this machine can read the secret in {name}: chmod 600 {name}")
+            say(f"warning: all users of this machine can read the secret in {name}: chmod 600 {name}")
     return secret
 
 
@@ -108,7 +108,7 @@ def _secret(options: Options, of_file: str | None) -> str | None:
 
 
 def _wants_tls(options: Options, settings: dict[str, Any]) -> bool:
-    """Who names a CA wants TLS; of two places that speak of it the one that goes first decides."""
+    """Return whether to use TLS: naming a CA implies it; the first source that mentions either decides."""
     levels = ((options.tls, options.ca), (None, _variable(CA)), (settings.get("tls"), settings.get("ca")))
     for tls, ca in levels:
         if tls is not None or ca:
@@ -122,7 +122,7 @@ def _variable(name: str) -> str | None:
 
 
 def _beside(file: Path | None, name: str | None) -> str | None:
-    """A name in a configuration file is relative to that file's directory."""
+    """Resolve a name in a configuration file relative to that file's directory."""
     return str(file.parent / os.path.expanduser(name)) if file and name else None
 
 
@@ -134,7 +134,7 @@ def _list(text: str, origin: str) -> Given:
 
 
 def _file() -> tuple[Path | None, dict[str, Any]]:
-    """The file that counts, and its settings; raises click.UsageError."""
+    """Return the configuration file in use and its settings; raises click.UsageError."""
     for file in (user_file(), SYSTEM_FILE):
         settings = _read(file)
         if settings is not None:
@@ -143,7 +143,7 @@ def _file() -> tuple[Path | None, dict[str, Any]]:
 
 
 def _read(file: Path) -> dict[str, Any] | None:
-    """The settings in this file; None when it is not there."""
+    """Read the settings from this file, None if it does not exist; raises click.UsageError."""
     try:
         text = file.read_text("utf-8")
     except (FileNotFoundError, NotADirectoryError):
@@ -151,7 +151,7 @@ def _read(file: Path) -> dict[str, Any] | None:
     except (OSError, UnicodeDecodeError) as error:
         raise click.UsageError(f"cannot read {file}: {error}") from error
 
-    import tomllib  # nobody waits for it while there is no such file
+    import tomllib  # only loaded if there is such a file
 
     try:
         settings = tomllib.loads(text)

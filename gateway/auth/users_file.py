@@ -55,8 +55,8 @@ def _read(path: Path) -> dict[str, Account]:
             status = os.fstat(file.fileno())
             if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
                 mode = stat.S_IMODE(status.st_mode)
-                raise ConfigError(f"auth.users_file: {path} has mode {mode:04o}, so others could read the secrets of "
-                                  f"users: say chmod 0600 {path}")
+                raise ConfigError(f"auth.users_file: {path} has mode {mode:04o}, so other users could read the "
+                                  f"secrets: run chmod 0600 {path}")
             document = tomllib.load(file)
     except OSError as error:
         raise ConfigError(f"auth.users_file: {path}: {error.strerror}") from None
@@ -93,7 +93,7 @@ def _account(name: str, table: object) -> Account:
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise ValueError(f'{where}.rights: must be a list like ["put:mail*", "get"]')
     if ("scrypt" in table) == ("key" in table):
-        raise ValueError(f"{where}: must have scrypt or key, one of them")
+        raise ValueError(f"{where}: must have either scrypt or key")
     try:
         granted = rights.of_words(words)
     except ValueError as error:

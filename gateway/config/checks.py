@@ -52,7 +52,7 @@ def _check_addresses(config: Config) -> None:
         _check_listen("listen.http", listen.http, taken, safe, "auth.users_file and [tls]")
     for index, legacy in enumerate(listen.legacy):
         key = f"listen.legacy[{index}]"
-        _require(users, key, "speaks in the name of a user, and there are none without auth.users_file")
+        _require(users, key, "acts as a user, but without auth.users_file there are none")
         _check_listen(f"{key}.address", legacy.address, taken, listen.insecure or bool(legacy.networks),
                       f"{key}.networks")
         _check_networks(key, legacy)

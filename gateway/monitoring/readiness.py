@@ -26,4 +26,4 @@ def why_not_ready(cluster: Cluster) -> str | None:
     for node in cluster.status():
         if node.name == leader:
             return None if node.role == "LEADER" and node.online else f"{leader} leads, but does not serve"
-    return f"{leader} leads, and is no member"
+    return f"{leader} leads, but is not a member"

@@ -160,7 +160,7 @@ def _authorities(path: str) -> list[dict[str, Any]]:
     """Return the certificates in `ca`, in the ssl module's form; raises ConfigError if none is currently valid."""
     found: list[dict[str, Any]] = list(_certificates_in("ca", path).get_ca_certs())
     if not found:
-        raise ConfigError(f"tls.ca: {path}: there is no certificate of an authority in it")
+        raise ConfigError(f"tls.ca: {path}: it contains no CA certificate")
     if all(_expiry(authority) < time.time() for authority in found):
         raise ConfigError(f"tls.ca: {path} has expired")
     return found

@@ -13,7 +13,7 @@ from gateway.limits import FURTHER_PLACES, HANDSHAKES_MAX, REFUSED_PLACES, Limit
 log = logging.getLogger("sockpqd")
 
 OTHER_FILES = 48                # of the gateway besides clients: listeners, HTTP, files being read or sent
-HANDSHAKES_PART = 8             # with TLS, one in so many descriptors is reserved for pending handshakes
+HANDSHAKES_PART = 8             # with TLS, 1/8 of the descriptors is reserved for pending handshakes
 
 
 class Room(NamedTuple):

@@ -1,4 +1,4 @@
-"""Empty a queue that nobody else uses."""
+"""Emptying a queue that has no other users, as the benchmark does."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ LEASE_S = 30
 
 
 def drain(client: Client, queue: str) -> int | None:
-    """Finish all jobs of `queue`, the running ones included; returns how many are left, after some attempts.
+    """Finish all jobs of `queue`, including running ones, in several attempts; returns how many are left.
 
-    None when they cannot be counted any more.
+    None if they cannot be counted any more.
     """
     left: int | None = None
     for attempt in range(ATTEMPTS):

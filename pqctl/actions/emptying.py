@@ -1,4 +1,4 @@
-"""`pqctl queue drain` and `pqctl queue move`: a queue that is to be left, or whose jobs belong elsewhere."""
+"""`pqctl queue drain` and `pqctl queue move`: emptying a queue by waiting for its jobs or by moving them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pqctl.output.exit_codes import DONE, REFUSED, Failure
 from pqctl.output.stdio import say
 from pqctl.output.text import counted
 
-LOOK_S = 0.25           # between two looks at a queue that is drained
-TELL_S = 5.0            # between two sentences about it
-MOVED_AT_ONCE = 500     # jobs in one transaction
+LOOK_S = 0.25           # between two checks of a queue being drained
+TELL_S = 5.0            # between two progress messages
+MOVED_AT_ONCE = 500     # jobs per transaction
 LEASE_S = 60
 
 
 def drain(call: Call, queue: str) -> int:
-    """PAUSE IN, then wait until no job is unfinished, for the call's timeout at most. The queue stays paused."""
+    """Pause the queue's input, then wait for its jobs to finish, up to the call's timeout. The queue stays paused."""
     until = monotonic() + call.timeout
     with cluster_of(call, serving=True) as (client, _):
         must_exist(client, queue)
@@ -39,7 +39,7 @@ def drain(call: Call, queue: str) -> int:
 
 
 def _unfinished(client: Client, queue: str) -> str:
-    """In words; "" when there is none."""
+    """Describe the unfinished jobs in words; "" if there are none."""
     counters = client.queue_stat(queue)
     return ", ".join(
         f"{counters[state]:,} {state}" for state in ("ready", "delayed", "running") if counters.get(state)
@@ -47,7 +47,7 @@ def _unfinished(client: Client, queue: str) -> str:
 
 
 def move(call: Call, source: str, target: str, count: int | None) -> int:
-    """Move READY jobs in their order; those whose keys the target has already stay."""
+    """Move READY jobs in order; those whose keys already exist in the target stay."""
     moved = 0
     kept: list[Job] = []
     with cluster_of(call, serving=True) as (client, _):
@@ -75,7 +75,7 @@ def move(call: Call, source: str, target: str, count: int | None) -> int:
 
 
 def _move(client: Client, jobs: list[Job], target: str, kept: list[Job]) -> int:
-    """Move these, all in one step but for those that go to `kept`; returns how many. Else they are put back."""
+    """Move these jobs in one transaction, adding those that cannot move to `kept`; returns how many were moved."""
     left = list(jobs)
     while left:
         try:
@@ -87,7 +87,7 @@ def _move(client: Client, jobs: list[Job], target: str, kept: list[Job]) -> int:
             if isinstance(aborted.reason, JobExists):
                 kept.append(left.pop(aborted.position - 1))
                 continue
-            for job in reversed(left):
+            for job in reversed(left):          # nothing was moved: put them back
                 job.later(first=True)
             raise aborted.reason from None
     return 0

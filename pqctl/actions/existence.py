@@ -1,4 +1,4 @@
-"""A queue that is not there is a mistake, most likely of spelling."""
+"""Errors for queues that do not exist, with suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SIMILAR_MAX = 3
 
 
 def must_exist(client: Client, queue: str, server: str | None = None) -> dict[str, int]:
-    """The counters of a queue, {} when the server is too old to tell; raises Failure when there is no such queue."""
+    """Return the counters of a queue, {} from a server too old to have them; raises Failure if it does not exist."""
     try:
         return client.queue_stat(queue, server=server)
     except QueueNotFound:
@@ -22,7 +22,7 @@ def must_exist(client: Client, queue: str, server: str | None = None) -> dict[st
 
 
 def missing(client: Client, queue: str, server: str | None = None) -> Failure:
-    """What to say of a queue that is not there."""
+    """Return the failure for a queue that does not exist."""
     names = [found.name for found in client.queues(server=server)]
     similar = get_close_matches(queue, names, SIMILAR_MAX)
     hint = f"did you mean {' or '.join(similar)}?" if similar else "`pqctl queue list` shows all"

@@ -1,4 +1,4 @@
-"""`pqctl cluster hash`: are the nodes equal at equal positions in the log?"""
+"""`pqctl cluster hash`: compares the nodes' states at equal positions in the log."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from pqctl.invocation import Call
 from pqctl.output.exit_codes import DONE, REFUSED, UNREACHED
 
 PAUSE_S = 0.02
-ANSWER_S = 1.0          # what a node has for one answer
+ANSWER_S = 1.0          # timeout of one answer
 
 
 @dataclass
 class Comparison:
-    """What each node has said so far: position -> hash."""
+    """The hashes reported by each node so far, by position."""
 
     told: dict[str, dict[int, str]] = field(default_factory=dict)
 
     def add(self, name: str, applied: int, value: str) -> None:
-        """One answer."""
+        """Add an answer."""
         self.told.setdefault(name, {})[applied] = value
 
     @property
     def different(self) -> int | None:
-        """A position at which two hashes were told."""
+        """The first position at which nodes reported different hashes, None if there is none."""
         values: dict[int, set[str]] = {}
         for answers in self.told.values():
             for applied, value in answers.items():
@@ -37,12 +37,12 @@ class Comparison:
         return min((applied for applied, told in values.items() if len(told) > 1), default=None)
 
     def common(self, names: Iterable[str]) -> int | None:
-        """The newest position all these nodes have told."""
+        """Return the newest position that all these nodes have reported, None if there is none."""
         told = [self.told.get(name, {}).keys() for name in names]
         return max(set(told[0]).intersection(*told[1:]), default=None) if told else None
 
     def rows(self, position: int | None) -> list[tuple[str, int, str]]:
-        """Name, position, hash of every node: at `position` where it told that, otherwise its last answer."""
+        """List name, position and hash of every node: at `position` if it reported that, otherwise its last answer."""
         found = []
         for name, answers in sorted(self.told.items()):
             at = position if position in answers else list(answers)[-1]
@@ -52,14 +52,14 @@ class Comparison:
 
 
 def show(call: Call) -> int:
-    """Ask until the nodes can be compared or the time is over; prints what came of it."""
+    """Ask until the nodes can be compared or the time is up; prints the result."""
     until = time.monotonic() + call.timeout
     comparison = Comparison()
     with cluster_of(call) as (client, servers):
         members = sorted({line.name for view in servers.views for line in view.nodes})
         while True:
             for name, address in servers.named():
-                with suppress(SockpqError):         # a node that does not answer is missing in the end
+                with suppress(SockpqError):         # a node that does not answer is reported as missing
                     comparison.add(name, *client.cluster_hash(address, timeout=min(ANSWER_S, call.timeout)))
             different = comparison.different
             common = comparison.common(members)
@@ -67,7 +67,7 @@ def show(call: Call) -> int:
             if different is not None or common is not None or time.monotonic() > until:
                 break
             if silent and comparison.common(comparison.told) is not None:
-                break                               # more cannot be learned
+                break                               # nothing more to learn
             time.sleep(PAUSE_S)
     if different is not None:
         return _tell(call, comparison, False, different, f"DIFFERENT at position {different}", REFUSED)

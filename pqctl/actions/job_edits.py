@@ -17,9 +17,9 @@ from pqctl.parameters import local_time, told
 
 
 def change(call: Call, job: int | Key, changes: Mapping[str, Any]) -> int:
-    """CHANGE."""
+    """Change a job (CHANGE)."""
     if not changes:
-        raise click.UsageError("nothing is to be changed: say what")
+        raise click.UsageError("nothing to change: give at least one option")
     with cluster_of(call, serving=True) as (client, _):
         client.change(job, **changes)
     call.answer(f"{told(job)} is changed", {"job": _as_json(job)})
@@ -27,7 +27,7 @@ def change(call: Call, job: int | Key, changes: Mapping[str, Any]) -> int:
 
 
 def delete(call: Call, job: int | Key) -> int:
-    """DELETE."""
+    """Delete a job (DELETE)."""
     with cluster_of(call, serving=True) as (client, _):
         ended = client.delete(job)
     last = [what for what, over in (("its queue", ended.queue_done), ("its item", ended.item_done)) if over]
@@ -37,7 +37,7 @@ def delete(call: Call, job: int | Key) -> int:
 
 
 def touch(call: Call, number: int, expire: float | None, then: str | None) -> int:
-    """TOUCH."""
+    """Renew the lease of a running job (TOUCH)."""
     with cluster_of(call, serving=True) as (client, _):
         ends = client.touch(number, expire, cast(Literal["later", "done", "dead"] | None, then))
     call.answer(f"the lease of job {number} ends {'never' if ends is None else local_time(ends)}",
@@ -46,7 +46,7 @@ def touch(call: Call, number: int, expire: float | None, then: str | None) -> in
 
 
 def bury(call: Call, ids: Sequence[int], reason: str | None) -> int:
-    """BURY of each."""
+    """Bury running jobs (BURY), one after the other."""
     found: list[bool] = []
     with cluster_of(call, serving=True) as (client, _):
         for number in ids:
@@ -59,7 +59,7 @@ def bury(call: Call, ids: Sequence[int], reason: str | None) -> int:
                 if not any(found):
                     raise
                 dead = ", ".join(str(number) for number, ok in zip(ids, found, strict=False) if ok)
-                raise Failure(UNKNOWN, f"only these are dead for sure: {dead}; then: {error}") from error
+                raise Failure(UNKNOWN, f"only these are certainly dead: {dead}; then: {error}") from error
     each = list(zip(ids, found, strict=True))
     lines = [f"{number} is dead" if ok else f"{number} is not running" for number, ok in each]
     call.answer("\n".join(lines), {"jobs": [{"id": number, "dead": ok} for number, ok in each]})
@@ -67,7 +67,7 @@ def bury(call: Call, ids: Sequence[int], reason: str | None) -> int:
 
 
 def kick(call: Call, queue: str, count: int) -> int:
-    """KICK."""
+    """Bring dead jobs back to their queue (KICK)."""
     with cluster_of(call, serving=True) as (client, _):
         moved = client.kick(queue, count)
         if not moved:

@@ -1,4 +1,4 @@
-"""`pqctl job`: put, take, end, list."""
+"""`pqctl job put`, `get`, `done`, `later` and `running`."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from pqctl.output.stdio import say
 from pqctl.output.text import counted
 from pqctl.parameters import local_time
 
-BODY_BYTES_MAX = 256 * 1024 * 1024      # above it a server closes the connection instead of answering
+BODY_BYTES_MAX = 256 * 1024 * 1024      # above it a server closes the connection without reading the body
 
 
 def body_from(argument: str | None, file: str | None) -> bytes:
-    """The body of a job to put; raises click.UsageError."""
+    """Return the body of a job to put: the argument, a file, or standard input; raises click.UsageError."""
     if argument is not None and file is not None:
         raise click.UsageError("the body is BODY or --file, not both")
     if argument is not None:
-        return os.fsencode(argument)        # the bytes that were typed, whatever they are
+        return os.fsencode(argument)        # the exact bytes typed, in whatever encoding
     if file is None and sys.stdin.isatty():
-        raise click.UsageError("no body: give BODY, or --file FILE, or let something be piped in")
+        raise click.UsageError("no body: give BODY, or --file FILE, or pipe something in")
     return read_stream(file or "-", BODY_BYTES_MAX)
 
 
 def put(
     call: Call, queue: str, body: bytes, priority: int, item: str | None, new_item: bool, options: Mapping[str, Any],
 ) -> int:
-    """PUT."""
+    """Put a job (PUT)."""
     with cluster_of(call, serving=True) as (client, _):
         name = client.put(queue, body, priority, item, new_item, **options).item
     sentence = f"{counted(len(body), 'byte')} queued in {queue}" + (f", item {name}" if name else "")
@@ -49,7 +49,7 @@ def put(
 def get(
     call: Call, queues: Sequence[str], expire: float, then: str | None, wait: float | None, item: str | None
 ) -> int:
-    """GET, or GETB for a while; what cannot be printed is put back."""
+    """Take a job and print it (GET, or GETB to wait for one); if it cannot be printed it is put back."""
     job = None
     with cluster_of(call, serving=True) as (client, _):
         try:
@@ -74,7 +74,7 @@ def get(
 
 
 def _absent(client: Client, queues: Sequence[str]) -> list[str]:
-    """What to say of queues that are not there: an empty one is not, but perhaps a name is misspelt."""
+    """Describe the queues that do not exist: they may just be empty, but a name may be misspelt."""
     told = []
     for queue in queues:
         try:
@@ -104,7 +104,7 @@ def _print(call: Call, job: Job) -> None:
 
 
 def done(call: Call, ids: Sequence[int]) -> int:
-    """DONE of each."""
+    """Finish running jobs (DONE)."""
     with cluster_of(call, serving=True) as (client, _):
         answers = client.done_many(ids)
     lines, told = [], []
@@ -122,7 +122,7 @@ def done(call: Call, ids: Sequence[int]) -> int:
 
 
 def later(call: Call, ids: Sequence[int], options: Mapping[str, Any]) -> int:
-    """LATER of each."""
+    """Put running jobs back (LATER), one after the other."""
     found = []
     with cluster_of(call, serving=True) as (client, _):
         for number in ids:
@@ -135,7 +135,7 @@ def later(call: Call, ids: Sequence[int], options: Mapping[str, Any]) -> int:
                 if not any(found):
                     raise
                 back = ", ".join(str(number) for number, ok in zip(ids, found, strict=False) if ok)
-                message = f"only these are back in their queues for sure: {back}; then: {error}"
+                message = f"only these are certainly back in their queues: {back}; then: {error}"
                 raise Failure(UNKNOWN, message) from error
     each = list(zip(ids, found, strict=True))
     lines = [f"{number} is back in its queue" if ok else f"{number} is not running" for number, ok in each]
@@ -144,7 +144,7 @@ def later(call: Call, ids: Sequence[int], options: Mapping[str, Any]) -> int:
 
 
 def running(call: Call, queue: str | None, data: bool) -> int:
-    """RUNLIST."""
+    """List the running jobs (RUNLIST)."""
     with reading(call) as (client, server):
         jobs = [job for job in client.running(data, server=server) if queue in (None, job.queue)]
         if queue is not None and not jobs:

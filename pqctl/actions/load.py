@@ -1,4 +1,4 @@
-"""`pqctl bench`: threads that put, take and finish jobs one at a time, and the times that took."""
+"""`pqctl bench`: threads that put, take and finish jobs one at a time, and their latencies."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from pqctl.output.exit_codes import DONE, REFUSED
 from pqctl.output.stdio import say
 from pqctl.output.text import counted, one_line
 
-LEASE_S = 60.0                  # of each job taken, at least; its DONE must not come too late
-QUEUED_JOBS_MAX = 200_000       # what the first part leaves in the cluster at most
+LEASE_S = 60.0                  # minimum lease of a job; its DONE must not come too late
+QUEUED_JOBS_MAX = 200_000       # at most left queued by the first part
 QUEUED_BYTES_MAX = 256 << 20
 BUSY = 0.7                      # threads of one Python process share one CPU
 PERCENTILES = (50, 90, 99)
 
 
 class Load:
-    """A queue to work on, with the three things one can do with it. Each returns False when nothing is left to do."""
+    """The queue of a benchmark, with its three kinds of work. Each returns False when nothing is left to do."""
 
     def __init__(self, client: Client, queue: str, size: int, lease_s: float) -> None:
         self._client = client
@@ -35,12 +35,12 @@ class Load:
         self.queue = queue
 
     def put(self) -> bool:
-        """PUT."""
+        """Put a job."""
         self._client.put(self.queue, self._body)
         return True
 
     def take(self) -> bool:
-        """GET and DONE."""
+        """Take a job and finish it."""
         job = self._client.get(self.queue, expire=self._lease_s)
         if job is None:
             return False
@@ -48,13 +48,13 @@ class Load:
         return True
 
     def both(self) -> bool:
-        """PUT, GET and DONE."""
+        """Put a job, then take one and finish it."""
         return self.put() and self.take()
 
 
 @dataclass
 class Part:
-    """What came of one part. `latencies_s` are those of the jobs that succeeded, in order of length after `run`."""
+    """The result of one part of the benchmark. `latencies_s`: of the jobs that succeeded; sorted after `run`."""
 
     name: str
     latencies_s: array[float] = field(default_factory=lambda: array("d"))
@@ -69,7 +69,7 @@ class Part:
         return len(self.latencies_s) / self.seconds if self.seconds else 0.0
 
     def percentile_ms(self, percent: int) -> float | None:
-        """So many per cent took no longer; None when there was nothing."""
+        """Return the latency in milliseconds that so many per cent did not exceed; None if there are none."""
         count = len(self.latencies_s)
         if not count:
             return None
@@ -77,7 +77,7 @@ class Part:
 
 
 def run(part: Part, work: Callable[[], bool], seconds: float, connections: int, jobs_max: int = 2**63) -> None:
-    """Let `connections` threads do `work` for so long, or until there is nothing left, or `jobs_max` jobs each."""
+    """Run `work` in `connections` threads for `seconds`, until nothing is left, or for `jobs_max` jobs each."""
     stopping = threading.Event()
     lock = threading.Lock()
 
@@ -115,7 +115,7 @@ def run(part: Part, work: Callable[[], bool], seconds: float, connections: int, 
 
 
 def show(call: Call, seconds: float, connections: int, size: int) -> int:
-    """Measure, drain, tell."""
+    """Run the benchmark, drain its queue and print the result."""
     queue = f"pqctl-bench-{secrets.token_hex(6)}"
     parts = [Part("put"), Part("get+done"), Part("put+get+done")]
     with cluster_of(call, serving=True, connections=connections) as (client, servers):
@@ -128,7 +128,7 @@ def show(call: Call, seconds: float, connections: int, size: int) -> int:
             run(parts[0], load.put, seconds, connections, queued_max)
             run(parts[1], load.take, seconds, connections)
             run(parts[2], load.both, seconds, connections)
-        except BaseException:       # an interruption, or no more threads: the jobs are there all the same
+        except BaseException:       # interrupted, or out of threads: the jobs are there all the same
             _leave(client, queue)
             raise
         left = _leave(client, queue)
@@ -136,14 +136,14 @@ def show(call: Call, seconds: float, connections: int, size: int) -> int:
 
 
 def _leave(client: Client, queue: str) -> int | None:
-    """Drain the queue; tells people what stays in it, also when they have no more patience."""
+    """Drain the queue; prints what is left in it, even if interrupted."""
     left: int | None = None
     try:
         left = drain(client, queue)
         return left
     finally:
         if left is None:
-            say(f"nobody knows how many jobs are left in queue {queue}: `pqctl queue stat {queue}`")
+            say(f"it is unknown how many jobs are left in queue {queue}: `pqctl queue stat {queue}`")
         elif left:
             say(f"{counted(left, 'job')} left in queue {queue}")
 

@@ -21,7 +21,7 @@ State = Literal["ready", "delayed", "running", "dead"]
 
 
 def show_job(call: Call, job: int | Key) -> int:
-    """One job: its body to the standard output, a line about it to the standard error."""
+    """Print one job: its body to standard output, a line about it to standard error."""
     with reading(call) as (client, server):
         found = client.peek(job, server=server)
     if found is None:
@@ -38,7 +38,7 @@ def show_job(call: Call, job: int | Key) -> int:
 
 
 def show_queue(call: Call, queue: str, state: str, count: int, whole: bool, raw: bool) -> int:
-    """The first jobs of a queue in one state, as a table; or with `raw` their bodies only."""
+    """Print the first jobs of a queue in one state as a table, or with `raw` just their bodies."""
     with reading(call) as (client, server):
         jobs = client.peek_queue(queue, cast(State, state), count, server=server)
         if not jobs:
@@ -62,7 +62,7 @@ def show_queue(call: Call, queue: str, state: str, count: int, whole: bool, raw:
 
 
 def _body(data: bytes, characters_max: int | None) -> str:
-    """A body, or its beginning, without anything a terminal could take for a command."""
+    """Return a body, or its beginning, with control characters escaped for the terminal."""
     start = data if characters_max is None else data[: 4 * characters_max]
     text = "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode()

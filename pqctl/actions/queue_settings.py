@@ -13,35 +13,35 @@ from pqctl.output.text import counted
 
 
 def create(call: Call, queue: str, settings: Mapping[str, Any]) -> int:
-    """QUEUE CREATE."""
+    """Create a queue (QUEUE CREATE)."""
     with cluster_of(call, serving=True) as (client, _):
         client.queue_create(queue, **settings)
         told = client.queue_config(queue)
     if call.as_json:
         call.answer("", {"queue": queue, "settings": told})
     else:
-        call.print(f"{queue} is there now")
+        call.print(f"{queue} is created")
     return DONE
 
 
 def config(call: Call, queue: str, settings: Mapping[str, Any]) -> int:
-    """QUEUE CONFIG; shows what is set afterwards."""
+    """Change a queue's settings and show them all (QUEUE CONFIG)."""
     with cluster_of(call, serving=True) as (client, _):
         told = client.queue_config(queue, **settings)
     return _show(call, {"queue": queue}, told)
 
 
 def cluster_config(call: Call, settings: Mapping[str, Any]) -> int:
-    """CONFIG; shows what is set afterwards."""
+    """Change the cluster's settings and show them all (CONFIG)."""
     with cluster_of(call, serving=True) as (client, _):
         told = client.config(**settings)
     return _show(call, {}, told)
 
 
 def delete(call: Call, queue: str, force: bool, yes: bool) -> int:
-    """QUEUE DELETE."""
+    """Delete a queue (QUEUE DELETE)."""
     if force:
-        confirm(f"Remove {queue} with all its jobs, also those that are worked on?", yes)
+        confirm(f"Remove {queue} with all its jobs, including running ones?", yes)
     with cluster_of(call, serving=True) as (client, _):
         client.queue_delete(queue, force=force)
     call.answer(f"{queue} is removed", {"queue": queue})
@@ -49,7 +49,7 @@ def delete(call: Call, queue: str, force: bool, yes: bool) -> int:
 
 
 def purge(call: Call, queue: str, state: str, yes: bool) -> int:
-    """QUEUE PURGE."""
+    """Remove the jobs of a queue in one state (QUEUE PURGE)."""
     which = "that wait or are dead" if state == "all" else f"that are {state}"
     confirm(f"Remove the jobs of {queue} {which}?", yes)
     with cluster_of(call, serving=True) as (client, _):
@@ -59,7 +59,7 @@ def purge(call: Call, queue: str, state: str, yes: bool) -> int:
 
 
 def pause(call: Call, queue: str, direction: str) -> int:
-    """QUEUE PAUSE."""
+    """Pause a queue (QUEUE PAUSE)."""
     with cluster_of(call, serving=True) as (client, _):
         client.queue_pause(queue, cast(Literal["in", "out", "all"], direction))
     stopped = {"in": "takes no jobs", "out": "gives no jobs", "all": "takes and gives no jobs"}[direction]
@@ -68,7 +68,7 @@ def pause(call: Call, queue: str, direction: str) -> int:
 
 
 def resume(call: Call, queue: str) -> int:
-    """QUEUE RESUME."""
+    """Resume a paused queue (QUEUE RESUME)."""
     with cluster_of(call, serving=True) as (client, _):
         client.queue_resume(queue)
     call.answer(f"{queue} takes and gives jobs", {"queue": queue, "paused": None})

@@ -1,4 +1,4 @@
-"""`pqctl queue`: what TOTAL, QUEUE LIST and QUEUE STAT tell."""
+"""`pqctl queue list` and `stat`: the job counts of queues."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pqctl.invocation import Call
 from pqctl.output.exit_codes import DONE
 from pqctl.output.text import counted
 
-TOLD = {"ready", "running", "priorities", "oldest_s"}       # in the sentence already
-PAST = "total_"         # begins the names of what is counted since the queue began
+TOLD = {"ready", "running", "priorities", "oldest_s"}       # mentioned in the sentence already
+PAST = "total_"         # prefix of counters since the queue was created
 
 
 def show_stat(call: Call, name: str | None) -> int:
-    """The counts of one queue, which must be there, or of all."""
+    """Print the counts of one queue, which must exist, or of all."""
     with reading(call) as (client, server):
         totals = client.total(name, server=server)
         counters = None if name is None else must_exist(client, name, server) or None
@@ -37,7 +37,7 @@ def show_stat(call: Call, name: str | None) -> int:
 
 
 def show_list(call: Call, prefix: str) -> int:
-    """The counts of every queue whose name begins with `prefix`."""
+    """Print the counts of every queue whose name begins with `prefix`."""
     with reading(call) as (client, server):
         found = sorted(client.queues(prefix, server=server))
     if call.as_json:
@@ -63,7 +63,7 @@ def show_list(call: Call, prefix: str) -> int:
 
 
 def _told(lead: str, counters: dict[str, int]) -> str:
-    """Those that are not zero, as the end of a sentence."""
+    """Format the counters that are not zero as the end of a sentence."""
     more = [f"{value:,} {word.replace('_', ' ')}" for word, value in counters.items() if value]
     return f"; {lead}{', '.join(more)}" if more else ""
 

@@ -1,4 +1,4 @@
-"""`pqctl session`: what SESSION LIST tells, and SESSION END."""
+"""`pqctl session`: listing sessions and ending one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pqctl.output.exit_codes import DONE, REFUSED
 
 
 def show_list(call: Call) -> int:
-    """All sessions, by number."""
+    """Print all sessions, by number."""
     with reading(call) as (client, server):
         found = client.sessions(server=server)
     if call.as_json:
@@ -30,7 +30,7 @@ def show_list(call: Call) -> int:
 
 
 def close(call: Call, number: int) -> int:
-    """End one."""
+    """End a session."""
     with cluster_of(call, serving=True) as (client, _):
         ended = client.end_session(number)
     if not ended:

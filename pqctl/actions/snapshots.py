@@ -1,4 +1,4 @@
-"""`pqctl snapshot`: SNAPSHOT into a file, and CLONE."""
+"""`pqctl snapshot`: saving the state to a file (SNAPSHOT) and restoring it (CLONE)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pqctl.output.text import counted
 
 
 def save(call: Call, file: str, force: bool, node: str | None) -> int:
-    """Fetch the state of this node, or of the leader, and write it durably."""
+    """Fetch the state of this node, or of the leader, and write it durably to a file."""
     new = NewFile(file, force)
     with cluster_of(call) as (client, servers):
         name, address = servers.find(node)
-        data = client.snapshot(server=address)      # the leader has all even while the service is switched offline
+        data = client.snapshot(server=address)      # the leader has everything even while switched offline
     new.write(data)
     call.answer(f"{counted(len(data), 'byte')} of {name} saved in {file}",
                 {"file": file, "bytes": len(data), "name": name})
@@ -23,7 +23,7 @@ def save(call: Call, file: str, force: bool, node: str | None) -> int:
 
 
 def restore(call: Call, file: str, yes: bool) -> int:
-    """Replace the state of the cluster."""
+    """Replace the state of the cluster by a snapshot file."""
     data = read_file(file)
     with cluster_of(call, serving=True) as (client, _):
         if not yes:

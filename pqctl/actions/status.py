@@ -1,4 +1,4 @@
-"""`pqctl cluster status`: once, or again and again."""
+"""`pqctl cluster status`: once, or repeatedly with --watch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEAD_STYLES = {HEALTHY: "bold green", DEGRADED: "bold yellow", NOT_SERVING: "bol
 
 
 def show(call: Call) -> int:
-    """Once; the exit code is that of the health."""
+    """Print the status once; the exit code tells the health."""
     health = _look(call)
     if call.as_json:
         call.print(json.dumps(as_json(health), indent=2))
@@ -32,7 +32,7 @@ def show(call: Call) -> int:
 
 
 def watch(call: Call, interval: float) -> int:
-    """Until it is interrupted: in place on a terminal, otherwise one after the other."""
+    """Print the status until interrupted: in place on a terminal, otherwise one after the other."""
     if call.as_json:
         while True:
             call.print(json.dumps(as_json(_look(call))))
@@ -58,8 +58,8 @@ def _look(call: Call) -> Health:
 
 
 def picture(health: Health) -> Group:
-    """The headline, a line per node, then what does not fit in."""
-    from rich.console import Group  # rich takes longer to load than the servers to answer
+    """Render the headline, a line per node, then notes."""
+    from rich.console import Group  # loading rich takes longer than asking the servers
     from rich.text import Text
 
     from pqctl.output.table import Column, table

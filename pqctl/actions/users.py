@@ -1,4 +1,4 @@
-"""`pqctl user`: who may do what."""
+"""`pqctl user`: listing, setting and deleting users."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pqctl.invocation import Call
 from pqctl.output.exit_codes import DONE
 from pqctl.settings import read_secret
 
-SECRET_BYTES = 32       # of chance in a secret that is made here
+SECRET_BYTES = 32       # of randomness in a generated secret
 
 
 def show_list(call: Call) -> int:
-    """Everybody, with his rights."""
+    """Print all users with their rights."""
     with cluster_of(call) as (client, _):
         users = client.users()
     if call.as_json:
@@ -34,7 +34,7 @@ def show_list(call: Call) -> int:
 
 
 def change(call: Call, name: str, rights: str, secret_file: str | None) -> int:
-    """Make him, or give him other rights and another secret; one that is made here is told once."""
+    """Create a user, or change their rights and secret; a generated secret is shown once."""
     secret = secrets.token_urlsafe(SECRET_BYTES) if secret_file is None else read_secret(secret_file)
     with cluster_of(call, serving=True) as (client, _):
         client.set_user(name, rights, secret)
@@ -47,8 +47,8 @@ def change(call: Call, name: str, rights: str, secret_file: str | None) -> int:
 
 
 def delete(call: Call, name: str) -> int:
-    """Take him away."""
+    """Delete a user."""
     with cluster_of(call, serving=True) as (client, _):
         client.delete_user(name)
-    call.answer(f"{name} is no user any more", {"name": name})
+    call.answer(f"user {name} deleted", {"name": name})
     return DONE

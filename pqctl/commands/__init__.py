@@ -1,1 +1,1 @@
-"""One module for each word that follows `pqctl`."""
+"""The command line, one module per command or group of commands."""

@@ -1,4 +1,4 @@
-"""`pqctl bench`: how fast is this cluster, seen from here?"""
+"""`pqctl bench`: measures the speed of a cluster as seen from here."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from pqctl.output import exit_codes
 def bench(call: Call, seconds: float, connections: int, size: int) -> int:
     """Measure a running cluster: put, get + done, and both together.
 
-    In a queue of its own with a random name, which is drained afterwards. Other work on the cluster disturbs the
-    figures and is disturbed. This client is Python and is measured too: beyond some thousand calls a second it is what
-    is slow, so that the rates are what one such process gets and not what the cluster can do.
+    It uses a queue of its own with a random name, which is drained afterwards. Other work on the cluster affects the
+    figures, and is slowed down. This client is Python and is measured too: beyond a few thousand calls a second it is
+    the bottleneck, so that the rates are what one such process gets, not what the cluster can do.
     """
     from pqctl.actions import load
 

@@ -1,4 +1,4 @@
-"""`pqctl cluster ..`: who belongs to it, who leads, whether it serves."""
+"""`pqctl cluster ..`: status, leadership, membership and service of the cluster."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def cluster() -> None:
 
 
 @command(cluster, timeout=0.6, epilog=exit_codes.HEALTH)
-@click.option("--watch", is_flag=True, help="Again and again, until it is interrupted; with --json one object a line.")
+@click.option("--watch", is_flag=True, help="Repeat until interrupted; with --json one object per line.")
 @click.option("--interval", default=1.0, show_default=True, type=Seconds(0.1, 3600), metavar="SECONDS",
-              help="The pause between two looks of --watch.")
+              help="The pause between two updates of --watch.")
 def status(call: Call, watch: bool, interval: float) -> int:
     """Show every node, whether the cluster serves, and how many nodes it can lose.
 
@@ -28,10 +28,10 @@ def status(call: Call, watch: bool, interval: float) -> int:
 
 
 @command(cluster, timeout=5.0, epilog=exit_codes.epilog(
-    done="a leader, and it serves", refused="a leader, but it is switched offline", unreached="nobody leads",
+    done="a leader, and it serves", refused="a leader, but it is switched offline", unreached="no node leads",
     unknown=""))
 def leader(call: Call) -> int:
-    """Show who leads."""
+    """Show the leader."""
     from pqctl.connect import find
 
     servers = find(call)
@@ -48,10 +48,10 @@ def leader(call: Call) -> int:
     done="equal", refused="DIFFERENT at the same position: call for help", unreached="not all could be compared",
     unknown=""))
 def hash_(call: Call) -> int:
-    """Compare what the nodes have executed, by its hash at the same position in the log.
+    """Compare the states of the nodes, by their hashes at the same position in the log.
 
-    Under load nodes seldom say where they are at the same position; this goes on asking for --timeout. They compare
-    themselves all the time as well, and one that differs from the majority stops.
+    Under load nodes seldom answer at the same position, so this keeps asking for --timeout. The nodes also compare
+    themselves all the time, and one that differs from the majority stops.
     """
     from pqctl.actions import hashes
 
@@ -63,9 +63,9 @@ def hash_(call: Call) -> int:
 @click.argument("peer_address")
 @click.argument("client_address")
 def add(call: Call, name: str, peer_address: str, client_address: str) -> int:
-    """Add a node that runs: PEER_ADDRESS for the other nodes, CLIENT_ADDRESS for clients, HOST:PORT both.
+    """Add a running node: PEER_ADDRESS for the other nodes, CLIENT_ADDRESS for clients, both as HOST:PORT.
 
-    It counts when it has caught up; `pqctl cluster status` shows it as LEARNER until then.
+    It counts once it has caught up; `pqctl cluster status` shows it as LEARNER until then.
     """
     from pqctl.connect import cluster_of
 
@@ -79,7 +79,7 @@ def add(call: Call, name: str, peer_address: str, client_address: str) -> int:
 @command(cluster)
 @click.argument("name")
 def remove(call: Call, name: str) -> int:
-    """Remove a node. It may be stopped afterwards."""
+    """Remove a node. It can be stopped afterwards."""
     from pqctl.connect import cluster_of
 
     with cluster_of(call, leading=True) as (client, _):
@@ -91,7 +91,7 @@ def remove(call: Call, name: str) -> int:
 @command(cluster)
 @click.argument("name", required=False)
 def transfer(call: Call, name: str | None) -> int:
-    """Hand leadership to NAME, or to the node that is best prepared."""
+    """Hand leadership to NAME, or to the most up-to-date node."""
     from pqctl.connect import cluster_of
 
     with cluster_of(call, leading=True) as (client, servers):
@@ -103,7 +103,7 @@ def transfer(call: Call, name: str | None) -> int:
 
 @command(cluster)
 def offline(call: Call) -> int:
-    """Switch the whole service off for clients, whoever leads, until `pqctl cluster online`."""
+    """Switch the whole service offline for clients, whichever node leads, until `pqctl cluster online`."""
     from pqctl.connect import cluster_of
 
     with cluster_of(call, leading=True) as (client, _):
@@ -114,7 +114,7 @@ def offline(call: Call) -> int:
 
 @command(cluster)
 def online(call: Call) -> int:
-    """Switch the service on again after `pqctl cluster offline`."""
+    """Switch the service online again after `pqctl cluster offline`."""
     from pqctl.connect import cluster_of
 
     with cluster_of(call, leading=True) as (client, _):
@@ -126,9 +126,9 @@ def online(call: Call) -> int:
 @command(cluster)
 @click.argument("name", required=False)
 def snapshot(call: Call, name: str | None) -> int:
-    """Let NAME, or the leader, write its state to its disk and delete the log before it.
+    """Make NAME, or the leader, write a snapshot to its disk and delete the log up to it.
 
-    (`pqctl snapshot save` fetches the state into a file here.)
+    (`pqctl snapshot save` saves the state to a file on this machine.)
     """
     from pqctl.connect import write_snapshot
 

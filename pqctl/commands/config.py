@@ -11,11 +11,11 @@ SWITCH = click.Choice(["on", "off"])
 
 @command(None, "config", timeout=10.0)
 @click.option("--expire-default", type=click.Choice(["later", "done"]),
-              help="What becomes of a job when its lease ends and nobody said so.")
-@click.option("--autocreate", type=SWITCH, help="May jobs be put into queues that do not exist?")
-@click.option("--policy", type=click.Choice(["random", "priority"]), help="Which of several queues gives a job.")
-@click.option("--grace", type=Seconds(0), metavar="SECONDS", help="So much longer are leases after a failover.")
-@click.option("--session-ttl", type=Seconds(1, 86400), metavar="SECONDS", help="Of sessions whose client names none.")
+              help="What happens to a job when its lease ends, by default.")
+@click.option("--autocreate", type=SWITCH, help="Whether a PUT creates a queue that does not exist.")
+@click.option("--policy", type=click.Choice(["random", "priority"]), help="How a GET chooses among several queues.")
+@click.option("--grace", type=Seconds(0), metavar="SECONDS", help="How much to extend leases after a failover.")
+@click.option("--session-ttl", type=Seconds(1, 86400), metavar="SECONDS", help="The default TTL of sessions.")
 @click.option("--fast-empty", type=SWITCH, help="Answer a GET that finds nothing without asking the other nodes.")
 def config(
     call: Call, expire_default: str | None, autocreate: str | None, policy: str | None, grace: float | None,

@@ -1,4 +1,4 @@
-"""`pqctl job ..`: single jobs, by hand."""
+"""`pqctl job ..`: working on single jobs by hand."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 ENDING = exit_codes.epilog(refused="some were not running (any more), or refused")
 NO_JOB = exit_codes.epilog(refused="there is no such job, or refused")
 THEN = click.Choice(["later", "done", "dead"])
-DELAY = click.option("--delay", type=Seconds(0), metavar="SECONDS", help="Not before so long from now.")
-AT = click.option("--at", type=moment, metavar="TIME", help="Not before then: Unix seconds, or as 2026-12-24T18:00.")
+DELAY = click.option("--delay", type=Seconds(0), metavar="SECONDS", help="Delay the job by this long.")
+AT = click.option("--at", type=moment, metavar="TIME", help="Not before then: Unix seconds, or like 2026-12-24T18:00.")
 PRIORITY = click.option("--priority", type=int, metavar="N", help="Its new priority.")
 QUEUE_EMPTY = exit_codes.epilog(refused="there is no job, or refused")
 
@@ -31,28 +31,30 @@ def job() -> None:
 @click.argument("queue")
 @click.argument("body", required=False)
 @click.option("--file", "file", metavar="FILE", shell_complete=files,
-              help="Read the body from FILE, - for the standard input.")
-@click.option("--priority", type=int, default=0, show_default=True, help="The greatest goes first.")
+              help="Read the body from FILE, - for standard input.")
+@click.option("--priority", type=int, default=0, show_default=True, help="Higher priorities go first.")
 @click.option("--item", metavar="NAME", help="The item (group of jobs) it belongs to.")
-@click.option("--new-item", is_flag=True, help="Let the server make an item for it.")
+@click.option("--new-item", is_flag=True, help="Have the server generate an item for it.")
 @DELAY
 @AT
-@click.option("--ttl", type=Seconds(0, min_open=True), metavar="SECONDS", help="Remove it if nobody takes it so long.")
-@click.option("--every", type=Seconds(0, min_open=True), metavar="SECONDS", help="DONE makes it come again, so often.")
-@click.option("--after", multiple=True, metavar="ITEM", help="Not before this item has no unfinished job.")
-@click.option("--key", metavar="KEY", help="Its name in its queue.")
+@click.option("--ttl", type=Seconds(0, min_open=True), metavar="SECONDS",
+              help="Remove it unless it is taken within this time.")
+@click.option("--every", type=Seconds(0, min_open=True), metavar="SECONDS",
+              help="Repeat it at this interval, after DONE.")
+@click.option("--after", multiple=True, metavar="ITEM", help="Not before this item has no unfinished jobs.")
+@click.option("--key", metavar="KEY", help="A name for it, unique within its queue.")
 @click.option("--on-duplicate", type=click.Choice(["fail", "ignore", "replace"]),
-              help="What to do if a job has the key. [default: fail]")
-@click.option("--tries", type=click.IntRange(1), metavar="N", help="Give it up after so many hand-outs.")
+              help="What to do if the key is taken. [default: fail]")
+@click.option("--tries", type=click.IntRange(1), metavar="N", help="Make it dead after this many attempts.")
 def put(
     call: Call, queue: str, body: str | None, file: str | None, priority: int, item: str | None, new_item: bool,
     delay: float | None, at: float | None, ttl: float | None, every: float | None, after: tuple[str, ...],
     key: str | None, on_duplicate: str | None, tries: int | None,
 ) -> int:
-    """Put a job into QUEUE. Its body is BODY, or FILE's bytes, or else what comes from the standard input.
+    """Put a job into QUEUE. Its body is BODY, the content of FILE, or else standard input.
 
-    Nothing is added and nothing is taken away: `echo x | pqctl job put q` has a line end in its body. A BODY that
-    begins with a dash goes behind `--`.
+    Nothing is added or removed: `echo x | pqctl job put q` puts a body with a line end. A BODY that begins with a dash
+    goes after `--`.
     """
     from pqctl.actions import jobs
 
@@ -65,18 +67,18 @@ def put(
 @command(job, timeout=10.0, epilog=QUEUE_EMPTY)
 @click.argument("queues", nargs=-1, metavar="[QUEUE]...")
 @click.option("--expire", type=float, default=60.0, show_default=True, metavar="SECONDS",
-              help="The lease; 0 for none: it then runs until DONE or LATER, for ever if nobody says so.")
+              help="The lease; 0 for none: the job then runs until DONE or LATER, for ever without either.")
 @click.option("--then", type=THEN,
-              help="What becomes of it when the lease ends: back to its queue, gone, or dead. [default: the cluster's]")
-@click.option("--wait", type=Seconds(0, min_open=True), metavar="SECONDS", help="Wait so long for a job.")
+              help="What happens when the lease ends: back to its queue, done, or dead. [default: the cluster's]")
+@click.option("--wait", type=Seconds(0, min_open=True), metavar="SECONDS", help="Wait this long for a job.")
 @click.option("--item", metavar="NAME", help="Only a job of this item.")
 def get(
     call: Call, queues: tuple[str, ...], expire: float, then: str | None, wait: float | None, item: str | None
 ) -> int:
     """Take a job from one of the QUEUEs, or from any.
 
-    Its body goes to the standard output, byte by byte, and a line about it to the standard error. It is running then:
-    end it with `pqctl job done ID`, or give it back with `pqctl job later ID`.
+    Its body goes to standard output unchanged, and a line about it to standard error. The job is then running: finish
+    it with `pqctl job done ID`, or give it back with `pqctl job later ID`.
     """
     from pqctl.actions import jobs
 
@@ -86,7 +88,7 @@ def get(
 @command(job, timeout=10.0, epilog=ENDING)
 @click.argument("ids", nargs=-1, required=True, type=int, metavar="ID...")
 def done(call: Call, ids: tuple[int, ...]) -> int:
-    """Say that running jobs are finished: they are removed."""
+    """Finish running jobs: they are removed."""
     from pqctl.actions import jobs
 
     return jobs.done(call, ids)
@@ -108,7 +110,7 @@ def later(
 
 @command(job, timeout=10.0, epilog=exit_codes.READING)
 @click.option("--queue", metavar="NAME", help="Only those of this queue.")
-@click.option("--data", is_flag=True, help="Fetch their bodies as well: their lengths, with --json the bytes.")
+@click.option("--data", is_flag=True, help="Fetch their bodies, too: shows their lengths, with --json the bytes.")
 def running(call: Call, queue: str | None, data: bool) -> int:
     """List the running jobs in the order of their ids."""
     from pqctl.actions import jobs
@@ -119,9 +121,9 @@ def running(call: Call, queue: str | None, data: bool) -> int:
 @command(job, timeout=10.0, epilog=NO_JOB)
 @click.argument("job", type=selector, metavar="ID|QUEUE/KEY")
 def peek(call: Call, job: int | Key) -> int:
-    """Look at a running job by its ID, or at one in whatever state by its KEY.
+    """Look at a running job by its ID, or at a job in any state by its KEY.
 
-    Its body goes to the standard output, byte by byte, and a line about it to the standard error.
+    Its body goes to standard output unchanged, and a line about it to standard error.
     """
     from pqctl.actions import peek as peeking
 
@@ -134,14 +136,14 @@ def peek(call: Call, job: int | Key) -> int:
 @DELAY
 @AT
 @click.option("--item", metavar="NAME", help="Another item.")
-@click.option("--no-item", is_flag=True, help="No item any more.")
+@click.option("--no-item", is_flag=True, help="Remove it from its item.")
 @click.option("--body", metavar="BODY", help="Another body.")
 @click.option("--file", "file", metavar="FILE", shell_complete=files, help="Another body, from FILE or from -.")
 def change(
     call: Call, job: int | Key, priority: int | None, delay: float | None, at: float | None, item: str | None,
     no_item: bool, body: str | None, file: str | None,
 ) -> int:
-    """Change a running job by its ID, or one that waits by its KEY. What is not named stays."""
+    """Change a running job by its ID, or a waiting one by its KEY. Everything else stays the same."""
     from pqctl.actions import job_edits, jobs
 
     data = None if body is None and file is None else jobs.body_from(body, file)
@@ -152,7 +154,7 @@ def change(
 @command(job, timeout=10.0)
 @click.argument("job", type=selector, metavar="ID|QUEUE/KEY")
 def delete(call: Call, job: int | Key) -> int:
-    """Remove a running job by its ID, or one that waits by its KEY."""
+    """Remove a running job by its ID, or a waiting one by its KEY."""
     from pqctl.actions import job_edits
 
     return job_edits.delete(call, job)
@@ -160,10 +162,10 @@ def delete(call: Call, job: int | Key) -> int:
 
 @command(job, timeout=10.0)
 @click.argument("number", type=int, metavar="ID")
-@click.option("--expire", type=Seconds(0), metavar="SECONDS", help="Its length; 0 for none. [default: as before]")
-@click.option("--then", type=THEN, help="What becomes of the job when it ends; needs --expire.")
+@click.option("--expire", type=Seconds(0), metavar="SECONDS", help="The new lease; 0 for none. [default: as before]")
+@click.option("--then", type=THEN, help="What happens when the lease ends; needs --expire.")
 def touch(call: Call, number: int, expire: float | None, then: str | None) -> int:
-    """Let the lease of a running job begin anew."""
+    """Renew the lease of a running job."""
     from pqctl.actions import job_edits
 
     return job_edits.touch(call, number, expire, then)
@@ -173,7 +175,7 @@ def touch(call: Call, number: int, expire: float | None, then: str | None) -> in
 @click.argument("ids", nargs=-1, required=True, type=int, metavar="ID...")
 @click.option("--reason", metavar="WORD", help="For the servers' log.")
 def bury(call: Call, ids: tuple[int, ...], reason: str | None) -> int:
-    """Give running jobs up: they go to the dead queues of their queues."""
+    """Give up running jobs: they go to the dead-letter queues of their queues."""
     from pqctl.actions import job_edits
 
     return job_edits.bury(call, ids, reason)
@@ -183,7 +185,7 @@ def bury(call: Call, ids: tuple[int, ...], reason: str | None) -> int:
 @click.argument("queue")
 @click.argument("count", type=click.IntRange(1))
 def kick(call: Call, queue: str, count: int) -> int:
-    """Let up to COUNT jobs that were given up in QUEUE wait there again."""
+    """Bring up to COUNT dead jobs of QUEUE back into it."""
     from pqctl.actions import job_edits
 
     return job_edits.kick(call, queue, count)

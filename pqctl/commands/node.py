@@ -1,4 +1,4 @@
-"""`pqctl node ..`: one server, by its name."""
+"""`pqctl node ..`: operations on one node."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def node() -> None:
 @command(node)
 @click.argument("name")
 def offline(call: Call, name: str) -> int:
-    """Switch NAME off for clients: it gives leadership away and goes on replicating.
+    """Switch NAME offline for clients: it hands over leadership and keeps replicating.
 
-    Until `pqctl node online` or its next start.
+    It stays offline until `pqctl node online` or its next start.
     """
     from pqctl.connect import cluster_of
 
@@ -31,7 +31,7 @@ def offline(call: Call, name: str) -> int:
 @command(node)
 @click.argument("name")
 def online(call: Call, name: str) -> int:
-    """Switch NAME on again after `pqctl node offline`."""
+    """Switch NAME online again after `pqctl node offline`."""
     from pqctl.connect import cluster_of
 
     with cluster_of(call) as (client, servers):
@@ -44,7 +44,7 @@ def online(call: Call, name: str) -> int:
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def shutdown(call: Call, name: str, yes: bool) -> int:
-    """End NAME's process in good order: it answers what is in flight and gives leadership away.
+    """Stop NAME's process in an orderly way: it answers commands in flight and hands over leadership.
 
     A service manager may start it again.
     """
@@ -62,7 +62,7 @@ def shutdown(call: Call, name: str, yes: bool) -> int:
 @command(node)
 @click.argument("name")
 def snapshot(call: Call, name: str) -> int:
-    """Let NAME write its state to its disk and delete the log before it."""
+    """Make NAME write a snapshot to its disk and delete the log up to it."""
     from pqctl.connect import write_snapshot
 
     return write_snapshot(call, name)

@@ -1,4 +1,4 @@
-"""`pqctl queue ..`: how much there is in the queues, and how they behave."""
+"""`pqctl queue ..`: counts, settings and contents of queues."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ STATES = ["ready", "delayed", "running", "dead"]
 
 
 def settings(function: Callable[..., int]) -> Callable[..., int]:
-    """The options for a queue's settings; 0 takes a limit away."""
+    """Add the options for a queue's settings; 0 removes a limit."""
     for option in reversed((
-        click.option("--expire", type=Seconds(0), metavar="SECONDS", help="The lease of hand-outs that name none."),
+        click.option("--expire", type=Seconds(0), metavar="SECONDS", help="The default lease of its jobs."),
         click.option("--then", type=click.Choice(["later", "done", "dead"]), help="What follows it; needs --expire."),
-        click.option("--order", type=click.Choice(["fifo", "time"]), help="As they came, or by the time put for."),
-        click.option("--tries", type=click.IntRange(0), metavar="N", help="Give jobs up after so many hand-outs."),
-        click.option("--dead", metavar="QUEUE", help="Where they go then; needs --tries. [default: NAME_dead]"),
+        click.option("--order", type=click.Choice(["fifo", "time"]), help="By arrival, or by the time they are due."),
+        click.option("--tries", type=click.IntRange(0), metavar="N", help="Make jobs dead after this many attempts."),
+        click.option("--dead", metavar="QUEUE", help="Where dead jobs go; needs --tries. [default: NAME_dead]"),
         click.option("--weight", type=click.IntRange(1), metavar="N", help="For policies that have weights."),
-        click.option("--limit", type=click.IntRange(0), metavar="N", help="So many jobs run at a time."),
-        click.option("--item-limit", type=click.IntRange(0), metavar="N", help="So many of one item."),
-        click.option("--capacity", type=click.IntRange(0), metavar="N", help="So many jobs wait; more are refused."),
+        click.option("--limit", type=click.IntRange(0), metavar="N", help="How many jobs run at a time."),
+        click.option("--item-limit", type=click.IntRange(0), metavar="N", help="How many of one item run at a time."),
+        click.option("--capacity", type=click.IntRange(0), metavar="N", help="How many jobs may wait at most."),
         click.option("--data-bytes-max", type=click.IntRange(0), metavar="N", help="The longest body."),
-        click.option("--batch", type=click.IntRange(0), metavar="N", help="So many jobs at most are given at once."),
-        click.option("--portion", type=click.IntRange(1), metavar="N", help="So many due jobs are activated at once."),
-        click.option("--keep", type=Seconds(0), metavar="SECONDS", help="Remember the keys of finished jobs so long."),
+        click.option("--batch", type=click.IntRange(0), metavar="N", help="How many jobs one GET takes at most."),
+        click.option("--portion", type=click.IntRange(1), metavar="N", help="How many due jobs are activated at once."),
+        click.option("--keep", type=Seconds(0), metavar="SECONDS", help="How long to remember keys of finished jobs."),
     )):
         function = option(function)
     return function
@@ -54,7 +54,7 @@ def list_(call: Call, prefix: str) -> int:
 @command(queue, timeout=10.0, epilog=exit_codes.READING)
 @click.argument("name", required=False)
 def stat(call: Call, name: str | None) -> int:
-    """Count the jobs of queue NAME, and what has happened in it since it began, or the jobs of all queues together."""
+    """Count the jobs of queue NAME, and its events since it was created, or the jobs of all queues together."""
     from pqctl.actions import queues
 
     return queues.show_stat(call, name)
@@ -64,7 +64,7 @@ def stat(call: Call, name: str | None) -> int:
 @click.argument("name")
 @settings
 def create(call: Call, name: str, **options: Any) -> int:
-    """Make queue NAME with these settings."""
+    """Create queue NAME with these settings."""
     from pqctl.actions import queue_settings
 
     return queue_settings.create(call, name, given(**options))
@@ -74,7 +74,7 @@ def create(call: Call, name: str, **options: Any) -> int:
 @click.argument("name")
 @settings
 def config(call: Call, name: str, **options: Any) -> int:
-    """Change settings of queue NAME, and show all of them. 0 takes a limit away."""
+    """Change settings of queue NAME, and show all of them. 0 removes a limit."""
     from pqctl.actions import queue_settings
 
     return queue_settings.config(call, name, given(**options))
@@ -82,7 +82,7 @@ def config(call: Call, name: str, **options: Any) -> int:
 
 @command(queue, timeout=60.0)
 @click.argument("name")
-@click.option("--force", is_flag=True, help="With all its jobs, also those that are worked on.")
+@click.option("--force", is_flag=True, help="With all its jobs, including running ones.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(call: Call, name: str, force: bool, yes: bool) -> int:
     """Remove queue NAME with its settings, if it has no jobs."""
@@ -96,7 +96,7 @@ def delete(call: Call, name: str, force: bool, yes: bool) -> int:
 @click.argument("state", type=click.Choice(["ready", "delayed", "dead", "all"]))
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def purge(call: Call, name: str, state: str, yes: bool) -> int:
-    """Remove the jobs of queue NAME that are in this state; those that are worked on never."""
+    """Remove the jobs of queue NAME that are in this state; never running ones."""
     from pqctl.actions import queue_settings
 
     return queue_settings.purge(call, name, state, yes)
@@ -106,7 +106,7 @@ def purge(call: Call, name: str, state: str, yes: bool) -> int:
 @click.argument("name")
 @click.argument("direction", type=click.Choice(["in", "out", "all"]), default="all")
 def pause(call: Call, name: str, direction: str) -> int:
-    """Let no jobs into queue NAME, none out of it, or neither, until `resume`."""
+    """Pause queue NAME until `resume`: its input, its output, or both."""
     from pqctl.actions import queue_settings
 
     return queue_settings.pause(call, name, direction)
@@ -115,7 +115,7 @@ def pause(call: Call, name: str, direction: str) -> int:
 @command(queue, timeout=10.0)
 @click.argument("name")
 def resume(call: Call, name: str) -> int:
-    """Let jobs into queue NAME and out of it again."""
+    """Resume the paused queue NAME."""
     from pqctl.actions import queue_settings
 
     return queue_settings.resume(call, name)
@@ -125,9 +125,9 @@ def resume(call: Call, name: str) -> int:
 @click.argument("name")
 @click.option("--state", type=click.Choice(STATES), default="ready", show_default=True, help="Only jobs in this state.")
 @click.option("-n", "--count", type=click.IntRange(1, 10_000), default=10, show_default=True, metavar="N",
-              help="How many of them, the first ones.")
-@click.option("--body", is_flag=True, help="Show whole bodies, not only their beginnings.")
-@click.option("--raw", is_flag=True, help="Write the bodies only, byte by byte, each with a line end behind it.")
+              help="How many jobs to show.")
+@click.option("--body", is_flag=True, help="Show entire bodies, not just their beginnings.")
+@click.option("--raw", is_flag=True, help="Write just the bodies, unchanged, each followed by a line end.")
 def peek(call: Call, name: str, state: str, count: int, body: bool, raw: bool) -> int:
     """Look at the first jobs of queue NAME, without taking them."""
     from pqctl.actions import peek as peeking
@@ -138,7 +138,7 @@ def peek(call: Call, name: str, state: str, count: int, body: bool, raw: bool) -
 @command(queue, timeout=3600.0)
 @click.argument("name")
 def drain(call: Call, name: str) -> int:
-    """Let no jobs into queue NAME, and wait until those that are in it are finished.
+    """Pause the input of queue NAME, and wait until the jobs in it are finished.
 
     It stays paused. A periodic job is never finished: delete it. --timeout says how long to wait.
     """
@@ -150,12 +150,12 @@ def drain(call: Call, name: str) -> int:
 @command(queue, timeout=60.0)
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
-@click.option("--count", type=click.IntRange(1), metavar="N", help="Only the first so many. [default: all]")
+@click.option("--count", type=click.IntRange(1), metavar="N", help="Only the first N. [default: all]")
 def move(call: Call, source: str, target: str, count: int | None) -> int:
     """Move the ready jobs of queue FROM to queue TO, in their order.
 
-    They keep priority, item and key; their attempts are counted anew. Delayed and dead jobs stay. If it is interrupted
-    run it again.
+    They keep priority, item and key; their attempts start over. Delayed and dead jobs stay. If interrupted, run it
+    again.
     """
     from pqctl.actions import emptying
 

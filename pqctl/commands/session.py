@@ -1,4 +1,4 @@
-"""`pqctl session ..`: the sessions of all clients."""
+"""`pqctl session ..`: listing sessions and ending one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def session() -> None:
 
 @command(session, "list", timeout=10.0, epilog=exit_codes.READING)
 def list_(call: Call) -> int:
-    """Show all sessions: whose, from where, since when unused, with how many bound jobs."""
+    """Show all sessions: user, address, idle time and number of bound jobs."""
     from pqctl.actions import sessions
 
     return sessions.show_list(call)
@@ -26,7 +26,7 @@ def list_(call: Call) -> int:
 def close(call: Call, number: int) -> int:
     """End session NUMBER; the jobs bound to it go back to their queues.
 
-    Its client learns that at its next use, and opens another one.
+    Its client notices at the next use, and opens a new one.
     """
     from pqctl.actions import sessions
 

@@ -1,4 +1,4 @@
-"""`pqctl snapshot ..`: the whole state into a file, and back."""
+"""`pqctl snapshot ..`: saving the state to a file, and restoring it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from pqctl.output import exit_codes
 
 @group("snapshot")
 def snapshot() -> None:
-    """The whole state, out and in."""
+    """Save and restore the whole state."""
 
 
 @command(snapshot, timeout=600.0, epilog=exit_codes.epilog(unknown=""))
 @click.argument("file", shell_complete=files)
 @click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
-@click.option("--node", metavar="NAME", help="Ask this node, which may be a moment behind, instead of the leader. "
-                                             "The way when no majority is left.")
+@click.option("--node", metavar="NAME", help="Ask this node, which may be slightly behind, instead of the leader. "
+                                             "For use when no majority is left.")
 def save(call: Call, file: str, force: bool, node: str | None) -> int:
-    """Save all queues with all jobs into FILE, as they are at one moment.
+    """Save all queues with all jobs to FILE, as of one moment.
 
-    FILE appears when it is complete and on disk. It is held in memory on the way.
+    FILE appears once it is complete and on disk. It is held in memory until then.
     """
     from pqctl.actions import snapshots
 
@@ -32,9 +32,9 @@ def save(call: Call, file: str, force: bool, node: str | None) -> int:
 @click.argument("file", shell_complete=files)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def restore(call: Call, file: str, yes: bool) -> int:
-    """Replace everything in the cluster by what was saved in FILE.
+    """Replace everything in the cluster by the state saved in FILE.
 
-    All jobs there are now are gone then. The members of the cluster stay. What is no snapshot changes nothing.
+    All current jobs are lost. The members of the cluster stay. A file that is not a snapshot changes nothing.
     """
     from pqctl.actions import snapshots
 

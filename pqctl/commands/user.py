@@ -1,4 +1,4 @@
-"""`pqctl user ..`: who may do what."""
+"""`pqctl user ..`: users and their rights."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def list_(call: Call) -> int:
               help="put, get, queue, admin, each for all queues or for those whose names begin with a prefix: "
                    "put:mail*,get. `-` for none.")
 @click.option("--secret-file", metavar="FILE", shell_complete=files,
-              help="His secret, 16 to 64 visible characters. Without it one is made and shown once.")
+              help="The user's secret, 16 to 64 visible characters. Without it one is generated and shown once.")
 def set_(call: Call, name: str, rights: str, secret_file: str | None) -> int:
-    """Make user NAME, or give him other rights and another secret, on all nodes.
+    """Create user NAME, or change their rights and secret, on all nodes.
 
     Users of the servers' users file are changed there.
     """
@@ -41,7 +41,7 @@ def set_(call: Call, name: str, rights: str, secret_file: str | None) -> int:
 @command(user)
 @click.argument("name")
 def delete(call: Call, name: str) -> int:
-    """Take user NAME away; his connections may do nothing from now on."""
+    """Delete user NAME; their connections lose all rights."""
     from pqctl.actions import users
 
     return users.delete(call, name)

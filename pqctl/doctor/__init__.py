@@ -1,1 +1,1 @@
-"""`pqctl doctor`: the checks of servers, machine and access, and the health of a cluster."""
+"""`pqctl doctor`: checks of the cluster, of access to it, and of the machine it runs on."""

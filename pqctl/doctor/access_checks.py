@@ -1,4 +1,4 @@
-"""What `pqctl doctor` can tell about certificates and users."""
+"""The checks of `pqctl doctor` on certificates and users."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ DAY_S = 86_400
 
 
 def look(views: Sequence[ServerView], access: Access) -> list[Check]:
-    """The checks that make sense for servers that are talked to in this way."""
+    """Run the checks that apply to this kind of access."""
     found = [certificates(views) if access.tls else plain(views), users(views, access)]
     return [check for check in found if check is not None]
 
 
 def certificates(views: Sequence[ServerView]) -> Check | None:
-    """Are they good, and for how long? None when no server has shown one."""
+    """Check that certificates are valid, and for how long. None if no server presented one."""
     bad = [complaint(view) for view in views if isinstance(view.error, Untrusted)]
     if bad:
         return Check(FAIL, "tls", "; ".join(bad), "correct the certificates, the address, or the CA that --ca names")
@@ -41,23 +41,23 @@ def certificates(views: Sequence[ServerView]) -> Check | None:
 
 
 def plain(views: Sequence[ServerView]) -> Check | None:
-    """Do servers that do not answer want to be talked to in TLS?"""
+    """Check whether servers that do not answer expect TLS."""
     silent = [view.server for view in views if view.error is not None and speaks_tls(view.server)]
-    return Check(FAIL, "tls", f"TLS is wanted by {', '.join(silent)}", "give --ca FILE, or --tls") if silent else None
+    return Check(FAIL, "tls", f"TLS is required by {', '.join(silent)}", "give --ca FILE, or --tls") if silent else None
 
 
 def users(views: Sequence[ServerView], access: Access) -> Check | None:
-    """Do they let this user in? None when nobody asked."""
+    """Check that the servers accept the user. None if that could not be tried."""
     refused = [complaint(view) for view in views if isinstance(view.error, AuthError)]
     if refused:
-        return Check(FAIL, "user", "; ".join(refused), "give --user and --secret-file; is he in every users file?")
+        return Check(FAIL, "user", "; ".join(refused), "give --user and --secret-file; is it in every users file?")
     if access.user is None or all(view.error for view in views):
         return None
     return Check(OK, "user", f"{access.user} is let in")
 
 
 def speaks_tls(server: str) -> bool:
-    """Does it take a first step of TLS? No certificate is looked at."""
+    """Return whether the server completes a TLS handshake, without verifying its certificate."""
     import ssl  # only doctor needs it without --ca
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

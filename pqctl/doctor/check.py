@@ -1,4 +1,4 @@
-"""What a check of `pqctl doctor` is."""
+"""The result of one check of `pqctl doctor`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ OK, WARN, FAIL, SKIP = "OK", "WARN", "FAIL", "SKIP"
 
 
 class Check(NamedTuple):
-    """One check: its state, what was found, and what to do about it where something is to be done."""
+    """One check: its state, the finding, and advice if action is needed."""
 
     state: str
     name: str
@@ -18,5 +18,5 @@ class Check(NamedTuple):
 
 
 def exit_code(checks: Iterable[Check]) -> int:
-    """0 when all is well, 1 with a warning, 2 with a failure."""
+    """Return 0 if all is well, 1 if there are warnings, 2 if there are failures."""
     return max({OK: 0, SKIP: 0, WARN: 1, FAIL: 2}[check.state] for check in checks)

@@ -1,4 +1,4 @@
-"""What `pqctl doctor` can learn from the servers."""
+"""The checks of `pqctl doctor` that ask the servers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pqctl.health import Health, ask, assess, complaint, in_contact, is_full, of
 from pqctl.output.text import counted
 
 CLOCKS_APART_MS = 1000      # AT is in seconds
-CLOCKS_BLUR_MS = 100        # a message between two nodes may wait so long before it is looked at
+CLOCKS_BLUR_MS = 100        # a message between two nodes can be delayed by this much
 
 
 def look(servers: Sequence[str], timeout: float, access: Access) -> list[Check]:
-    """All checks, in an order in which the first failure is likely to explain the others."""
+    """Run all checks, ordered so that the first failure is likely to explain the others."""
     views, given = ask(servers, timeout, access)
     own = of_one_cluster(views, given)
     health = assess(views, given)
@@ -28,7 +28,7 @@ def look(servers: Sequence[str], timeout: float, access: Access) -> list[Check]:
 
 
 def servers_answer(views: Sequence[ServerView], own: Sequence[ServerView]) -> Check:
-    """Does every server that was given answer, and for the same cluster?"""
+    """Check that every server given answers, and belongs to the same cluster."""
     silent = [complaint(view) for view in views if view.error is not None or not view.nodes]
     full = [complaint(view) for view in views if is_full(view)]
     if full and len(full) == len(silent):
@@ -45,20 +45,20 @@ def servers_answer(views: Sequence[ServerView], own: Sequence[ServerView]) -> Ch
 
 
 def leader(health: Health) -> Check:
-    """Does one serve?"""
+    """Check that there is a serving leader."""
     if health.leader is not None:
         return Check(OK, "leader", f"{health.leader.name} leads and serves, term {health.leader.term}")
     if health.switched_off:
         return Check(FAIL, "leader", "the service is switched offline", "pqctl cluster online")
     if health.up < health.majority:
         why = f"only {health.up} of {health.voters} nodes answer, {health.majority} are needed"
-        return Check(FAIL, "leader", f"nobody serves, {why}", "start nodes until there is a majority")
-    return Check(FAIL, "leader", "nobody serves, though a majority answers",
+        return Check(FAIL, "leader", f"no node serves, {why}", "start nodes until there is a majority")
+    return Check(FAIL, "leader", "no node serves, though a majority answers",
                  "look again in some seconds, then at the network between the nodes and at their logs")
 
 
 def members(health: Health) -> Check:
-    """Is everybody there, and how many may be lost?"""
+    """Check that all members are up, and how many can be lost."""
     missing = sorted(health.missing)
     if missing:
         return Check(FAIL if not health.serving else WARN, "members", f"{', '.join(missing)} missing; {_spare(health)}",
@@ -78,7 +78,7 @@ def _spare(health: Health) -> str:
 
 
 def peers(own: Sequence[ServerView]) -> Check:
-    """Is every node in contact with every other one, as it sees it itself?"""
+    """Check that every node reports contact with every other one."""
     blind = []
     for view in own:
         me = own_line(view)
@@ -94,7 +94,7 @@ def peers(own: Sequence[ServerView]) -> Check:
 
 
 def clocks(own: Sequence[ServerView]) -> Check:
-    """Do all clocks show the same time? The cluster goes by their median: one may be wrong, a second must not be."""
+    """Check that the clocks agree. The cluster uses their median, so one may be wrong but not two."""
     views = [_clocks(view) for view in own]
     ahead = max(views, key=len, default={})
     if len(ahead) < 2:
@@ -107,12 +107,12 @@ def clocks(own: Sequence[ServerView]) -> Check:
 
 
 def _clocks(view: ServerView) -> dict[str, int]:
-    """How far the clock of each node is ahead of that of the asked one, in milliseconds."""
+    """Return how far the clock of each node is ahead of that of the node asked, in milliseconds."""
     return {line.name: line.ahead_ms for line in view.nodes if line.ahead_ms is not None and in_contact(line)}
 
 
 def versions(health: Health) -> Check:
-    """Is it the same program everywhere?"""
+    """Check that all nodes run the same version."""
     found: dict[str, list[str]] = {}
     for node in health.nodes:
         if node.version is not None:
@@ -124,7 +124,7 @@ def versions(health: Health) -> Check:
 
 
 def switched_off(health: Health) -> Check:
-    """Was a node switched offline and forgotten?"""
+    """Check that no node was left switched offline."""
     off = [node.name for node in health.nodes if node.online is False]
     if off and not health.switched_off:
         return Check(WARN, "online", f"{', '.join(off)} switched offline", f"pqctl node online {off[0]}")

@@ -1,4 +1,4 @@
-"""What `pqctl doctor` can learn on the machine of a node: its disk, its process."""
+"""The checks of `pqctl doctor` on a node's machine: its disk and its process."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ import click
 from pqctl.doctor.check import FAIL, OK, WARN, Check
 
 FSYNCS = 200
-FSYNCS_S = 2.0                  # no longer than this
+FSYNCS_S = 2.0                  # stop measuring after this long
 WRITE_BYTES = 4096
-SLOW_MS = 10.0                  # p99; what etcd asks of its disks as well
-TOO_SLOW_MS = 100.0             # such a disk eats a good part of the time after which a leader is given up (600 ms)
+SLOW_MS = 10.0                  # p99; the same as etcd recommends
+TOO_SLOW_MS = 100.0             # takes up a good part of the election timeout (600 ms)
 FREE_BYTES_WARN, FREE_BYTES_FAIL = 2 << 30, 256 << 20
 FREE_SHARE_WARN = 0.1
-CONNECTIONS = 10_000            # limits.connections_max, if it is not configured otherwise
+CONNECTIONS = 10_000            # the default of limits.connections_max
 OTHER_FILES = 200               # journal, snapshots, peers
-LOCK = "journal/lock"           # a node has it open
+LOCK = "journal/lock"           # a running node keeps it open
 IN_MEMORY = ("tmpfs", "ramfs")
 
 
 def data_directory(name: str) -> Path:
-    """The directory; raises click.UsageError when there is none."""
+    """Resolve the data directory; raises click.UsageError if there is none."""
     if not name:
         raise click.UsageError("--data-dir: the name is empty")
     try:
@@ -40,13 +40,13 @@ def data_directory(name: str) -> Path:
 
 
 def look(data_dir: Path) -> list[Check]:
-    """All checks of this machine."""
+    """Run all checks of this machine."""
     checks = [file_system(data_dir), fsync(data_dir), free_space(data_dir), open_files(data_dir)]
     return [check for check in checks if check is not None]
 
 
 def file_system(data_dir: Path) -> Check | None:
-    """Is it a disk at all?"""
+    """Check that the data directory is on a disk, not in memory."""
     kind = _file_system_of(data_dir)
     if kind in IN_MEMORY:
         return Check(FAIL, "file system", f"{data_dir} is on {kind}, in memory: a reboot loses it", "use a disk")
@@ -54,7 +54,7 @@ def file_system(data_dir: Path) -> Check | None:
 
 
 def fsync(data_dir: Path) -> Check:
-    """How long the disk needs for what every acknowledged job waits for."""
+    """Measure how long the disk takes to sync, which every acknowledged job waits for."""
     try:
         times_ms = sorted(1000 * second for second in _fsyncs(data_dir))
     except OSError as error:
@@ -69,7 +69,7 @@ def fsync(data_dir: Path) -> Check:
 
 
 def _fsyncs(data_dir: Path) -> Iterator[float]:
-    """Seconds of each write and fdatasync into a preallocated file, as the journal does it."""
+    """Yield the seconds of each write and fdatasync to a preallocated file, as done by the journal."""
     path = data_dir / f".pqctl-doctor-{secrets.token_hex(4)}"
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -92,7 +92,7 @@ def _fsyncs(data_dir: Path) -> Iterator[float]:
 
 
 def free_space(data_dir: Path) -> Check:
-    """Is there room?"""
+    """Check that the disk has room."""
     disk = os.statvfs(data_dir)
     free, size = disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
     found = f"{free / 2**30:.1f} GiB of {size / 2**30:.1f} GiB free"
@@ -105,10 +105,10 @@ def free_space(data_dir: Path) -> Check:
 
 
 def open_files(data_dir: Path) -> Check:
-    """May the node open a file for each client?"""
+    """Check that the node can open a file for each client."""
     process = _process_of(data_dir)
     if process is None:
-        return Check(WARN, "open files", f"no node that uses {data_dir} was found",
+        return Check(WARN, "open files", f"no running node uses {data_dir}",
                      "start the node, and run this as its user or as root")
     limit = _open_files_max(process)
     if limit is None:
@@ -121,7 +121,7 @@ def open_files(data_dir: Path) -> Check:
 
 
 def _process_of(data_dir: Path) -> int | None:
-    """The node that has locked this directory. Whoever only reads there, or writes its log there, is none."""
+    """Return the process that has locked this directory; others that have files open in it are not the node."""
     lock = f"{data_dir}/{LOCK}"
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -133,7 +133,7 @@ def _process_of(data_dir: Path) -> int | None:
 
 
 def _open_files_max(process: int) -> float | None:
-    """The hard limit: the node raises its soft one by itself."""
+    """Return the hard limit on open files, since the node raises its soft limit itself."""
     with suppress(OSError, ValueError, IndexError):
         for line in Path(f"/proc/{process}/limits").read_text().splitlines():
             if line.startswith("Max open files"):
@@ -143,7 +143,7 @@ def _open_files_max(process: int) -> float | None:
 
 
 def _file_system_of(path: Path) -> str | None:
-    """Its type, of the mount point that is nearest above."""
+    """Return the type of the file system that `path` is on."""
     best, kind = "", None
     with suppress(OSError, UnicodeDecodeError):
         for line in Path("/proc/self/mounts").read_text().splitlines():

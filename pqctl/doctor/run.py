@@ -1,4 +1,4 @@
-"""`pqctl doctor`: all checks, a line for each."""
+"""`pqctl doctor`: runs all checks and prints a line for each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLOURS = {"OK": "green", "WARN": "yellow", "FAIL": "red", "SKIP": None}
 
 
 def show(call: Call, data_dir: str | None) -> int:
-    """Check, print, and judge."""
+    """Run the checks and print them; returns the exit code."""
     directory = None if data_dir is None else machine_checks.data_directory(data_dir)
     checks = cluster_checks.look(call.servers, call.timeout, call.access)
     if directory is None:
@@ -32,7 +32,7 @@ def show(call: Call, data_dir: str | None) -> int:
 
 
 def _lines(check: Check, width: int) -> str:
-    """One line; on a narrow terminal its rest is indented."""
+    """Format a check as one line, wrapped and indented on a narrow terminal."""
     head = f"{check.state:<4}  {check.name:<12}  "
     text = check.found + (f": {check.advice}" if check.advice else "")
     body = f"\n{' ' * len(head)}".join(textwrap.wrap(text, max(width - len(head), 20)))

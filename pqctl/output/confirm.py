@@ -1,4 +1,4 @@
-"""Ask before what cannot be taken back."""
+"""Asks for confirmation before irreversible actions."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pqctl.output.exit_codes import REFUSED, Failure
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Go on only if `yes` was said already, or is said now at the terminal; raises Failure and click.UsageError."""
+    """Return only if `yes` is set or the user confirms at the terminal; raises Failure and click.UsageError."""
     if yes:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise click.UsageError("there is no terminal to ask at: say --yes if it is meant")
+        raise click.UsageError("there is no terminal for confirmation: give --yes to proceed")
     if not click.confirm(question, err=True):
         raise Failure(REFUSED, "not confirmed: nothing was done")

@@ -1,4 +1,4 @@
-"""What a command could not do: as an exit code, as a word for programs and as a sentence for people."""
+"""Errors of commands: their exit codes, their words for programs and their sentences for people."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ KINDS = {
 }
 
 
-EXPLAINED = {                   # the servers' words, in docs/PROTOCOL.md
+EXPLAINED = {                   # explanations of error answers, see docs/PROTOCOL.md
     "403 Forbidden": "the user has no right to do that: `pqctl user list`",
     "404 Queue Not Found": "`pqctl queue list` shows them",
     "404 User Not Found": "`pqctl user list` shows them",
-    "409 User In File": "he is in the servers' users file: change him there",
+    "409 User In File": "this user is in the servers' users file: change it there",
     "409 Change In Progress": "another change is not over: look for a LEARNER in `pqctl cluster status`",
     "409 Job Exists": "an unfinished job of the queue has this key: `pqctl job peek QUEUE/KEY`",
-    "409 Job Running": "it belongs to whoever works on it: `pqctl job running`",
+    "409 Job Running": "a worker has it: `pqctl job running`",
     "409 Queue Exists": "change it by `pqctl queue config`",
     "409 Queue Not Empty": "it has jobs: `pqctl queue stat`",
     "409 Last Node": "there is no other",
@@ -30,11 +30,11 @@ EXPLAINED = {                   # the servers' words, in docs/PROTOCOL.md
     "409 Not Possible learner": "it does not count yet",
     "409 Not Possible offline": "it was switched offline: `pqctl node online`",
     "409 Not Possible quorum": "too few of the other nodes run, the cluster would stand still",
-    "409 Not Possible timeout": "nobody took over in time, the same node leads",
+    "409 Not Possible timeout": "no node took over in time, the leader is the same",
     "409 Not Possible unknown": "there is no such node: `pqctl cluster status` shows them",
-    "413 Data Too Large": "a job's data may have 8 MiB, or what limits.data_bytes_max says",
+    "413 Data Too Large": "a job's data can have up to 8 MiB, or limits.data_bytes_max if set",
     "500 Invalid Snapshot": "the file is damaged, or was not made by `pqctl snapshot save`; nothing was changed",
-    "503 Queue Full": "as many jobs wait as its capacity allows: `pqctl queue config`",
+    "503 Queue Full": "its capacity is reached: `pqctl queue config`",
     "503 Queue Paused": "`pqctl queue resume` ends it",
     "503 Busy": "too many connections, or no room on the disks: `pqctl doctor --data-dir` on each node",
 }
@@ -45,20 +45,20 @@ def _explained(words: str) -> str:
 
 
 def as_failure(error: Exception) -> Failure | None:
-    """The failure an error of the client library stands for; None when it is something else."""
+    """Convert an error of the client library to a failure; None if it is some other error."""
     match error:
         case Failure():
             return error
         case BadArguments():
             return Failure(USAGE_ERROR, str(error))
         case OutcomeUnknown():
-            return Failure(UNKNOWN, f"nobody knows whether it was done: {error}")
+            return Failure(UNKNOWN, f"it is unknown whether it was done: {error}")
         case Unavailable():
             return Failure(UNREACHED, str(error))
         case NotServing():
             return Failure(UNREACHED, f"the server does not serve: {error}")
         case AuthError():
-            hint = "" if "refuses" in str(error) else " (say who you are: --user and --secret-file)"
+            hint = "" if "refuses" in str(error) else " (give --user and --secret-file)"
             return Failure(NOT_ALLOWED, f"{error}{hint}")
         case ForbiddenError():
             return Failure(NOT_ALLOWED, f"refused: {error}{_explained(str(error))}")

@@ -1,17 +1,17 @@
-"""Exit codes. Each has one meaning for all commands, but for those whose result is a judgement: they say so."""
+"""Exit codes. They mean the same for all commands, except for those that return a verdict, whose help says so."""
 
 from __future__ import annotations
 
 DONE = 0
-REFUSED = 1             # the cluster answered, and did not do it
-UNREACHED = 2           # nobody serves, or nobody answers: surely not done
-UNKNOWN = 3             # sent, and the answer was lost
+REFUSED = 1             # the cluster refused
+UNREACHED = 2           # no server serves or answers: certainly not done
+UNKNOWN = 3             # sent, but the answer was lost
 USAGE_ERROR = 64        # sysexits.h EX_USAGE; click's own 2 has another meaning here
 NOT_ALLOWED = 77        # EX_NOPERM
 BUG = 70                # EX_SOFTWARE
 FILE_ERROR = 74         # EX_IOERR
-INTERRUPTED = 130       # as a shell tells it of SIGINT; of other signals likewise, 128 + its number
-PIPE_CLOSED = 141       # and of SIGPIPE
+INTERRUPTED = 130       # 128 + SIGINT, as in shells; likewise for other signals
+PIPE_CLOSED = 141       # 128 + SIGPIPE
 
 
 class Failure(Exception):       # noqa: N818 - as in sockpq: the name says what it is
@@ -23,17 +23,17 @@ class Failure(Exception):       # noqa: N818 - as in sockpq: the name says what 
 
 
 _COMMON = {
-    UNREACHED: "no server serves, or none answers: surely not done",
-    UNKNOWN: "the answer was lost: nobody knows whether it was done",
+    UNREACHED: "no server serves, or none answers: certainly not done",
+    UNKNOWN: "the answer was lost: it may or may not have been done",
     USAGE_ERROR: "wrong usage: arguments, files or configuration",
     FILE_ERROR: "a file could not be read or written",
-    NOT_ALLOWED: "the user, his secret or a right he lacks was refused",
+    NOT_ALLOWED: "wrong user or secret, or not permitted",
     INTERRUPTED: "interrupted",
 }
 
 
 def epilog(done: str = "done", refused: str = "refused; the message has the servers' words", **others: str) -> str:
-    """The end of a help page. `others` replace what `unreached` and `unknown` usually mean; "" leaves one out."""
+    """Return the end of a help page. `others` replace the texts of `unreached` and `unknown`; "" omits one."""
     texts = {DONE: done, REFUSED: refused, **_COMMON}
     texts[UNREACHED] = others.get("unreached", texts[UNREACHED])
     texts[UNKNOWN] = others.get("unknown", texts[UNKNOWN])

@@ -1,4 +1,4 @@
-"""Files of the operator: read all of one, write all or nothing."""
+"""Reading whole files, and writing files atomically."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHUNK_BYTES = 1 << 20
 
 
 def read_stream(name: str, bytes_max: int) -> bytes:
-    """All bytes of a file, a pipe, or with "-" the standard input; raises click.UsageError."""
+    """Read all bytes of a file, a pipe, or with "-" of standard input; raises click.UsageError."""
     what = "the standard input" if name == "-" else name
     data = bytearray()
     try:
@@ -32,7 +32,7 @@ def read_stream(name: str, bytes_max: int) -> bytes:
 
 
 def read_file(name: str) -> bytes:
-    """All bytes of a regular file; raises click.UsageError."""
+    """Read all bytes of a regular file; raises click.UsageError."""
     try:
         with open(name, "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -46,11 +46,11 @@ class NewFile:
     """A file that appears complete and durable, or not at all."""
 
     def __init__(self, name: str, force: bool) -> None:
-        """Looks whether it may be written, before anybody works for it; raises click.UsageError."""
+        """Check early that the file can be written; raises click.UsageError."""
         self._force = force
         if "\0" in name:
             raise click.UsageError("there is a zero byte in the name of the file")
-        self.path = Path(os.path.realpath(name) if os.path.islink(name) else name)      # a link stays one
+        self.path = Path(os.path.realpath(name) if os.path.islink(name) else name)      # a symbolic link is kept
         try:
             if not self.path.parent.is_dir():
                 raise click.UsageError(f"there is no directory {self.path.parent}")
@@ -59,7 +59,7 @@ class NewFile:
             raise click.UsageError(f"cannot write {name}: {_reason(error)}") from error
 
     def write(self, data: bytes) -> None:
-        """Write, sync, give it its name, sync the directory. Raises Failure; nothing is left behind then."""
+        """Write and sync a temporary file, rename it, sync the directory. Raises Failure and leaves nothing behind."""
         temporary = self.path.with_name(f".{self.path.name[:200]}.{secrets.token_hex(4)}.tmp")
         try:
             try:
@@ -83,7 +83,7 @@ class NewFile:
             raise Failure(FILE_ERROR, f"cannot write {self.path}: {_reason(error)}") from error
 
     def _check(self) -> None:
-        """May this name be taken? A device, a pipe or a socket would be replaced by the file: never."""
+        """Check that the name can be used. A device, a pipe or a socket must never be replaced by the file."""
         if not os.path.lexists(self.path):
             return
         if self.path.is_dir():

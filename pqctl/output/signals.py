@@ -1,4 +1,4 @@
-"""Signals: to be ended from outside is no reason to leave a job, a file or a terminal as it is."""
+"""Signals: termination from outside raises an exception, so that jobs, files and terminals are cleaned up."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ NUMBERS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class Ended(BaseException):
-    """One of NUMBERS has come. As KeyboardInterrupt it passes all that handles errors."""
+    """One of NUMBERS was received. Like KeyboardInterrupt, it is not caught by error handlers."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
-        self.exit_code = 128 + number       # as a shell tells it
+        self.exit_code = 128 + number       # as in shells
 
 
 INTERRUPTIONS = KeyboardInterrupt, Ended
@@ -24,7 +24,7 @@ INTERRUPTIONS = KeyboardInterrupt, Ended
 
 @contextmanager
 def orderly() -> Iterator[None]:
-    """Meanwhile they raise Ended, so that all that cleans up does so. Those that are ignored (nohup) stay so."""
+    """Within the block, signals raise Ended, so that cleanup code runs. Ignored signals (nohup) stay ignored."""
     before = {number: signal.getsignal(number) for number in NUMBERS}
     for number, handler in before.items():
         if handler is signal.SIG_DFL:
@@ -38,7 +38,7 @@ def orderly() -> Iterator[None]:
 
 @contextmanager
 def abrupt() -> Iterator[None]:
-    """Meanwhile SIGINT ends the process at once, without a traceback."""
+    """Within the block, SIGINT ends the process immediately, without a traceback."""
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)

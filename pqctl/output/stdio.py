@@ -1,4 +1,4 @@
-"""The standard streams: closed ones, full ones, and characters they do not have."""
+"""The standard streams: coping with closed and full ones, and with characters they cannot encode."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from collections.abc import Iterator
 
 from pqctl.output.exit_codes import FILE_ERROR, PIPE_CLOSED, Failure
 
-# What stands in for a stream that was closed before this program began. The first two fail when they are used, as they
-# should; nobody is to think that a job was printed, or that an empty body was meant.
+# Replacements for streams that were closed before this program started. The first two fail when used, as they should:
+# otherwise a job would seem to have been printed, or an empty body to have been given.
 CLOSED = (("stdin", os.O_WRONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w"))
 
 
 def prepare() -> None:
-    """Make the standard streams usable, whatever they are. Connections would get the numbers of closed ones."""
+    """Make the standard streams usable. Otherwise connections would get the descriptor numbers of closed ones."""
     for name, flags, mode in CLOSED:
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode, encoding="utf-8", closefd=False))
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")       # of names of files, say; as the standard error does
+        sys.stdout.reconfigure(errors="backslashreplace")       # for file names, say; like standard error
 
 
 def say(text: str) -> None:
-    """A sentence to the standard error. When it takes no more the exit code must do."""
+    """Write a sentence to standard error. If that fails, the exit code has to do."""
     try:
         print(text, file=sys.stderr, flush=True)
     except OSError:
@@ -34,7 +34,7 @@ def say(text: str) -> None:
 
 @contextlib.contextmanager
 def output() -> Iterator[None]:
-    """What to do when the standard output takes no more: end without a word if its reader has gone, else complain."""
+    """Handle write errors on standard output: exit silently if the reader is gone, else raise Failure."""
     try:
         yield
     except OSError as error:
@@ -45,7 +45,7 @@ def output() -> Iterator[None]:
 
 
 def _discard(descriptor: int) -> None:
-    """What its buffer still has is written when the program ends, and must not fail again."""
+    """Redirect the stream to /dev/null, so that flushing its buffer at exit does not fail again."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, descriptor)
     os.close(null)

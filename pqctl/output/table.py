@@ -1,4 +1,4 @@
-"""Tables on the terminal. What can be long folds, so that 80 columns are enough."""
+"""Tables on the terminal. Columns with long values fold, so that 80 columns are enough."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from rich.table import Table
 from rich.text import Text
 
 WIDTH_WITHOUT_TERMINAL = 160      # a table that goes into a file or a pipe is folded late
-FOLDED_ROWS_MAX = 500             # rich needs half a millisecond for a row
+FOLDED_ROWS_MAX = 500             # rich takes half a millisecond per row
 
 
 class _Console(Console):
-    """rich ends the program by itself when nobody reads; here the exit code is ours."""
+    """A console that raises BrokenPipeError, where rich would exit with a code of its own."""
 
     def on_broken_pipe(self) -> None:
-        """Called while the BrokenPipeError is handled: let it go on."""
+        """Re-raise the BrokenPipeError being handled."""
         raise
 
 
 class Printer(Protocol):
-    """Who prints the answer of a command; see invocation.py."""
+    """Prints the answer of a command; see invocation.py."""
 
     def print(self, text: str) -> None:
-        """Lines."""
+        """Print lines of text."""
 
     def print_rich(self, what: Table) -> None:
-        """A table."""
+        """Print a table."""
 
 
 class Column(NamedTuple):
-    """A column; figures stand at its right."""
+    """A column of a table; figures are right-aligned."""
 
     title: str
     figures: bool = False
@@ -41,12 +41,12 @@ class Column(NamedTuple):
 
 
 def console() -> Console:
-    """The standard output; colours only on a terminal."""
+    """Return a console for standard output; colours only on a terminal."""
     return _Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL, highlight=False)
 
 
 def table(columns: Sequence[Column], rows: Iterable[tuple[Sequence[str], str]]) -> Table:
-    """A table of rows, each with its style. Nothing in a cell is taken for markup."""
+    """Create a table of rows, each with its style. Cells are not interpreted as markup."""
     made = Table(box=None, pad_edge=False, header_style="dim")
     for column in columns:
         made.add_column(column.title, justify="right" if column.figures else "left",
@@ -57,7 +57,7 @@ def table(columns: Sequence[Column], rows: Iterable[tuple[Sequence[str], str]]) 
 
 
 def print_rows(call: Printer, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
-    """A table without colours. A very long one is not folded, so that it comes at once."""
+    """Print a table without colours. A very long one is not folded, so that it appears immediately."""
     if len(rows) <= FOLDED_ROWS_MAX:
         call.print_rich(table(columns, ((row, "") for row in rows)))
         return

@@ -42,7 +42,7 @@ def test_admin_for_all_includes_all_others() -> None:
 ])
 def test_text_is_read_and_written_in_one_form(written: str, text: str | None) -> None:
     if text is None:
-        with pytest.raises(ValueError, match="is no right"):
+        with pytest.raises(ValueError, match="is not a right"):
             rights.of_text(written)
     else:
         assert rights.of_text(written).text == text

@@ -48,13 +48,13 @@ def test_check_config_reads_the_users_file(tmp_path: Path) -> None:
     found = sockpqd("--check-config", config, folder=tmp_path)
     assert found.returncode == 2
     assert "auth.users_file" in found.stderr
-    assert f"say chmod 0600 {users}" in found.stderr
+    assert f"run chmod 0600 {users}" in found.stderr
     users.chmod(0o600)
     users.write_text('[users.op]\nrights = ["everything"]\nkey = "' + KEY.hex() + '"')
     for argument in ("--check-config", "--config"):
         found = sockpqd(argument, config, folder=tmp_path)
         assert found.returncode == 2
-        assert "users.op.rights: 'everything' is no right" in found.stderr
+        assert "users.op.rights: 'everything' is not a right" in found.stderr
         assert KEY.hex() not in found.stderr
     assert not (tmp_path / "data").exists()
 

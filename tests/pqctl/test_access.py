@@ -184,7 +184,7 @@ def test_doctor_tells_what_is_wrong_with_certificates(
 
 def test_doctor_tells_of_a_port_that_wants_tls(secure: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
     _, found = checks(capsys, "--servers", secure.addresses[0])
-    assert found["tls"] == ("FAIL", f"TLS is wanted by {secure.addresses[0]}")
+    assert found["tls"] == ("FAIL", f"TLS is required by {secure.addresses[0]}")
 
 
 def test_doctor_tells_of_a_port_that_has_no_tls(
@@ -247,8 +247,8 @@ def test_users_are_listed_and_deleted(
     code, out, _ = run(capsys, *ann, "user", "list")
     assert (code, out.split()) == (0, [
         "user", "rights", "kept", "in", "ann", "admin", "users", "file", "bob", "put:mail*,", "get", "log"])
-    assert run(capsys, *ann, "user", "delete", "bob")[:2] == (0, "bob is no user any more\n")
+    assert run(capsys, *ann, "user", "delete", "bob")[:2] == (0, "user bob deleted\n")
     code, _, err = run(capsys, *ann, "user", "delete", "bob")
     assert (code, err) == (1, "refused: 404 User Not Found (`pqctl user list` shows them)\n")
     code, _, err = run(capsys, *ann, "user", "delete", "ann")
-    assert (code, err) == (1, "refused: 409 User In File (he is in the servers' users file: change him there)\n")
+    assert (code, err) == (1, "refused: 409 User In File (this user is in the servers' users file: change it there)\n")

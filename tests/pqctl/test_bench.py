@@ -104,7 +104,7 @@ def test_jobs_nobody_can_count_are_not_called_one(
     code, out, err = run(capsys, *arguments, "--json")
     told = json.loads(out)
     assert (code, told["left"]) == (REFUSED, None)
-    assert err == f"nobody knows how many jobs are left in queue {told['queue']}: " \
+    assert err == f"it is unknown how many jobs are left in queue {told['queue']}: " \
                   f"`pqctl queue stat {told['queue']}`\n"
 
 

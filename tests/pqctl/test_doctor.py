@@ -105,7 +105,7 @@ def test_a_server_of_another_cluster_is_a_failure(
 @pytest.mark.parametrize(("lines", "state", "text"), [
     (THREE, OK, "n1 leads and serves, term 7"),
     (tuple(node._replace(online=False) for node in THREE), FAIL, "the service is switched offline"),
-    ((line("n1", None, "CANDIDATE"), *THREE[1:]), FAIL, "nobody serves, though a majority answers"),
+    ((line("n1", None, "CANDIDATE"), *THREE[1:]), FAIL, "no node serves, though a majority answers"),
 ])
 def test_leader(lines: tuple[NodeStatus, ...], state: str, text: str) -> None:
     check = cluster_checks.leader(health(*lines))
@@ -115,7 +115,7 @@ def test_leader(lines: tuple[NodeStatus, ...], state: str, text: str) -> None:
 def test_leader_without_a_majority() -> None:
     alone = view("n3", 2**31 - 1, *(node._replace(role="DOWN") for node in THREE[:2]), THREE[2])
     check = cluster_checks.leader(assess([alone, no_view("10.0.0.1:11361")], 2))
-    assert (check.state, check.found) == (FAIL, "nobody serves, only 1 of 3 nodes answer, 2 are needed")
+    assert (check.state, check.found) == (FAIL, "no node serves, only 1 of 3 nodes answer, 2 are needed")
 
 
 @pytest.mark.parametrize(("lines", "state", "text"), [
@@ -215,7 +215,7 @@ def test_open_files(limit: float, state: str, tmp_path: Path, monkeypatch: pytes
 
 def test_a_node_that_does_not_run_here_is_told(tmp_path: Path) -> None:
     check = machine_checks.open_files(tmp_path)
-    assert (check.state, check.found) == (WARN, f"no node that uses {tmp_path} was found")
+    assert (check.state, check.found) == (WARN, f"no running node uses {tmp_path}")
     with (tmp_path / "somebody's.log").open("w"):
         assert machine_checks.open_files(tmp_path) == check
 

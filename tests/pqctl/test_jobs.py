@@ -93,7 +93,7 @@ def test_jobs_of_which_some_went_back_are_not_called_untouched(
     cluster.servers[0].fail("LATER", None, *[Fault.BUSY] * 100)
     code, told = ask(capsys, cluster.addresses, "job", "later", "1", "2", "--timeout", "0.3")
     assert (code, told["error"], list(cluster.running)) == (UNKNOWN, "unknown", [2])
-    assert told["message"].startswith("only these are back in their queues for sure: 1; then: 503 Busy")
+    assert told["message"].startswith("only these are certainly back in their queues: 1; then: 503 Busy")
 
 
 def test_no_job_is_told_on_the_standard_error_and_by_the_exit_code(

@@ -74,7 +74,7 @@ def test_nobody_answers(arguments: tuple[str, ...], capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize(("lines", "reason"), [
-    ([], "tells of no nodes"), (["1 n1 127.0.0.1 1 OBSERVER ONLINE 1 1 0 0.1.0"], ""),
+    ([], "reports no nodes"), (["1 n1 127.0.0.1 1 OBSERVER ONLINE 1 1 0 0.1.0"], ""),
 ])
 def test_a_server_that_is_of_no_use_is_named(
     lines: list[str], reason: str, cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
@@ -123,7 +123,7 @@ def test_an_answer_that_is_lost_is_said_to_be_so(cluster: FakeCluster, capsys: p
     cluster.servers[0].fail("CLUSTER", None, Fault.EXECUTE_AND_CLOSE)
     code, out, err = steer(capsys, cluster.addresses, "remove", "n2")
     assert (code, out, cluster.executed) == (UNKNOWN, "", ["CLUSTER REMOVE n2"])
-    assert err.startswith("nobody knows whether it was done: ")
+    assert err.startswith("it is unknown whether it was done: ")
 
 
 def test_another_cluster_in_the_list_is_left_alone(

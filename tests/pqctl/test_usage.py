@@ -214,7 +214,7 @@ def test_an_option_of_the_commands_is_shown_its_place(
     option: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, _, err = run(capsys, *option, "cluster", "status")
-    assert err == f"Error: {option[0]} goes behind the command (see `pqctl --help`)\n"
+    assert err == f"Error: {option[0]} goes after the command (see `pqctl --help`)\n"
 
 
 @pytest.mark.parametrize("option", [("--ca", "x"), ("--user", "x"), ("--no-tls",)])

@@ -72,7 +72,7 @@ def test_a_cluster_serves_survives_and_takes_new_certificates(cluster: LocalClus
     assert cluster.say(following, "TOTAL", QUICK_S) == "200 OK 1 1 1 0"
     authority.issue(following, [following], days=(-2, -1))
     cluster.hang_up(following)
-    wait_for(lambda: "has expired. Mend that and send SIGHUP again" in cluster.logs(following), cluster)
+    wait_for(lambda: "has expired. Correct that and send SIGHUP again" in cluster.logs(following), cluster)
     shown(cluster, following, authority)
     assert cluster.say(following, "TOTAL", QUICK_S) == "200 OK 1 1 1 0"
     assert not any("Traceback" in cluster.logs(name) for name in cluster.names)

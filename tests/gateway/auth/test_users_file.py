@@ -56,7 +56,7 @@ def test_no_users_and_no_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o601, 0o666])
 def test_a_file_that_others_can_reach_is_refused(tmp_path: Path, mode: int) -> None:
-    with pytest.raises(ConfigError, match=rf"has mode {mode:04o}, .*: say chmod 0600 .*users\.toml$"):
+    with pytest.raises(ConfigError, match=rf"has mode {mode:04o}, .*: run chmod 0600 .*users\.toml$"):
         users(tmp_path, "", mode)
 
 
@@ -84,10 +84,10 @@ def test_legacy_users_must_be_in_the_file(tmp_path: Path) -> None:
     ("[users.a]\nkey = 'KEY'", "users.a.rights: must be a list"),
     ("[users.a]\nrights = 'put'\nkey = 'KEY'", "users.a.rights: must be a list"),
     ("[users.a]\nrights = [1]\nkey = 'KEY'", "users.a.rights: must be a list"),
-    ("[users.a]\nrights = ['read']\nkey = 'KEY'", "users.a.rights: 'read' is no right"),
-    ("[users.a]\nrights = ['put,get']\nkey = 'KEY'", "users.a.rights: 'put,get' is no right"),
-    ("[users.a]\nrights = []", "users.a: must have scrypt or key, one of them"),
-    ("[users.a]\nrights = []\nkey = 'KEY'\nscrypt = 'HASH'", "users.a: must have scrypt or key, one of them"),
+    ("[users.a]\nrights = ['read']\nkey = 'KEY'", "users.a.rights: 'read' is not a right"),
+    ("[users.a]\nrights = ['put,get']\nkey = 'KEY'", "users.a.rights: 'put,get' is not a right"),
+    ("[users.a]\nrights = []", "users.a: must have either scrypt or key"),
+    ("[users.a]\nrights = []\nkey = 'KEY'\nscrypt = 'HASH'", "users.a: must have either scrypt or key"),
     ("[users.a]\nrights = []\nkey = 'KEY'\nsecret = 'KEY'", "users.a.secret: unknown key"),
     ("[users.a]\nrights = []\nkey = 7", "users.a.key: must be a string"),
     ("[users.a]\nrights = []\nkey = 'KEY0'", "users.a.key: must be 32 to 128 hexadecimal digits"),

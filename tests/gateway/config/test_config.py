@@ -142,7 +142,7 @@ def test_the_raft_defaults_are_those_of_the_cluster() -> None:
     ("", {"listen.peer": FAR, "auth": USERS}, f"listen.peer: '{FAR}' is not a loopback address, and without [tls]"),
     ("", {"listen.http": FAR, "tls": TLS}, f"listen.http: '{FAR}' is not a loopback address, and without auth"),
     ("", {"listen.http": FAR, "auth": USERS}, f"listen.http: '{FAR}' is not a loopback address"),
-    ("", {"listen.legacy": [LEGACY]}, "listen.legacy[0]: speaks in the name of a user"),
+    ("", {"listen.legacy": [LEGACY]}, "listen.legacy[0]: acts as a user"),
     ("", {"auth": USERS, "listen.legacy": [{**LEGACY, "networks": []}]}, f"listen.legacy[0].address: '{FAR}' is not"),
     ("", {"auth": USERS, "listen.legacy": [LEGACY, LEGACY]}, f"listen.legacy[1].address: '{FAR}' is listen.legacy[0]"),
     ("", {"auth": USERS, "listen.legacy": [{**LEGACY, "networks": ["10.0.0.1/8"]}]}, "listen.legacy[0].networks: 10."),

@@ -454,7 +454,7 @@ def test_an_error_of_ours_is_logged_and_answered(caplog: pytest.LogCaptureFixtur
         watched.cluster.machine = FakeCluster().machine
 
     run(test)
-    assert "a page could not be made" in caplog.text
+    assert "a page failed" in caplog.text
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])

@@ -51,7 +51,7 @@ WRONG: dict[str, tuple[Callable[[Authority], Files], str]] = {
     "no certificate": (lambda a: {"cert": garbage(a)}, "no certificate in PEM"),
     "no key": (lambda a: {"key": garbage(a)}, "no private key in PEM"),
     "no authority": (lambda a: {"ca": garbage(a)}, "tls.ca"),
-    "a leaf as authority": (lambda a: {"ca": str(a.issue("leaf", ["x"])[0])}, "no certificate of an authority"),
+    "a leaf as authority": (lambda a: {"ca": str(a.issue("leaf", ["x"])[0])}, "contains no CA certificate"),
     "expired authority": (lambda a: {"ca": str(Authority(a.folder, "old", days=-1).ca)}, "tls.ca"),
     "another's key": (lambda a: {"key": a.node("n2")["key"]}, "does not belong to"),
     "key for all to read": (lambda a: {"key": shared(a)}, "may be read or changed by others (mode 0640)"),
@@ -60,7 +60,7 @@ WRONG: dict[str, tuple[Callable[[Authority], Files], str]] = {
     "not yet": (lambda a: named(*a.issue("x", ["n1"], days=(1, 2))), "x.crt is not valid yet"),
     "server only": (lambda a: named(*a.issue("x", ["n1"], uses=[SERVER])), "extended key usage"),
     "client only": (lambda a: named(*a.issue("x", ["n1"], uses=[CLIENT])), "extended key usage"),
-    "another authority": (lambda a: {"ca": str(Authority(a.folder, "other").ca)}, "is not accepted by those who trust"),
+    "another authority": (lambda a: {"ca": str(Authority(a.folder, "other").ca)}, "is not accepted by peers"),
     "expired for clients": (
         lambda a: named(*a.issue("x", ["q"], days=(-2, -1)), "client_"), "tls.client_cert: "),
     "another's key for clients": (
@@ -115,7 +115,7 @@ def test_new_ones_are_used_after_reload_and_bad_ones_never(
     assert peers.listening is listening
     (error,) = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
     assert "tls.cert: " in error
-    assert "has expired. Mend that and send SIGHUP again" in error
+    assert "has expired. Correct that and send SIGHUP again" in error
 
 
 def test_what_ends_soon_is_told(authority: Authority, caplog: pytest.LogCaptureFixture) -> None:

@@ -35,6 +35,9 @@ PROCESSES = (
 )
 # Folders and files whose tests take long without any process.
 LONG = (
+    "chaos/test_checker_mutants.py", "chaos/test_checker_speed.py",
+    "cluster/test_journal_tears.py", "cluster/test_limits_of_commands.py", "cluster/test_random_faults.py",
+    "cluster/test_real_files.py",
     "sim/test_cures.py", "sim/test_digest.py", "sim/test_faults.py", "sim/test_repeatable.py", "sim/test_scenarios.py",
     "sim/test_seeds.py",
 )

@@ -52,7 +52,8 @@ def test_the_bytes_of_an_argument_are_taken_as_they_were_typed(servers: list[str
     for body in (b"hello", b"\xff\xfe no utf-8 \n", "grüße".encode(), b"", b"--json"):
         put = execute(servers, "job", "put", "typed", "--", body)
         assert put.returncode == DONE, put.stderr
-        assert execute(servers, "job", "get", "typed").stdout == body
+        got = execute(servers, "job", "get", "typed")
+        assert (got.returncode, got.stdout) == (DONE, body), got.stderr
 
 
 def test_priority_item_and_what_programs_read(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import shutil
 import ssl
-import subprocess
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -23,6 +21,7 @@ from gateway.monitoring.queue_depths import QUEUES_NAMED_MAX, depths
 from gateway.monitoring.readiness import LAG_MAX, why_not_ready
 from gateway.rights import Rights
 from gateway.server.hub import Hub
+from tests.client.certificates import ca_file, server_tls
 from tests.gateway.helpers.fake_cluster import FakeCluster
 from tests.gateway.helpers.sockets import Client, Gateway
 
@@ -349,25 +348,9 @@ def test_metrics_name_the_queues_that_the_user_may_see() -> None:
     run(test, Secrets())
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with a key and a certificate of its own for localhost."""
-    if shutil.which("openssl") is None:
-        pytest.skip("there is no openssl to make a certificate")
-    file = tmp_path_factory.mktemp("tls") / "node.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", file, "-out", f"{file}.crt"],
-        check=True, capture_output=True,
-    )
-    file.write_text(file.read_text() + Path(f"{file}.crt").read_text())
-    return file
-
-
-def test_with_a_context_it_speaks_https_only(certificate: Path, caplog: pytest.LogCaptureFixture) -> None:
-    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    server.load_cert_chain(certificate)
-    trusting = ssl.create_default_context(cafile=certificate)
+def test_with_a_context_it_speaks_https_only(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    server = server_tls("localhost")
+    trusting = ssl.create_default_context(cafile=ca_file(tmp_path))
 
     async def test(watched: Watched) -> None:
         assert await watched.get("/healthz", tls=trusting) == (200, "ok\n")

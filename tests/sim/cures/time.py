@@ -89,12 +89,12 @@ ONE: dict[str, Any] = {"drift": 0.0, "nodes": 1, "spares": 0, "weights": only("c
 
 CURES = (
     Cure(follow_the_wall_clock, THREE, red=1),
-    Cure(begin_with_ones_own_clock, THREE),
-    Cure(take_the_greater_of_two, THREE),
-    Cure(step_to_the_median, ONE),
-    Cure(hurry, ONE),
-    Cure(forget_what_time_it_was, scripted(SCRIPTED, time_scenarios.time_passes_without_entries)),
-    Cure(tell_nobody_what_time_it_is, scripted(SCRIPTED, time_scenarios.followers_are_restarted)),
-    Cure(look_at_no_clock, scripted(SCRIPTED, time_scenarios.a_cluster_was_down)),
-    Cure(ask_nobody_what_time_it_was, scripted(SCRIPTED, time_scenarios.one_was_told_and_one_was_not)),
+    Cure(begin_with_ones_own_clock, THREE, red=8),
+    Cure(take_the_greater_of_two, THREE, red=27),
+    Cure(step_to_the_median, ONE, red=0),
+    Cure(hurry, ONE, red=2),
+    Cure(forget_what_time_it_was, scripted(SCRIPTED, time_scenarios.time_passes_without_entries), red=0),
+    Cure(tell_nobody_what_time_it_is, scripted(SCRIPTED, time_scenarios.followers_are_restarted), red=0),
+    Cure(look_at_no_clock, scripted(SCRIPTED, time_scenarios.a_cluster_was_down), red=0),
+    Cure(ask_nobody_what_time_it_was, scripted(SCRIPTED, time_scenarios.one_was_told_and_one_was_not), red=0),
 )

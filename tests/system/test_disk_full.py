@@ -31,8 +31,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "-l", tmp_path], check=True)
 
 
-def put(client: PlainClient) -> bytes:
-    return b" ".join(client.say(b"PUT q 0 %d\r\n%s" % (len(BODY), BODY)))
+def put(client: PlainClient) -> str:
+    return " ".join(client.say(f"PUT q 0 {len(BODY)}", BODY))
 
 
 def test_a_full_disk_refuses_jobs_only_and_heals(small_disk: Path) -> None:
@@ -40,23 +40,21 @@ def test_a_full_disk_refuses_jobs_only_and_heals(small_disk: Path) -> None:
         cluster.wait_for_leader()
         client = PlainClient(cluster.servers)
         answers = [put(client) for _ in range(100)]
-        taken = answers.index(b"503 Busy")
-        assert answers[:taken] == [b"200 OK"] * taken
-        assert set(answers[taken:]) == {b"503 Busy"}
+        taken = answers.index("503 Busy")
+        assert answers[:taken] == ["200 OK"] * taken
+        assert set(answers[taken:]) == {"503 Busy"}
         assert taken > 10
         for _ in range(50):         # what removes jobs goes on
-            words = client.say(b"GET q EXPIRE 60\r\n")
-            assert words[:2] == [b"200", b"OK"]
-            left = len(BODY)
-            while left:
-                left -= len(client.stream.read(left))
-            assert client.say(b"LATER %s\r\n" % words[3]) == [b"200", b"OK"]
-        assert put(client) == b"503 Busy"
+            words = client.say("GET q EXPIRE 60")
+            assert words[:2] == ["200", "OK"]
+            assert client.wire.exactly(len(BODY)) == BODY
+            assert client.say(f"LATER {words[3]}") == ["200", "OK"]
+        assert put(client) == "503 Busy"
         (small_disk / "filler").unlink()
         until = time.monotonic() + 30
-        while put(client) != b"200 OK":
+        while put(client) != "200 OK":
             assert time.monotonic() < until, cluster.logs("n1")[-2000:]
             time.sleep(0.1)
         assert cluster.running("n1")
-        assert client.say(b"TOTAL q\r\n")[4] == b"%d" % (taken + 1)
-        client.close()
+        assert client.say("TOTAL q")[4] == str(taken + 1)
+        client.wire.close()

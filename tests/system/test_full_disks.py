@@ -16,13 +16,14 @@ import sockpq
 from devcluster.cluster import LocalCluster
 from tests.system.load import Producer, check, drain
 from tests.system.test_kill import wait_for_progress
-from tests.system.test_operation import PlainClient
+from tests.wire import Broken, Wire
 
 DISK = "256m"
 BODY = os.urandom(200_000)
 NAMES = [f"{number:03}" + "x" * 247 for number in range(200)]
 LEASE_S = 5
-PATIENCE_S = 60.0
+ANSWER_S = 2.0
+PATIENCE_S = 120.0          # workers must fill what is reserved, which takes them long on a slow machine
 AGAIN_S = 30.0              # all should serve again within 5 s, on a machine that has nothing else to do
 LIMITS: dict[str, dict[str, str | int | bool]] = {"limits": {"disk_free_bytes_min": 8 << 20}}
 
@@ -126,18 +127,16 @@ class Worker(threading.Thread):
         assert self.error is None
 
 
-def say(cluster: SmallDisks, line: bytes) -> list[bytes]:
+def say(cluster: SmallDisks, line: str, data: bytes = b"") -> list[str]:
     """To the node that serves; no words when there is none, or it closes."""
     leader = cluster.leader()
     if leader is None:
         return []
-    client = PlainClient([cluster.direct(leader)])
     try:
-        return client.say(line)
-    except (OSError, IndexError):
+        with Wire(cluster.direct(leader), ANSWER_S) as wire:
+            return wire.say(line, data).split()
+    except Broken:
         return []
-    finally:
-        client.close()
 
 
 def until(condition: object, what: str, cluster: SmallDisks, patience_s: float = PATIENCE_S) -> float:
@@ -168,13 +167,13 @@ def test_full_disks_end_nothing_and_all_serve_again_when_there_is_room(cluster: 
         producer.start()
     wait_for_progress(producers)
     until(lambda: all(cluster.ballast_bytes(name) >= 64 << 20 for name in cluster.names), "no ballast", cluster)
-    assert say(cluster, b"PUT held 0 1\r\nx") == [b"200", b"OK"]
+    assert say(cluster, "PUT held 0 1", b"x") == ["200", "OK"]
     cluster.fill()
     for worker in workers:
         worker.start()
-    until(lambda: say(cluster, b"PUT mark 0 1\r\nx") == [b"503", b"Busy"], "no job is refused", cluster)
-    held = say(cluster, b"GET held EXPIRE %d\r\n" % LEASE_S)
-    until(lambda: nobody_serves(cluster), "the reserve is not kept", cluster)
+    until(lambda: say(cluster, "PUT mark 0 1", b"x") == ["503", "Busy"], "no job is refused", cluster)
+    held = say(cluster, f"GET held EXPIRE {LEASE_S}")
+    stopped_s = until(lambda: nobody_serves(cluster), "the reserve is not kept", cluster)
 
     cluster.kill("n2")
     cluster.restart("n2", wait=False)
@@ -183,10 +182,10 @@ def test_full_disks_end_nothing_and_all_serve_again_when_there_is_room(cluster: 
     assert all(cluster.running(name) for name in cluster.names)
 
     cluster.make_room()
-    took_s = until(lambda: say(cluster, b"PUT mark 0 1\r\nx") == [b"200", b"OK"], "nobody serves", cluster, AGAIN_S)
-    print(f"served again after {took_s:.1f} s")
-    if held[:2] == [b"200", b"OK"]:         # it was not too late for a lease
-        assert say(cluster, b"DONE %s\r\n" % held[3])[:2] == [b"200", b"OK"]
+    took_s = until(lambda: say(cluster, "PUT mark 0 1", b"x") == ["200", "OK"], "nobody serves", cluster, AGAIN_S)
+    print(f"stopped serving after {stopped_s:.1f} s, served again after {took_s:.1f} s")
+    if held[:2] == ["200", "OK"] and stopped_s < LEASE_S:       # the lease was not over when serving stopped
+        assert say(cluster, f"DONE {held[3]}")[:2] == ["200", "OK"]
     wait_for_progress(producers)
     cluster.wait_until_level()
     for worker in workers:

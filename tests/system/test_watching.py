@@ -103,25 +103,25 @@ def test_a_node_that_is_switched_offline_is_not_ready(cluster: LocalCluster) -> 
     leader = cluster.wait_for_leader()
     follower = next(name for name in cluster.names if name != leader)
     client = PlainClient([cluster.direct(follower)])
-    assert client.say(b"OFFLINE\r\n")[:2] == [b"200", b"OK"]
+    assert client.say("OFFLINE")[:2] == ["200", "OK"]
     assert get(cluster.http(follower), "readyz") == (
         503, f"this node is switched offline (pqctl node online {follower})\n")
-    assert client.say(b"ONLINE\r\n")[:2] == [b"200", b"OK"]
+    assert client.say("ONLINE")[:2] == ["200", "OK"]
     until(lambda: get(cluster.http(follower), "readyz")[0] == 200, "it is ready again")
-    client.close()
+    client.wire.close()
 
 
 @pytest.mark.parametrize("limits", [{"memory_mark_bytes": 1 << 20}, {"disk_free_bytes_min": 1 << 50}])
 def test_a_mark_refuses_what_brings_jobs_only(limits: dict[str, int]) -> None:
     with LocalCluster(1, {"limits": limits}) as cluster:
         client = PlainClient(cluster.servers)
-        for command in (b"PUT q 0 1\r\nx", b"PUT q 0 1 NEW WAIT o\r\nx", b"CLONE 3\r\nxyz"):
-            assert client.say(command) == [b"503", b"Busy"]
-        client.say(b"SESSION\r\n")
-        assert client.say(b"REQ 1 PUT q 0 1\r\nx") == [b"503", b"Busy"]
-        assert client.say(b"GET q\r\n")[0] == b"404"
-        assert client.say(b"DONE 1\r\n")[0] == b"404"
-        client.close()
+        for command, data in (("PUT q 0 1", b"x"), ("PUT q 0 1 NEW WAIT o", b"x"), ("CLONE 3", b"xyz")):
+            assert client.say(command, data) == ["503", "Busy"]
+        client.say("SESSION")
+        assert client.say("REQ 1 PUT q 0 1", b"x") == ["503", "Busy"]
+        assert client.say("GET q")[0] == "404"
+        assert client.say("DONE 1")[0] == "404"
+        client.wire.close()
         found = samples(cluster.http("n1"))
         assert found["sockpqd_full", ()] == 1
         mark = "memory" if "memory_mark_bytes" in limits else "disk"
@@ -143,8 +143,8 @@ def test_the_others_marks_count(tmp_path: Path) -> None:
         until(lambda: samples(cluster.http(leader))["sockpqd_full", ()] == 1 or cluster.leader() != leader,
               "the leader knows")
         client = PlainClient([cluster.direct(cluster.wait_for_leader())])
-        assert client.say(b"PUT q 0 1\r\nx") == [b"503", b"Busy"]
-        client.close()
+        assert client.say("PUT q 0 1", b"x") == ["503", "Busy"]
+        client.wire.close()
 
 
 def test_the_last_line_of_a_fail_stop_arrives_although_nobody_reads_at_first(tmp_path: Path) -> None:

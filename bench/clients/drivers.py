@@ -15,7 +15,7 @@ IDLE_S = 1.0            # a worker that gets nothing for so long has finished
 LEASE_S = 60
 
 
-class Driver(Protocol):
+class Contender(Protocol):
     """One connection, or client, of one process."""
 
     def put(self, body: bytes) -> None:
@@ -41,16 +41,16 @@ class Sockpq:
         self._prefetch = prefetch
 
     def put(self, body: bytes) -> None:
-        """See Driver."""
+        """See Contender."""
         self._client.put(QUEUE, body)
 
     def work(self) -> Iterator[bytes]:
-        """See Driver."""
+        """See Contender."""
         for job in self._client.consume(QUEUE, expire=LEASE_S, wait=IDLE_S, prefetch=self._prefetch):
             yield job.data
 
     def close(self) -> None:
-        """See Driver."""
+        """See Contender."""
         self._client.close()
 
 
@@ -63,11 +63,11 @@ class Beanstalk:
         self._client: Any = self._library.Client((host, int(port)), encoding=None, use=QUEUE, watch=QUEUE)
 
     def put(self, body: bytes) -> None:
-        """See Driver."""
+        """See Contender."""
         self._client.put(body, ttr=LEASE_S)
 
     def work(self) -> Iterator[bytes]:
-        """See Driver."""
+        """See Contender."""
         while True:
             try:
                 job = self._client.reserve(timeout=IDLE_S)
@@ -77,7 +77,7 @@ class Beanstalk:
             self._client.delete(job)
 
     def close(self) -> None:
-        """See Driver."""
+        """See Contender."""
         self._client.close()
 
 
@@ -90,17 +90,17 @@ class RedisLists:
         self._own = f"{QUEUE}-{id(self)}"
 
     def put(self, body: bytes) -> None:
-        """See Driver."""
+        """See Contender."""
         self._client.lpush(QUEUE, body)
 
     def work(self) -> Iterator[bytes]:
-        """See Driver."""
+        """See Contender."""
         while (body := self._client.blmove(QUEUE, self._own, IDLE_S, "RIGHT", "LEFT")) is not None:
             yield body
             self._client.lrem(self._own, 1, body)
 
     def close(self) -> None:
-        """See Driver."""
+        """See Contender."""
         self._client.close()
 
 
@@ -118,11 +118,11 @@ class Pika:
         self._properties = self._library.BasicProperties(delivery_mode=2)
 
     def put(self, body: bytes) -> None:
-        """See Driver."""
+        """See Contender."""
         self._channel.basic_publish("", QUEUE, body, self._properties, mandatory=True)
 
     def work(self) -> Iterator[bytes]:
-        """See Driver."""
+        """See Contender."""
         came: list[tuple[int, bytes]] = []
         self._channel.basic_consume(QUEUE, lambda _, method, __, body: came.append((method.delivery_tag, body)))
         while True:
@@ -135,7 +135,7 @@ class Pika:
                 self._channel.basic_ack(tag)
 
     def close(self) -> None:
-        """See Driver."""
+        """See Contender."""
         self._connection.close()
 
 
@@ -159,11 +159,11 @@ class Nats:
         return self._loop.run_until_complete(coroutine)
 
     def put(self, body: bytes) -> None:
-        """See Driver."""
+        """See Contender."""
         self._run(self._stream.publish(QUEUE, body))
 
     def work(self) -> Iterator[bytes]:
-        """See Driver."""
+        """See Contender."""
         subscription = self._run(self._stream.pull_subscribe(QUEUE, durable=QUEUE))
         while True:
             try:
@@ -175,11 +175,11 @@ class Nats:
                 self._run(message.ack_sync())
 
     def close(self) -> None:
-        """See Driver."""
+        """See Contender."""
         self._run(self._connection.close())
         self._loop.close()
 
 
-DRIVERS: dict[str, Callable[[str, int], Driver]] = {
+DRIVERS: dict[str, Callable[[str, int], Contender]] = {
     "sockpq": Sockpq, "greenstalk": Beanstalk, "redis": RedisLists, "pika": Pika, "nats": Nats,
 }

@@ -74,7 +74,7 @@ def test_a_help_page_nobody_reads_ends_without_a_word(cluster: FakeCluster) -> N
 
 def test_a_question_nobody_sees_is_not_asked(cluster: FakeCluster) -> None:
     code, _, err = shell(cluster, "< /dev/null", "node", "shutdown", "n1")
-    assert (code, "say --yes" in err) == (64, True)
+    assert (code, "give --yes" in err) == (64, True)
 
 
 @pytest.mark.parametrize("name", ["grüße", b"\xff".decode(errors="surrogateescape")])

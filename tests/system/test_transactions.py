@@ -42,6 +42,8 @@ class Mover(threading.Thread):
                 self._move()
         except Exception as error:
             self.error = error
+        finally:
+            self._close()
 
     def _move(self) -> None:
         line, data = self._ask(b"REQ %d GET balls EXPIRE 600\r\n", 0)

@@ -12,7 +12,7 @@ from __future__ import annotations
 # resumes at half of it. Long before that each client is held to its share; this bound is for very many clients with a
 # lot each.
 BACKLOG_BYTES_MAX = 64 << 20
-ENTRY_OPERATIONS_MAX = 576      # operations in an entry: more make others wait longer, fewer lower the throughput
+ENTRY_OPERATIONS_MAX = 512      # operations in an entry: more make others wait longer, fewer lower the throughput
 ENTRY_BYTES_MAX = 1 << 20       # an entry is closed at this size; a larger operation gets an entry of its own
 ENTRY_WORK_MAX = 16_000         # work in an entry, in names (core/handlers/cost.py): about 10 ms
 ENTRIES_IN_FLIGHT_MAX = 1       # entries proposed and not applied; 2 made entries smaller and a PUT 25% more expensive

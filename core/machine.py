@@ -21,7 +21,7 @@ from core.ops.queues import JobState
 from core.ops.replies import Reply
 from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import User
-from core.queries import Counts, History, Seen
+from core.queries import JobView, QueueCounts, QueueHistory
 from core.rules.activate import pass_time, release
 from core.rules.expire import end_due
 from core.rules.hand_out import available_of_item
@@ -188,7 +188,7 @@ class Machine:
         """The settings of `queue`, None: it has none; a new object after each change."""
         return self._state.queues.settings.get(queue)
 
-    def counts(self, queue: str) -> Counts | None:
+    def counts(self, queue: str) -> QueueCounts | None:
         """The number of jobs of `queue` in each state; None: there is no such queue."""
         return queries.counts(self._state, queue)
 
@@ -199,15 +199,15 @@ class Machine:
         """
         return queries.stat(self._state, queue, now_ms)
 
-    def history(self, queue: str, now_ms: int) -> History:
+    def history(self, queue: str, now_ms: int) -> QueueHistory:
         """The counters of `queue`, and for how long its oldest READY job has been waiting."""
         return queries.history(self._state, queue, now_ms)
 
-    def peek(self, selector: Selector) -> Seen | None:
+    def peek(self, selector: Selector) -> JobView | None:
         """The selected job, in any state; None: there is none."""
         return queries.peek(self._state, selector)
 
-    def peek_queue(self, queue: str, state: JobState, count: int) -> list[Seen]:
+    def peek_queue(self, queue: str, state: JobState, count: int) -> list[JobView]:
         """The first `count` jobs of `queue` in this state; dead jobs are those that came from it."""
         return queries.peek_queue(self._state, queue, state, count)
 

@@ -15,7 +15,7 @@ from core.state import State
 from core.store.job import AnyJob, DelayedJob, RunningJob
 
 
-class Seen(Struct, gc=False, frozen=True):
+class JobView(Struct, gc=False, frozen=True):
     """One job."""
 
     queue: str
@@ -30,7 +30,7 @@ class Seen(Struct, gc=False, frozen=True):
     deadline_ms: int | None     # of a running job with a lease
 
 
-class Counts(Struct, gc=False, frozen=True):
+class QueueCounts(Struct, gc=False, frozen=True):
     """The number of jobs of a queue in each state; dead jobs are those that came from it."""
 
     ready: int
@@ -39,7 +39,7 @@ class Counts(Struct, gc=False, frozen=True):
     dead: int
 
 
-class History(Struct, gc=False, frozen=True):
+class QueueHistory(Struct, gc=False, frozen=True):
     """The counters of a queue, which live and die with it."""
 
     put: int            # jobs that came, by Put, Move and Kick
@@ -52,7 +52,7 @@ class History(Struct, gc=False, frozen=True):
     oldest_ms: int      # how long the oldest READY job has been waiting; 0: there is none
 
 
-NOTHING = History(0, 0, 0, 0, 0, 0, 0, 0)
+NOTHING = QueueHistory(0, 0, 0, 0, 0, 0, 0, 0)
 
 
 def unfinished(state: State, queues: tuple[str, ...] | None, item: str | None) -> bool:
@@ -66,18 +66,18 @@ def names(state: State, prefix: str) -> list[str]:
     return [name for name in known if name.startswith(prefix)] if prefix else list(known)
 
 
-def counts(state: State, name: str) -> Counts | None:
+def counts(state: State, name: str) -> QueueCounts | None:
     """The number of jobs of the queue in each state; None: there is no such queue."""
     queue, dead = state.queues.by_name.get(name), state.dead.get(name)
     if queue is None and dead is None and name not in state.queues.settings:
         return None
     dead_jobs = 0 if dead is None else dead.size
-    return Counts(0, 0, 0, dead_jobs) if queue is None else Counts(
+    return QueueCounts(0, 0, 0, dead_jobs) if queue is None else QueueCounts(
         queue.ready_count, queue.deferred, queue.running, dead_jobs
     )
 
 
-def history(state: State, name: str, now_ms: int) -> History:
+def history(state: State, name: str, now_ms: int) -> QueueHistory:
     """The counters of the queue, and for how long its oldest READY job has been waiting."""
     queue = state.queues.find(name)
     if queue is None:
@@ -85,7 +85,7 @@ def history(state: State, name: str, now_ms: int) -> History:
     seq = queue.oldest_seq()
     oldest_ms = 0 if seq is None else max(0, now_ms - max(seq >> limits.SEQ_BITS, state.seqs_since_ms))
     put, taken, done, later, expired, dead, faded = queue.counters
-    return History(put, taken, done, later, expired, dead, faded, oldest_ms)
+    return QueueHistory(put, taken, done, later, expired, dead, faded, oldest_ms)
 
 
 def stat(state: State, name: str, now_ms: int) -> list[tuple[str, int]] | None:
@@ -117,7 +117,7 @@ def stat(state: State, name: str, now_ms: int) -> list[tuple[str, int]] | None:
     ]
 
 
-def peek(state: State, selector: Selector) -> Seen | None:
+def peek(state: State, selector: Selector) -> JobView | None:
     """The selected job; None: there is none."""
     if selector.id:
         running = state.running.get(selector.id)
@@ -127,7 +127,7 @@ def peek(state: State, selector: Selector) -> Seen | None:
     return None if job is None else _seen(job)
 
 
-def peek_queue(state: State, name: str, which: JobState, count: int) -> list[Seen]:
+def peek_queue(state: State, name: str, which: JobState, count: int) -> list[JobView]:
     """The first `count` jobs of the queue in this state."""
     queue = state.queues.by_name.get(name)
     jobs: Iterable[AnyJob] = ()
@@ -144,12 +144,14 @@ def peek_queue(state: State, name: str, which: JobState, count: int) -> list[See
     return [_seen(job, ready) for job in islice(jobs, max(count, 0))]
 
 
-def _seen(job: AnyJob, ready: JobState = JobState.READY) -> Seen:
+def _seen(job: AnyJob, ready: JobState = JobState.READY) -> JobView:
     """A job as clients see it. `ready`: the state of one that is READY, which may also be DEAD."""
     key = None if job.extras is None else job.extras.key
     if isinstance(job, RunningJob):
-        return Seen(job.queue, job.id, job.priority, job.data, JobState.RUNNING, job.item, key, job.attempts, job.at_ms,
-                    job.deadline_ms)
+        return JobView(
+            job.queue, job.id, job.priority, job.data, JobState.RUNNING, job.item, key, job.attempts, job.at_ms,
+            job.deadline_ms,
+        )
     if isinstance(job, DelayedJob):
         ready = JobState.DELAYED
-    return Seen(job.queue, None, -job.rank, job.data, ready, job.item, key, job.attempts, job.at_ms, None)
+    return JobView(job.queue, None, -job.rank, job.data, ready, job.item, key, job.attempts, job.at_ms, None)

@@ -37,7 +37,7 @@ ORDER = {
     ),
     "devcluster": ("ports", "authority", "guardian", "node", "cluster"),
 }
-ROOM_MODULES_MAX = 20
+ROOM_MODULES_MAX = 16
 
 FOLDERS = {"sockpq": "client/src/sockpq"}       # the others have their package's name
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from core.handlers.cost import BASE_BYTES, Cost
 from core.handlers.dispatch import REQUESTED, cost
-from core.handlers.get import handed
+from core.handlers.jobs.get import handed
 from core.ops import replies
 from core.ops.cluster import CloneEnd
-from core.ops.jobs import Get, Pick, Put, PutWith
+from core.ops.jobs import Get, GetWith, Put, PutWith
 from core.ops.replies import Empty, Handed, HandedMany, Reply, Stored
 from core.ops.sessions import Request
 from core.sessions.session import Answer, Answered, HandedOut, HandedOutMany
@@ -35,7 +35,7 @@ def request(state: State, operation: Request, seed: int) -> Reply:
             return _unexecuted(state, operation, again)
     requested = operation.operation
     reply = REQUESTED[type(requested)](state, requested, seed)
-    handing = type(requested) is Get or type(requested) is Pick
+    handing = type(requested) is Get or type(requested) is GetWith
     answer: Answer | None = _remembered(operation, reply) if handing else reply
     if answered is None and operation.part == 0:
         session.requests[number] = Answered(operation.digest, answer)
@@ -71,7 +71,7 @@ def _again(state: State, operation: Request, answered: Answered) -> Reply | None
     answer = answered.answer(operation.part)
     if not isinstance(answer, HandedOut | HandedOutMany):
         return answer
-    meta = type(operation.operation) is Pick and operation.operation.meta
+    meta = type(operation.operation) is GetWith and operation.operation.meta
     numbers = (answer.id,) if isinstance(answer, HandedOut) else answer.ids
     jobs = [handed(state.running[number], meta) for number in numbers if number in state.running]
     if not jobs:

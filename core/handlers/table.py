@@ -9,22 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from core.handlers import (
-    batch,
-    clone,
-    cost,
-    dispatch,
-    edit,
-    finish,
-    get,
-    leadership,
-    members,
-    put,
-    queues,
-    requests,
-    sessions,
-    users,
-)
+from core.handlers import clone, cost, dispatch, leadership, members, queues, requests, sessions, users
+from core.handlers.jobs import batch, edit, finish, get, put
 from core.ops import cluster as cluster_ops
 from core.ops import jobs as job_ops
 from core.ops import queues as queue_ops
@@ -45,7 +31,7 @@ HANDLERS: dict[type[Any], Handler] = {
     job_ops.Put: Handler(put.put, put.put_cost, in_batch=True, in_request=True),
     job_ops.PutWith: Handler(put.put_with, put.put_with_cost, in_batch=True, in_request=True),
     job_ops.Get: Handler(get.get, get.get_cost, in_request=True),
-    job_ops.Pick: Handler(get.pick, get.pick_cost, in_request=True),
+    job_ops.GetWith: Handler(get.get_with, get.get_with_cost, in_request=True),
     job_ops.Done: Handler(finish.done, cost.small, in_batch=True, in_request=True),
     job_ops.DoneLast: Handler(finish.done_last, cost.small, in_batch=True, in_request=True),
     job_ops.DoneAll: Handler(finish.done_all, finish.ids_cost, in_request=True),

@@ -18,7 +18,7 @@ Operation = (
     jobs.Atomic
     | jobs.Get
     | jobs.Return
-    | jobs.Pick
+    | jobs.GetWith
     | jobs.DoneAll
     | jobs.LaterAll
     | jobs.Kick

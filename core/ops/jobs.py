@@ -107,7 +107,7 @@ class PutWith(Struct, array_like=True, tag=22, gc=False, frozen=True):
     tries: int | None = None
 
 
-class Pick(Struct, array_like=True, tag=23, gc=False, frozen=True):
+class GetWith(Struct, array_like=True, tag=23, gc=False, frozen=True):
     """A Get with options: up to `count` jobs, a `policy`, attempt data.
 
     Replies: Empty, or HandedMany with `count`, Handed without. With PRIORITY the order of `get.queues`, if any, decides

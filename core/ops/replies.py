@@ -23,7 +23,7 @@ class Meta(Struct, gc=False, frozen=True):
 class Handed(Struct, gc=False, frozen=True):
     """Get: this job is now running under `id`.
 
-    `meta`: unset unless a Pick asks for it, and then not encoded.
+    `meta`: unset unless a GetWith asks for it, and then not encoded.
     """
 
     id: int
@@ -35,7 +35,7 @@ class Handed(Struct, gc=False, frozen=True):
 
 
 class HandedMany(Struct, gc=False, frozen=True):
-    """Pick with `count`: these jobs are running now, at least one."""
+    """GetWith with `count`: these jobs are running now, at least one."""
 
     jobs: tuple[Handed, ...]
 

@@ -7,7 +7,7 @@ Rules are applied before data are read, and only where authentication is require
 from __future__ import annotations
 
 from cluster.api import Cluster
-from core import Get, Pick, Put, PutWith, Selector
+from core import Get, GetWith, Put, PutWith, Selector
 from gateway.protocol.command import Command
 from gateway.protocol.responses import FORBIDDEN, JOB_NOT_FOUND
 from gateway.rights import Rights
@@ -50,8 +50,8 @@ def puts(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
 
 def get(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """Require `get` for each queue named, or for all if none is."""
-    operation: Get | Pick = command.operation
-    return _get(rights, operation.get if isinstance(operation, Pick) else operation)
+    operation: Get | GetWith = command.operation
+    return _get(rights, operation.get if isinstance(operation, GetWith) else operation)
 
 
 def _get(rights: Rights, get: Get) -> bytes | None:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from cluster.api import Cluster, NotLeader, NotPossible, OutcomeUnknown
-from gateway.commands.client import Client
-from gateway.commands.client_state import Run
+from gateway.commands.context.client import Client
+from gateway.commands.context.client_state import Run
 from gateway.protocol import responses
 from gateway.protocol.command import Command
 from gateway.waiting.slots import Fate, Outcome

@@ -6,9 +6,9 @@ import asyncio
 import re
 
 from core import DeleteUser, SetUser
-from gateway.commands.client import Client
-from gateway.commands.client_state import Run
-from gateway.commands.proposing import propose
+from gateway.commands.context.client import Client
+from gateway.commands.context.client_state import Run
+from gateway.commands.context.proposing import propose
 from gateway.limits import AUTH_FAILURES_MAX
 from gateway.protocol import responses
 from gateway.protocol.command import Command

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from core import Accepted, DeleteQueue, Kick, PurgeQueue, QueueNotFound, Removed, Reply, Requested
-from gateway.commands.client import Client
-from gateway.commands.proposing import propose
+from gateway.commands.context.client import Client
+from gateway.commands.context.proposing import propose
 from gateway.limits import PORTION_MAX
 from gateway.protocol.command import Command
 from gateway.protocol.request_id import Numbering

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from core import Get, Pick, Policy
-from gateway.commands.client import Client
+from core import Get, GetWith, Policy
+from gateway.commands.context.client import Client
 from gateway.protocol import responses
 from gateway.protocol.command import Command
 from gateway.waiting.rotation import Rotation
@@ -17,20 +17,20 @@ def policy(client: Client, command: Command) -> None:
     client.say(responses.OK)
 
 
-def chosen(client: Client, command: Get | Pick) -> Get | Pick:
+def chosen(client: Client, command: Get | GetWith) -> Get | GetWith:
     """Add the connection's policy and rotation to a command that names several queues or none."""
-    get = command.get if isinstance(command, Pick) else command
+    get = command.get if isinstance(command, GetWith) else command
     policy = client.state.policy
-    if isinstance(command, Pick) and command.policy is not None:
+    if isinstance(command, GetWith) and command.policy is not None:
         policy = command.policy
     effective = client.hub.cluster.machine.settings.policy if policy is None else policy
     if effective is Policy.PRIORITY and get.queues is not None:
         if client.state.rotation is None:
             client.state.rotation = Rotation()
         get = replace(get, queues=client.state.rotation.order(get.queues))
-    if isinstance(command, Pick):
+    if isinstance(command, GetWith):
         return replace(command, get=get, policy=policy)
-    return get if policy is None else Pick(get, policy=policy)
+    return get if policy is None else GetWith(get, policy=policy)
 
 
 def known_empty(client: Client, get: Get) -> bool:

@@ -10,8 +10,8 @@ from hashlib import blake2b
 from msgspec.structs import replace
 
 from core import CloneBegin, CloneChunk, CloneEnd, InvalidSnapshot, Operation, Reply
-from gateway.commands.client import Client
-from gateway.commands.in_session import numbering, without_session
+from gateway.commands.context.client import Client
+from gateway.commands.context.in_session import numbering, without_session
 from gateway.commands.write import no_room
 from gateway.protocol import responses
 from gateway.protocol.command import Command

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.commands.client import Client
+from gateway.commands.context.client import Client
 from gateway.protocol import responses
 from gateway.protocol.command import Command
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core import QueueSettings
 from gateway.commands import streams
-from gateway.commands.client import Client
+from gateway.commands.context.client import Client
 from gateway.protocol import listings, responses
 from gateway.protocol.command import Command
 

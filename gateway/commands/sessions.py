@@ -21,10 +21,10 @@ from core import (
     SessionOpened,
     TouchSession,
 )
-from gateway.commands.client import Client
-from gateway.commands.in_session import without_session
-from gateway.commands.proposing import propose
-from gateway.commands.session_owners import source
+from gateway.commands.context.client import Client
+from gateway.commands.context.in_session import without_session
+from gateway.commands.context.proposing import propose
+from gateway.commands.context.session_owners import source
 from gateway.commands.streams import run_list
 from gateway.limits import SESSION_LOOK_S, SESSION_TTL_MS_DEFAULT, SESSION_USES_PER_TTL
 from gateway.protocol import responses

@@ -8,8 +8,8 @@ import os
 from collections.abc import Sequence
 from typing import BinaryIO
 
-from core import RunningJob, Seen
-from gateway.commands.client import Client, Services
+from core import JobView, RunningJob
+from gateway.commands.context.client import Client, Services
 from gateway.limits import LINES_PER_PIECE, STREAM_PIECE_BYTES
 from gateway.protocol import listings, responses
 from gateway.protocol.command import Command
@@ -27,7 +27,7 @@ async def run_list(client: Client, jobs: Sequence[RunningJob], with_data: bool) 
         await _stream_data(client, [job.data for job in jobs])
 
 
-async def peek_list(client: Client, jobs: Sequence[Seen]) -> None:
+async def peek_list(client: Client, jobs: Sequence[JobView]) -> None:
     """Stream the answer to PEEK at a queue: a list, then all data concatenated."""
     await client.stream(responses.number(len(jobs)))
     for start in range(0, len(jobs), LINES_PER_PIECE):

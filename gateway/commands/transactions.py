@@ -11,10 +11,10 @@ from __future__ import annotations
 import logging
 
 from core import Batch, Reply, Results
-from gateway.commands.client import Client
-from gateway.commands.client_state import Run
-from gateway.commands.in_session import in_session
-from gateway.commands.transaction import Transaction, adds_data
+from gateway.commands.context.client import Client
+from gateway.commands.context.client_state import Run
+from gateway.commands.context.in_session import in_session
+from gateway.commands.context.transaction import Transaction, adds_data
 from gateway.protocol import responses
 from gateway.protocol.command import Command, InTransaction
 from gateway.protocol.request_id import Numbering

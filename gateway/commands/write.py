@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from core import Batch, Change, Finished, Get, Move, Pick, Put, PutWith, Reply, Results
+from core import Batch, Change, Finished, Get, GetWith, Move, Put, PutWith, Reply, Results
 from gateway.commands.choice import chosen, known_empty
-from gateway.commands.client import Client
-from gateway.commands.splitting import Many, propose_split, split
+from gateway.commands.context.client import Client
+from gateway.commands.context.splitting import Many, propose_split, split
 from gateway.commands.transactions import log_burial
 from gateway.protocol import responses
 from gateway.protocol.command import Command
@@ -114,7 +114,7 @@ def with_data(client: Client, command: Command) -> None:
 
 def get(client: Client, command: Command) -> None:
     """GET: hand out jobs. The plain form, for one queue, takes a fast path."""
-    operation: Get | Pick = command.operation
+    operation: Get | GetWith = command.operation
     if (
         type(operation) is Get and (queues := operation.queues) is not None and len(queues) == 1
         and not client.hub.cluster.machine.settings.fast_empty
@@ -124,8 +124,8 @@ def get(client: Client, command: Command) -> None:
         _pick(client, operation, command.numbering)
 
 
-def _pick(client: Client, operation: Get | Pick, numbering: Numbering | None) -> None:
-    get = operation.get if isinstance(operation, Pick) else operation
+def _pick(client: Client, operation: Get | GetWith, numbering: Numbering | None) -> None:
+    get = operation.get if isinstance(operation, GetWith) else operation
     if numbering is None and client.hub.cluster.machine.settings.fast_empty and known_empty(client, get):
         client.say(responses.QUEUE_EMPTY)
         return
@@ -139,12 +139,12 @@ def _pick(client: Client, operation: Get | Pick, numbering: Numbering | None) ->
 
 def blocking_get(client: Client, command: Command) -> None:
     """GETB and GETBE: block until there is a job."""
-    operation: Get | Pick = command.operation
+    operation: Get | GetWith = command.operation
     hub, until_finished, numbering = client.hub, command.until_finished, command.numbering
-    get = operation.get if isinstance(operation, Pick) else operation
+    get = operation.get if isinstance(operation, GetWith) else operation
     if get.queues is None or len(get.queues) > 1:
         operation = chosen(client, operation)
-    if isinstance(operation, Pick):
+    if isinstance(operation, GetWith):
         wanted = Wanted(operation.get, until_finished, operation)
     else:
         wanted = Wanted(operation, until_finished)

@@ -13,7 +13,7 @@ from itertools import islice
 from msgspec import Struct
 
 from cluster.api import Cluster
-from core import History, Totals
+from core import QueueHistory, Totals
 
 QUEUES_NAMED_MAX = 100          # those with the most waiting jobs
 NAMES_PER_PIECE = 1000          # queues counted before clients get their turn: half a millisecond
@@ -29,7 +29,7 @@ class Depth(Struct, frozen=True):
     delayed: int
     running: int
     dead: int
-    history: History | None = None      # None for OTHERS
+    history: QueueHistory | None = None      # None for OTHERS
 
 
 class Depths(Struct, frozen=True):
@@ -59,7 +59,7 @@ async def depths(cluster: Cluster, named: tuple[str, ...]) -> Depths:
                     found.append((counts.ready, name))
         fullest = heapq.nlargest(QUEUES_NAMED_MAX, fullest + found)
         await asyncio.sleep(0)
-    histories: dict[str, History] = {}
+    histories: dict[str, QueueHistory] = {}
     for at, (_, name) in enumerate(fullest):
         histories[name] = machine.history(name, cluster.time_ms)
         if at % HISTORIES_PER_PIECE == 0:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from core import ClusterSettings, Counts, QueueSettings, RunningJob, Seen, Session, Then
+from core import ClusterSettings, JobView, QueueCounts, QueueSettings, RunningJob, Session, Then
 from gateway.limits import SESSION_TTL_MS_DEFAULT
 from gateway.protocol.tokens import meta, seconds, unix
 
 
-def queue_lines(queues: Iterable[tuple[str, Counts | None]]) -> bytes:
+def queue_lines(queues: Iterable[tuple[str, QueueCounts | None]]) -> bytes:
     """Format lines of QUEUE LIST: `<q> <ready> <delayed> <running> <dead>`; None: a queue that is gone by now."""
     lines = []
     for name, counts in queues:
@@ -37,14 +37,14 @@ def run_lines(jobs: Sequence[RunningJob], with_data: bool) -> bytes:
     return "".join(lines).encode()
 
 
-def seen(job: Seen) -> str:
+def seen(job: JobView) -> str:
     """Format the line of PEEK for a job: `<q> <id|-> <p> <len> <state> [meta]`, always with all meta tokens it has."""
     number = "-" if job.id is None else str(job.id)
     tokens = meta(job.item, job.key, job.attempts, job.at_ms, job.deadline_ms)
     return f"{job.queue} {number} {job.priority} {len(job.data)} {job.state.name}{tokens}\r\n"
 
 
-def seen_lines(jobs: Iterable[Seen]) -> bytes:
+def seen_lines(jobs: Iterable[JobView]) -> bytes:
     """Format the lines of PEEK."""
     return "".join(map(seen, jobs)).encode()
 

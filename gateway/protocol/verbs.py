@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from core import DoneAll, LaterAll, Pick
+from core import DoneAll, GetWith, LaterAll
 from gateway.limits import NUMBERED_BATCH_JOBS_MAX
 from gateway.protocol.arguments import ArgumentError, unsigned
 from gateway.protocol.command import NO_BODY, Command, Row, Words
@@ -97,6 +97,6 @@ class Verbs:
 
 def _jobs(operation: object) -> int:
     """Return how many jobs the answer can contain."""
-    if isinstance(operation, Pick):
+    if isinstance(operation, GetWith):
         return operation.count or 1
     return len(operation.ids) if isinstance(operation, DoneAll | LaterAll) else 1

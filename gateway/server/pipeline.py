@@ -15,8 +15,8 @@ from collections.abc import Callable, Coroutine
 from core import Reply, Requested
 from gateway.auth.authorizer import Guard
 from gateway.commands import auth
-from gateway.commands.client_state import ClientState, Run
-from gateway.commands.in_session import in_session
+from gateway.commands.context.client_state import ClientState, Run
+from gateway.commands.context.in_session import in_session
 from gateway.limits import COMMANDS_PER_SLICE, OUTPUT_PIECE_BYTES, READ_BYTES_PER_TURN
 from gateway.link import Link
 from gateway.protocol import responses
@@ -33,7 +33,7 @@ log = logging.getLogger("sockpqd.gateway")
 
 
 class Pipeline:
-    """The `Client` that commands see (commands/client.py), woken by the hub. All calls come from the event loop."""
+    """The `Client` that commands see (commands/context/client.py), woken by the hub; used in the event loop only."""
 
     def __init__(self, hub: Hub, link: Link, *, on_trial: bool) -> None:
         self.hub = hub
@@ -54,7 +54,7 @@ class Pipeline:
         self._cluster = hub.cluster
         self._leader = hub.cluster.leader()         # the last one known when the client connected
 
-    # ---- the interface for commands; see commands/client.py
+    # ---- the interface for commands; see commands/context/client.py
 
     def propose(self, operation: Requested, numbering: Numbering | None = None) -> None:
         """Propose an operation, as a request if it is numbered; its reply becomes the next answer."""

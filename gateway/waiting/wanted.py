@@ -5,16 +5,16 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core import Get, Operation, Pick, Request
+from core import Get, GetWith, Operation, Request
 from gateway.limits import FEW_QUEUES, WAITER_QUEUE_BYTES
 
 
 class Wanted(Struct, gc=False, eq=False):
-    """The operation of a blocked command: `get`, possibly wrapped in a Pick or a Request."""
+    """The operation of a blocked command: `get`, possibly wrapped in a GetWith or a Request."""
 
     get: Get
     until_finished: bool = False        # GETBE
-    pick: Pick | None = None            # if it is more than a Get
+    pick: GetWith | None = None            # if it is more than a Get
     request: Request | None = None      # of a numbered command
 
     @property
@@ -39,7 +39,7 @@ class Wanted(Struct, gc=False, eq=False):
         return self.request is not None or self.get.session is not None
 
     def narrow(self, get: Get) -> None:
-        """Replace the Get once it is known more precisely; only for PUT .. WAIT, which is never a Pick."""
+        """Replace the Get once it is known more precisely; only for PUT .. WAIT, which is never a GetWith."""
         self.get = get
         if self.request is not None:
             self.request = replace(self.request, operation=get)

@@ -27,12 +27,12 @@ from core import (
     Effects,
     Finished,
     Get,
+    GetWith,
     JobState,
     Kick,
     LaterAll,
     Move,
     Operation,
-    Pick,
     PurgeQueue,
     Put,
     PutWith,
@@ -128,9 +128,9 @@ def test_data_are_counted_in_whatever_operation_they_are(operation: Operation) -
 
 
 @pytest.mark.parametrize("operation", [
-    Batch((Put("q", 0, b""),) * 800, False), Pick(Get(None), 800), DoneAll(tuple(range(800))),
+    Batch((Put("q", 0, b""),) * 800, False), GetWith(Get(None), 800), DoneAll(tuple(range(800))),
     LaterAll(tuple(range(800))), Kick("q", 800), PurgeQueue("q", JobState.READY),
-    Request(1, 1, bytes(16), 0, False, Pick(Get(None), 800)),
+    Request(1, 1, bytes(16), 0, False, GetWith(Get(None), 800)),
 ], ids=lambda operation: type(operation).__name__)
 def test_an_entry_has_two_thousand_jobs_at_most(operation: Operation) -> None:
     log = Log()
@@ -143,7 +143,7 @@ def test_an_entry_has_two_thousand_jobs_at_most(operation: Operation) -> None:
 # What a client may say that makes an operation long, without any data.
 LONG = [
     Get(tuple(f"{number:0254}" for number in range(256))),
-    Pick(Get(tuple(f"{number:0254}" for number in range(256))), 10_000),
+    GetWith(Get(tuple(f"{number:0254}" for number in range(256))), 10_000),
     Request(1, 1, bytes(16), 0, False, Get(tuple(f"{number:0254}" for number in range(256)))),
     Get(tuple(f"{number:03x}" for number in range(4096))),
     PutWith(Put("q" * 255, 0, b"", "i" * 255), after=tuple(f"{number:0255}" for number in range(100)), key="k" * 128),
@@ -254,7 +254,7 @@ def test_what_is_left_out_of_an_entry_that_came_too_late_stays_unknown() -> None
 
 def test_what_is_asked_for_takes_no_memory() -> None:
     log = Log()
-    log.proposer.propose(Pick(Get(None), 10_000), Outcome())
+    log.proposer.propose(GetWith(Get(None), 10_000), Outcome())
     assert log.proposer.backlog_bytes < 1000
 
 

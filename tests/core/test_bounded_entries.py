@@ -10,13 +10,13 @@ from core import (
     Done,
     Empty,
     Get,
+    GetWith,
     Handed,
     HandedMany,
     Later,
     Machine,
     OpenSession,
     Operation,
-    Pick,
     Policy,
     Put,
     PutWith,
@@ -82,7 +82,7 @@ def test_several_jobs_are_no_more_than_an_entry_hands_out(
     machine: Machine, asked: tuple[str, ...] | None, policy: Policy,
 ) -> None:
     ask(machine, *[Put("q", 0, HALF)] * 6)
-    replies = ask(machine, Get(asked), Pick(Get(asked), 10, policy), GET)
+    replies = ask(machine, Get(asked), GetWith(Get(asked), 10, policy), GET)
     assert isinstance(replies[1], HandedMany)
     assert len(replies) == 2
     assert 1 + len(replies[1].jobs) == HANDED_BYTES_MAX // len(HALF)
@@ -105,14 +105,14 @@ def test_the_work_that_the_proposer_cannot_know_counts(machine: Machine) -> None
 def test_what_pick_gives_is_no_more_work_than_an_entry_may_be(machine: Machine) -> None:
     ask(machine, *[PutWith(Put("q", 0, b"", f"i{number}"), key=f"k{number}") for number in range(10_000)])
     for asked in (("q",), None):
-        (reply,) = ask(machine, Pick(Get(asked), 10_000))
+        (reply,) = ask(machine, GetWith(Get(asked), 10_000))
         assert isinstance(reply, HandedMany)
         assert 1000 < len(reply.jobs) < 4000
 
 
 def test_ten_thousand_plain_jobs_are_given_at_once(machine: Machine) -> None:
     ask(machine, *[Put("q", 0, b"")] * 10_000)
-    (reply,) = ask(machine, Pick(GET, 10_000))
+    (reply,) = ask(machine, GetWith(GET, 10_000))
     assert isinstance(reply, HandedMany)
     assert len(reply.jobs) == 10_000
 
@@ -121,8 +121,8 @@ def test_the_model_says_the_same() -> None:
     log = [
         LogEntry(0, 0, [OpenSession(1, 60_000), *[Put("q", number % 2, HALF) for number in range(9)]]),
         LogEntry(0, 1, [GET, Request(1, 1, bytes(16), 0, False, GET), GET]),
-        LogEntry(0, 2, [Request(1, 1, bytes(16), 0, False, GET), Pick(Get(None), 4), GET]),
-        LogEntry(0, 3, [Later(1), Pick(Get(None, item="none"), 4), Pick(GET, 4), GET]),
+        LogEntry(0, 2, [Request(1, 1, bytes(16), 0, False, GET), GetWith(Get(None), 4), GET]),
+        LogEntry(0, 3, [Later(1), GetWith(Get(None, item="none"), 4), GetWith(GET, 4), GET]),
     ]
     assert_equal_to_model(log, Machine(), Model())
 
@@ -134,14 +134,14 @@ def test_an_item_that_there_is_not_has_nothing_to_give(
     machine: Machine, asked: tuple[str, ...] | None, policy: Policy, count: int | None,
 ) -> None:
     ask(machine, Put("q", 0, b""))
-    assert ask(machine, Pick(Get(asked, item="none"), count, policy)) == [Empty(False)]
+    assert ask(machine, GetWith(Get(asked, item="none"), count, policy)) == [Empty(False)]
 
 
 def test_queues_that_have_given_their_batch_give_again_afterwards(machine: Machine) -> None:
     ask(machine, *[ConfigureQueue(queue, QueueChange(batch=1)) for queue in "ab"])
     ask(machine, *[Put(queue, 0, b"") for queue in "ab" for _ in range(3)])
     for policy in Policy:
-        (reply,) = ask(machine, Pick(Get(None), 10, policy))
+        (reply,) = ask(machine, GetWith(Get(None), 10, policy))
         assert isinstance(reply, HandedMany)
         assert sorted(job.queue for job in reply.jobs) == ["a", "b"]
         assert list(machine.nonempty()) == ["a", "b"]

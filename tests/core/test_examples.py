@@ -21,6 +21,7 @@ from core import (
     Empty,
     Finished,
     Get,
+    GetWith,
     Handed,
     HandedMany,
     JobExists,
@@ -39,7 +40,6 @@ from core import (
     OpenSession,
     Order,
     PauseQueue,
-    Pick,
     Policy,
     PurgeQueue,
     Put,
@@ -224,7 +224,7 @@ def test_batch_is_executed_whole_or_not_at_all(machine: Machine) -> None:
 
 def test_priority_chooses_the_queue_of_the_highest_first_job(machine: Machine) -> None:
     ask(machine, Put("a", 1, b"a"), Put("b", 2, b"b"), Put("c", 2, b"c"))
-    pick = Pick(Get(("c", "a", "b")), 3, Policy.PRIORITY)
+    pick = GetWith(Get(("c", "a", "b")), 3, Policy.PRIORITY)
     (reply,) = ask(machine, pick)
     assert isinstance(reply, HandedMany)
     assert [job.data for job in reply.jobs] == [b"c", b"b", b"a"]
@@ -233,7 +233,7 @@ def test_priority_chooses_the_queue_of_the_highest_first_job(machine: Machine) -
 def test_queue_gives_no_more_than_its_batch_to_one_pick(machine: Machine) -> None:
     settings(machine, batch=2)
     ask(machine, *[Put(queue, 0, b"") for queue in "qp" for _ in range(4)])
-    (reply,) = ask(machine, Pick(Get(None), 10))
+    (reply,) = ask(machine, GetWith(Get(None), 10))
     assert isinstance(reply, HandedMany)
     assert sorted(job.queue for job in reply.jobs) == ["p"] * 4 + ["q"] * 2
 

@@ -16,7 +16,6 @@ from core import (
     DeleteQueue,
     Done,
     Get,
-    History,
     JobState,
     Kick,
     Later,
@@ -28,6 +27,7 @@ from core import (
     Put,
     PutWith,
     QueueChange,
+    QueueHistory,
     Return,
     Selector,
     Then,
@@ -40,7 +40,7 @@ from core.store.ready import ReadyJobs
 from tests.core.helpers.counted import Counted, counted
 from tests.core.helpers.logs import ask, restored, run, snapshot_of
 
-NOTHING = History(0, 0, 0, 0, 0, 0, 0, 0)
+NOTHING = QueueHistory(0, 0, 0, 0, 0, 0, 0, 0)
 
 
 def past(machine: Machine, queue: str = "q") -> tuple[int, ...]:

@@ -22,6 +22,7 @@ from core import (
     DoneLast,
     Finished,
     Get,
+    GetWith,
     Handed,
     HandedMany,
     JobExists,
@@ -37,7 +38,6 @@ from core import (
     Move,
     NotFound,
     OnDup,
-    Pick,
     PurgeQueue,
     Put,
     PutWith,
@@ -60,8 +60,8 @@ from tests.sim.test_session_promises import GET, GETB, GONE, NOTHING, OPENED, ST
 from tests.sim.world.trace import Violation
 
 Q, KEY = Selector(1), Selector(queue="q", key="k")
-MANY = Pick(GET, 2)
-META = Pick(GETB, meta=True)
+MANY = GetWith(GET, 2)
+META = GetWith(GETB, meta=True)
 FIN, OK = Finished(), Accepted()
 IN_100 = PutWith(X, When(100))
 KEYED = PutWith(X, key="k")
@@ -148,7 +148,7 @@ BROKEN: dict[str, tuple[list[Step], tuple[int, object], Reply, Reply, str]] = {
     "several jobs are several hand-outs": (
         [STORED, (0, Y, Stored())], (0, MANY), HandedMany((x(), y(2))), HandedMany((x(), x(2))), "runs as 1"),
     "no more jobs are given than were asked for": (
-        [STORED, (0, Y, Stored())], (0, Pick(GET, 1)), HandedMany((x(),)), HandedMany((x(), y(2))), "is answered"),
+        [STORED, (0, Y, Stored())], (0, GetWith(GET, 1)), HandedMany((x(),)), HandedMany((x(), y(2))), "is answered"),
     "DONE ends several": (TWO, (0, DoneAll((1, 2))), Results((FIN, FIN)), Results((FIN, NotFound())), "the job runs"),
     "what several DONE ended has ended": (
         [*TWO, (0, DoneAll((1, 2)), Results((FIN, FIN)))], (0, GET), NOTHING, y(3),

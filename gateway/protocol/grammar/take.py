@@ -6,7 +6,7 @@ one word of look-ahead, which makes the grammar unambiguous.
 
 from __future__ import annotations
 
-from core import Get, Pick, Then
+from core import Get, GetWith, Then
 from gateway.limits import BATCH_JOBS_MAX
 from gateway.protocol.arguments import ArgumentError, between, milliseconds, name, queues
 from gateway.protocol.command import Command, Words
@@ -44,7 +44,7 @@ def getbe(words: Words) -> Command:
 
 
 def _hand_out(words: Words) -> Command:
-    """Parse the arguments into a Get, or into a Pick if there are options that need one.
+    """Parse the arguments into a Get, or into a GetWith if there are options that need one.
 
     Options unknown to the original are only recognized after explicit queues, where `*` means any, so that every line
     of the original keeps its meaning.
@@ -76,7 +76,7 @@ def _with_options(names: tuple[str, ...] | None, words: Words) -> Command:
     count, policy, meta = found.get("count"), found.get("policy"), "meta" in found
     picks = count is not None or policy is not None or meta
     return Command(
-        Pick(get, count, policy, meta) if picks else get, within_ms=found.get("within_ms"), bound="bound" in found,
+        GetWith(get, count, policy, meta) if picks else get, within_ms=found.get("within_ms"), bound="bound" in found,
     )
 
 

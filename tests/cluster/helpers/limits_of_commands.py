@@ -34,6 +34,7 @@ from core import (
     DoneAll,
     DoneLast,
     Get,
+    GetWith,
     HandedMany,
     JobState,
     Kick,
@@ -48,7 +49,6 @@ from core import (
     Operation,
     Order,
     PauseQueue,
-    Pick,
     Policy,
     PromoteLearner,
     PurgeQueue,
@@ -69,7 +69,7 @@ from core import (
     When,
     decode_entry,
 )
-from gateway.commands.splitting import split
+from gateway.commands.context.splitting import split
 
 QUEUES = 100_000
 JOBS = 1_000_000
@@ -132,7 +132,7 @@ class World:
         name = self.queue_of(count) if queue is None else queue
         ids: list[int] = []
         while len(ids) < count:
-            (reply,) = self.apply(Pick(Get((name,), lease_ms, session=session), count - len(ids)))
+            (reply,) = self.apply(GetWith(Get((name,), lease_ms, session=session), count - len(ids)))
             assert isinstance(reply, HandedMany), reply
             ids += [job.id for job in reply.jobs]
         return ids
@@ -200,22 +200,22 @@ def _aborted_transactions(world: World) -> list[Operation]:
 
 def _picks(get: Callable[[int], Get], policy: Policy, count: int | None = MANY) -> Case:
     copies = COPIES if count is None else 3
-    return lambda world: [Pick(get(number), count, policy, meta=True) for number in range(copies)]
+    return lambda world: [GetWith(get(number), count, policy, meta=True) for number in range(copies)]
 
 
 def _picks_with_batch(world: World) -> list[Operation]:
     world.apply(*[ConfigureQueue(f"q{number}", QueueChange(batch=1)) for number in range(5000)])
     names = tuple(f"q{number}" for number in range(5000))
-    return [Pick(Get(None), MANY, Policy.RANDOM), *[Pick(Get(names), MANY, policy) for policy in Policy]]
+    return [GetWith(Get(None), MANY, Policy.RANDOM), *[GetWith(Get(names), MANY, policy) for policy in Policy]]
 
 
 def _picks_of_all_that_jobs_can_have(world: World) -> list[Operation]:
-    return [Pick(Get((world.queue_of(MANY),), LEASE_MS), MANY)] * 2
+    return [GetWith(Get((world.queue_of(MANY),), LEASE_MS), MANY)] * 2
 
 
 def _repeated_picks(world: World) -> list[Operation]:
     number, queue = world.session(), world.queue_of(4096)
-    pick = Pick(Get((queue,), LEASE_MS, session=number), 4096, meta=True)
+    pick = GetWith(Get((queue,), LEASE_MS, session=number), 4096, meta=True)
     return [Request(number, 1, b"sixteen bytes id", 0, False, pick)] * 20
 
 

@@ -17,9 +17,9 @@ from core import (
     Batch,
     DoneAll,
     Get,
+    GetWith,
     Kick,
     Operation,
-    Pick,
     Put,
     PutWith,
     Request,
@@ -88,8 +88,8 @@ def test_names_items_ids_and_jobs_are_work() -> None:
     assert cost(PutWith(Put("q", 0, b""), after=names))[1] > 12_000
     assert cost(DoneAll(tuple(range(3000))))[1] == 3000 * JOB
     assert cost(Batch((Put("q", 0, b""),) * 3000, False))[1] >= 3000 * JOB
-    assert cost(Pick(Get(None), 3000))[1] >= 3000 * JOB
-    assert cost(Pick(Get(None), 10**9))[1] <= OPERATION_WORK_MAX + JOB
+    assert cost(GetWith(Get(None), 3000))[1] >= 3000 * JOB
+    assert cost(GetWith(Get(None), 10**9))[1] <= OPERATION_WORK_MAX + JOB
     assert cost(Kick("q", -1))[1] == 0
 
 

@@ -23,6 +23,7 @@ from core import (
     DoneAll,
     DoneLast,
     Get,
+    GetWith,
     Handed,
     HandedMany,
     JobState,
@@ -37,7 +38,6 @@ from core import (
     Operation,
     Order,
     PauseQueue,
-    Pick,
     Policy,
     PurgeQueue,
     Put,
@@ -99,7 +99,7 @@ _get = st.builds(
     st.sampled_from([None] * 5 + [1]),
 )
 pick = st.builds(
-    Pick, _get, st.sampled_from([None, 1, 2, 3, 10]), st.sampled_from([None, *Policy]), st.booleans()
+    GetWith, _get, st.sampled_from([None, 1, 2, 3, 10]), st.sampled_from([None, *Policy]), st.booleans()
 )
 later_with = st.builds(
     LaterWith, _id, _maybe_when, st.none() | _priority, st.sampled_from([False, False, True]), st.booleans()
@@ -225,7 +225,7 @@ def played(entries: list[LogEntry]) -> list[LogEntry]:
 
 _begin = st.builds(
     lambda ttl_ms, changes, puts, count: [
-        LogEntry(0, 0, [OpenSession(7, ttl_ms), *changes, *puts]), LogEntry(0, 0, [Pick(Get(None), count)])
+        LogEntry(0, 0, [OpenSession(7, ttl_ms), *changes, *puts]), LogEntry(0, 0, [GetWith(Get(None), count)])
     ],
     st.sampled_from([1000, 60_000]),
     st.lists(st.builds(ConfigureQueue, _queue, queue_change), max_size=2),
@@ -273,7 +273,7 @@ def random_time_operation(random: Random, ids: list[int], now_ms: int) -> Operat
         queues = random.choice([None, (queue,), QUEUES])
         get = Get(queues, random.choice([None, None, 30, 300]), random.choice(list(Then)), random.choice(
             [None, None, None, *ITEMS]))
-        return Pick(get, random.choice([None, 1, 3]), random.choice([None, *Policy]), random.random() < 0.5)
+        return GetWith(get, random.choice([None, 1, 3]), random.choice([None, *Policy]), random.random() < 0.5)
     if kind < 0.9:
         when = _random_when(random, now_ms)
         one: list[Atomic] = [

@@ -13,13 +13,13 @@ from core import (
     Empty,
     Finished,
     Get,
+    GetWith,
     Handed,
     HandedMany,
     JobState,
     LaterWith,
     Machine,
     Operation,
-    Pick,
     Put,
     PutWith,
     Reply,
@@ -84,7 +84,7 @@ def test_nothing_is_handed_out_beyond_a_limit_or_from_a_paused_queue(log: list[L
             (reply,) = ask(machine, operation, now_ms=entry.now_ms, seed=entry.seed)
             for job in given_out(reply):
                 queue = machine.queue_settings(job.queue)
-                if queue is None or not isinstance(operation, Get | Pick):
+                if queue is None or not isinstance(operation, Get | GetWith):
                     continue
                 running = [other for other in machine.running() if other.queue == job.queue]
                 assert not queue.paused_out

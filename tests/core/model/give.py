@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core import Empty, Get, Handed, HandedMany, JobState, Meta, Pick, Policy, Reply, SessionNotFound, Then
+from core import Empty, Get, GetWith, Handed, HandedMany, JobState, Meta, Policy, Reply, SessionNotFound, Then
 from tests.core.model.jobs import ModelJob, first, random_bits
 from tests.core.model.time import ModelTime
 
@@ -12,7 +12,7 @@ GOLDEN = 0x9E3779B97F4A7C15
 
 
 class ModelGive(ModelTime):
-    """Get and Pick."""
+    """Get and GetWith."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,9 +35,9 @@ class ModelGive(ModelTime):
 
     def get(self, get: Get, bits: int) -> Reply:
         """One job."""
-        return self.pick(Pick(get), bits)
+        return self.pick(GetWith(get), bits)
 
-    def pick(self, pick: Pick, bits: int) -> Reply:
+    def pick(self, pick: GetWith, bits: int) -> Reply:
         """One job, or several."""
         get = pick.get
         if get.session is not None and not self.sessions.use(get.session, self.clock_ms):

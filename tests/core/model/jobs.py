@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from core import Counts, JobState, Reply, Seen, Then
+from core import JobState, JobView, QueueCounts, Reply, Then
 
 Name = TypeVar("Name", str, tuple[str, str])
 
@@ -61,9 +61,9 @@ class ModelJob:
         """What can be read of a running job."""
         return (self.id, self.queue, self.priority, self.data, self.item, self.deadline_ms, self.session)
 
-    def seen(self, state: JobState | None = None) -> Seen:
+    def seen(self, state: JobState | None = None) -> JobView:
         """What PEEK shows, for one who asked for jobs in this state."""
-        return Seen(
+        return JobView(
             self.queue, self.id, self.priority, self.data, state or self.state(), self.item, self.key, self.attempts,
             self.at_ms, self.deadline_ms,
         )
@@ -95,10 +95,10 @@ def first(jobs: list[ModelJob]) -> ModelJob:
     return min(jobs, key=ModelJob.place)
 
 
-def counted(jobs: list[ModelJob], queue: str) -> Counts:
+def counted(jobs: list[ModelJob], queue: str) -> QueueCounts:
     """How many of them are in each state."""
     states = [job.state() for job in jobs if job.queue == queue]
-    return Counts(
+    return QueueCounts(
         states.count(JobState.READY), states.count(JobState.DELAYED), states.count(JobState.RUNNING),
         len([job for job in jobs if job.origin == queue and job.state() is JobState.READY]),
     )

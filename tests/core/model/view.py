@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core import Counts, History, JobState, Seen, Selector
+from core import JobState, JobView, QueueCounts, QueueHistory, Selector
 from tests.core.model.end import ModelEnd
 from tests.core.model.jobs import ModelJob, counted
 from tests.core.model.time import BUCKET_MS
@@ -30,22 +30,22 @@ class ModelView(ModelEnd):
         names = {job.queue for job in self.jobs} | {job.origin for job in self.jobs if job.origin and job.ready}
         return {name for name in names | set(self.queues) if name.startswith(prefix)}
 
-    def counts(self, queue: str) -> Counts | None:
+    def counts(self, queue: str) -> QueueCounts | None:
         """How many jobs are in each state."""
         return counted(self.jobs, queue) if queue in self.queue_names("") else None
 
-    def history(self, queue: str) -> History:
+    def history(self, queue: str) -> QueueHistory:
         """What happened in it, and how long ago the READY job got its place that has it for longest."""
         past = self.past.get(queue, {})
         ages = [self.clock_ms - self.given_ms[job.seq] for job in self.in_state(queue, JobState.READY)]
-        return History(**{event: past.get(event, 0) for event in EVENTS}, oldest_ms=max([0, *ages]))
+        return QueueHistory(**{event: past.get(event, 0) for event in EVENTS}, oldest_ms=max([0, *ages]))
 
-    def peek(self, selector: Selector) -> Seen | None:
+    def peek(self, selector: Selector) -> JobView | None:
         """One job."""
         job = self.selected(selector)
         return None if job is None else job.seen()
 
-    def peek_queue(self, queue: str, state: JobState, count: int) -> list[Seen]:
+    def peek_queue(self, queue: str, state: JobState, count: int) -> list[JobView]:
         """The first jobs in this state."""
         return [job.seen(state) for job in self.in_state(queue, state)[:count]]
 

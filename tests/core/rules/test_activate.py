@@ -12,6 +12,7 @@ from core import (
     Done,
     Empty,
     Get,
+    GetWith,
     Handed,
     HandedMany,
     JobState,
@@ -19,7 +20,6 @@ from core import (
     Machine,
     Order,
     PauseQueue,
-    Pick,
     PurgeQueue,
     Put,
     PutWith,
@@ -97,7 +97,7 @@ def test_purge_removes_a_thousand_and_tells_that_there_are_more(machine: Machine
     when = When(1000) if state is JobState.DELAYED else None
     ask(machine, *[PutWith(Put("q", 0, b""), when)] * MANY)
     if state is JobState.DEAD:
-        ask(machine, Pick(Get(("q",)), MANY))
+        ask(machine, GetWith(Get(("q",)), MANY))
         ask(machine, *[Bury(number + 1) for number in range(MANY)])
     purge = PurgeQueue("q", state)
     assert ask(machine, *[purge] * 3) == [Removed(1000, True), Removed(1000, True), Removed(500)]
@@ -113,7 +113,7 @@ def test_purge_of_all_states_takes_them_in_turn(machine: Machine) -> None:
 
 
 def test_kick_moves_a_thousand(machine: Machine) -> None:
-    ask(machine, *[Put("q", 0, b"")] * MANY, Pick(Get(("q",)), MANY))
+    ask(machine, *[Put("q", 0, b"")] * MANY, GetWith(Get(("q",)), MANY))
     ask(machine, *[Bury(number + 1) for number in range(MANY)])
     assert ask(machine, Kick("q", 2000), Kick("q", 300), Kick("q", 10_000)) == [
         Removed(1000, True), Removed(300), Removed(1000, True),
@@ -127,7 +127,7 @@ def test_pick_takes_16_mib_at_most_but_a_first_job_of_any_size(machine: Machine)
     ask(machine, Put("q", 0, half), Put("q", 0, half), Put("q", 0, b"y"), Put("q", 0, half + half + half))
     picks: list[list[int]] = []
     for _ in range(4):
-        (reply,) = ask(machine, Pick(Get(("q",)), 10))
+        (reply,) = ask(machine, GetWith(Get(("q",)), 10))
         picks.append([len(job.data) for job in reply.jobs] if isinstance(reply, HandedMany) else [])
     assert picks == [[8 << 20, 8 << 20], [1], [24 << 20], []]
 

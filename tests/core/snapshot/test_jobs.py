@@ -17,6 +17,7 @@ from core import (
     DoneAll,
     DoneLast,
     Get,
+    GetWith,
     JobState,
     Kick,
     LaterWith,
@@ -27,7 +28,6 @@ from core import (
     Operation,
     Order,
     PauseQueue,
-    Pick,
     Policy,
     PurgeQueue,
     Put,
@@ -187,8 +187,8 @@ def everything() -> list[Operation]:
         PutWith(Put("q", 0, b"2", "x"), every_ms=100),
         Batch((Put("q", 0, b"3", None, True), Done(99)), atomic=False),
         Batch((Put("q", 0, b"4"), Done(99)), atomic=True),
-        Pick(Get(("q",), 50_000), 2, meta=True),
-        Pick(Get(("q",), 50_000)),
+        GetWith(Get(("q",), 50_000), 2, meta=True),
+        GetWith(Get(("q",), 50_000)),
         PutWith(Put("q", 0, b"1"), key="k", on_dup=OnDup.REPLACE),
         Touch(1, 70_000),
         Touch(3, 0),
@@ -205,7 +205,7 @@ def everything() -> list[Operation]:
         Move(77, "q"),
         LaterWith(77, first=True),
         Delete(Selector(queue="q", key="none")),
-        Pick(Get(("nothing",)), 5),
+        GetWith(Get(("nothing",)), 5),
     ]
     return [Request(1, number, DIGESTS[0], 0, False, one) for number, one in enumerate(asked, start=1)]
 

@@ -12,9 +12,9 @@ from core import (
     Done,
     DoneAll,
     Get,
+    GetWith,
     JobExists,
     Machine,
-    Pick,
     Put,
     PutWith,
     QueueChange,
@@ -36,7 +36,7 @@ def finish(machine: Machine, *keys: str, now_ms: int, queue: str = "q") -> None:
     run(machine, *[PutWith(Put(queue, 0, b""), key=key) for key in keys], now_ms=now_ms)
     first = machine.next_id
     while machine.total(queue).jobs:
-        run(machine, Pick(Get((queue,)), len(keys)), now_ms=now_ms)
+        run(machine, GetWith(Get((queue,)), len(keys)), now_ms=now_ms)
     run(machine, DoneAll(tuple(range(first, first + len(keys)))), now_ms=now_ms)
     assert machine.total(queue).jobs == machine.total(queue).running == 0
 
@@ -121,7 +121,7 @@ def test_a_batch_that_is_taken_back_has_forgotten_nothing(monkeypatch: pytest.Mo
     machine = Machine()
     run(machine, keeping())
     finish(machine, "a", "b", now_ms=0)
-    run(machine, *[PutWith(Put("q", 0, b""), key=key) for key in "cd"], Pick(Get(("q",)), 2), now_ms=5)
+    run(machine, *[PutWith(Put("q", 0, b""), key=key) for key in "cd"], GetWith(Get(("q",)), 2), now_ms=5)
     before = list(machine._state.retained_keys)
     run(machine, Batch((Done(3), Done(4), Done(99)), atomic=True), now_ms=6)
     assert list(machine._state.retained_keys) == before == [("q", "a", KEEP_MS), ("q", "b", KEEP_MS)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core import Get, Handed, HandedMany, Operation, Pick, Policy, Put
+from core import Get, GetWith, Handed, HandedMany, Operation, Policy, Put
 from gateway.limits import ROTATION_QUEUES_MAX
 from gateway.waiting.rotation import Rotation
 from tests.gateway.helpers.fake_cluster import FakeCluster
@@ -30,14 +30,14 @@ def test_not_more_queues_are_remembered_than_may_be() -> None:
 
 @pytest.mark.parametrize(("said", "proposed"), [
     (b"GET a|b\r\n", Get(("a", "b"))),
-    (b"GET a|b BY PRIORITY\r\n", Pick(Get(("a", "b")), policy=Policy.PRIORITY)),
-    (b"POLICY PRIORITY\r\nGET a|b\r\n", Pick(Get(("a", "b")), policy=Policy.PRIORITY)),
-    (b"POLICY PRIORITY\r\nGETB a|b\r\n", Pick(Get(("a", "b")), policy=Policy.PRIORITY)),
-    (b"POLICY PRIORITY\r\nGET a|b BY RANDOM\r\n", Pick(Get(("a", "b")), policy=Policy.RANDOM)),
-    (b"POLICY PRIORITY\r\nGET a|b COUNT 3\r\n", Pick(Get(("a", "b")), 3, Policy.PRIORITY)),
+    (b"GET a|b BY PRIORITY\r\n", GetWith(Get(("a", "b")), policy=Policy.PRIORITY)),
+    (b"POLICY PRIORITY\r\nGET a|b\r\n", GetWith(Get(("a", "b")), policy=Policy.PRIORITY)),
+    (b"POLICY PRIORITY\r\nGETB a|b\r\n", GetWith(Get(("a", "b")), policy=Policy.PRIORITY)),
+    (b"POLICY PRIORITY\r\nGET a|b BY RANDOM\r\n", GetWith(Get(("a", "b")), policy=Policy.RANDOM)),
+    (b"POLICY PRIORITY\r\nGET a|b COUNT 3\r\n", GetWith(Get(("a", "b")), 3, Policy.PRIORITY)),
     (b"POLICY PRIORITY\r\nGET a\r\n", Get(("a",))),
-    (b"POLICY PRIORITY\r\nGET\r\n", Pick(Get(None), policy=Policy.PRIORITY)),
-    (b"POLICY RANDOM\r\nGET\r\n", Pick(Get(None), policy=Policy.RANDOM)),
+    (b"POLICY PRIORITY\r\nGET\r\n", GetWith(Get(None), policy=Policy.PRIORITY)),
+    (b"POLICY RANDOM\r\nGET\r\n", GetWith(Get(None), policy=Policy.RANDOM)),
 ])
 def test_only_who_chooses_among_queues_needs_a_policy(said: bytes, proposed: Operation) -> None:
     async def test(gateway: MemoryGateway) -> None:
@@ -54,7 +54,7 @@ def test_without_a_policy_names_are_left_as_they_are() -> None:
         client.send(b"GET a|b BY PRIORITY\r\n")         # the connection has an order from now on
         gateway.cluster.commit()
         client.send(b"GET a|b\r\nGET a|b BY PRIORITY\r\n")
-        assert gateway.cluster.in_flight == [Get(("a", "b")), Pick(Get(("b", "a")), policy=Policy.PRIORITY)]
+        assert gateway.cluster.in_flight == [Get(("a", "b")), GetWith(Get(("b", "a")), policy=Policy.PRIORITY)]
     with_gateway(test, automatic=False)
 
 

@@ -19,6 +19,7 @@ from core import (
     DoneAll,
     DoneLast,
     Get,
+    GetWith,
     JobState,
     Kick,
     Later,
@@ -28,7 +29,6 @@ from core import (
     OnDup,
     Order,
     PauseQueue,
-    Pick,
     Policy,
     PurgeQueue,
     Put,
@@ -47,7 +47,9 @@ from gateway.protocol.request_id import DIGEST_BYTES
 from tests.gateway.helpers.parsing import is_refused, read_line, without_row
 
 
-def waiting(operation: Get | Pick, until_finished: bool, within_ms: int | None = None, bound: bool = False) -> Command:
+def waiting(
+    operation: Get | GetWith, until_finished: bool, within_ms: int | None = None, bound: bool = False
+) -> Command:
     return Command(operation, until_finished=until_finished, within_ms=within_ms, bound=bound)
 
 
@@ -59,19 +61,19 @@ Q = Get(("q",))
 KEY = Selector(queue="q", key="k:1")
 LINES: list[tuple[str, object]] = [
     # GET
-    ("GET q COUNT 5", Pick(Q, 5)), ("GET q META", Pick(Q, meta=True)),
-    ("GET * BY RANDOM", Pick(Get(None), None, Policy.RANDOM)),
-    ("GET q BY PRIORITY COUNT 1", Pick(Q, 1, Policy.PRIORITY)), ("GET q IS i", Get(("q",), item="i")),
+    ("GET q COUNT 5", GetWith(Q, 5)), ("GET q META", GetWith(Q, meta=True)),
+    ("GET * BY RANDOM", GetWith(Get(None), None, Policy.RANDOM)),
+    ("GET q BY PRIORITY COUNT 1", GetWith(Q, 1, Policy.PRIORITY)), ("GET q IS i", Get(("q",), item="i")),
     ("GET * IS i EXPIRE 5", Get(None, 5000, item="i")), ("GET q EXPIRE 5 THEN DEAD", Get(("q",), 5000, Then.DEAD)),
     ("GET EXPIRE 5 THEN DEAD", Get(None, 5000, Then.DEAD)), ("GET COUNT", Get(("COUNT",))),
-    ("GET META META", Pick(Get(("META",)), meta=True)), ("GET EXPIRE COUNT 5", Pick(Get(("EXPIRE",)), 5)),
-    ("GET q IS COUNT COUNT 5", Pick(Get(("q",), item="COUNT"), 5)),
-    ("GET q EXPIRE=5 META", Pick(Get(("q",), 5000), meta=True)),
+    ("GET META META", GetWith(Get(("META",)), meta=True)), ("GET EXPIRE COUNT 5", GetWith(Get(("EXPIRE",)), 5)),
+    ("GET q IS COUNT COUNT 5", GetWith(Get(("q",), item="COUNT"), 5)),
+    ("GET q EXPIRE=5 META", GetWith(Get(("q",), 5000), meta=True)),
     ("GET a|b BOUND COUNT 10000 EXPIRE 1 THEN DONE META",
-     Command(Pick(Get(("a", "b"), 1000, Then.DONE), 10_000, meta=True), bound=True)),
+     Command(GetWith(Get(("a", "b"), 1000, Then.DONE), 10_000, meta=True), bound=True)),
     ("GETB q WITHIN 20", waiting(Q, False, 20_000)), ("GETB q WITHIN 0", waiting(Q, False, 0)),
     ("GETBE q IS i WITHIN 0.5", waiting(Get(("q",), item="i"), True, 500)),
-    ("GETB q COUNT 2 BOUND WITHIN 1", waiting(Pick(Q, 2), False, 1000, True)), ("GETB q", waiting(Q, False)),
+    ("GETB q COUNT 2 BOUND WITHIN 1", waiting(GetWith(Q, 2), False, 1000, True)), ("GETB q", waiting(Q, False)),
     # DONE, LATER, TOUCH, BURY, KICK
     ("DONE 5", Done(5)), ("DONE 5 LAST", DoneLast(5)), ("DONE 5 6 5", DoneAll((5, 6, 5))), ("LATER 5", Later(5)),
     ("LATER 5 6", LaterAll((5, 6))), ("LATER 5 FIRST", LaterWith(5, first=True)),

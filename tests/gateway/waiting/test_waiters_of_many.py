@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core import Get, Pick, Put
+from core import Get, GetWith, Put
 from tests.gateway.helpers.fake_cluster import returned
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, with_gateway
 from tests.gateway.helpers.waiting_model import assert_nobody_is_forgotten
@@ -115,7 +115,7 @@ def test_one_waiter_with_count_is_sent_for_all_that_is_there() -> None:
         gateway.connect().send(b"PUTS 3\r\nq 0 1\r\naq 0 1\r\nbq 0 1\r\nc")
         gateway.cluster.commit()
         await gateway.settle()
-        assert gateway.cluster.in_flight == [Pick(Get(("q",)), 10)]
+        assert gateway.cluster.in_flight == [GetWith(Get(("q",)), 10)]
         gateway.cluster.commit()
         await gateway.settle()
         assert first.take() == b"200 OK 3\r\nq 1 0 1\r\nq 2 0 1\r\nq 3 0 1\r\nabc"
@@ -149,7 +149,7 @@ def test_who_takes_more_than_he_was_sent_for_leaves_the_others_waiting() -> None
         gateway.cluster.commit()
         gateway.connect().send(b"PUT q 0 1\r\naPUT q 0 1\r\nb")         # one is sent behind each
         puts_and_gets = gateway.cluster.in_flight
-        assert [type(operation) for operation in puts_and_gets] == [Put, Pick, Put, Get]
+        assert [type(operation) for operation in puts_and_gets] == [Put, GetWith, Put, Get]
         gateway.cluster.commit()
         await gateway.settle()
         assert greedy.take() == b"200 OK 1\r\nq 1 0 1\r\na"

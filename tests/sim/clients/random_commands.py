@@ -23,6 +23,7 @@ from core import (
     DoneAll,
     DoneLast,
     Get,
+    GetWith,
     JobState,
     Kick,
     Later,
@@ -32,7 +33,6 @@ from core import (
     OnDup,
     Order,
     PauseQueue,
-    Pick,
     Policy,
     PurgeQueue,
     Put,
@@ -109,11 +109,11 @@ class RandomCommands:
             rng.choice((None, None, 1, 2)),
         )
 
-    def _pick(self) -> Pick:
+    def _pick(self) -> GetWith:
         rng = self._rng
         queues = None if rng.random() < 0.3 else tuple(sorted(rng.sample(QUEUES, rng.randrange(1, 4))))
         get = Get(queues, rng.choice(EXPIRES_MS), rng.choice(sorted(Then)), rng.choice((None, None, None, "i")))
-        return Pick(get, rng.choice((None, 1, 2, 5)), rng.choice((None, *sorted(Policy))), rng.random() < 0.5)
+        return GetWith(get, rng.choice((None, 1, 2, 5)), rng.choice((None, *sorted(Policy))), rng.random() < 0.5)
 
     def _end_some(self) -> Requested:
         rng = self._rng

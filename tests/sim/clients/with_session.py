@@ -16,10 +16,10 @@ from core import (
     AttachSession,
     CloseSession,
     Get,
+    GetWith,
     Later,
     OpenSession,
     Operation,
-    Pick,
     Put,
     Reply,
     Request,
@@ -179,9 +179,9 @@ class SessionClient(Client):
                 operation = Later(operation.id)
             if isinstance(operation, Requested):
                 behind = isinstance(operation, Get) and operation.item_of_put
-                if isinstance(operation, Get | Pick) and rng.random() < BOUND and not behind:
+                if isinstance(operation, Get | GetWith) and rng.random() < BOUND and not behind:
                     operation = self._bound(operation)
-                waits = behind or (blocked and isinstance(operation, Get | Pick))
+                waits = behind or (blocked and isinstance(operation, Get | GetWith))
                 operations.append(
                     Request(self._session, number, digest, int(behind), waits, operation, until_finished and not behind)
                 )
@@ -189,8 +189,8 @@ class SessionClient(Client):
                 operations.append(operation)
         return Command(number, operations)
 
-    def _bound(self, operation: Get | Pick) -> Get | Pick:
-        if isinstance(operation, Pick):
+    def _bound(self, operation: Get | GetWith) -> Get | GetWith:
+        if isinstance(operation, GetWith):
             return replace(operation, get=replace(operation.get, session=self._session))
         return replace(operation, session=self._session)
 

@@ -21,6 +21,7 @@ from core import (
     DoneLast,
     Finished,
     Get,
+    GetWith,
     Handed,
     HandedMany,
     JobExists,
@@ -36,7 +37,6 @@ from core import (
     Move,
     NotFound,
     Operation,
-    Pick,
     PurgeQueue,
     Put,
     PutWith,
@@ -67,8 +67,8 @@ class JobReplies(JobStates):
         match operation:
             case Put() | PutWith():
                 self._put(operation if isinstance(operation, PutWith) else PutWith(operation), reply)
-            case Get() | Pick():
-                self._hand(operation if isinstance(operation, Pick) else Pick(operation), reply)
+            case Get() | GetWith():
+                self._hand(operation if isinstance(operation, GetWith) else GetWith(operation), reply)
             case Done() | DoneLast() | Later() | LaterWith() | Return() | Bury() | Touch() | Move():
                 self._on_running(operation, reply)
             case Change() | Delete():
@@ -100,7 +100,7 @@ class JobReplies(JobStates):
         for part, its_reply in zip(parts, reply.replies, strict=True):
             self.executed(part, its_reply)
 
-    def _hand(self, pick: Pick, reply: Reply) -> None:
+    def _hand(self, pick: GetWith, reply: Reply) -> None:
         if isinstance(reply, Handed):
             self.hand(pick, reply)
         elif isinstance(reply, HandedMany):

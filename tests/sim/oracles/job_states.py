@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from core import Handed, NotFound, Operation, Pick, Reply, Then
+from core import GetWith, Handed, NotFound, Operation, Reply, Then
 from tests.sim.oracles.deadlines import Deadline
 from tests.sim.oracles.settings_in_force import Rules
 from tests.sim.oracles.unfinished_jobs import Life, Run, UnfinishedJobs, short
@@ -39,7 +39,7 @@ class JobStates:
 
     # Hand-outs
 
-    def hand(self, pick: Pick, handed: Handed) -> None:
+    def hand(self, pick: GetWith, handed: Handed) -> None:
         """A job was handed out, not for the second time to a repeated request."""
         number = handed.id
         if number in self._issued:
@@ -72,7 +72,7 @@ class JobStates:
                 raise Violation(f"{life} is handed out of {handed.queue}, and waits in {life.queue}")
         return life
 
-    def check_meta(self, pick: Pick, handed: Handed, run: Run) -> None:
+    def check_meta(self, pick: GetWith, handed: Handed, run: Run) -> None:
         """What is told of attempts and lease must be so; nothing, if nobody asked."""
         meta, life = handed.meta, run.life
         if pick.meta != (meta is not UNSET):
@@ -83,7 +83,7 @@ class JobStates:
         if (meta.deadline_ms, meta.attempt) != right:
             raise Violation(f"{handed} is told, right is (deadline, attempt) {right}")
 
-    def again(self, pick: Pick, handed: Handed) -> bool:
+    def again(self, pick: GetWith, handed: Handed) -> bool:
         """Is this what is told of a job that was handed out before, and runs?"""
         run = self.running.get(handed.id)
         if run is None:

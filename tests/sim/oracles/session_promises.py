@@ -28,12 +28,12 @@ from core import (
     DeleteQueue,
     Empty,
     Get,
+    GetWith,
     Handed,
     HandedMany,
     Lead,
     OpenSession,
     Operation,
-    Pick,
     Reply,
     Request,
     RequestMismatch,
@@ -134,8 +134,8 @@ class SessionPromises:
 
     def _executed(self, operation: Operation, reply: Reply) -> None:
         match operation:
-            case Get() | Pick():
-                get = operation.get if isinstance(operation, Pick) else operation
+            case Get() | GetWith():
+                get = operation.get if isinstance(operation, GetWith) else operation
                 if get.session is not None:
                     self._use(get.session, operation, reply)
                 self.jobs.executed(operation, reply)
@@ -256,7 +256,7 @@ class SessionPromises:
     def _handed_again(self, request: Request, reply: Reply, first: Handed | HandedMany) -> bool | None:
         """Are these the jobs that were given, as far as they run? None: none of them does."""
         operation = request.operation
-        pick = operation if isinstance(operation, Pick) else Pick(operation)    # type: ignore[arg-type]
+        pick = operation if isinstance(operation, GetWith) else GetWith(operation)    # type: ignore[arg-type]
         given, again = [job.id for job in _jobs(first)], _jobs(reply)
         if self.jobs.blind and again and all(job.id in given for job in again):
             return True

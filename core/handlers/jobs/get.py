@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from core import limits
 from core.handlers.cost import BASE_BYTES, ID_BYTES, JOB, NAME_BYTES, Cost
-from core.ops.jobs import Get, Pick, Policy
+from core.ops.jobs import Get, GetWith, Policy
 from core.ops.replies import EMPTY, EMPTY_UNFINISHED, SESSION_NOT_FOUND, Handed, HandedMany, Meta, Reply
 from core.rules.hand_out import hand_out, lease, unfinished
 from core.rules.select import choice, next_job, offers
 from core.state import State
 from core.store.job import RunningJob
 
-GOLDEN = 0x9E3779B97F4A7C15         # the n-th job of a Pick is chosen by the random bits plus n times this
+GOLDEN = 0x9E3779B97F4A7C15         # the n-th job of a GetWith is chosen by the random bits plus n times this
 
-# All jobs of one Pick together may have no more data than what is left of HANDED_BYTES_MAX, and be no more work than
+# All jobs of one GetWith together may have no more data than what is left of HANDED_BYTES_MAX, and be no more work than
 # OPERATION_WORK_MAX; the first job is handed out in any case. The work for one job, as measured: for one without item
 # and extras, and for any other; twice as much where its queue must be chosen first.
 PLAIN = JOB * 3 // 8
@@ -63,7 +63,7 @@ def get_cost(operation: Get) -> Cost:
     return size + NAME_BYTES * len(queues) + sum(map(len, queues)), JOB + len(queues)
 
 
-def pick(state: State, operation: Pick, seed: int) -> Reply:
+def get_with(state: State, operation: GetWith, seed: int) -> Reply:
     """Hand out one job, or up to `count`, with a new choice of the queue for each."""
     get = operation.get
     session = None
@@ -93,8 +93,8 @@ def pick(state: State, operation: Pick, seed: int) -> Reply:
     return HandedMany(tuple([handed(job, operation.meta) for job in jobs]))
 
 
-def pick_cost(operation: Pick) -> Cost:
-    """Bytes and work of a Pick."""
+def get_with_cost(operation: GetWith) -> Cost:
+    """Bytes and work of a GetWith."""
     size, work = get_cost(operation.get)
     count = operation.count
     return size + ID_BYTES, work if count is None else work + max(0, min(JOB * count, limits.OPERATION_WORK_MAX))

@@ -11,7 +11,7 @@ from cluster.api import Cluster
 from core import Reply, Requested
 from gateway.auth.authenticator import Access
 from gateway.auth.authorizer import Guard
-from gateway.commands.client_state import ClientState
+from gateway.commands.context.client_state import ClientState
 from gateway.counters import Tally
 from gateway.limits import Limits
 from gateway.link import Link

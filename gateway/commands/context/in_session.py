@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from core import Get, Pick
-from gateway.commands.client import Client
+from core import Get, GetWith
+from gateway.commands.context.client import Client
 from gateway.protocol import responses
 from gateway.protocol.command import Command
 from gateway.protocol.request_id import Numbering
@@ -32,8 +32,8 @@ def numbering(session: int, command: Command) -> Numbering:
     return Numbering(session, command.number, command.digest)
 
 
-def _bound(operation: Get | Pick, session: int) -> Get | Pick:
-    if isinstance(operation, Pick):
+def _bound(operation: Get | GetWith, session: int) -> Get | GetWith:
+    if isinstance(operation, GetWith):
         return replace(operation, get=replace(operation.get, session=session))
     return replace(operation, session=session)
 

@@ -17,7 +17,7 @@ from core import (
     Request,
     cost,
 )
-from gateway.commands.splitting import split
+from gateway.commands.context.splitting import split
 from gateway.limits import QUEUES_MAX, Limits
 from gateway.protocol.responses import BAD_ARGUMENTS
 from tests.gateway.helpers.many_jobs import put, settle

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from core import Policy
-from gateway.commands.transaction import Transaction
+from gateway.commands.context.transaction import Transaction
 from gateway.link import Link
 from gateway.protocol.command import Command
 from gateway.waiting.rotation import Rotation

@@ -24,7 +24,7 @@ from core import (
     Results,
     cost,
 )
-from gateway.commands.client import Client
+from gateway.commands.context.client import Client
 from gateway.protocol.request_id import Numbering
 from gateway.waiting.slots import Fate, Outcome
 

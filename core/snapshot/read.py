@@ -31,8 +31,10 @@ from core.snapshot.sessions import restored_session
 from core.snapshot.write import CHECKSUM_BYTES, FORMAT, MAGIC
 from core.state import State
 
-# The frames of each format that was released. Those before FORMAT never were.
-_DECODERS: dict[int, msgspec.msgpack.Decoder[Any]] = {FORMAT: msgspec.msgpack.Decoder(frames.Frame)}
+# The frames of each format that is read. No release ever wrote those before OLDEST.
+OLDEST = 5
+_decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(frames.Frame)
+_DECODERS = dict.fromkeys(range(OLDEST, FORMAT + 1), _decoder)
 
 # Names become words in lines of the protocol, so they must not contain a space or a line end.
 _name = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")
@@ -104,8 +106,8 @@ class Reader:
             raise SnapshotError("not a snapshot: the magic is missing")
         number = int.from_bytes(piece[len(MAGIC) :], "big")
         if number not in _DECODERS:
-            never = ", which no release ever wrote" if number < FORMAT else ""
-            raise SnapshotError(f"snapshot of format {number}{never}; this version reads format {FORMAT}")
+            never = ", which no release ever wrote" if number < OLDEST else ""
+            raise SnapshotError(f"snapshot of format {number}{never}; this version reads formats {OLDEST} to {FORMAT}")
         self._decoder = _DECODERS[number]
         self._step, self._size = Reader._length, 4
 

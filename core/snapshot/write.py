@@ -12,8 +12,10 @@ KeptRows, queues in name order and the keys of a queue in the order of their exp
 rising number, when there has been a session; UserRows, in name order; Clone and its Chunks, when a CLONE is in
 progress; one End. Long lists are cut into several frames.
 
-To change the layout: raise FORMAT, keep the old frames and convert them (read.py has the table of formats), and record
-a data directory of the new format (tests/upgrade/scenario.py).
+To change the layout of a released format: raise FORMAT and record a data directory of the new one
+(tests/upgrade/scenario.py). A row may grow at its end, by fields with defaults: so the frames of today read what older
+formats wrote. Any other change keeps the old frames and converts them (read.py has the table of formats). Format 6 is
+not released yet: it grows as features come.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from core.state import State
 from core.store.job import DelayedJob, Extras, Job, RunningJob
 
 MAGIC = b"PQRAFT1\n"
-FORMAT = 5
+FORMAT = 6
 CHECKSUM_BYTES = 32
 
 _encoder = msgspec.msgpack.Encoder()

@@ -24,7 +24,7 @@ from tests.upgrade.directories import unpack
 from tests.upgrade.scenario import SCENARIO, Connection, described, hashed, read, streams
 
 NAMES = sorted(path.stem for path in SCENARIO.glob("*.json"))
-NEWEST = "format5"
+NEWEST = "format6"
 
 # The kinds of frames of a snapshot, and of answers that sessions keep, by their names on disk.
 FRAMES = (

@@ -25,6 +25,7 @@ from core import (
     Totals,
 )
 from core.limits import CHUNK_BYTES_MAX
+from core.snapshot.read import OLDEST
 from core.snapshot.write import FORMAT, MAGIC
 from tests.core.helpers.forge import forged
 from tests.core.helpers.forged_frames import (
@@ -160,13 +161,14 @@ def test_bytes_behind_the_end_are_refused(small: bytes, machine: Machine) -> Non
 
 @pytest.mark.parametrize("number", [FORMAT + 1, 2**32 - 1])
 def test_unknown_format_is_refused_with_its_number_and_ours(machine: Machine, number: int) -> None:
-    refuse(machine, forged(number=number), f"format {number}; this version reads format {FORMAT}$")
+    refuse(machine, forged(number=number), f"format {number}; this version reads formats {OLDEST} to {FORMAT}$")
 
 
-@pytest.mark.parametrize("number", range(FORMAT))
+@pytest.mark.parametrize("number", range(OLDEST))
 def test_formats_before_the_first_release_are_refused_as_such(machine: Machine, number: int) -> None:
     snapshot = forged(HEAD, WAITING, RUNNING, END, number=number)
-    refuse(machine, snapshot, f"format {number}, which no release ever wrote; this version reads format {FORMAT}$")
+    never = f"format {number}, which no release ever wrote; this version reads formats {OLDEST} to {FORMAT}$"
+    refuse(machine, snapshot, never)
 
 
 @pytest.mark.parametrize("data", [b"", b"PQRAFT", b"\0" * 100, b"GET / HTTP/1.1\r\n\r\n", MAGIC * 10])

@@ -36,6 +36,7 @@ from core.ops.jobs import (
     Done,
     DoneAll,
     DoneLast,
+    Due,
     Get,
     GetWith,
     Kick,
@@ -51,7 +52,6 @@ from core.ops.jobs import (
     Selector,
     Then,
     Touch,
-    When,
 )
 from core.ops.queues import (
     Configure,
@@ -150,6 +150,7 @@ __all__ = [
     "Done",
     "DoneAll",
     "DoneLast",
+    "Due",
     "Effects",
     "Empty",
     "Entry",
@@ -231,7 +232,6 @@ __all__ = [
     "UnknownNode",
     "User",
     "UserNotFound",
-    "When",
     "continues",
     "cost",
     "decode_entry",

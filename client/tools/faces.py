@@ -33,9 +33,9 @@ MADE = "# Made from _async/{name} by client/tools/faces.py: edit there.\n"
 # From asyncio to blocking, in this order.
 REPLACEMENTS = [
     (re.compile(pattern), replacement) for pattern, replacement in (
-        (r"from sockpq\._async\.getting import Getting\n", ""),
-        (r"Getting\[(.*)\]", r"\1"),
-        (r"Getting\((.*)\)", r"\1"),
+        (r"from sockpq\._async\.getting import PendingJob\n", ""),
+        (r"PendingJob\[(.*)\]", r"\1"),
+        (r"PendingJob\((.*)\)", r"\1"),
         (r"AsyncIterator, Iterable", "Iterable, Iterator"),
         (r"async def", "def"),
         (r"async with", "with"),
@@ -150,7 +150,7 @@ def _declaration(
 
 def _source(node: ast.expr) -> str:
     """An expression as it would be written in the client: with double quotes, and its class for a job in hand."""
-    return re.sub(r"\bInHand\b", "Job", ast.unparse(node).replace("'", '"'))
+    return re.sub(r"\bHeldJob\b", "Job", ast.unparse(node).replace("'", '"'))
 
 
 def with_methods(text: str, calls: dict[str, list[Call]]) -> str:

@@ -27,7 +27,7 @@ from pathlib import Path
 from cluster import limits
 from cluster.journal import journal_format
 from cluster.journal.journal_format import Header, JournalRecord, PlacedRecord
-from cluster.journal.journal_state import JournalState, Restated
+from cluster.journal.journal_state import JournalState, StateSummary
 from cluster.journal.log_index import Entry
 from cluster.journal.log_view import LogView
 from cluster.journal.segments import Segments
@@ -370,7 +370,7 @@ class Journal(LogView):
         self._pending.append(JournalRecord(kind, a, b, body, journal_format.body_crc(a, body)))
         self._state.apply(kind, a, b, body)
 
-    def _state_record(self, state: Restated) -> JournalRecord:
+    def _state_record(self, state: StateSummary) -> JournalRecord:
         """The first record of a segment: its size and number, and the state before the records that follow."""
         body, size = state.pack(), self.segments.active_bytes
         crc = journal_format.body_crc(size, body)

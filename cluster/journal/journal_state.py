@@ -10,7 +10,7 @@ from cluster.journal import journal_format
 from cluster.journal.log_index import LogIndex
 
 
-class Restated(NamedTuple):
+class StateSummary(NamedTuple):
     """A summary of the state: the body of a STATE record, a MessagePack map with these keys."""
 
     first: int          # entries first..next-1 are in the journal
@@ -54,9 +54,9 @@ class JournalState:
         else:
             raise ValueError(f"record of kind {kind}")
 
-    def restated(self) -> Restated:
+    def restated(self) -> StateSummary:
         """The summary for a STATE record."""
-        return Restated(self.table.first, self.table.next, self.covered, self.term, self.vote, self.voter)
+        return StateSummary(self.table.first, self.table.next, self.covered, self.term, self.vote, self.voter)
 
     def several_segments_covered(self) -> bool:
         """Do the entries that the newest snapshot covers begin in an older segment than they end?"""
@@ -66,11 +66,11 @@ class JournalState:
 
     def begin(self, body: bytes) -> None:
         """Adopt the summary at the start of the oldest segment; its entries are missing until they are removed."""
-        restated = Restated(**msgpack.unpackb(body))
+        restated = StateSummary(**msgpack.unpackb(body))
         self.covered, self.term, self.vote, self.voter = restated[2:]
         self.table.reset(restated.first)
         self.table.append_missing(restated.next - restated.first)
 
     def agrees(self, body: bytes) -> bool:
         """Does the summary at the start of a later segment match this state?"""
-        return Restated(**msgpack.unpackb(body)) == self.restated()
+        return StateSummary(**msgpack.unpackb(body)) == self.restated()

@@ -10,7 +10,7 @@ from core.ops.cluster import CloneEnd
 from core.ops.jobs import Get, GetWith, Put, PutWith
 from core.ops.replies import Empty, Handed, HandedMany, Reply, Stored
 from core.ops.sessions import Request
-from core.sessions.session import Answer, Answered, HandedOut, HandedOutMany
+from core.sessions.session import Answer, AnsweredRequest, HandedOut, HandedOutMany
 from core.state import State
 
 _MISMATCH = replies.RequestMismatch()
@@ -38,7 +38,7 @@ def request(state: State, operation: Request, seed: int) -> Reply:
     handing = type(requested) is Get or type(requested) is GetWith
     answer: Answer | None = _remembered(operation, reply) if handing else reply
     if answered is None and operation.part == 0:
-        session.requests[number] = Answered(operation.digest, answer)
+        session.requests[number] = AnsweredRequest(operation.digest, answer)
     else:
         session.keep(number, operation.digest, operation.part, answer)
     return reply
@@ -61,7 +61,7 @@ def _remembered(operation: Request, reply: Reply) -> Answer | None:
     return reply
 
 
-def _again(state: State, operation: Request, answered: Answered) -> Reply | None:
+def _again(state: State, operation: Request, answered: AnsweredRequest) -> Reply | None:
     """The reply to a request whose number was used before; None: this part of it must be executed (again).
 
     It was not executed, or is waiting, or handed out a job that no longer runs and whose id would be void.

@@ -82,7 +82,7 @@ class Policy(IntEnum):
     PRIORITY = 1    # the one with the job of the highest priority; among equals the first in the Get
 
 
-class When(Struct, array_like=True, gc=False, frozen=True):
+class Due(Struct, array_like=True, gc=False, frozen=True):
     """When a job becomes active: `delay_ms` from now, or at `at_ms` Unix time if given (which may be in the past)."""
 
     delay_ms: int = 0
@@ -98,7 +98,7 @@ class PutWith(Struct, array_like=True, tag=22, gc=False, frozen=True):
     """
 
     put: Put
-    when: When | None = None
+    when: Due | None = None
     ttl_ms: int | None = None
     every_ms: int | None = None
     after: tuple[str, ...] = ()
@@ -145,7 +145,7 @@ class LaterWith(Struct, array_like=True, tag=27, gc=False, frozen=True):
     """
 
     id: int
-    when: When | None = None
+    when: Due | None = None
     priority: int | None = None
     first: bool = False
     yielded: bool = False
@@ -178,7 +178,7 @@ class Change(Struct, array_like=True, tag=29, gc=False, frozen=True):
 
     selector: Selector
     priority: int | None = None
-    when: When | None = None
+    when: Due | None = None
     item: str | None = None
     no_item: bool = False
     data: bytes | None = None
@@ -199,7 +199,7 @@ class Move(Struct, array_like=True, tag=31, gc=False, frozen=True):
     id: int
     queue: str
     priority: int | None = None
-    when: When | None = None
+    when: Due | None = None
     data: bytes | None = None
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from core import limits
-from core.ops.jobs import When
+from core.ops.jobs import Due
 from core.state import State
 from core.store.delayed import Release
 from core.store.job import NEVER_MS, DelayedJob, Extras, Job
 from core.store.queues import TTL_ENDED, Queue
 
 
-def moment(state: State, when: When) -> int:
+def moment(state: State, when: Due) -> int:
     """The replicated time that `when` means, in milliseconds."""
     if when.at_ms is not None:
         return min(max(when.at_ms, 0), limits.NUMBER_MAX)

@@ -32,7 +32,7 @@ class HandedOutMany(Struct, gc=False, frozen=True):
 Answer = Reply | HandedOut | HandedOutMany      # never a Handed or HandedMany
 
 
-class Answered(Struct, gc=False, eq=False):
+class AnsweredRequest(Struct, gc=False, eq=False):
     """A request and its answers by part. Most requests have one part only, which must cost little."""
 
     digest: bytes
@@ -77,7 +77,7 @@ class Session(Struct, gc=False, eq=False):
     graced: bool = False            # the failover grace is used up, until the next use
     ending: bool = False            # it has ended, but not all of its bound jobs are released yet
     newest: int = 0                 # the greatest request number, 0 before the first
-    requests: dict[int, Answered] = field(default_factory=dict)     # by number, those of the window only
+    requests: dict[int, AnsweredRequest] = field(default_factory=dict)     # by number, those of the window only
     taken: dict[int, None] = field(default_factory=dict)            # ids of the bound jobs, in rising order
     imminent: bool = False              # in the sorted part of the timer wheel, not in a slot
     aside: bool = False             # not among those its owner can give up (owners.py)
@@ -107,7 +107,7 @@ class Session(Struct, gc=False, eq=False):
         """Remember the answer to one part of a request; None: it has none yet."""
         answered = self.requests.get(number)
         if answered is None:
-            answered = self.requests[number] = Answered(digest)
+            answered = self.requests[number] = AnsweredRequest(digest)
         answered.keep(part, answer)
 
     def bind(self, job: RunningJob) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from core import limits
-from core.sessions.session import Answered, Session
+from core.sessions.session import AnsweredRequest, Session
 from core.sessions.table import Sessions
 from core.snapshot.answers import answer_of, answer_row, ids_of
 from core.snapshot.frames import RequestRow, SessionRow, SessionRows, SessionTable, check
@@ -46,7 +46,7 @@ def _session_row(session: Session) -> SessionRow:
     )
 
 
-def _request_row(number: int, answered: Answered) -> RequestRow:
+def _request_row(number: int, answered: AnsweredRequest) -> RequestRow:
     answers = answered.answers()
     return RequestRow(number, answered.digest, [(part, answer_row(answers[part])) for part in sorted(answers)])
 
@@ -63,7 +63,7 @@ def restored_session(row: SessionRow, running: Mapping[int, RunningJob], next_id
         session.newest = numbers[-1]
         check(numbers[0] > max(0, session.newest - limits.REQUEST_WINDOW), "request below the window")
     for request in row.requests:
-        answered = session.requests[request.number] = Answered(request.digest)
+        answered = session.requests[request.number] = AnsweredRequest(request.digest)
         check(_rise([part for part, _ in request.answers]), "answers are not in order")
         for part, answer in request.answers:
             check(max(ids_of(answer), default=0) < next_id, "answer with a job id not given yet")

@@ -16,7 +16,7 @@ from gateway.commands.context.client import Client
 from gateway.commands.context.client_state import Run
 from gateway.protocol import responses
 from gateway.protocol.command import Command
-from gateway.waiting.slots import Fate, Outcome
+from gateway.waiting.slots import NoReply, Outcome
 
 log = logging.getLogger("sockpqd.gateway")
 
@@ -42,12 +42,12 @@ async def _decide(cluster: Cluster, command: Command, work: Work) -> Outcome:
     try:
         return await work(cluster, *command.arguments)
     except NotLeader:
-        return Fate.REFUSED
+        return NoReply.REFUSED
     except OutcomeUnknown:
-        return Fate.UNKNOWN
+        return NoReply.UNKNOWN
     except Exception:
         log.exception("%s failed: report it, with this line", command.row.word.decode())
-        return Fate.UNKNOWN
+        return NoReply.UNKNOWN
 
 
 @_work

@@ -15,7 +15,7 @@ from gateway.commands.context.proposing import propose
 from gateway.limits import PORTION_MAX
 from gateway.protocol.command import Command
 from gateway.protocol.request_id import Numbering
-from gateway.waiting.slots import Fate
+from gateway.waiting.slots import NoReply
 
 
 class _Parts:
@@ -26,17 +26,17 @@ class _Parts:
         self._numbering = numbering
         self._part = 0
 
-    async def ask(self, operation: Requested) -> Reply | Fate:
+    async def ask(self, operation: Requested) -> Reply | NoReply:
         """Execute the next operation. Once a part has been executed, a refusal becomes "outcome unknown"."""
         numbering, part = self._numbering, self._part
         self._part += 1
         asked = operation if numbering is None else numbering.request(operation, part)
         outcome = await propose(self._client.hub.cluster, asked, self._client)
-        if outcome is Fate.UNKNOWN or (part and outcome is Fate.REFUSED):
-            return Fate.UNKNOWN if numbering is None else Fate.UNKNOWN_REQUEST
+        if outcome is NoReply.UNKNOWN or (part and outcome is NoReply.REFUSED):
+            return NoReply.UNKNOWN if numbering is None else NoReply.UNKNOWN_REQUEST
         return outcome
 
-    async def total(self, portion: Callable[[int], Requested]) -> Reply | Fate:
+    async def total(self, portion: Callable[[int], Requested]) -> Reply | NoReply:
         """Execute portions until none are left; return the total removed, or why one failed.
 
         `portion(done)` is the next operation after `done` jobs have been removed.

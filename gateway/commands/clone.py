@@ -16,7 +16,7 @@ from gateway.commands.write import no_room
 from gateway.protocol import responses
 from gateway.protocol.command import Command
 from gateway.protocol.request_id import DIGEST_BYTES, Numbering
-from gateway.waiting.slots import NOBODY, Fate, Outcome
+from gateway.waiting.slots import IGNORED, NoReply, Outcome
 
 
 def clone(client: Client, command: Command) -> None:
@@ -93,13 +93,13 @@ class Clone:
 
     def cancel(self) -> None:
         """Abandon the upload: the client is gone."""
-        self.outcome = Fate.CANCELLED
+        self.outcome = NoReply.CANCELLED
         self._drop()
 
     def _drop(self) -> None:
         """Make all nodes discard the incomplete upload: a premature CloneEnd is refused and ends it."""
         if self._begun:
-            self._client.hub.cluster.propose(CloneEnd(self._number), NOBODY)
+            self._client.hub.cluster.propose(CloneEnd(self._number), IGNORED)
 
     def _end(self) -> Operation:
         end = CloneEnd(self._number)
@@ -116,7 +116,7 @@ class Clone:
 
     def refused(self) -> None:
         """Note that one of the operations was not executed, so that the state will not be swapped."""
-        self._failed = Fate.REFUSED
+        self._failed = NoReply.REFUSED
         self._ended()
 
     def overdue(self) -> None:
@@ -126,7 +126,7 @@ class Clone:
 
     def unknown(self) -> None:
         """Note that the outcome of one of the operations is unknown."""
-        self._failed = self.outcome = Fate.UNKNOWN if self._numbering is None else Fate.UNKNOWN_REQUEST
+        self._failed = self.outcome = NoReply.UNKNOWN if self._numbering is None else NoReply.UNKNOWN_REQUEST
         self._ended()
 
     def _propose(self, operation: Operation) -> None:

@@ -29,7 +29,7 @@ from gateway.commands.streams import run_list
 from gateway.limits import SESSION_LOOK_S, SESSION_TTL_MS_DEFAULT, SESSION_USES_PER_TTL
 from gateway.protocol import responses
 from gateway.protocol.command import Command
-from gateway.waiting.slots import Awaited, Fate
+from gateway.waiting.slots import NoReply, OperationSlot
 
 
 class Attached:
@@ -121,7 +121,7 @@ async def _close(client: Client, release: bool) -> None:
     if attached is None:
         client.say(without_session(client))
         return
-    outcome: Reply | Fate = Removed(0, more=True)
+    outcome: Reply | NoReply = Removed(0, more=True)
     while isinstance(outcome, Removed):         # its jobs are unbound in portions
         outcome = await propose(client.hub.cluster, CloseSession(attached.number, release))
     if isinstance(outcome, Accepted | SessionNotFound):
@@ -143,7 +143,7 @@ def ping(client: Client, command: Command) -> None:
     if client.state.attached is None:
         client.say(responses.OK)
     else:
-        slot = Awaited(client)
+        slot = OperationSlot(client)
         client.await_slot(slot)
         client.hub.cluster.propose_for(client, TouchSession(client.state.attached.number), slot)
 

@@ -18,7 +18,7 @@ from gateway.commands.context.transaction import Transaction, adds_data
 from gateway.protocol import responses
 from gateway.protocol.command import Command, InTransaction
 from gateway.protocol.request_id import Numbering
-from gateway.waiting.slots import Fate
+from gateway.waiting.slots import NoReply
 
 log = logging.getLogger("sockpqd.gateway")
 
@@ -30,7 +30,7 @@ def begin(client: Client, command: Command) -> None:
         client.say(responses.OK)
     else:
         client.state.enter_transaction(behind_refused_begin, None)
-        client.say(Fate.REFUSED)
+        client.say(NoReply.REFUSED)
 
 
 def rollback(client: Client, command: Command) -> None:
@@ -131,4 +131,4 @@ def _not_allowed(client: Client, command: Command) -> None:
 
 
 def _offline(client: Client, command: Command) -> None:
-    client.say(Fate.REFUSED)
+    client.say(NoReply.REFUSED)

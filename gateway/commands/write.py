@@ -13,7 +13,7 @@ from gateway.protocol import responses
 from gateway.protocol.command import Command
 from gateway.protocol.request_id import Numbering
 from gateway.waiting.put_wait import PutOfWait
-from gateway.waiting.slots import Fate, Outcome
+from gateway.waiting.slots import NoReply, Outcome
 from gateway.waiting.waiter import Waiter
 from gateway.waiting.wanted import Wanted
 
@@ -80,7 +80,7 @@ def puts(client: Client, command: Command) -> None:
     lines = [job if isinstance(job, bytes) else b"" for job in command.arguments]
     jobs = tuple(job for job in command.arguments if not isinstance(job, bytes))
     if not jobs:
-        client.say(responses.lines_of(lines) if client.hub.cluster.serving else Fate.REFUSED)
+        client.say(responses.lines_of(lines) if client.hub.cluster.serving else NoReply.REFUSED)
         return
 
     def tell(reply: Reply) -> Outcome:

@@ -16,14 +16,14 @@ OTHER_FILES = 48                # of the gateway besides clients: listeners, HTT
 HANDSHAKES_PART = 8             # with TLS, 1/8 of the descriptors is reserved for pending handshakes
 
 
-class Room(NamedTuple):
+class DescriptorBudget(NamedTuple):
     """The limits, lowered to what there are descriptors for."""
 
     limits: Limits
     handshakes_max: int
 
 
-def make_room(limits: Limits, node_files: int, *, tls: bool) -> Room:
+def make_room(limits: Limits, node_files: int, *, tls: bool) -> DescriptorBudget:
     """Raise the soft limit, usually a leftover from select() (1024), to the hard one, and fit the limits to it.
 
     `node_files`: descriptors that the cluster node needs.
@@ -34,16 +34,16 @@ def make_room(limits: Limits, node_files: int, *, tls: bool) -> Room:
     return fit(limits, None if hard == resource.RLIM_INFINITY else hard - node_files, tls=tls)
 
 
-def fit(limits: Limits, files: int | None, *, tls: bool) -> Room:
+def fit(limits: Limits, files: int | None, *, tls: bool) -> DescriptorBudget:
     """Allow as many clients as configured, or as descriptors permit (None: unlimited); logs if the limit is lowered."""
     handshakes = HANDSHAKES_MAX if tls else 0
     others = OTHER_FILES + FURTHER_PLACES + REFUSED_PLACES
     if files is None or files >= limits.connections_max + handshakes + others:
-        return Room(limits, handshakes)
+        return DescriptorBudget(limits, handshakes)
     room = max(files - others, 2)
     handshakes = min(handshakes, room // HANDSHAKES_PART)
     connections = min(limits.connections_max, room - handshakes)
     if connections < limits.connections_max:
         log.warning("limits.connections_max is lowered from %d to %d, because this process cannot open enough "
                     "files: raise LimitNOFILE", limits.connections_max, connections)
-    return Room(replace(limits, connections_max=connections), handshakes)
+    return DescriptorBudget(replace(limits, connections_max=connections), handshakes)

@@ -59,7 +59,7 @@ class Parser:
         self._skip_answer = b""             # the answer once the block has been skipped
         self.holding = False                # input may be held here
         self.lines = 0                      # complete lines so far
-        self.toil = 0                       # extra work in units of plain commands; the caller resets it to 0
+        self.extra_work = 0                       # extra work in units of plain commands; the caller resets it to 0
         self._closed = False
 
     @property
@@ -129,7 +129,7 @@ class Parser:
                 if complete is None:
                     return None
                 line = complete
-                self.toil += len(line) // LONG_LINE_BYTES
+                self.extra_work += len(line) // LONG_LINE_BYTES
             self.lines += 1
             words = line.split()
             if words:                                       # empty lines are ignored
@@ -281,7 +281,7 @@ class Parser:
                 return puts.command if puts.answer is None else self._refused(puts.answer)
             jobs += 1
             if jobs == COMMANDS_PER_SLICE:
-                self.toil += jobs
+                self.extra_work += jobs
                 return None
 
     def _wait_for_puts(self, puts: PutsSoFar) -> None:

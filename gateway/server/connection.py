@@ -24,7 +24,7 @@ from gateway.server.conversation import Conversation
 from gateway.server.hub import Hub
 from gateway.server.places import Place
 from gateway.server.port import Port
-from gateway.server.timeouts import Patience, Turn
+from gateway.server.timeouts import ClientTimeouts, Turn
 
 
 class Connection(asyncio.Protocol):
@@ -32,7 +32,7 @@ class Connection(asyncio.Protocol):
 
     _transport: asyncio.Transport
     _conversation: Conversation | None = None
-    _patience: Patience
+    _patience: ClientTimeouts
     _socket: socket.socket
     _host: str | None = None    # the host its place is counted under
     _trial: asyncio.TimerHandle | None = None
@@ -69,7 +69,7 @@ class Connection(asyncio.Protocol):
         _keep_alive(self._socket)
         self.peer = f"{host}:{number}"
         self.secure = transport.get_extra_info("ssl_object") is not None or is_loopback(host)
-        self._patience = Patience(self._hub.limits, asyncio.get_running_loop().time())
+        self._patience = ClientTimeouts(self._hub.limits, asyncio.get_running_loop().time())
         on_trial = place is Place.TRIAL
         self._conversation = Conversation(self._hub, self, on_trial=on_trial)
         if on_trial:

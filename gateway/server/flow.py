@@ -6,7 +6,7 @@ import asyncio
 
 from gateway.limits import AHEAD_BYTES_MAX, READ_BYTES_PER_TURN
 from gateway.link import Link
-from gateway.server.hub import Hub, Talk
+from gateway.server.hub import Hub, Scheduled
 
 
 class Flow:
@@ -57,7 +57,7 @@ class Flow:
 
     # ---- in
 
-    def throttle(self, talk: Talk, backlog_bytes: int, *, sated: bool) -> None:
+    def throttle(self, talk: Scheduled, backlog_bytes: int, *, sated: bool) -> None:
         """Pause reading while the client is too far ahead, and until the next turn when much was read in this one.
 
         Resumes at half the limit. `sated`: its share of the log's backlog is used up.
@@ -79,7 +79,7 @@ class Flow:
 
     # ---- memory accounting
 
-    def weigh(self, talk: Talk, held_bytes: int) -> None:
+    def weigh(self, talk: Scheduled, held_bytes: int) -> None:
         """Report to the account: `held_bytes`, plus output written but not yet sent."""
         if self.full:
             held_bytes += self._link.unsent_bytes()

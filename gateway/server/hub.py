@@ -36,7 +36,7 @@ from gateway.waiting.waiters import Waiters
 log = logging.getLogger("sockpqd.gateway")
 
 
-class Talk(Protocol):
+class Scheduled(Protocol):
     """A conversation as the scheduler sees it."""
 
     awake: bool             # the hub will call advance()
@@ -99,12 +99,12 @@ class Hub:
         self._export_numbers = itertools.count(1)
         self._loop = asyncio.get_running_loop()
         self.in_flight_max = COMMANDS_IN_FLIGHT_MAX     # commands per connection
-        self._awake: list[Talk] = []
-        self._line: deque[Talk] = deque()   # conversations with more to execute
+        self._awake: list[Scheduled] = []
+        self._line: deque[Scheduled] = deque()   # conversations with more to execute
         self._scheduled = False
         self.read_bytes = 0                         # in this turn, in large reads
         self.crowded = False                        # the backlog is too large; set until half of it is worked off
-        self._unread: dict[Talk, None] = {}      # conversations not read because of that
+        self._unread: dict[Scheduled, None] = {}      # conversations not read because of that
 
     def attach(self, cluster: Cluster) -> None:
         """Connect the hub to the cluster it listens to. Must be called before anything else."""
@@ -144,7 +144,7 @@ class Hub:
         if self._line:
             self._go_on_soon()
 
-    def _advance(self, conversations: Iterable[Talk]) -> None:
+    def _advance(self, conversations: Iterable[Scheduled]) -> None:
         for conversation in conversations:
             try:
                 conversation.advance()
@@ -154,13 +154,13 @@ class Hub:
 
     # ---- for conversations
 
-    def wake(self, conversation: Talk) -> None:
+    def wake(self, conversation: Scheduled) -> None:
         """Schedule the conversation's advance() for the end of the turn."""
         self._awake.append(conversation)
         if not self._scheduled:
             self._go_on_soon()
 
-    def stand_in_line(self, conversation: Talk) -> None:
+    def stand_in_line(self, conversation: Scheduled) -> None:
         """Schedule the conversation's advance() for after all others have had their turn."""
         if not conversation.awake:
             conversation.awake = True
@@ -198,11 +198,11 @@ class Hub:
             return None
         return BUSY if self.cluster.serving else OFFLINE_MODE
 
-    def wake_when_relieved(self, conversation: Talk) -> None:
+    def wake_when_relieved(self, conversation: Scheduled) -> None:
         """Wake the conversation when the cluster has worked off half of its backlog."""
         self._unread[conversation] = None
 
-    def forget(self, conversation: Talk) -> None:
+    def forget(self, conversation: Scheduled) -> None:
         """Drop a closed conversation."""
         self._unread.pop(conversation, None)
 

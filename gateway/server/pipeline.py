@@ -26,7 +26,16 @@ from gateway.protocol.request_id import Numbering
 from gateway.protocol.responses import answer as answer_of
 from gateway.server.flow import Flow
 from gateway.server.hub import Hub
-from gateway.waiting.slots import Awaited, AwaitedRequest, Fate, Outcome, Said, Slot, Told, give_back
+from gateway.waiting.slots import (
+    ImmediateSlot,
+    MappedSlot,
+    NoReply,
+    OperationSlot,
+    Outcome,
+    RequestSlot,
+    Slot,
+    give_back,
+)
 from gateway.waiting.waiter import Waiter
 
 log = logging.getLogger("sockpqd.gateway")
@@ -58,7 +67,7 @@ class Pipeline:
 
     def propose(self, operation: Requested, numbering: Numbering | None = None) -> None:
         """Propose an operation, as a request if it is numbered; its reply becomes the next answer."""
-        slot = Awaited(self) if numbering is None else AwaitedRequest(self)
+        slot = OperationSlot(self) if numbering is None else RequestSlot(self)
         self._slots.append(slot)
         self._sated = self._cluster.propose_for(
             self, operation if numbering is None else numbering.request(operation), slot)
@@ -67,7 +76,7 @@ class Pipeline:
         self, operation: Requested, tell: Callable[[Reply], Outcome], numbering: Numbering | None = None,
     ) -> None:
         """Propose an operation whose answer is what `tell` makes of the reply."""
-        slot = Told(self, tell, numbering is not None)
+        slot = MappedSlot(self, tell, numbering is not None)
         self._slots.append(slot)
         self._sated = self._cluster.propose_for(
             self, operation if numbering is None else numbering.request(operation), slot)
@@ -91,7 +100,7 @@ class Pipeline:
 
     def say(self, outcome: Outcome) -> None:
         """Answer immediately, in order."""
-        self._slots.append(Said(outcome))
+        self._slots.append(ImmediateSlot(outcome))
 
     def say_last(self, answer: bytes) -> None:
         """Send the answer and close."""
@@ -179,9 +188,9 @@ class Pipeline:
                 hub.stand_in_line(self)
                 return False
             command = self._held or parser.next()
-            if parser.toil:
-                hub.budget -= parser.toil
-                parser.toil = 0
+            if parser.extra_work:
+                hub.budget -= parser.extra_work
+                parser.extra_work = 0
                 if command is None:
                     continue
             elif command is None:
@@ -227,14 +236,14 @@ class Pipeline:
         while slots and (outcome := slots[0].outcome) is not None:
             if slots.popleft() is self.waiter:
                 self.waiter = None
-            if isinstance(outcome, Fate):
-                if outcome is Fate.REFUSED:
+            if isinstance(outcome, NoReply):
+                if outcome is NoReply.REFUSED:
                     out.append(responses.OFFLINE_MODE)
                     self.hub.tally.refused(responses.OFFLINE_MODE)
-                elif outcome is Fate.UNKNOWN_REQUEST:
+                elif outcome is NoReply.UNKNOWN_REQUEST:
                     out.append(responses.OUTCOME_UNKNOWN)
                     self.hub.tally.refused(responses.OUTCOME_UNKNOWN)
-                if outcome is not Fate.REFUSED or self._leader_changed():
+                if outcome is not NoReply.REFUSED or self._leader_changed():
                     self.finish()
                     return
             else:

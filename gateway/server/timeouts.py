@@ -20,7 +20,7 @@ class Turn(Enum):
     REST = "the rest of a command"
 
 
-class Patience:
+class ClientTimeouts:
     """Tracks what is expected of one client, and since when. `now` is the loop's time in seconds."""
 
     __slots__ = ("_begun", "_limits", "_since", "_taken_bytes", "_took", "_turn")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Party(Protocol):
+class WaitingClient(Protocol):
     """A client with pending answers."""
 
     ended: bool             # it has sent its last byte: it no longer waits for jobs

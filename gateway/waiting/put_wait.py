@@ -6,11 +6,11 @@ from msgspec.structs import replace
 
 from core import Reply, Stored
 from gateway.protocol import responses
-from gateway.waiting.slots import Awaited
+from gateway.waiting.slots import OperationSlot
 from gateway.waiting.waiter import Waiter
 
 
-class PutOfWait(Awaited):
+class PutOfWait(OperationSlot):
     """The slot of the PUT in a PUT .. WAIT; the waiter's slot follows it."""
 
     waiter: Waiter | None = None
@@ -42,5 +42,5 @@ class PutOfWait(Awaited):
     def unknown(self) -> None:
         """Give both operations an unknown outcome."""
         assert self.waiter is not None
-        self.outcome = self.waiter.unknown_fate
+        self.outcome = self.waiter.unknown_outcome
         self.client.wake()

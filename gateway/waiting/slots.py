@@ -12,10 +12,10 @@ from msgspec import Struct
 from cluster.api import Cluster
 from core import Handed, HandedMany, Reply, Return
 from gateway.protocol import responses
-from gateway.waiting.party import Party
+from gateway.waiting.party import WaitingClient
 
 
-class Fate(Enum):
+class NoReply(Enum):
     """The fate of a command that was not executed, or whose outcome is unknown."""
 
     REFUSED = "surely not executed: 500 Offline Mode"
@@ -24,7 +24,7 @@ class Fate(Enum):
     CANCELLED = "a blocked command whose client sent its last byte: likewise"
 
 
-Outcome = Reply | Fate | bytes      # bytes: the answer itself
+Outcome = Reply | NoReply | bytes      # bytes: the answer itself
 
 
 class Slot(Protocol):
@@ -40,18 +40,18 @@ class Slot(Protocol):
         """Whether it is a command with REQ."""
 
 
-class Said(Struct, gc=False, eq=False):
+class ImmediateSlot(Struct, gc=False, eq=False):
     """An answer known immediately."""
 
     numbered: ClassVar[bool] = False
     outcome: Outcome | None
 
 
-class Awaited(Struct, gc=False, eq=False):
+class OperationSlot(Struct, gc=False, eq=False):
     """A command that is a single operation."""
 
     numbered: ClassVar[bool] = False
-    client: Party
+    client: WaitingClient
     outcome: Outcome | None = None
 
     def applied(self, reply: Reply) -> None:
@@ -61,7 +61,7 @@ class Awaited(Struct, gc=False, eq=False):
 
     def refused(self) -> None:
         """Note that the operation was not executed."""
-        self.outcome = Fate.REFUSED
+        self.outcome = NoReply.REFUSED
         self.client.wake()
 
     def overdue(self) -> None:
@@ -71,25 +71,25 @@ class Awaited(Struct, gc=False, eq=False):
 
     def unknown(self) -> None:
         """Note that the outcome is unknown."""
-        self.outcome = Fate.UNKNOWN
+        self.outcome = NoReply.UNKNOWN
         self.client.wake()
 
 
-class AwaitedRequest(Awaited):
+class RequestSlot(OperationSlot):
     """A numbered command that is a single operation."""
 
     numbered: ClassVar[bool] = True
 
     def unknown(self) -> None:
         """Note that the outcome is unknown."""
-        self.outcome = Fate.UNKNOWN_REQUEST
+        self.outcome = NoReply.UNKNOWN_REQUEST
         self.client.wake()
 
 
-class Told(Struct, gc=False, eq=False):
+class MappedSlot(Struct, gc=False, eq=False):
     """A command that is a single operation; its outcome is what `tell` makes of the reply."""
 
-    client: Party
+    client: WaitingClient
     tell: Callable[[Reply], Outcome]
     numbered: bool = False
     outcome: Outcome | None = None
@@ -101,7 +101,7 @@ class Told(Struct, gc=False, eq=False):
 
     def refused(self) -> None:
         """Note that the operation was not executed."""
-        self.outcome = Fate.REFUSED
+        self.outcome = NoReply.REFUSED
         self.client.wake()
 
     def overdue(self) -> None:
@@ -111,11 +111,11 @@ class Told(Struct, gc=False, eq=False):
 
     def unknown(self) -> None:
         """Note that the outcome is unknown."""
-        self.outcome = Fate.UNKNOWN_REQUEST if self.numbered else Fate.UNKNOWN
+        self.outcome = NoReply.UNKNOWN_REQUEST if self.numbered else NoReply.UNKNOWN
         self.client.wake()
 
 
-class Nobody:
+class IgnoredOutcome:
     """Ignores the outcome of an operation that no client asked for."""
 
     def applied(self, reply: Reply) -> None:
@@ -128,7 +128,7 @@ class Nobody:
         """Ignore it."""
 
 
-NOBODY = Nobody()
+IGNORED = IgnoredOutcome()
 
 
 def give_back(cluster: Cluster, slots: deque[Slot]) -> deque[Slot]:
@@ -140,5 +140,5 @@ def give_back(cluster: Cluster, slots: deque[Slot]) -> deque[Slot]:
             left.append(slot)
         elif isinstance(outcome, Handed | HandedMany) and not slot.numbered:
             for job in (outcome,) if isinstance(outcome, Handed) else outcome.jobs:
-                cluster.propose(Return(job.id), NOBODY)
+                cluster.propose(Return(job.id), IGNORED)
     return left

@@ -13,7 +13,7 @@ from core import Get
 Line = int | list[int]
 
 
-class Lines:
+class WaitLists:
     """All lines. The queue None stands for any queue."""
 
     def __init__(self) -> None:

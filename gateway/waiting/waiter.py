@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from core import Reply
 from gateway.protocol import responses
-from gateway.waiting.party import Party
+from gateway.waiting.party import WaitingClient
 from gateway.waiting.rotation import Rotation
-from gateway.waiting.slots import Fate, Outcome
+from gateway.waiting.slots import NoReply, Outcome
 from gateway.waiting.wanted import Wanted
 
 
@@ -31,7 +31,7 @@ class Place(Protocol):
 class Waiter(Struct, gc=False, eq=False):
     """A blocked command: the slot of its answer, which receives the outcome of its Get."""
 
-    client: Party
+    client: WaitingClient
     place: Place
     wanted: Wanted
     outcome: Outcome | None = None
@@ -56,9 +56,9 @@ class Waiter(Struct, gc=False, eq=False):
         return self.wanted.request is not None
 
     @property
-    def unknown_fate(self) -> Fate:
+    def unknown_outcome(self) -> NoReply:
         """The fate of the command if the outcome of an operation is unknown."""
-        return Fate.UNKNOWN if self.wanted.request is None else Fate.UNKNOWN_REQUEST
+        return NoReply.UNKNOWN if self.wanted.request is None else NoReply.UNKNOWN_REQUEST
 
     def end(self, outcome: Outcome) -> None:
         """Set its answer."""
@@ -75,18 +75,18 @@ class Waiter(Struct, gc=False, eq=False):
 
     def refused(self) -> None:
         """End it: its Get was not executed, and this node no longer serves."""
-        self.place.give_up(self, b"" if self.silent else Fate.REFUSED)
+        self.place.give_up(self, b"" if self.silent else NoReply.REFUSED)
 
     def unknown(self) -> None:
         """End it: whether a job was handed out to it is unknown."""
-        self.place.give_up(self, self.unknown_fate)
+        self.place.give_up(self, self.unknown_outcome)
 
     def overdue(self) -> None:
         """Try again, as its Get had no turn for too long: a client willing to wait need not be refused."""
         if self.silent:
             self.place.give_up(self, b"")
         elif self.client.ended:
-            self.place.give_up(self, Fate.CANCELLED)
+            self.place.give_up(self, NoReply.CANCELLED)
         elif self.late:
             self.place.give_up(self, responses.BUSY)
         else:
@@ -95,5 +95,5 @@ class Waiter(Struct, gc=False, eq=False):
     def silence(self) -> None:
         """Suppress its answer: the PUT before it was not executed, and that answer covers both."""
         self.silent = True
-        if self.outcome is Fate.REFUSED:
+        if self.outcome is NoReply.REFUSED:
             self.outcome = b""

@@ -27,8 +27,8 @@ from cluster.api import Cluster
 from core import Effects, Empty, Handed, HandedMany, Put, Reply, Request
 from gateway.waiting.claims import Claims
 from gateway.waiting.finish_watch import Watchers
-from gateway.waiting.slots import Fate, Outcome
-from gateway.waiting.wait_lists import Lines
+from gateway.waiting.slots import NoReply, Outcome
+from gateway.waiting.wait_lists import WaitLists
 from gateway.waiting.waiter import Waiter
 
 
@@ -39,7 +39,7 @@ class Waiters:
         self._cluster = cluster
         self._last_number = 0
         self._standing: dict[int, Waiter] = {}
-        self._lines = Lines()
+        self._lines = WaitLists()
         self._claims = Claims()
         self._requests: dict[tuple[int, int], dict[int, Waiter]] = {}   # session, request: numbered waiters
         self._watchers = Watchers()
@@ -72,11 +72,11 @@ class Waiters:
         elif type(reply) is not Empty or (waiter.wanted.until_finished and not reply.unfinished):
             waiter.end(reply)
         elif waiter.client.ended:
-            waiter.end(Fate.CANCELLED)
+            waiter.end(NoReply.CANCELLED)
         elif waiter.late:
             waiter.end(waiter.too_late)
         elif not self._cluster.serving:
-            waiter.end(Fate.REFUSED)
+            waiter.end(NoReply.REFUSED)
         else:
             self._stand(waiter)
         if waiter.outcome is not None:
@@ -93,7 +93,7 @@ class Waiters:
 
     def _request_settled(self, waiter: Waiter, request: Request) -> None:
         """Send the other waiters of a numbered command that has its answer: they get the same one."""
-        if waiter.outcome is not None and not isinstance(waiter.outcome, Fate):
+        if waiter.outcome is not None and not isinstance(waiter.outcome, NoReply):
             for same in list(self._requests.get((request.session, request.number), {}).values()):
                 self._send(same, None)
 
@@ -111,13 +111,13 @@ class Waiters:
         """Remove the waiter of a client that is gone. If its Get is in flight, its pipeline gives the jobs back."""
         if waiter.number in self._standing:
             self._leave(waiter)
-            waiter.end(Fate.CANCELLED)
+            waiter.end(NoReply.CANCELLED)
 
     def stop(self) -> None:
         """Refuse all waiters, as this node no longer serves."""
         for waiter in list(self._standing.values()):
             self._leave(waiter)
-            waiter.end(Fate.REFUSED)
+            waiter.end(NoReply.REFUSED)
             waiter.client.wake()
 
     # ---- reasons to send a waiter's Get

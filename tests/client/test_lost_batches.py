@@ -16,7 +16,7 @@ from tests.client.test_failover import at_most
 NEW = ("batch", "within", "change", "move", "transaction")
 
 
-class Told:
+class MappedSlot:
     """What a server was told, line by line."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ def lose(connection: socket.socket) -> None:
 
 
 def test_jobs_put_at_once_are_asked_for_again_and_are_one_request(make_client: MakeClient) -> None:
-    told = Told()
+    told = MappedSlot()
 
     def answer(connection: socket.socket, stream: BinaryIO, line: str) -> None:
         told.line(stream, line)
@@ -58,7 +58,7 @@ def test_without_a_session_all_jobs_of_a_lost_batch_are_unknown(make_client: Mak
 
 
 def test_a_server_says_in_its_own_time_that_nothing_came(make_client: MakeClient) -> None:
-    told = Told()
+    told = MappedSlot()
 
     def answer(connection: socket.socket, stream: BinaryIO, line: str) -> None:
         told.line(stream, line)
@@ -73,7 +73,7 @@ def test_a_server_says_in_its_own_time_that_nothing_came(make_client: MakeClient
 
 def test_a_job_that_was_lost_at_the_end_of_a_wait_is_asked_for_again(make_client: MakeClient) -> None:
     """The same request, in the same words, brings the same job, however little of the wait is left."""
-    told = Told()
+    told = MappedSlot()
 
     def answer(connection: socket.socket, stream: BinaryIO, line: str) -> None:
         told.line(stream, line)
@@ -91,7 +91,7 @@ def test_a_job_that_was_lost_at_the_end_of_a_wait_is_asked_for_again(make_client
 
 def test_nothing_of_a_transaction_is_sent_before_the_server_has_begun_it(make_client: MakeClient) -> None:
     """One that does not know BEGIN would execute the commands one by one."""
-    told = Told()
+    told = MappedSlot()
 
     def answer(connection: socket.socket, stream: BinaryIO, line: str) -> None:
         told.line(stream, line)
@@ -105,7 +105,7 @@ def test_nothing_of_a_transaction_is_sent_before_the_server_has_begun_it(make_cl
 
 
 def test_a_lost_transaction_is_committed_again_with_all_its_commands(make_client: MakeClient) -> None:
-    told = Told()
+    told = MappedSlot()
     commits = []
 
     def answer(connection: socket.socket, stream: BinaryIO, line: str) -> None:
@@ -144,7 +144,7 @@ def test_a_transaction_without_a_session_that_is_lost_is_unknown(make_client: Ma
 
 
 def test_a_body_is_not_sent_to_a_server_that_would_take_it_for_commands(make_client: MakeClient) -> None:
-    told = Told()
+    told = MappedSlot()
 
     def answer(connection: socket.socket, stream: BinaryIO, line: str) -> None:
         told.line(stream, line)
@@ -161,7 +161,7 @@ def test_a_body_is_not_sent_to_a_server_that_would_take_it_for_commands(make_cli
 
 
 def test_a_server_that_is_busy_does_not_abort_a_transaction_for_good(make_client: MakeClient) -> None:
-    told = Told()
+    told = MappedSlot()
 
     def answer(connection: socket.socket, stream: BinaryIO, line: str) -> None:
         told.line(stream, line)
@@ -181,7 +181,7 @@ def test_a_server_that_is_busy_does_not_abort_a_transaction_for_good(make_client
 
 
 def test_heartbeats_that_a_server_does_not_know_are_told_when_the_job_is_done(make_client: MakeClient) -> None:
-    told = Told()
+    told = MappedSlot()
 
     def answer(connection: socket.socket, stream: BinaryIO, line: str) -> None:
         told.line(stream, line)
@@ -200,7 +200,7 @@ def test_heartbeats_that_a_server_does_not_know_are_told_when_the_job_is_done(ma
 
 
 def test_a_job_that_was_ended_while_it_was_touched_is_not_lost(make_client: MakeClient) -> None:
-    told = Told()
+    told = MappedSlot()
 
     def answer(connection: socket.socket, stream: BinaryIO, line: str) -> None:
         told.line(stream, line)

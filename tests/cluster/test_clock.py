@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.wire.messages import Info
-from core import Get, Handed, Later, NotFound, Put, PutWith, Stored, Then, When
+from core import Due, Get, Handed, Later, NotFound, Put, PutWith, Stored, Then
 from tests.cluster.helpers.small_cluster import SmallCluster
 
 HOUR_MS = 3_600_000
@@ -62,7 +62,7 @@ def test_a_node_with_a_wrong_clock_leads_by_the_clocks_of_the_others(nodes: int,
 
 def test_a_clock_that_jumps_again_and_again_makes_no_job_early_and_no_lease_short() -> None:
     world = SmallCluster(3)
-    asked = world.leader().propose(PutWith(Put("at", 0, b""), When(at_ms=true_ms(world) + 20_000)))
+    asked = world.leader().propose(PutWith(Put("at", 0, b""), Due(at_ms=true_ms(world) + 20_000)))
     world.put_now()
     get(world, 20_000)
     for second in range(19):

@@ -22,7 +22,7 @@ from cluster.leader import leadership, proposer
 from cluster.raft import elections, pysyncobj_adapter
 from cluster.raft.append_entries import Receiver, Sender
 from cluster.wire.messages import Ack, Append, Heartbeat, Info, Message, RequestVote, SnapshotChunk
-from core import OPERATION_BYTES_MAX, Batch, Get, Put, PutWith, Results, Stored, When, cost, encode_entry
+from core import OPERATION_BYTES_MAX, Batch, Due, Get, Put, PutWith, Results, Stored, cost, encode_entry
 from core.handlers.cost import small
 from core.handlers.dispatch import COSTS
 from tests.cluster.helpers.small_cluster import Outcome, SmallCluster, SmallNode
@@ -487,7 +487,7 @@ def test_h11d_the_largest_entry_is_replicated_whole() -> None:
 def test_h11d_so_is_the_largest_batch() -> None:
     world = SmallCluster(3)
     world.put_now()
-    put = PutWith(Put("q" * 255, -(1 << 63), bytes(1024), "i" * 255), When(at_ms=1 << 45), key="k" * 128)
+    put = PutWith(Put("q" * 255, -(1 << 63), bytes(1024), "i" * 255), Due(at_ms=1 << 45), key="k" * 128)
     count = OPERATION_BYTES_MAX // cost(put)[0]
     batch = Batch((put,) * count, atomic=False)
     outcome = world.leader().propose(batch)

@@ -18,6 +18,7 @@ from core import (
     Done,
     DoneAll,
     DoneLast,
+    Due,
     Empty,
     Finished,
     Get,
@@ -61,7 +62,6 @@ from core import (
     Then,
     Tick,
     Touch,
-    When,
 )
 from tests.core.helpers.logs import ask, data_of, lead, run
 
@@ -84,19 +84,19 @@ def settings(machine: Machine, queue: str = "q", **change: object) -> None:
 
 def test_order_of_time_is_by_the_time_put_for_and_also_one_in_the_past(machine: Machine) -> None:
     settings(machine, order=Order.TIME)
-    times = {b"now": None, b"old": When(0, 100), b"older": When(0, 50), b"later": When(10)}
+    times = {b"now": None, b"old": Due(0, 100), b"older": Due(0, 50), b"later": Due(10)}
     ask(machine, *[PutWith(Put("q", 0, data), when) for data, when in times.items()], now_ms=1000)
     assert data_of(ask(machine, *[GET] * 4, now_ms=1000)) == [b"older", b"old", b"now"]
     assert data_of(ask(machine, GET, now_ms=1010)) == [b"later"]
 
 
 def test_order_of_arrival_knows_no_time_in_the_past(machine: Machine) -> None:
-    ask(machine, Put("q", 0, b"first"), PutWith(Put("q", 0, b"second"), When(0, 5)), now_ms=1000)
+    ask(machine, Put("q", 0, b"first"), PutWith(Put("q", 0, b"second"), Due(0, 5)), now_ms=1000)
     assert data_of(ask(machine, GET, GET)) == [b"first", b"second"]
 
 
 def test_waiting_jobs_get_their_places_anew_when_the_order_changes(machine: Machine) -> None:
-    times = {b"1": When(0, 50), b"2": None, b"3": When(0, 20)}
+    times = {b"1": Due(0, 50), b"2": None, b"3": Due(0, 20)}
     ask(machine, *[PutWith(Put("q", 0, data), when) for data, when in times.items()], now_ms=100)
     settings(machine, order=Order.TIME)
     assert [job.data for job in machine.peek_queue("q", JobState.READY, 9)] == [b"2", b"3", b"1"]
@@ -105,7 +105,7 @@ def test_waiting_jobs_get_their_places_anew_when_the_order_changes(machine: Mach
 
 
 def test_ttl_counts_from_each_activation_and_not_while_the_job_runs(machine: Machine) -> None:
-    ask(machine, PutWith(Put("q", 0, b""), When(100), ttl_ms=50), now_ms=0)
+    ask(machine, PutWith(Put("q", 0, b""), Due(100), ttl_ms=50), now_ms=0)
     assert isinstance(ask(machine, GET, now_ms=149)[0], Handed)
     ask(machine, Later(1), now_ms=1000)
     run(machine, Tick(), now_ms=1049)
@@ -116,7 +116,7 @@ def test_ttl_counts_from_each_activation_and_not_while_the_job_runs(machine: Mac
 
 def test_ttl_does_not_count_anew_when_a_ready_job_is_told_to_be_active_now(machine: Machine) -> None:
     ask(machine, PutWith(Put("q", 0, b""), ttl_ms=50, key="k"), now_ms=0)
-    ask(machine, Change(KEY, when=When(0)), now_ms=40)
+    ask(machine, Change(KEY, when=Due(0)), now_ms=40)
     run(machine, Tick(), now_ms=49)
     assert machine.ready("q") == 1
     run(machine, Tick(), now_ms=50)
@@ -146,7 +146,7 @@ def test_items_count_as_finished_at_the_end_of_a_batch_only(machine: Machine) ->
 
 
 def test_nothing_becomes_active_while_the_service_is_offline_or_when_a_leader_begins(machine: Machine) -> None:
-    ask(machine, PutWith(Put("q", 0, b""), When(10)), SwitchService(False))
+    ask(machine, PutWith(Put("q", 0, b""), Due(10)), SwitchService(False))
     assert ask(machine, GET, SwitchService(True), now_ms=50)[0] == Empty(True)
     assert ask(machine, lead(), GET, now_ms=50)[1] == Empty(True)
     assert isinstance(ask(machine, GET, now_ms=50)[0], Handed)
@@ -206,7 +206,7 @@ def test_moved_job_begins_anew_with_its_key_and_item(machine: Machine) -> None:
 
 def test_moved_within_its_queue_a_job_keeps_its_key(machine: Machine) -> None:
     ask(machine, PutWith(Put("q", 0, b""), key="k"), GET)
-    assert ask(machine, Move(1, "q", when=When(10))) == [Finished()]
+    assert ask(machine, Move(1, "q", when=Due(10))) == [Finished()]
     assert machine.peek(KEY) is not None
 
 
@@ -276,7 +276,7 @@ def test_queue_has_a_lease_of_its_own(machine: Machine) -> None:
 
 
 def test_purge_spares_what_was_put_after_it_began(machine: Machine) -> None:
-    ask(machine, Put("q", 0, b"1"), PutWith(Put("q", 0, b"2"), When(10)))
+    ask(machine, Put("q", 0, b"1"), PutWith(Put("q", 0, b"2"), Due(10)))
     began = machine.next_seq
     ask(machine, Put("q", 0, b"3"))
     assert ask(machine, PurgeQueue("q", None, began), PurgeQueue("p", None)) == [Removed(2), QueueNotFound()]
@@ -294,7 +294,7 @@ def test_deleted_queue_takes_its_running_jobs_along(machine: Machine) -> None:
 
 def test_job_is_dead_after_its_attempts_and_kicked_back(machine: Machine) -> None:
     settings(machine, tries=2)
-    ask(machine, PutWith(Put("q", 3, b"1", "x"), When(0, 5), key="k"), GET, Return(1), now_ms=10)
+    ask(machine, PutWith(Put("q", 3, b"1", "x"), Due(0, 5), key="k"), GET, Return(1), now_ms=10)
     ask(machine, GET, LaterWith(2, yielded=True), GET, Later(3), GET)
     effects = run(machine, Later(4)).effects
     assert (list(effects.ended), list(effects.ready)) == (["q"], ["q_dead"])

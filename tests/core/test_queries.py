@@ -15,6 +15,7 @@ from core import (
     Delete,
     DeleteQueue,
     Done,
+    Due,
     Get,
     JobState,
     Kick,
@@ -33,7 +34,6 @@ from core import (
     Then,
     Tick,
     Totals,
-    When,
 )
 from core.store.job import Job
 from core.store.ready import ReadyJobs
@@ -112,7 +112,7 @@ def test_a_queue_that_ends_in_a_batch_that_is_taken_back_has_its_past() -> None:
     assert machine.total("q") == Totals(1, 0, 0, 1)
 
 
-@pytest.mark.parametrize("step", [Put("r", 0, b""), PutWith(Put("r", 0, b""), When(50)), Move(1, "r")])
+@pytest.mark.parametrize("step", [Put("r", 0, b""), PutWith(Put("r", 0, b""), Due(50)), Move(1, "r")])
 def test_what_came_in_a_batch_that_is_taken_back_was_not_counted(step: Put | PutWith | Move) -> None:
     machine = Machine()
     run(machine, Put("q", 0, b""), Get(("q",)), Put("r", 0, b""))
@@ -120,8 +120,8 @@ def test_what_came_in_a_batch_that_is_taken_back_was_not_counted(step: Put | Put
     assert (past(machine)[0], past(machine, "r")[0]) == (1, 1)
 
 
-@pytest.mark.parametrize("when", [None, When(50)])
-def test_so_has_one_that_ends_by_the_removal_of_a_waiting_job(when: When | None) -> None:
+@pytest.mark.parametrize("when", [None, Due(50)])
+def test_so_has_one_that_ends_by_the_removal_of_a_waiting_job(when: Due | None) -> None:
     machine = Machine()
     run(machine, PutWith(Put("q", 0, b""), when, key="k"))
     run(machine, Batch((Delete(Selector(0, "q", "k")), Done(99)), atomic=True))
@@ -164,10 +164,10 @@ def test_the_age_is_that_of_the_place() -> None:
 
 def test_a_job_counts_from_its_activation() -> None:
     machine = Machine()
-    run(machine, PutWith(Put("q", 0, b""), When(5000), key="k"), PutWith(Put("q", 0, b""), When(90_000), key="l"))
+    run(machine, PutWith(Put("q", 0, b""), Due(5000), key="k"), PutWith(Put("q", 0, b""), Due(90_000), key="l"))
     run(machine, Tick(), now_ms=6000)
     assert age_ms(machine, now_ms=8000) == 2000
-    run(machine, Change(Selector(0, "q", "l"), when=When()), now_ms=7000)
+    run(machine, Change(Selector(0, "q", "l"), when=Due()), now_ms=7000)
     run(machine, Get(("q",)), now_ms=7000)
     assert age_ms(machine, now_ms=8000) == 1000
 
@@ -182,7 +182,7 @@ def test_the_oldest_is_found_whatever_the_order(change: QueueChange) -> None:
         now_ms = 1000 * step
         data = b"%d" % step
         put = Put("q", random.randrange(-3, 3), data, random.choice([None, "x", "y"]))
-        at = When(0, random.randrange(now_ms)) if step and random.random() < 0.5 else None
+        at = Due(0, random.randrange(now_ms)) if step and random.random() < 0.5 else None
         run(machine, PutWith(put, at), now_ms=now_ms)
         placed[data] = now_ms
         if random.random() < 0.6:

@@ -20,6 +20,7 @@ from core import (
     Done,
     DoneAll,
     DoneLast,
+    Due,
     Finished,
     Get,
     GetWith,
@@ -53,7 +54,6 @@ from core import (
     Then,
     Tick,
     Touch,
-    When,
 )
 from tests.sim.oracles.unfinished_jobs import short
 from tests.sim.test_session_promises import GET, GETB, GONE, NOTHING, OPENED, STORED, Step, X, Y, lead, req, told, x, y
@@ -63,7 +63,7 @@ Q, KEY = Selector(1), Selector(queue="q", key="k")
 MANY = GetWith(GET, 2)
 META = GetWith(GETB, meta=True)
 FIN, OK = Finished(), Accepted()
-IN_100 = PutWith(X, When(100))
+IN_100 = PutWith(X, Due(100))
 KEYED = PutWith(X, key="k")
 SECOND = PutWith(Y, key="k")
 EVERY = PutWith(X, every_ms=100)
@@ -85,19 +85,19 @@ def meta(attempt: int, deadline_ms: int | None) -> Handed:
 BROKEN: dict[str, tuple[list[Step], tuple[int, object], Reply, Reply, str]] = {
     "a job waits for its time": ([(0, IN_100, Stored())], (99, GET), NOTHING, x(), "1 ms before its time"),
     "a job waits for the time it is put for": (
-        [(0, PutWith(X, When(at_ms=500)), Stored())], (400, GET), NOTHING, x(), "100 ms before its time"),
+        [(0, PutWith(X, Due(at_ms=500)), Stored())], (400, GET), NOTHING, x(), "100 ms before its time"),
     "a job put back for later waits": (
-        [STORED, GOT, (0, LaterWith(1, When(100)), OK)], (50, GET), NOTHING, x(2), "50 ms before its time"),
+        [STORED, GOT, (0, LaterWith(1, Due(100)), OK)], (50, GET), NOTHING, x(2), "50 ms before its time"),
     "a job moved for later waits": (
-        [STORED, GOT, (0, Move(1, "p", when=When(100)), Finished(True))],
+        [STORED, GOT, (0, Move(1, "p", when=Due(100)), Finished(True))],
         (50, GET), NOTHING, Handed(2, "p", 0, b"x"), "50 ms before its time"),
     "a job whose time was changed waits": (
-        [STORED, GOT, (0, Change(Q, when=When(100)), OK), (0, Later(1), OK)],
+        [STORED, GOT, (0, Change(Q, when=Due(100)), OK), (0, Later(1), OK)],
         (50, GET), NOTHING, x(2), "50 ms before its time"),
     "a job whose time was changed by its key waits": (
-        [(0, KEYED, Stored()), (0, Change(KEY, when=When(100)), OK)], (50, GET), NOTHING, x(), "50 ms before its time"),
+        [(0, KEYED, Stored()), (0, Change(KEY, when=Due(100)), OK)], (50, GET), NOTHING, x(), "50 ms before its time"),
     "a job that was returned need not wait": (
-        [STORED, GOT, (0, Change(Q, when=When(100)), OK), (0, Return(1), OK)], (0, GET), x(2), x(), "handed out twice"),
+        [STORED, GOT, (0, Change(Q, when=Due(100)), OK), (0, Return(1), OK)], (0, GET), x(2), x(), "handed out twice"),
 
     "a periodic job comes again": (
         [(0, EVERY, Stored()), GOT], (0, Done(1)), Rearmed(100), FIN, "the next time is 100"),
@@ -233,7 +233,7 @@ def test_what_waits_or_runs_is_left() -> None:
 
 
 def test_a_ttl_is_no_loss_when_it_is_over() -> None:
-    steps = (0, PutWith(X, When(100), ttl_ms=50), Stored()), (100, Tick(), OK)
+    steps = (0, PutWith(X, Due(100), ttl_ms=50), Stored()), (100, Tick(), OK)
     assert left(*steps) == {"x": "waits"}
     assert left(*steps, (149, Tick(), OK)) == {"x": "waits"}
     assert left(*steps, (150, Tick(), OK)) == {}
@@ -241,13 +241,13 @@ def test_a_ttl_is_no_loss_when_it_is_over() -> None:
 
 
 # What a job is put for at 0; what a CHANGE at 40 says; when its TTL of 50 ms may be over.
-TTLS: dict[str, tuple[When | None, When, int]] = {
-    "READY before and after": (None, When(0), 50),
-    "READY before and after, for a time in the past": (None, When(at_ms=10), 50),
-    "due before, and perhaps READY": (When(20), When(0), 70),
-    "READY, then DELAYED": (None, When(5), 95),
-    "DELAYED, then READY": (When(100), When(0), 90),
-    "DELAYED before and after": (When(100), When(200), 290),
+TTLS: dict[str, tuple[Due | None, Due, int]] = {
+    "READY before and after": (None, Due(0), 50),
+    "READY before and after, for a time in the past": (None, Due(at_ms=10), 50),
+    "due before, and perhaps READY": (Due(20), Due(0), 70),
+    "READY, then DELAYED": (None, Due(5), 95),
+    "DELAYED, then READY": (Due(100), Due(0), 90),
+    "DELAYED before and after": (Due(100), Due(200), 290),
 }
 
 
@@ -263,9 +263,9 @@ def test_a_ttl_counts_anew_when_a_change_of_time_makes_the_job_ready(states: str
 def test_the_ttl_of_a_job_that_may_have_been_changed_ends_as_early_as_it_may() -> None:
     in_r = Selector(queue="r", key="k")
     dead = [TRIES, (0, KEYED, Stored()), GOT, (0, Later(1), OK), (0, PutWith(Y, key="k", ttl_ms=50), Stored())]
-    delayed = (0, PutWith(Put("r", 0, b"z"), When(1000), ttl_ms=50, key="k"), Stored())
-    doubted = [*dead, delayed, (50, Kick("q", 9), Removed(1)), (50, Change(KEY, when=When(0)), OK)]
-    called = [*doubted, (60, Change(in_r, when=When(0)), OK)]
+    delayed = (0, PutWith(Put("r", 0, b"z"), Due(1000), ttl_ms=50, key="k"), Stored())
+    doubted = [*dead, delayed, (50, Kick("q", 9), Removed(1)), (50, Change(KEY, when=Due(0)), OK)]
+    called = [*doubted, (60, Change(in_r, when=Due(0)), OK)]
     assert left(*called, (109, Tick(), OK)) == {"z": "waits"}
     assert left(*called, (110, Tick(), OK)) == {}
 

@@ -1,9 +1,9 @@
 """The same client for asyncio: `sockpq.aio.Client` has the calls of `sockpq.Client`, as coroutines."""
 
 from sockpq._async.client import Client
-from sockpq._async.getting import Getting
+from sockpq._async.getting import PendingJob
 from sockpq._async.job import Job
 from sockpq._async.survey import survey
 from sockpq._async.transaction import Transaction
 
-__all__ = ["Client", "Getting", "Job", "Transaction", "survey"]
+__all__ = ["Client", "Job", "PendingJob", "Transaction", "survey"]

@@ -9,7 +9,7 @@ from gateway.commands.context.client import Client
 from gateway.protocol import responses
 from gateway.protocol.command import Command
 from gateway.protocol.request_id import Numbering
-from gateway.waiting.slots import Fate, Outcome
+from gateway.waiting.slots import NoReply, Outcome
 
 
 def in_session(client: Client, command: Command) -> None:
@@ -40,4 +40,4 @@ def _bound(operation: Get | GetWith, session: int) -> Get | GetWith:
 
 def without_session(client: Client) -> Outcome:
     """Return the answer to a command that needs a session when there is none; a follower does not know sessions."""
-    return responses.SESSION_NOT_FOUND if client.hub.cluster.serving else Fate.REFUSED
+    return responses.SESSION_NOT_FOUND if client.hub.cluster.serving else NoReply.REFUSED

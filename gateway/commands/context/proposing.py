@@ -6,14 +6,14 @@ import asyncio
 
 from cluster.api import Cluster
 from core import Operation, Reply
-from gateway.waiting.slots import Fate
+from gateway.waiting.slots import NoReply
 
 
 class _Awaited:
     """An operation in flight whose outcome a coroutine awaits."""
 
     def __init__(self, cluster: Cluster, operation: Operation, client: object) -> None:
-        self.outcome: asyncio.Future[Reply | Fate] = asyncio.get_running_loop().create_future()
+        self.outcome: asyncio.Future[Reply | NoReply] = asyncio.get_running_loop().create_future()
         self._cluster = cluster
         self._operation = operation
         self._client = client or self
@@ -29,22 +29,22 @@ class _Awaited:
 
     def refused(self) -> None:
         """Resolve: the operation was not executed."""
-        self._settle(Fate.REFUSED)
+        self._settle(NoReply.REFUSED)
 
     def unknown(self) -> None:
         """Resolve: the outcome is unknown."""
-        self._settle(Fate.UNKNOWN)
+        self._settle(NoReply.UNKNOWN)
 
     def overdue(self) -> None:
         """Propose again: the queue to the log is overloaded, but this can wait."""
         self.propose()
 
-    def _settle(self, outcome: Reply | Fate) -> None:
+    def _settle(self, outcome: Reply | NoReply) -> None:
         if not self.outcome.done():     # the client may be gone
             self.outcome.set_result(outcome)
 
 
-async def propose(cluster: Cluster, operation: Operation, client: object = None) -> Reply | Fate:
+async def propose(cluster: Cluster, operation: Operation, client: object = None) -> Reply | NoReply:
     """Propose the operation and wait for its outcome.
 
     `client`: the client it belongs to, if other operations of that client may be in flight.

@@ -26,7 +26,7 @@ from core import (
 )
 from gateway.commands.context.client import Client
 from gateway.protocol.request_id import Numbering
-from gateway.waiting.slots import Fate, Outcome
+from gateway.waiting.slots import NoReply, Outcome
 
 Many = Batch | DoneAll | LaterAll
 
@@ -81,7 +81,7 @@ class Several(Struct, gc=False, eq=False):
     client: Client
     tell: Callable[[Reply], Outcome]
     open: int                       # operations without an outcome
-    outcomes: list[Reply | Fate]
+    outcomes: list[Reply | NoReply]
     numbered: bool = False
     outcome: Outcome | None = None
 
@@ -91,13 +91,13 @@ class Several(Struct, gc=False, eq=False):
 
     def refused(self) -> None:
         """Note that one of the operations was not executed."""
-        self._settle(Fate.REFUSED)
+        self._settle(NoReply.REFUSED)
 
     def unknown(self) -> None:
         """Note that the outcome of one of the operations is unknown."""
-        self._settle(Fate.UNKNOWN)
+        self._settle(NoReply.UNKNOWN)
 
-    def _settle(self, outcome: Reply | Fate) -> None:
+    def _settle(self, outcome: Reply | NoReply) -> None:
         self.outcomes.append(outcome)
         self.open -= 1
         if not self.open:
@@ -111,6 +111,6 @@ class Several(Struct, gc=False, eq=False):
         if all(isinstance(outcome, Results) for outcome in outcomes):
             return self.tell(Results(tuple(replies)))
         first = outcomes[0]
-        if not replies and all(outcome == first for outcome in outcomes) and first is not Fate.UNKNOWN:
-            return first if isinstance(first, Fate) else self.tell(first)
-        return Fate.UNKNOWN_REQUEST if self.numbered else Fate.UNKNOWN
+        if not replies and all(outcome == first for outcome in outcomes) and first is not NoReply.UNKNOWN:
+            return first if isinstance(first, NoReply) else self.tell(first)
+        return NoReply.UNKNOWN_REQUEST if self.numbered else NoReply.UNKNOWN

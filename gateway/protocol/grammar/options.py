@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from core import Policy, Then, When
+from core import Due, Policy, Then
 from gateway.protocol.arguments import ArgumentError, milliseconds, unix_ms
 from gateway.protocol.command import Words
 
@@ -66,6 +66,6 @@ POLICIES = {b"RANDOM": Policy.RANDOM, b"PRIORITY": Policy.PRIORITY}
 
 EXPIRE = Option("expire_ms", milliseconds, behind=(b"THEN", Option("then", one_of(THEN))))
 WHEN = {
-    b"DELAY": Option("when", lambda word: When(delay_ms=milliseconds(word))),
-    b"AT": Option("when", lambda word: When(at_ms=unix_ms(word))),
+    b"DELAY": Option("when", lambda word: Due(delay_ms=milliseconds(word))),
+    b"AT": Option("when", lambda word: Due(at_ms=unix_ms(word))),
 }

@@ -33,6 +33,7 @@ from core import (
     Done,
     DoneAll,
     DoneLast,
+    Due,
     Get,
     GetWith,
     HandedMany,
@@ -66,7 +67,6 @@ from core import (
     Tick,
     Touch,
     TouchSession,
-    When,
     decode_entry,
 )
 from gateway.commands.context.splitting import split
@@ -162,7 +162,7 @@ def _puts(world: World) -> list[Operation]:
 
 def _puts_with_everything(world: World) -> list[Operation]:
     return [
-        PutWith(Put("with", number % 100, b"x", f"i{number}"), When(10**6 + number), 10**6, 10**6,
+        PutWith(Put("with", number % 100, b"x", f"i{number}"), Due(10**6 + number), 10**6, 10**6,
                 tuple(f"q_{at}" for at in range(100)), f"k{number}", OnDup.REPLACE, 3)
         for number in range(COPIES)
     ]
@@ -299,7 +299,7 @@ def _everything_due(world: World) -> list[Operation]:
     """Leases, TTLs, activations and releases at once, and as many commands as an entry takes."""
     parents = world.queue_of(1)
     world.queue_of(3000, ttl_ms=1000)
-    world.queue_of(3000, when=When(1000))
+    world.queue_of(3000, when=Due(1000))
     world.queue_of(3000, after=(f"{parents}_0",))
     world.taken(3000, lease_ms=1000)
     world.apply(Done(world.taken(1, parents)[0]))
@@ -348,7 +348,7 @@ CASES: dict[str, Case] = {
     "DONE of parents": _parents,
     "DONE of one parent of many": _one_parent,
     "LATER": _each(Later),
-    "LATER with options": _each(lambda number: LaterWith(number, When(10**6), 3)),
+    "LATER with options": _each(lambda number: LaterWith(number, Due(10**6), 3)),
     "LATER of many": _many(LaterAll),
     "RETURN": _each(Return),
     "TOUCH": _each(Touch),
@@ -364,7 +364,7 @@ CASES: dict[str, Case] = {
     ],
     "QUEUE PURGE": _purge,
     "QUEUE PURGE of one state": lambda world: [
-        PurgeQueue(world.queue_of(2500, when=When(10**6)), JobState.DELAYED),
+        PurgeQueue(world.queue_of(2500, when=Due(10**6)), JobState.DELAYED),
     ] * 3,
     "QUEUE DELETE FORCE": _delete_queue,
     "CONFIG": lambda world: [Configure(policy=policy) for policy in (*Policy, Policy.RANDOM)],

@@ -22,6 +22,7 @@ from core import (
     Done,
     DoneAll,
     DoneLast,
+    Due,
     Get,
     GetWith,
     Handed,
@@ -50,7 +51,6 @@ from core import (
     Selector,
     Then,
     Touch,
-    When,
 )
 from tests.core.helpers.logs import LogEntry, lead, operations
 from tests.core.helpers.session_logs import KINDS
@@ -73,8 +73,8 @@ _key = st.sampled_from(KEYS)
 _id = st.integers(1, 8)
 _data = st.sampled_from([b"", b"1", b"22", b"333"])
 _priority = st.integers(-1, 1)
-_when = st.builds(When, st.sampled_from([0, 1, 30, 100])) | st.builds(
-    When, st.just(0), st.sampled_from([0, 50, 100, 150, 200, 250, -5, 2**70])
+_when = st.builds(Due, st.sampled_from([0, 1, 30, 100])) | st.builds(
+    Due, st.just(0), st.sampled_from([0, 50, 100, 150, 200, 250, -5, 2**70])
 )
 _maybe_when = st.none() | _when
 _put = st.builds(Put, _queue, _priority, _data, _item, st.booleans())
@@ -294,8 +294,8 @@ def random_time_operation(random: Random, ids: list[int], now_ms: int) -> Operat
     return _random_on_queue(random, queue)
 
 
-def _random_when(random: Random, now_ms: int) -> When | None:
-    return random.choice([None, None, When(random.randrange(300)), When(0, now_ms + random.randrange(-300, 300))])
+def _random_when(random: Random, now_ms: int) -> Due | None:
+    return random.choice([None, None, Due(random.randrange(300)), Due(0, now_ms + random.randrange(-300, 300))])
 
 
 def _random_put(random: Random, now_ms: int) -> Put | PutWith:

@@ -10,6 +10,7 @@ from core import (
     Configure,
     ConfigureQueue,
     Done,
+    Due,
     Get,
     GetWith,
     Kick,
@@ -26,7 +27,6 @@ from core import (
     Then,
     Tick,
     Touch,
-    When,
 )
 from tests.core.helpers.logs import ask, restored, run, snapshot_of
 
@@ -42,11 +42,11 @@ def logs_of(number: int) -> dict[str, list[Operation]]:
     return {
         "tries": [PutWith(PUT, tries=number), Get(None), Later(1)],
         "every": [PutWith(PUT, every_ms=number), Get(None), Done(1)],
-        "every from a late time": [PutWith(PUT, When(0, 2**64 - 1), every_ms=number, key="k")],
-        "every, changed": [PutWith(PUT, every_ms=number), Get(None), Change(Selector(1), when=When(number)), Done(1)],
+        "every from a late time": [PutWith(PUT, Due(0, 2**64 - 1), every_ms=number, key="k")],
+        "every, changed": [PutWith(PUT, every_ms=number), Get(None), Change(Selector(1), when=Due(number)), Done(1)],
         "ttl": [PutWith(PUT, ttl_ms=number)],
-        "delay": [PutWith(PUT, When(number))],
-        "at": [PutWith(PUT, When(0, number))],
+        "delay": [PutWith(PUT, Due(number))],
+        "at": [PutWith(PUT, Due(0, number))],
         "grace": [Configure(grace_ms=number)],
         "session ttl": [Configure(session_ttl_ms=number)],
         "lease": [PUT, Get(None, number, Then.LATER)],
@@ -54,9 +54,9 @@ def logs_of(number: int) -> dict[str, list[Operation]]:
         "count": [PUT, GetWith(Get(None), number)],
         "kick": [*RUNNING, Bury(1), Kick("q", number)],
         "purge": [PUT, PurgeQueue("q", None, number)],
-        "later": [*RUNNING, LaterWith(1, When(number), number)],
-        "move": [*RUNNING, Move(1, "p", number, When(0, number))],
-        "change": [*RUNNING, Change(Selector(1), number, When(number)), Later(1)],
+        "later": [*RUNNING, LaterWith(1, Due(number), number)],
+        "move": [*RUNNING, Move(1, "p", number, Due(0, number))],
+        "change": [*RUNNING, Change(Selector(1), number, Due(number)), Later(1)],
         **{name: [ConfigureQueue("q", QueueChange(**{name: number})), *RUNNING] for name in SETTINGS},
     }
 

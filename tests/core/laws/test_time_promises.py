@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from core import (
     Aborted,
     Batch,
+    Due,
     Empty,
     Finished,
     Get,
@@ -26,7 +27,6 @@ from core import (
     Return,
     Stored,
     Tick,
-    When,
 )
 from tests.core.helpers.logs import LAW, LogEntry, ask, play, restored, run, snapshot_of
 from tests.core.helpers.time_logs import batch, time_logs, time_operations
@@ -118,7 +118,7 @@ def test_job_is_handed_out_at_its_time_and_not_before(plan: list[tuple[str, int,
     for number, (queue, step_ms, delay_ms, absolute) in enumerate([*plan, ("a", 100, 0, False)]):
         now_ms += step_ms
         data = b"%d" % number
-        when = When(0, now_ms + delay_ms) if absolute else When(max(0, delay_ms))
+        when = Due(0, now_ms + delay_ms) if absolute else Due(max(0, delay_ms))
         put = PutWith(Put(queue, 0, data), when)
         reply, *gets = ask(machine, put, *[Get(None)] * (len(plan) + 2), now_ms=now_ms)
         assert reply == Stored()

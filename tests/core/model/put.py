@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core import (
     DataTooLarge,
+    Due,
     Finished,
     JobExists,
     JobIgnored,
@@ -22,7 +23,6 @@ from core import (
     Removed,
     Reply,
     Stored,
-    When,
 )
 from tests.core.model.give import ModelGive
 from tests.core.model.jobs import ModelJob
@@ -71,7 +71,7 @@ class ModelPut(ModelGive):
         self.count(put.queue, "put")
         return Stored(item if put.new_item else None)
 
-    def _start(self, job: ModelJob, when: When | None) -> None:
+    def _start(self, job: ModelJob, when: Due | None) -> None:
         time_ms = None if when is None else self.time_of(when)
         self.set_time(job, time_ms)
         if job.waits:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core import JobState, Order, Then, When
+from core import Due, JobState, Order, Then
 from tests.core.model.jobs import ModelJob
 from tests.core.model.queues import ModelQueues
 from tests.core.model.sessions import ModelSessions
@@ -48,11 +48,11 @@ class ModelTime(ModelQueues):
         """It became active then."""
         job.place_ms = time_ms if self.settings_of(job.queue).order is Order.TIME else 0
 
-    def time_of(self, when: When) -> int:
+    def time_of(self, when: Due) -> int:
         """The time that is meant."""
         return self.clock_ms + when.delay_ms if when.at_ms is None else sorted([0, when.at_ms, LATEST_MS])[1]
 
-    def come_back(self, job: ModelJob, when: When | None = None, first: bool = False) -> None:
+    def come_back(self, job: ModelJob, when: Due | None = None, first: bool = False) -> None:
         """A hand-out has ended, and the job waits again: for its time, at the end, or where it was (`first`)."""
         if when is not None:
             job.at_ms = self.time_of(when)
@@ -69,7 +69,7 @@ class ModelTime(ModelQueues):
         """It is put for this time; a periodic one counts from now when there is none."""
         job.at_ms = self.clock_ms if time_ms is None and job.every_ms is not None else time_ms
 
-    def failed(self, job: ModelJob, when: When | None = None, *, expired: bool = False) -> None:
+    def failed(self, job: ModelJob, when: Due | None = None, *, expired: bool = False) -> None:
         """A hand-out has ended without success: the job waits again, or it is dead."""
         if not expired:
             self.count(job.queue, "later")

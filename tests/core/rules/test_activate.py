@@ -10,6 +10,7 @@ from core import (
     ConfigureQueue,
     CreateQueue,
     Done,
+    Due,
     Empty,
     Get,
     GetWith,
@@ -28,7 +29,6 @@ from core import (
     Removed,
     Tick,
     TooManyQueues,
-    When,
 )
 from tests.core.helpers.logs import ask, restored, run, snapshot_of
 
@@ -48,7 +48,7 @@ def active(machine: Machine, now_ms: int) -> int:
 
 
 def test_a_thousand_due_jobs_become_active_per_entry(machine: Machine) -> None:
-    ask(machine, *[PutWith(Put(f"q{number % 3}", 0, b""), When(16)) for number in range(MANY)])
+    ask(machine, *[PutWith(Put(f"q{number % 3}", 0, b""), Due(16)) for number in range(MANY)])
     assert machine.next_due_ms() == 16
     assert [active(machine, 16) for _ in range(4)] == [1000, 2000, MANY, MANY]
     assert machine.next_due_ms() is None
@@ -56,7 +56,7 @@ def test_a_thousand_due_jobs_become_active_per_entry(machine: Machine) -> None:
 
 def test_queue_activates_no_more_than_its_portion_per_entry(machine: Machine) -> None:
     ask(machine, ConfigureQueue("a", QueueChange(portion=2)))
-    ask(machine, *[PutWith(Put(queue, 0, b"%d" % number), When(10 - number)) for queue in "ab" for number in range(5)])
+    ask(machine, *[PutWith(Put(queue, 0, b"%d" % number), Due(10 - number)) for queue in "ab" for number in range(5)])
     run(machine, Tick(), now_ms=10)
     assert (machine.ready("a"), machine.ready("b")) == (2, 5)
     assert machine.next_due_ms() is not None
@@ -66,8 +66,8 @@ def test_queue_activates_no_more_than_its_portion_per_entry(machine: Machine) ->
 
 
 def test_queue_whose_job_was_due_first_goes_first(machine: Machine) -> None:
-    late = [PutWith(Put("a", 0, b""), When(20))] * 600
-    early = [PutWith(Put("b", 0, b""), When(10))] + [PutWith(Put("b", 0, b""), When(30))] * 599
+    late = [PutWith(Put("a", 0, b""), Due(20))] * 600
+    early = [PutWith(Put("b", 0, b""), Due(10))] + [PutWith(Put("b", 0, b""), Due(30))] * 599
     ask(machine, *late, *early)
     run(machine, Tick(), now_ms=30)
     assert (machine.ready("a"), machine.ready("b")) == (400, 600)
@@ -94,7 +94,7 @@ def test_a_thousand_jobs_learn_per_entry_that_an_item_is_finished(machine: Machi
 
 @pytest.mark.parametrize("state", [JobState.READY, JobState.DELAYED, JobState.DEAD, None])
 def test_purge_removes_a_thousand_and_tells_that_there_are_more(machine: Machine, state: JobState | None) -> None:
-    when = When(1000) if state is JobState.DELAYED else None
+    when = Due(1000) if state is JobState.DELAYED else None
     ask(machine, *[PutWith(Put("q", 0, b""), when)] * MANY)
     if state is JobState.DEAD:
         ask(machine, GetWith(Get(("q",)), MANY))
@@ -105,7 +105,7 @@ def test_purge_removes_a_thousand_and_tells_that_there_are_more(machine: Machine
 
 
 def test_purge_of_all_states_takes_them_in_turn(machine: Machine) -> None:
-    ask(machine, *[PutWith(Put("q", 0, b""), when) for when in (None, When(1000)) for _ in range(600)])
+    ask(machine, *[PutWith(Put("q", 0, b""), when) for when in (None, Due(1000)) for _ in range(600)])
     assert ask(machine, PurgeQueue("q", None)) == [Removed(1000, True)]
     assert machine.total("q").jobs == 200
     assert machine.ready("q") == 0

@@ -16,6 +16,7 @@ from core import (
     Done,
     DoneAll,
     DoneLast,
+    Due,
     Get,
     GetWith,
     JobState,
@@ -39,7 +40,6 @@ from core import (
     Selector,
     Then,
     Touch,
-    When,
 )
 from core.snapshot.frames import ExtrasRow
 from core.store.job import Extras
@@ -77,7 +77,7 @@ def machine() -> Machine:
     """With something to lose."""
     machine = Machine()
     run(machine, lead())
-    ask(machine, PutWith(Put("mine", 0, b""), When(50), key="k"), PauseQueue("mine", True, False))
+    ask(machine, PutWith(Put("mine", 0, b""), Due(50), key="k"), PauseQueue("mine", True, False))
     return machine
 
 

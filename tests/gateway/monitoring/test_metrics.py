@@ -12,7 +12,7 @@ import pytest
 import uvloop
 from prometheus_client.parser import text_string_to_metric_families
 
-from core import Bury, Done, Get, Operation, PauseQueue, Put, PutWith, When
+from core import Bury, Done, Due, Get, Operation, PauseQueue, Put, PutWith
 from gateway import rights
 from gateway.limits import Limits
 from gateway.monitoring import Access, HttpServer, LoopLag, Pages, Sources, start
@@ -261,7 +261,7 @@ def test_the_number_of_series_is_bounded_and_the_sums_are_right() -> None:
 
 def test_every_state_is_counted_and_the_others_are_the_rest() -> None:
     async def test(watched: Watched) -> None:
-        later, soon = When(3_600_000), Put("dead", 0, b"")
+        later, soon = Due(3_600_000), Put("dead", 0, b"")
         names = [f"q{number}" for number in range(QUEUES_NAMED_MAX + 20)]
         operations: list[Operation] = []
         for name in names:

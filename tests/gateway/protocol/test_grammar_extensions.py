@@ -18,6 +18,7 @@ from core import (
     Done,
     DoneAll,
     DoneLast,
+    Due,
     Get,
     GetWith,
     JobState,
@@ -38,7 +39,6 @@ from core import (
     Selector,
     Then,
     Touch,
-    When,
 )
 from gateway.limits import AFTER_ITEMS_MAX, BATCH_JOBS_MAX, NUMBERED_BATCH_JOBS_MAX
 from gateway.protocol import responses
@@ -77,9 +77,9 @@ LINES: list[tuple[str, object]] = [
     # DONE, LATER, TOUCH, BURY, KICK
     ("DONE 5", Done(5)), ("DONE 5 LAST", DoneLast(5)), ("DONE 5 6 5", DoneAll((5, 6, 5))), ("LATER 5", Later(5)),
     ("LATER 5 6", LaterAll((5, 6))), ("LATER 5 FIRST", LaterWith(5, first=True)),
-    ("LATER 5 YIELD DELAY 2 PRI -3", LaterWith(5, When(2000), -3, yielded=True)),
-    ("LATER 5 AT 1795130000.5", LaterWith(5, When(at_ms=1_795_130_000_500))),
-    ("LATER 5 AT 0", LaterWith(5, When(at_ms=0))),
+    ("LATER 5 YIELD DELAY 2 PRI -3", LaterWith(5, Due(2000), -3, yielded=True)),
+    ("LATER 5 AT 1795130000.5", LaterWith(5, Due(at_ms=1_795_130_000_500))),
+    ("LATER 5 AT 0", LaterWith(5, Due(at_ms=0))),
     ("LATER 5 PRI 0 FIRST YIELD", LaterWith(5, None, 0, True, True)),
     ("TOUCH 5", Touch(5)), ("TOUCH 5 EXPIRE 120", Touch(5, 120_000)),
     ("TOUCH 5 EXPIRE 0 THEN DEAD", Touch(5, 0, Then.DEAD)),
@@ -87,13 +87,13 @@ LINES: list[tuple[str, object]] = [
     ("KICK q 5000", Kick("q", 5000)),
     # CHANGE, DELETE, MOVE, PEEK without data
     ("CHANGE 5 PRI 1", Change(Selector(5), 1)), ("CHANGE 5", Change(Selector(5))),
-    ("CHANGE KEY q k:1 AT 1795200000 PRI 9", Change(KEY, 9, When(at_ms=1_795_200_000_000))),
-    ("CHANGE KEY q k:1 NOITEM DELAY 0", Change(KEY, when=When(0), no_item=True)),
+    ("CHANGE KEY q k:1 AT 1795200000 PRI 9", Change(KEY, 9, Due(at_ms=1_795_200_000_000))),
+    ("CHANGE KEY q k:1 NOITEM DELAY 0", Change(KEY, when=Due(0), no_item=True)),
     ("CHANGE 5 IS i", Change(Selector(5), item="i")),
     ("CHANGE 5 IS DATA", Change(Selector(5), item="DATA")), ("DELETE 5", Delete(Selector(5))),
     ("DELETE KEY q k:1", Delete(KEY)),
     ("MOVE 5 q", Move(5, "q")), ("MOVE 5 DATA", Move(5, "DATA")),
-    ("MOVE 5 q DELAY 1 PRI 2", Move(5, "q", 2, When(1000))),
+    ("MOVE 5 q DELAY 1 PRI 2", Move(5, "q", 2, Due(1000))),
     ("PEEK 5", named(Selector(5))), ("PEEK KEY q k:1", named(KEY)), ("PEEK q READY", named("q", JobState.READY, 1)),
     ("PEEK KEY DEAD", named("KEY", JobState.DEAD, 1)),
     ("PEEK q RUNNING COUNT 10000", named("q", JobState.RUNNING, 10_000)),
@@ -140,10 +140,10 @@ def filled(line: str) -> Command:
 
 WAIT = Get(("o",), item="i", item_of_put=True)
 PUTS: list[tuple[str, PutWith | Command]] = [
-    ("KEY a1", PutWith(Put("q", 0, b"abc"), key="a1")), ("DELAY 10", PutWith(Put("q", 0, b"abc"), When(10_000))),
+    ("KEY a1", PutWith(Put("q", 0, b"abc"), key="a1")), ("DELAY 10", PutWith(Put("q", 0, b"abc"), Due(10_000))),
     ("KEY a1 ONDUP REPLACE", PutWith(Put("q", 0, b"abc"), key="a1", on_dup=OnDup.REPLACE)),
     ("KEY ONDUP ONDUP FAIL", PutWith(Put("q", 0, b"abc"), key="ONDUP")),
-    ("AT 1795130000 TTL 60 EVERY 5", PutWith(Put("q", 0, b"abc"), When(at_ms=1_795_130_000_000), 60_000, 5000)),
+    ("AT 1795130000 TTL 60 EVERY 5", PutWith(Put("q", 0, b"abc"), Due(at_ms=1_795_130_000_000), 60_000, 5000)),
     ("NEW TTL 0", PutWith(Put("q", 0, b"abc", None, True))), ("IS KEY KEY k", PutWith(Put("q", 0, b"abc",
     "KEY"), key="k")),
     ("EVERY 60 AFTER a|b|a TRIES 1", PutWith(Put("q", 0, b"abc"), None, None, 60_000, ("a", "b"), tries=1)),
@@ -152,7 +152,7 @@ PUTS: list[tuple[str, PutWith | Command]] = [
      Command(PutWith(Put("q", 0, b"abc", "i"), key="k"), within_ms=0,
              wait=Get(("o",), 5000, Then.DEAD, "i", item_of_put=True))),
     ("NEW WAIT EXPIRE DELAY 1",
-     Command(PutWith(Put("q", 0, b"abc", None, True), When(1000)), wait=Get(("EXPIRE",), item_of_put=True))),
+     Command(PutWith(Put("q", 0, b"abc", None, True), Due(1000)), wait=Get(("EXPIRE",), item_of_put=True))),
 ]
 
 
@@ -165,7 +165,7 @@ def test_change_and_move_take_data() -> None:
     for line, request in (
         ("CHANGE 5 DATA 3", Change(Selector(5), data=b"abc")), ("MOVE 5 q DATA 3", Move(5, "q", data=b"abc")),
         ("CHANGE KEY q DATA IS i PRI 1 DATA 3", Change(Selector(queue="q", key="DATA"), 1, None, "i", data=b"abc")),
-        ("MOVE 5 DATA DELAY 0 DATA 3", Move(5, "DATA", None, When(0), b"abc")),
+        ("MOVE 5 DATA DELAY 0 DATA 3", Move(5, "DATA", None, Due(0), b"abc")),
     ):
         assert filled(line) == Command(request)
 

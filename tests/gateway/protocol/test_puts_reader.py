@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from core import Put, PutWith, When
+from core import Due, Put, PutWith
 from gateway.limits import BATCH_BYTES_MAX, BATCH_JOBS_MAX, KIB, MIB, SKIPPED_BYTES_MAX, Limits
 from gateway.protocol import responses
 from gateway.protocol.command import Command
@@ -29,8 +29,8 @@ def read(
     parser = parser_of(limits, guard)
     parser.feed(stream)
     requests = []
-    while (request := parser.next()) is not None or parser.toil:
-        parser.toil = 0
+    while (request := parser.next()) is not None or parser.extra_work:
+        parser.extra_work = 0
         if request is not None:
             requests.append(request)
     return requests
@@ -38,7 +38,7 @@ def read(
 
 def test_the_jobs_come_as_one_request() -> None:
     assert read(b"PUTS 2\r\nmail 0 3 KEY a1\r\nabcmail 5 4 DELAY 10\r\ndefgPING\r\n") == [
-        puts(PutWith(Put("mail", 0, b"abc"), key="a1"), PutWith(Put("mail", 5, b"defg"), When(10_000))), PING,
+        puts(PutWith(Put("mail", 0, b"abc"), key="a1"), PutWith(Put("mail", 5, b"defg"), Due(10_000))), PING,
     ]
     assert read(b"puts 1\nq 0 0\n") == [puts(Put("q", 0, b""))]
     assert read(b"PUTS 2\r\n\r\nq 0 1\r\na\r\n\r\nr 0 1 NEW\r\nb\r\n") == [

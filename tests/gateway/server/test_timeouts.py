@@ -10,7 +10,7 @@ import pytest
 
 from gateway.limits import SWEEP_S, Limits
 from gateway.server.conversation import Conversation
-from gateway.server.timeouts import Patience, Turn, sweep_s
+from gateway.server.timeouts import ClientTimeouts, Turn, sweep_s
 from tests.gateway.helpers.memory import MemoryGateway
 
 LIMITS = Limits(hello_timeout_s=10, idle_timeout_s=20, command_timeout_s=30, answer_timeout_s=40)
@@ -21,7 +21,7 @@ LIMITS = Limits(hello_timeout_s=10, idle_timeout_s=20, command_timeout_s=30, ans
     (Turn.REST, 30, "its command is incomplete"),
 ])
 def test_what_does_not_come_in_time_ends_the_connection(turn: Turn, limit_s: int, why: str) -> None:
-    patience = Patience(LIMITS, 100.0)
+    patience = ClientTimeouts(LIMITS, 100.0)
     assert patience.end(100.0, (turn, 0), 0, 0) is None
     assert patience.end(100.0 + limit_s, (turn, 0), 0, 0) is None
     assert patience.end(100.1 + limit_s, (turn, 1), 0, 0) is None, "it has got on"
@@ -30,11 +30,11 @@ def test_what_does_not_come_in_time_ends_the_connection(turn: Turn, limit_s: int
 
 
 def test_our_turn_has_no_limit_and_zero_is_none() -> None:
-    patience = Patience(LIMITS, 0.0)
+    patience = ClientTimeouts(LIMITS, 0.0)
     assert patience.end(1.0, (Turn.OURS, 0), 0, 0) is None
     assert patience.end(1e6, (Turn.OURS, 0), 0, 0) is None
     none = Limits(hello_timeout_s=0, command_timeout_s=0, answer_timeout_s=0, auth_timeout_s=0)
-    patience = Patience(none, 0.0)
+    patience = ClientTimeouts(none, 0.0)
     for turn in Turn:
         assert patience.end(1.0, (turn, 0), 0, 5) is None
         assert patience.end(1e6, (turn, 0), 0, 5, stranger=True) is None
@@ -43,7 +43,7 @@ def test_our_turn_has_no_limit_and_zero_is_none() -> None:
 
 
 def test_who_does_not_say_who_it_is_is_cut_whatever_else_it_does() -> None:
-    patience = Patience(Limits(auth_timeout_s=30), 100.0)
+    patience = ClientTimeouts(Limits(auth_timeout_s=30), 100.0)
     for second in range(31):
         assert patience.end(100.0 + second, (Turn.NEXT, second), 0, 0, stranger=True) is None
     assert patience.end(131.0, (Turn.NEXT, 31), 0, 0) is None, "it has said it"
@@ -51,7 +51,7 @@ def test_who_does_not_say_who_it_is_is_cut_whatever_else_it_does() -> None:
 
 
 def test_who_takes_nothing_is_cut_and_who_takes_a_little_is_not() -> None:
-    patience = Patience(LIMITS, 0.0)
+    patience = ClientTimeouts(LIMITS, 0.0)
     for look in range(1, 20):
         assert patience.end(look * 30.0, (Turn.OURS, 0), taken_bytes=look, unsent_bytes=10) is None
     assert patience.end(19 * 30.0 + 40, (Turn.OURS, 0), 19, 500) is None

@@ -22,6 +22,7 @@ from core import (
     Done,
     DoneAll,
     DoneLast,
+    Due,
     Get,
     GetWith,
     JobState,
@@ -43,7 +44,6 @@ from core import (
     Selector,
     Then,
     Touch,
-    When,
 )
 
 if TYPE_CHECKING:
@@ -86,15 +86,15 @@ class RandomCommands:
 
     # Jobs come and go
 
-    def _when(self, *, keyed: bool = False) -> When | None:
+    def _when(self, *, keyed: bool = False) -> Due | None:
         rng = self._rng
         draw = rng.random()
         if draw < 0.3:
             return None
         if draw < 0.7:
-            return When(rng.choice(DELAYS_MS))
+            return Due(rng.choice(DELAYS_MS))
         clock_ms = self._client.clock_ms
-        return When(at_ms=max(0, clock_ms + rng.choice((-5000, -1, 60, 500, *((FAR_MS,) if keyed else ())))))
+        return Due(at_ms=max(0, clock_ms + rng.choice((-5000, -1, 60, 500, *((FAR_MS,) if keyed else ())))))
 
     def _put_with(self) -> PutWith:
         rng = self._rng

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from core import DoneAll, Finished, LaterAll, Reply, Results, When, state
+from core import DoneAll, Due, Finished, LaterAll, Reply, Results, state
 from core.handlers.dispatch import EXECUTE, REQUESTED
 from core.rules import activate, complete
 from core.state import State
@@ -27,7 +27,7 @@ def hand_out_before_the_time(patch: pytest.MonkeyPatch) -> None:
     """A delay is half as long as was asked for."""
     real, model = activate.moment, Model.time_of
 
-    def sooner(when: When) -> When:
+    def sooner(when: Due) -> Due:
         return replace(when, delay_ms=when.delay_ms // 2)
     patch.setattr(activate, "moment", lambda state, when: real(state, sooner(when)))
     patch.setattr(Model, "time_of", lambda self, when: None if when is None else model(self, sooner(when)))

@@ -14,7 +14,7 @@ from core import Reply, Request, RequestMismatch
 from core.handlers import requests, sessions
 from core.handlers.dispatch import EXECUTE
 from core.rules import expire
-from core.sessions.session import Answered, Session
+from core.sessions.session import AnsweredRequest, Session
 from core.sessions.table import Sessions
 from core.snapshot import sessions as session_frames
 from core.snapshot.frames import RequestRow
@@ -29,7 +29,7 @@ from tests.sim.scenarios.sessions import SCRIPTED
 
 def forget_answers(patch: pytest.MonkeyPatch) -> None:
     """A repeated request is executed again."""
-    def again(state: State, operation: Request, answered: Answered) -> Reply | None:
+    def again(state: State, operation: Request, answered: AnsweredRequest) -> Reply | None:
         return RequestMismatch() if answered.digest != operation.digest else None
     patch.setattr(requests, "_again", again)
     patch.setattr(Model, "_known", lambda self, session, request: None)
@@ -37,7 +37,7 @@ def forget_answers(patch: pytest.MonkeyPatch) -> None:
 
 def forget_answers_in_snapshots(patch: pytest.MonkeyPatch) -> None:
     """A snapshot tells which numbers were used, and not what was answered."""
-    def row(number: int, answered: Answered) -> RequestRow:
+    def row(number: int, answered: AnsweredRequest) -> RequestRow:
         return RequestRow(number, answered.digest, [])
     patch.setattr(session_frames, "_request_row", row)
 
@@ -46,7 +46,7 @@ def compare_no_digests(patch: pytest.MonkeyPatch) -> None:
     """A command is answered with the answer to another one of the same number."""
     real, model = requests._again, ModelSession.refusal
 
-    def again(state: State, operation: Request, answered: Answered) -> Reply | None:
+    def again(state: State, operation: Request, answered: AnsweredRequest) -> Reply | None:
         return real(state, replace(operation, digest=answered.digest), answered)
 
     def refusal(self: ModelSession, request: Request) -> Reply | None:

@@ -19,6 +19,7 @@ from core import (
     Done,
     DoneAll,
     DoneLast,
+    Due,
     Finished,
     Get,
     GetWith,
@@ -49,7 +50,6 @@ from core import (
     Stored,
     Then,
     Touch,
-    When,
 )
 from tests.sim.oracles.deadlines import Deadline
 from tests.sim.oracles.job_states import JobStates
@@ -112,7 +112,7 @@ class JobReplies(JobStates):
 
     # Puts
 
-    def _moment(self, when: When | None) -> int | None:
+    def _moment(self, when: Due | None) -> int | None:
         if when is None:
             return None
         return max(when.at_ms, 0) if when.at_ms is not None else self.clock_ms + max(when.delay_ms, 0)

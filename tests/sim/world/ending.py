@@ -10,6 +10,7 @@ from core import (
     Configure,
     Done,
     DoneLast,
+    Due,
     Get,
     Operation,
     Put,
@@ -19,7 +20,6 @@ from core import (
     Selector,
     Stored,
     SwitchService,
-    When,
 )
 from tests.sim.clients.outcomes import Outcome
 from tests.sim.world.digest_codes import Kind
@@ -121,7 +121,7 @@ class Ending:
         node, before = world.serving(), self._leadership()
         if node is None:
             return
-        puts = [PutWith(Put(SLEEPERS, 0, b"%d ms" % delay_ms), When(delay_ms)) for delay_ms in SLEEPS_MS]
+        puts = [PutWith(Put(SLEEPERS, 0, b"%d ms" % delay_ms), Due(delay_ms)) for delay_ms in SLEEPS_MS]
         asked = [Outcome(operation, world.told) for operation in puts]
         world.outcomes += asked
         node.propose(list(asked))
@@ -163,7 +163,7 @@ class Ending:
         """Nobody waits for what is to be done tomorrow."""
         model = self._world.checks.model
         return [
-            Change(Selector(queue=job.queue, key=job.key), when=When())
+            Change(Selector(queue=job.queue, key=job.key), when=Due())
             for job in model.jobs if job.key is not None and (job.due_ms or 0) > model.clock_ms + FAR_MS
         ]
 

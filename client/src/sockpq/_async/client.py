@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Literal, overload
 
 from sockpq._async.consume import Consumption, consume
-from sockpq._async.getting import Getting
+from sockpq._async.getting import PendingJob
 from sockpq._async.job import Job
 from sockpq._async.transaction import Transaction
 from sockpq._backends.access import Tls, access
@@ -159,7 +159,7 @@ class Client:
         policy: Policy | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
-    ) -> Getting[Job]: ...
+    ) -> PendingJob[Job]: ...
 
     @overload
     def get(
@@ -175,7 +175,7 @@ class Client:
         policy: Policy | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
-    ) -> Getting[Job | None]: ...
+    ) -> PendingJob[Job | None]: ...
 
     def get(
         self,
@@ -190,7 +190,7 @@ class Client:
         policy: Policy | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
-    ) -> Getting[Job | None]:
+    ) -> PendingJob[Job | None]:
         """Take a job from one of `queues` (None: any), the greatest priority first; None when there is none.
 
         `block=True` waits for one; `block="until_done"` waits until no unfinished job is left in them; both for `wait`
@@ -205,7 +205,7 @@ class Client:
         In asyncio `job = await client.get(..)`, or `async with client.get(..) as job:`.
         """
         command = jobs.get(queues, block, expire, then, wait, item=item, meta=meta, policy=policy)
-        return Getting(self._take(command, wait, timeout, retry_unknown))
+        return PendingJob(self._take(command, wait, timeout, retry_unknown))
 
     async def _take(
         self, command: Command[Handed | None], wait: float | None, timeout: float | None, retry_unknown: bool | None
@@ -233,7 +233,7 @@ class Client:
         are not given at once. The other options are those of get().
         """
         count = integer(count, "count", 1, 10_000)
-        taking = batches.Taking(batches.as_queues(queues), block, expire, then, wait, item, meta, policy)
+        taking = batches.TakeSource(batches.as_queues(queues), block, expire, then, wait, item, meta, policy)
         handed = await run(batch_calls.get_many(self._executor, count, taking, timeout))
         return [Job(self._executor, one) for one in handed]
 
@@ -269,7 +269,7 @@ class Client:
         were not begun go back to their places. The other options are those of get().
         """
         block: Block = "until_done" if switch(until_done, "until_done") else True
-        taking = batches.Taking(batches.as_queues(queues), block, expire, then, wait, item, meta, policy)
+        taking = batches.TakeSource(batches.as_queues(queues), block, expire, then, wait, item, meta, policy)
         loop = Consumption(
             self._executor, taking, timeout, switch(heartbeat, "heartbeat"),
             integer(prefetch, "prefetch", 1, PREFETCH_MAX),
@@ -356,7 +356,7 @@ class Client:
         wait: float | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
-    ) -> Getting[Job]:
+    ) -> PendingJob[Job]:
         """Queue a job and wait for the job of the same item in queue `output`: a remote call. The body as for put().
 
         Without `item` the server makes a new one. The worker takes the job, puts its result into `output` under
@@ -369,7 +369,7 @@ class Client:
             queue, data, output, priority, item, expire, then, wait, json=json, value=value,
             bodies=self._executor.bodies,
         )
-        return Getting(self._call(command, wait, timeout, retry_unknown))
+        return PendingJob(self._call(command, wait, timeout, retry_unknown))
 
     async def _call(
         self, command: Command[Handed | Waiting], wait: float | None, timeout: float | None, retry_unknown: bool | None

@@ -30,7 +30,7 @@ class Consumption:
     def __init__(
         self,
         executor: Executor,
-        taking: batches.Taking,
+        taking: batches.TakeSource,
         timeout: float | None,
         heartbeat: bool,
         prefetch: int,

@@ -12,7 +12,7 @@ from sockpq._async.job import Job
 T_co = TypeVar("T_co", bound=Job | None, covariant=True)
 
 
-class Getting(Coroutine[Any, Any, T_co], AbstractAsyncContextManager[T_co]):
+class PendingJob(Coroutine[Any, Any, T_co], AbstractAsyncContextManager[T_co]):
     """A job on its way: `job = await client.get(..)`, or `async with client.get(..) as job:`."""
 
     __slots__ = ("_coroutine", "_job")

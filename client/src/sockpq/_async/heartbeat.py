@@ -7,7 +7,7 @@ from contextlib import suppress
 from time import monotonic
 
 from sockpq._async.job import Job
-from sockpq._engine.beats import Beats
+from sockpq._engine.beats import LeaseRenewals
 from sockpq._engine.executor import Executor
 
 
@@ -16,7 +16,7 @@ class Heartbeat:
 
     def __init__(self, executor: Executor, expire: float) -> None:
         """`expire`: the lease, in seconds."""
-        self._beats: Beats[Job] = Beats(executor, expire)
+        self._beats: LeaseRenewals[Job] = LeaseRenewals(executor, expire)
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 

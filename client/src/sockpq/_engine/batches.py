@@ -8,7 +8,7 @@ from typing import Any
 
 from sockpq._engine.executor import Executor
 from sockpq._protocol.command import Command
-from sockpq._protocol.commands.batches import BATCH_JOBS_MAX, Part, Taking, puts_batch
+from sockpq._protocol.commands.batches import BATCH_JOBS_MAX, Part, TakeSource, puts_batch
 from sockpq.errors import AuthError, BatchFailed, ForbiddenError, JobNotFound, NotSupported, SockpqError
 from sockpq.model import Handed, Stored
 
@@ -29,7 +29,7 @@ async def put_many(
     return sum(found is not False for found in results)
 
 
-async def get_many(executor: Executor, count: int, taking: Taking, timeout: float | None) -> list[Handed]:
+async def get_many(executor: Executor, count: int, taking: TakeSource, timeout: float | None) -> list[Handed]:
     """Take up to `count` jobs; only for the first of them it may wait."""
     single = taking.one()
     jobs: list[Handed] = []

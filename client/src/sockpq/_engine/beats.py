@@ -26,7 +26,7 @@ class Beating(Protocol):
 J = TypeVar("J", bound=Beating)
 
 
-class Beats(Generic[J]):
+class LeaseRenewals(Generic[J]):
     """The jobs of one loop, and when the lease of each is to be renewed, on the monotonic clock."""
 
     def __init__(self, executor: Executor, expire: float) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 
-from sockpq._protocol.command import Gone, Repeat
+from sockpq._protocol.command import MissingJob, Repeat
 from sockpq._protocol.session import SessionLost
 from sockpq.errors import (
     Aborted,
@@ -134,7 +134,7 @@ class Retry:
         unknown = self._unknown or self._open or (failure if is_unknown(failure) else None)
         return as_unknown(unknown) if unknown else ClientClosed("the client was closed")
 
-    def excuses(self, error: OutcomeUnknown, gone: Gone) -> bool:
+    def excuses(self, error: OutcomeUnknown, gone: MissingJob) -> bool:
         """Does it not matter that the job was gone when the command was repeated?"""
         return isinstance(error.__cause__, JobNotFound) and (gone.always or self._retry_unknown)
 

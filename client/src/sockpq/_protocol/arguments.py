@@ -23,7 +23,7 @@ State = Literal["ready", "delayed", "running", "dead"]
 Direction = Literal["in", "out", "all"]
 
 
-class InHand(Protocol):
+class HeldJob(Protocol):
     """A job that a caller holds."""
 
     @property
@@ -212,12 +212,12 @@ def body(value: Data, bytes_max: int = DATA_BYTES_MAX) -> bytes:
     return data
 
 
-def job_id(job: InHand | int) -> int:
+def job_id(job: HeldJob | int) -> int:
     """The id of a job that is held, or the id itself."""
     return integer(getattr(job, "id", job), "job id", 0, UINT64_MAX)    # type: ignore[arg-type]
 
 
-def selector(job: InHand | int | Key) -> str:
+def selector(job: HeldJob | int | Key) -> str:
     """A job by its id or by its key, as the protocol writes it."""
     if isinstance(job, Key):
         return f"KEY {name(job.queue, 'queue')} {job_key(job.key)}"

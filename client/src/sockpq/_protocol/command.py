@@ -28,7 +28,7 @@ class Blocks(Enum):
     AFTER_206 = "PUT .. WAIT: the first line at once, the output when it comes"
 
 
-class Gone(NamedTuple):
+class MissingJob(NamedTuple):
     """What a command is worth whose repetition finds no such job, after an attempt whose answer was lost.
 
     `always`: it does not matter which attempt did it; otherwise only for callers to whom at least once is good enough.
@@ -60,7 +60,7 @@ class Command(NamedTuple, Generic[T]):
     opening: Command[Any] | None = None     # sent before it on the same connection; must be answered well
     prelude: bytes = b""                    # goes directly before its line
     of_line: Callable[[str], T] | None = None       # where the answer is a single line: what that means
-    gone: Gone | None = None
+    gone: MissingJob | None = None
 
 
 class Steps(NamedTuple, Generic[T]):
@@ -72,7 +72,7 @@ class Steps(NamedTuple, Generic[T]):
 
 def single(
     line: str | bytes, of_line: Callable[[str], T], repeat: Repeat, *, data: bytes = b"", logged: bool = False,
-    slow: bool = False, needs: tuple[str, ...] = (), gone: Gone | None = None,
+    slow: bool = False, needs: tuple[str, ...] = (), gone: MissingJob | None = None,
 ) -> Command[T]:
     """A command whose answer is a single line; `line` is without its CRLF."""
     written = (line.encode() if isinstance(line, str) else line) + b"\r\n"

@@ -234,7 +234,7 @@ class Client:
         are not given at once. The other options are those of get().
         """
         count = integer(count, "count", 1, 10_000)
-        taking = batches.Taking(batches.as_queues(queues), block, expire, then, wait, item, meta, policy)
+        taking = batches.TakeSource(batches.as_queues(queues), block, expire, then, wait, item, meta, policy)
         handed = run(batch_calls.get_many(self._executor, count, taking, timeout))
         return [Job(self._executor, one) for one in handed]
 
@@ -270,7 +270,7 @@ class Client:
         were not begun go back to their places. The other options are those of get().
         """
         block: Block = "until_done" if switch(until_done, "until_done") else True
-        taking = batches.Taking(batches.as_queues(queues), block, expire, then, wait, item, meta, policy)
+        taking = batches.TakeSource(batches.as_queues(queues), block, expire, then, wait, item, meta, policy)
         loop = Consumption(
             self._executor, taking, timeout, switch(heartbeat, "heartbeat"),
             integer(prefetch, "prefetch", 1, PREFETCH_MAX),

@@ -6,7 +6,7 @@ import threading
 from time import monotonic
 
 from sockpq._backends.sync import run
-from sockpq._engine.beats import Beats
+from sockpq._engine.beats import LeaseRenewals
 from sockpq._engine.executor import Executor
 from sockpq._sync.job import Job
 
@@ -16,7 +16,7 @@ class Heartbeat:
 
     def __init__(self, executor: Executor, expire: float) -> None:
         """`expire`: the lease, in seconds."""
-        self._beats: Beats[Job] = Beats(executor, expire)
+        self._beats: LeaseRenewals[Job] = LeaseRenewals(executor, expire)
         self._changed = threading.Condition()
         self._stopped = False
         self._thread: threading.Thread | None = None

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from sockpq._protocol import arguments
-from sockpq._protocol.arguments import ABSENT, Block, Bodies, Data, InHand, OnDuplicate, Policy, Then, within
+from sockpq._protocol.arguments import ABSENT, Block, Bodies, Data, HeldJob, OnDuplicate, Policy, Then, within
 from sockpq._protocol.command import Blocks, Command, Repeat, single
 from sockpq._protocol.commands.jobs import finished, get, get_line, get_options, handed_line, put_line, put_options
 from sockpq._protocol.reader import (
@@ -131,7 +131,7 @@ def get_batch(
     )
 
 
-class Taking(NamedTuple):
+class TakeSource(NamedTuple):
     """What is taken again and again: from where, and how."""
 
     queues: str | tuple[str, ...] | None
@@ -181,7 +181,7 @@ def _jobs(queues: tuple[str, ...] | None, count: int, with_meta: bool) -> Reader
     return result
 
 
-def ends(verb: Literal["DONE", "LATER"], jobs: Iterable[InHand | int]) -> list[Part]:
+def ends(verb: Literal["DONE", "LATER"], jobs: Iterable[HeldJob | int]) -> list[Part]:
     """DONE or LATER of several jobs, as many of them as needed."""
     of_line: Callable[[str], object] = finished if verb == "DONE" else _put_back
     words = [b" %d" % arguments.job_id(job) for job in jobs]
@@ -196,7 +196,7 @@ def ends(verb: Literal["DONE", "LATER"], jobs: Iterable[InHand | int]) -> list[P
     return parts
 
 
-def done_all(jobs: Sequence[InHand | int]) -> Command[object]:
+def done_all(jobs: Sequence[HeldJob | int]) -> Command[object]:
     """DONE of several jobs in one command, at most BATCH_JOBS_MAX; raises JobNotFound when one is not running."""
     (part,) = ends("DONE", jobs)
     read = part.command.read

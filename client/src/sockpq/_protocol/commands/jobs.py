@@ -14,7 +14,7 @@ from sockpq._protocol.arguments import (
     Block,
     Bodies,
     Data,
-    InHand,
+    HeldJob,
     OnDuplicate,
     Policy,
     State,
@@ -23,7 +23,7 @@ from sockpq._protocol.arguments import (
     when,
     within,
 )
-from sockpq._protocol.command import Blocks, Command, Gone, Repeat, call, single
+from sockpq._protocol.command import Blocks, Command, MissingJob, Repeat, call, single
 from sockpq._protocol.reader import (
     BODY_BYTES_MAX,
     LINE,
@@ -339,7 +339,7 @@ def _meta_tokens(fields: list[str]) -> tuple[str | None, Meta]:
 # what a worker does with its job
 
 @call(retry=True, job=True, transaction=True)
-def done(job: InHand | int, *, last: bool = False) -> Command[Finished]:
+def done(job: HeldJob | int, *, last: bool = False) -> Command[Finished]:
     """Remove a running job; tells whether it was the last unfinished one of its queue or its item.
 
     A periodic job (`put(every=)`) is not removed unless `last` says that this was the last time: `next_at` of the
@@ -363,12 +363,12 @@ def finished(text: str) -> Finished:
     raise failure(text)
 
 
-_DONE_BEFORE = Gone(Finished(False, False), always=False)
+_DONE_BEFORE = MissingJob(Finished(False, False), always=False)
 
 
 @call(job=True, transaction=True)
 def later(
-    job: InHand | int,
+    job: HeldJob | int,
     *,
     delay: float | None = None,
     at: float | None = None,
@@ -386,12 +386,13 @@ def later(
     words = when(delay, at) + ranked(priority)
     words += (" FIRST" if first else "") + (" YIELD" if arguments.switch(yielded, "yielded") else "")
     return single(
-        f"LATER {arguments.job_id(job)}{words}", accepted, Repeat.HARMLESS, logged=True, gone=Gone(None, always=True)
+        f"LATER {arguments.job_id(job)}{words}", accepted, Repeat.HARMLESS, logged=True,
+        gone=MissingJob(None, always=True),
     )
 
 
 @call(transaction=True)
-def touch(job: InHand | int, expire: float | None = None, then: Then | None = None) -> Command[int | None]:
+def touch(job: HeldJob | int, expire: float | None = None, then: Then | None = None) -> Command[int | None]:
     """Renew the lease of a running job, with the same length or `expire` seconds (0: without end).
 
     Returns when it ends, in Unix time, None for never. Raises JobNotFound when the job is not running (any more).
@@ -410,7 +411,7 @@ def _leased(text: str) -> int | None:
 
 @call(transaction=True)
 def change(
-    job: InHand | int | Key,
+    job: HeldJob | int | Key,
     *,
     data: Data | None = None,
     json: Any = ABSENT,
@@ -438,7 +439,7 @@ def change(
 
 
 @call(retry=True, transaction=True)
-def delete(job: InHand | int | Key) -> Command[Finished]:
+def delete(job: HeldJob | int | Key) -> Command[Finished]:
     """Remove a running job by its id, or a waiting one by its `Key`. Raises JobNotFound, JobRunning."""
     repeat = Repeat.IF_ASKED if isinstance(job, Key) else Repeat.HARMLESS   # another job may have got the key meanwhile
     return single(f"DELETE {arguments.selector(job)}", finished, repeat, logged=True)
@@ -446,7 +447,7 @@ def delete(job: InHand | int | Key) -> Command[Finished]:
 
 @call(job=True, transaction=True)
 def move(
-    job: InHand | int,
+    job: HeldJob | int,
     queue: str,
     *,
     data: Data | None = None,
@@ -467,7 +468,7 @@ def move(
 
 
 @call(job=True, transaction=True)
-def bury(job: InHand | int, reason: str | None = None) -> Command[Finished]:
+def bury(job: HeldJob | int, reason: str | None = None) -> Command[Finished]:
     """Give up a running job: it goes to its queue's dead-letter queue; kick() brings it back.
 
     `reason` is for the log.
@@ -486,7 +487,7 @@ def _with_data(line: str, body: bytes | None, of_line: Callable[[str], Any], wor
 # jobs in whatever state
 
 @call("any")
-def peek(job: InHand | int | Key) -> Command[PeekedJob | None]:
+def peek(job: HeldJob | int | Key) -> Command[PeekedJob | None]:
     """Look at a running job, or at the one with this `Key`, without taking it; None when there is none."""
     return Command(f"PEEK {arguments.selector(job)}\r\n".encode(), b"", _peeked, Repeat.FREELY)
 

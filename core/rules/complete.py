@@ -71,7 +71,10 @@ def put_back(state: State, job: RunningJob, options: LaterWith = NO_OPTIONS, *, 
         seq = state.new_seq()
     rank = -job.priority if options.priority is None else -options.priority
     attempts = job.attempts - options.yielded
-    back = Job(rank, 0, seq, queue.name, job.data, job.item, attempts, at_ms, job.extras)
+    extras = job.extras
+    if options.first:
+        extras = replace(extras or Extras(), ready_ms=state.clock_ms)
+    back = Job(rank, 0, seq, queue.name, job.data, job.item, attempts, at_ms, extras)
     if job.extras is None and (at_ms is None or at_ms <= state.clock_ms):       # nearly always
         state.make_ready(queue, back, active_ms)
     else:

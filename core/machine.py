@@ -25,6 +25,7 @@ from core.queries import JobView, QueueCounts, QueueHistory
 from core.rules.activate import pass_time, release
 from core.rules.expire import end_due
 from core.rules.hand_out import available_of_item
+from core.rules.select import offering
 from core.sessions.session import Session
 from core.snapshot import upload, write
 from core.state import State
@@ -248,6 +249,10 @@ class Machine:
         """All sessions in rising number, read-only; do not show their secrets."""
         return list(self._state.sessions.by_number.values())
 
+    def session(self, number: int) -> Session | None:
+        """The session of this number unless it has ended, read-only; do not show its secret."""
+        return self._state.sessions.get(number)
+
     def sessions_beside(self, session: int) -> int:
         """The number of sessions of the owner of this one; 0: there is no such session."""
         found = self._state.sessions.get(session)
@@ -267,6 +272,13 @@ class Machine:
         """Number of jobs of `item` in `queue` that could be handed out now."""
         item_queue = self._state.items.in_queue(item, queue)
         return 0 if item_queue is None else available_of_item(self._state.queues.by_name[queue], item_queue)
+
+    def offering(self, queues: tuple[str, ...] | None, item: str | None) -> Iterator[str]:
+        """Names of those of these queues (None: any) that could hand out a job now, of `item` if there is one.
+
+        A view, valid until the next entry.
+        """
+        return offering(self._state, queues, item)
 
     def nonempty(self) -> Sequence[str]:
         """Sorted names of the queues that can hand out a job: a view, valid until the next entry."""

@@ -8,7 +8,6 @@ can drift from the jobs. A caller that takes a job away without putting it back 
 
 from __future__ import annotations
 
-from operator import itemgetter
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -409,7 +408,7 @@ class State:
     def end_operation(self) -> None:
         """Tell what the present operation has brought to an end: queues, items (spec/events 2.2)."""
         events = self.events
-        endings = sorted(dict.fromkeys(events.endings), key=itemgetter(0))
+        endings = sorted(dict.fromkeys(events.endings), key=lambda ending: ending[0])
         events.endings.clear()
         for what, name in endings:
             events.tell("FINQ" if what == ENDED_QUEUE else "FINI", name)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gateway.config import Config, read
-from gateway.dev.ports import HOST, any_port, free
+from gateway.dev.ports import HOST, any_port, claim, free
 
 PORTS = {"client": 11361, "peer": 11362, "http": 11363}
 DATA_DIR = "sockpqd-dev"
@@ -17,7 +17,8 @@ def configuration(folder: Path, environment: Mapping[str, str]) -> Config:
 
     Raises ConfigError for invalid settings in the environment.
     """
-    addresses = {use: f"{HOST}:{port if free(port) else any_port()}" for use, port in PORTS.items()}
+    ours = claim(PORTS["client"])
+    addresses = {use: f"{HOST}:{port if ours and free(port) else any_port()}" for use, port in PORTS.items()}
     document = {
         "node": {"name": "dev", "data_dir": str(folder / DATA_DIR)},
         "listen": addresses,

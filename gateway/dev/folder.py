@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from gateway.config import Config, ConfigError, load, split_address
-from gateway.dev.ports import HOST, free
+from gateway.dev.ports import HOST, claim, free
 
 # The ports of the first node, as in the documents; each further node's are PORTS_STEP higher. If one of them is taken,
 # all are OTHER_STEP higher, and so on.
@@ -41,14 +41,15 @@ def prepare(folder: Path, count: int, environment: Mapping[str, str]) -> list[De
     """Return the nodes of the cluster in this folder, which is made if it is not there. Raises ConfigError."""
     names = [f"n{number + 1}" for number in range(count)]
     files = {name: folder / f"{name}.toml" for name in names}
-    if not all(file.exists() for file in files.values()):
+    known = all(file.exists() for file in files.values())
+    if not known:
         try:
             _make(folder, files)
         except OSError as error:
             raise ConfigError(f"{folder}: {error.strerror}") from None
     nodes = [DevNode(load(file, environment), file, folder / f"{name}.log") for name, file in files.items()]
-    for node in nodes:
-        _check(node)
+    if known:
+        _check(nodes)
     return nodes
 
 
@@ -83,17 +84,22 @@ def _make(folder: Path, files: Mapping[str, Path]) -> None:
 def _first_port(count: int) -> int:
     """Return the port of the first node for clients, such that all ports of all nodes are free. Raises ConfigError."""
     for first in range(CLIENT, PORT_MAX - count * PORTS_STEP, OTHER_STEP):
-        if all(free(first + number * PORTS_STEP + use) for number in range(count) for use in (0, 1, 2)):
+        ports = (first + number * PORTS_STEP + use for number in range(count) for use in (0, 1, 2))
+        if claim(first) and all(map(free, ports)):
             return first
     raise ConfigError(f"no {3 * count} ports like {CLIENT} are free on {HOST}")
 
 
-def _check(node: DevNode) -> None:
-    """Raise ConfigError if the node cannot listen: before any process is started, for a message that is read."""
-    listen = node.config.listen
-    for address in (listen.client, listen.peer, listen.http):
-        if address is not None and not free(split_address(address)[1]):
-            raise ConfigError(
-                f"{node.file}: another program listens on {address}; is this cluster running already? If not, end the "
-                f"other program, or remove {node.file.parent} to begin a new cluster on other ports"
-            )
+def _check(nodes: Sequence[DevNode]) -> None:
+    """Raise ConfigError if the nodes cannot listen: before any process is started, for a message that is read."""
+    first = nodes[0].config.listen.client
+    taken = [] if claim(split_address(first)[1]) else [first]
+    for node in nodes:
+        listen = node.config.listen
+        taken += [address for address in (listen.client, listen.peer, listen.http)
+                  if address is not None and not free(split_address(address)[1])]
+    if taken:
+        raise ConfigError(
+            f"another program listens on {taken[0]}: is this cluster running already? If not, end the other program, or "
+            f"remove {nodes[0].file.parent} to begin a new cluster on other ports"
+        )

@@ -100,6 +100,6 @@ def _check(nodes: Sequence[DevNode]) -> None:
                   if address is not None and not free(split_address(address)[1])]
     if taken:
         raise ConfigError(
-            f"another program listens on {taken[0]}: is this cluster running already? If not, end the other program, or "
+            f"another program listens on {taken[0]}: is this cluster running already? If not, end that program, or "
             f"remove {nodes[0].file.parent} to begin a new cluster on other ports"
         )

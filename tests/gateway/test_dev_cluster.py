@@ -125,7 +125,7 @@ def test_the_next_cluster_in_this_folder_has_its_jobs_and_ports(cluster: Running
     assert say(first[leader][0], b"PUT mail 0 5\r\nhello") == b"200 OK\r\n"
     second = sockpqd("--dev", "--nodes", "3", folder=tmp_path)
     assert second.returncode == 2
-    assert re.search("another program listens on .*; is this cluster running already?", second.stderr)
+    assert re.search("another program listens on .*: is this cluster running already?", second.stderr)
     assert cluster.end(signal.SIGTERM) == 0
     again = Running(*CLUSTER, folder=tmp_path)
     try:

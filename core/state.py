@@ -22,7 +22,7 @@ from core.ops.settings import ClusterSettings
 from core.ops.users import User
 from core.sessions.table import Sessions
 from core.store.delayed import Delays, Release
-from core.store.events import ENDED_ITEM, ENDED_QUEUE, Events
+from core.store.events import ENDED_ITEM, ENDED_QUEUE, EventLog
 from core.store.item_limit import apply_item_limit
 from core.store.items import ItemQueue, Items
 from core.store.job import AnyJob, DelayedJob, Extras, Job, RunningJob, expiring
@@ -132,7 +132,7 @@ class State:
         self.retained_keys = RetainedKeys()
         self.sessions = Sessions()
         self.users: dict[str, User] = {}            # never altered: a change makes a new one
-        self.events = Events()                      # of which the count is state
+        self.events = EventLog()                      # of which the count is state
         self.clone: Upload | None = None
         # Only meaningful while an entry is applied: the item of its last Put; what it has spent (limits.SPENT_MAX) and
         # brought about; the items finished by the current operation; the steps of the current batch.

@@ -14,7 +14,7 @@ from core.ops.events import Event
 ENDED_QUEUE, ENDED_ITEM, WATCHED_QUEUE = range(3)       # in the order in which an operation tells of them
 
 
-class Events:
+class EventLog:
     """The counter and the events of the present entry."""
 
     __slots__ = ("endings", "recorded", "seq", "told")

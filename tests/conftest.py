@@ -17,6 +17,9 @@ from typing import Any
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
+from devcluster.node import LocalNode, execute
+from tests.forkserver import Forkserver
+
 ROOT = Path(__file__).parent
 
 # Folders and files whose tests start processes, most of them whole clusters.
@@ -27,11 +30,12 @@ PROCESSES = (
     "client/test_leader_kills.py", "client/test_old_client.py", "client/test_testing.py",
     "core/laws/test_hash_seed.py",
     "gateway/process/test_logs.py", "gateway/process/test_restarts.py", "gateway/process/test_systemd.py",
-    "gateway/server/test_half_open.py", "gateway/test_daemon.py", "gateway/test_users_of_a_node.py",
+    "gateway/server/test_half_open.py", "gateway/test_daemon.py", "gateway/test_dev_cluster.py",
+    "gateway/test_users_of_a_node.py",
     "pqctl/test_bench.py", "pqctl/test_doctor.py", "pqctl/test_hash.py", "pqctl/test_jobs.py", "pqctl/test_node.py",
     "pqctl/test_queues.py", "pqctl/test_sessions.py", "pqctl/test_signals.py", "pqctl/test_snapshots.py",
     "pqctl/test_status.py", "pqctl/test_streams.py", "pqctl/test_terminal.py", "pqctl/test_usage.py",
-    "test_lanes.py",
+    "test_forkserver.py", "test_lanes.py",
 )
 # Folders and files whose tests take long without any process.
 LONG = (
@@ -81,6 +85,22 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         return (yield)
     finally:
         _forbidding = False
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forkserver() -> Iterator[None]:
+    """Nodes of clusters start fast."""
+    server, executed = Forkserver(), LocalNode.launch
+    LocalNode.launch = staticmethod(server.launch)
+    yield
+    LocalNode.launch = staticmethod(executed)
+    server.close()
+
+
+@pytest.fixture
+def executed_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes are children of this process, and their program is executed."""
+    monkeypatch.setattr(LocalNode, "launch", staticmethod(execute))
 
 
 def check_lists() -> None:

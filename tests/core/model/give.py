@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from msgspec import UNSET, UnsetType
 
-from core import Empty, Get, GetInTurn, GetWith, Handed, HandedMany, JobState, Meta, Policy, Reply, SessionNotFound, Then
+from core import (
+    Empty,
+    Get,
+    GetInTurn,
+    GetWith,
+    Handed,
+    HandedMany,
+    JobState,
+    Meta,
+    Reply,
+    SessionNotFound,
+    Then,
+)
 from tests.core.model.choice import chosen_queue
 from tests.core.model.jobs import ModelJob, first
 from tests.core.model.time import ModelTime
@@ -65,6 +77,7 @@ class ModelGive(ModelTime):
             if job is None or (given and sum(len(one.data) for one in [*given, job]) > room):
                 break
             self._hand_out(job, get)
+            self.end_operation()
             given.append(job)
             turned += [job] * by_turn
             if by_turn and isinstance(pick, GetInTurn):
@@ -91,6 +104,7 @@ class ModelGive(ModelTime):
         settings = self.settings_of(job.queue)
         self.count(job.queue, "taken")
         job.id = self.next_id
+        self.tell("TAKE", job.queue, job.priority, self.next_id)
         self.next_id += 1
         job.session = get.session
         job.attempts += 1

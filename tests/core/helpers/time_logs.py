@@ -181,7 +181,8 @@ on_queue: st.SearchStrategy[Requested] = often(
     ),
 )
 requested: st.SearchStrategy[Requested] = often(
-    put_with, put_with, _get, pick, pick_in_turn, _on_running, change, st.builds(Delete, selector), _many, batch, on_queue
+    put_with, put_with, _get, pick, pick_in_turn, _on_running, change, st.builds(Delete, selector), _many,
+    batch, on_queue,
 )
 time_operations: st.SearchStrategy[Operation] = often(
     put_with, put_with, put_with, _put, pick, pick, _get, _on_running, _on_running, _on_running, change, _many, batch,

@@ -20,6 +20,7 @@ from core.ops.jobs import Then
 from core.ops.queues import Order
 from core.ops.settings import ClusterSettings
 from core.ops.users import User
+from core.pulse.pulses import Pulses
 from core.sessions.table import Sessions
 from core.store.delayed import Delays, Release
 from core.store.item_limit import apply_item_limit
@@ -91,6 +92,7 @@ class State:
         "next_id",
         "next_seq",
         "online",
+        "pulses",
         "put_item",
         "queues",
         "retained_keys",
@@ -129,6 +131,7 @@ class State:
         self.dead: dict[str, JobList[Job]] = {}     # the READY dead jobs, by the queue they came from
         self.retained_keys = RetainedKeys()
         self.sessions = Sessions()
+        self.pulses = Pulses()
         self.users: dict[str, User] = {}            # never altered: a change makes a new one
         self.clone: Upload | None = None
         # Only meaningful while an entry is applied: the item of its last Put; what it has spent (limits.SPENT_MAX) and

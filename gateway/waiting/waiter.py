@@ -27,6 +27,12 @@ class Place(Protocol):
     def ask_anew(self, waiter: Waiter) -> None:
         """Propose the waiter's Get again: it had no turn."""
 
+    def ask_again(self, waiter: Waiter) -> None:
+        """Propose the waiter's Get although nothing has happened."""
+
+    def cancel(self, waiter: Waiter) -> None:
+        """Remove the waiter of a client that is gone."""
+
 
 class Waiter(Struct, gc=False, eq=False):
     """A blocked command: the slot of its answer, which receives the outcome of its Get."""
@@ -91,6 +97,15 @@ class Waiter(Struct, gc=False, eq=False):
             self.place.give_up(self, responses.BUSY)
         else:
             self.place.ask_anew(self)
+
+    def leave(self) -> None:
+        """Stop waiting: the client is gone."""
+        self.place.cancel(self)
+
+    def keep_session(self) -> None:
+        """Ask again, which counts as a use of its session."""
+        if self.wanted.in_session:
+            self.place.ask_again(self)
 
     def silence(self) -> None:
         """Suppress its answer: the PUT before it was not executed, and that answer covers both."""

@@ -160,17 +160,17 @@ class Turns:
         if not waiter.number:
             self._last_number += 1
             waiter.number = self._last_number
-        line = self._lines.get(waiter.pulse)
-        if line is None:
-            line = self._lines[waiter.pulse] = Line(SortedDict(), {})
         request = waiter.numbering
         if request is not None:
             first = self._requests.get((request.session, request.number))
-            if first is not None and first is not waiter:
-                waiter.number = min(waiter.number, first.number)
+            if first is not None:               # its client has given it up
+                waiter.number = first.number
                 self._leave(first)
                 first.end(NoReply.CANCELLED)
             self._requests[request.session, request.number] = waiter
+        line = self._lines.get(waiter.pulse)
+        if line is None:
+            line = self._lines[waiter.pulse] = Line(SortedDict(), {})
         line.standing[waiter.number] = waiter
         line.late |= waiter.late
         self.look_at(waiter.pulse)

@@ -32,6 +32,7 @@ from core.ops.cluster import (
 )
 from core.ops.effects import Effects
 from core.ops.entry import Entry, Operation, continues, decode_entry, encode_entry, name_of
+from core.ops.events import EVENT_TYPES, GAP, Event
 from core.ops.jobs import (
     Atomic,
     Batch,
@@ -143,6 +144,8 @@ from core.store.job import RunningJob
 __all__ = [
     "COSTS",
     "DURATION_MS_MAX",
+    "EVENT_TYPES",
+    "GAP",
     "GRANTS_MAX",
     "GRANT_WRITTEN_MS_MAX",
     "OPERATION_BYTES_MAX",
@@ -189,6 +192,7 @@ __all__ = [
     "Effects",
     "Empty",
     "Entry",
+    "Event",
     "Feedback",
     "Finished",
     "Get",

@@ -8,9 +8,10 @@ from core import limits
 from core.handlers.cost import BASE_BYTES, CHANGE_BYTES, JOB, Cost, of_names
 from core.ops import pulses as ops
 from core.ops import replies
-from core.ops.pulses import Feedback, PulseChange
+from core.ops.pulses import PulseChange
 from core.ops.replies import ACCEPTED, EMPTY_UNFINISHED, Granted, Reply, Turn
 from core.pulse.pulse import OWN_PREFIX, Pulse
+from core.rules.pulses import note, tell_speed
 from core.state import State
 
 _NO_GRANTS = Granted(0, 0)
@@ -39,7 +40,10 @@ def configure(state: State, operation: ops.ConfigurePulse, seed: int) -> Reply:
         return replies.BAD_SETTING
     if anew:
         state.pulses.end_period(pulse)
+    before = pulse.now, pulse.pause_ms
     pulse.change(bounded(change))
+    if before != (pulse.now, pulse.pause_ms):
+        tell_speed(state, pulse)
     state.effects.pulse_changed(pulse.name)
     return ACCEPTED
 
@@ -123,11 +127,3 @@ def give_result(state: State, operation: ops.GiveResult, seed: int) -> Reply:
     state.pulses.close(operation.ticket)
     note(state, pulse, operation.result, operation.sleep_ms)
     return ACCEPTED
-
-
-def note(state: State, pulse: Pulse, result: Feedback, sleep_ms: int) -> None:
-    """Note a result of one of the pulse's grants."""
-    sleep_ms = min(max(sleep_ms, 0), limits.DURATION_MS_MAX)
-    state.pulses.note(pulse, Feedback(result), sleep_ms, state.clock_ms)
-    if result is Feedback.SLEEP:
-        state.effects.pulse_changed(pulse.name)

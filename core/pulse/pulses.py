@@ -99,9 +99,9 @@ class Pulses:
         if pulse.note(result, sleep_ms, clock_ms):
             self.periods.add((pulse.period_ends_ms, pulse.name))
 
-    def judge(self, clock_ms: int) -> list[str]:
+    def judge(self, clock_ms: int) -> list[Pulse]:
         """Judge the results of periods that are over, of DUE_MAX pulses at most; returns whose speed has changed."""
-        changed = []
+        changed: list[Pulse] = []
         for _ in range(limits.DUE_MAX):
             due = self.periods.first_due(clock_ms)
             if due is None:
@@ -109,7 +109,7 @@ class Pulses:
             pulse = self.by_name[due[1]]
             self.end_period(pulse)
             if pulse.judge():
-                changed.append(pulse.name)
+                changed.append(pulse)
         return changed
 
     # ---- changes of leader

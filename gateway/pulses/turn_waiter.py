@@ -51,6 +51,7 @@ class TurnWaiter(Struct, gc=False, eq=False):
     numbering: Numbering | None = None  # of a numbered command
     outcome: Outcome | None = None
     number: int = 0                     # order of arrival; 0: it has not had to wait yet
+    stood: bool = False                 # it has stood in line
     timer: TimerHandle | None = None    # of WITHIN
     late: bool = False                  # its time is up: what is under way is its last chance
     claimed: Window | None = None       # where the operation under way has a grant
@@ -80,6 +81,10 @@ class TurnWaiter(Struct, gc=False, eq=False):
             self.timer.cancel()
             self.timer = None
         self.client.wake()
+
+    def end_of_input(self) -> None:
+        """Wait no longer: the client has sent its last byte."""
+        self.place.cancel(self)
 
     def leave(self) -> None:
         """The client is gone."""

@@ -172,6 +172,7 @@ class Turns:
         if line is None:
             line = self._lines[waiter.pulse] = Line(SortedDict(), {})
         line.standing[waiter.number] = waiter
+        waiter.stood = True
         line.late |= waiter.late
         self.look_at(waiter.pulse)
 

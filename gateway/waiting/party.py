@@ -9,7 +9,7 @@ class Blocked(Protocol):
     """A blocked command: the slot of its answer, and the place where it waits."""
 
     outcome: Any            # None until it is known
-    number: int             # order of arrival; 0: it has not had to wait yet
+    stood: bool             # it has stood in line
 
     @property
     def numbered(self) -> bool:
@@ -18,6 +18,9 @@ class Blocked(Protocol):
     @property
     def held_bytes(self) -> int:
         """Memory that it uses, beyond that of any command."""
+
+    def end_of_input(self) -> None:
+        """Its client has sent its last byte, while commands before this one have no answer yet."""
 
     def leave(self) -> None:
         """Its client is gone."""

@@ -24,14 +24,23 @@ class Place(Protocol):
     def give_up(self, waiter: Waiter, outcome: Outcome) -> None:
         """End the waiter: its Get was not executed, or the outcome is unknown."""
 
+    def drop(self, waiter: Waiter, outcome: Outcome) -> None:
+        """End the waiter, whose Get had no turn, while others may still have one."""
+
     def ask_anew(self, waiter: Waiter) -> None:
         """Propose the waiter's Get again: it had no turn."""
 
     def ask_again(self, waiter: Waiter) -> None:
         """Propose the waiter's Get although nothing has happened."""
 
+    def end_of_input(self, waiter: Waiter) -> None:
+        """Handle that the client has sent its last byte."""
+
     def cancel(self, waiter: Waiter) -> None:
         """Remove the waiter of a client that is gone."""
+
+    def come_after_put(self, waiter: Waiter) -> None:
+        """Let the waiter of a PUT .. WAIT wait, or propose its Get if there is an output."""
 
 
 class Waiter(Struct, gc=False, eq=False):
@@ -42,7 +51,9 @@ class Waiter(Struct, gc=False, eq=False):
     wanted: Wanted
     outcome: Outcome | None = None
     silent: bool = False                # the answer of its PUT covers it too
-    number: int = 0                     # order of arrival; 0: it has not had to wait yet
+    number: int = 0                     # order of arrival; 0: it does not wait yet
+    stood: bool = False                 # it has stood in line
+    asked: bool = False                 # its Get is in flight
     sent_for: str | None = None         # the queue whose jobs its Get in flight claims
     claimed: int = 0                    # how many
     watched: tuple[str | None, str | None] | None = None    # GETBE: the unfinished queue or item it waits on
@@ -90,13 +101,17 @@ class Waiter(Struct, gc=False, eq=False):
     def overdue(self) -> None:
         """Try again, as its Get had no turn for too long: a client willing to wait need not be refused."""
         if self.silent:
-            self.place.give_up(self, b"")
+            self.place.drop(self, b"")
         elif self.client.ended:
-            self.place.give_up(self, NoReply.CANCELLED)
+            self.place.drop(self, NoReply.CANCELLED)
         elif self.late:
-            self.place.give_up(self, responses.BUSY)
+            self.place.drop(self, responses.BUSY)
         else:
             self.place.ask_anew(self)
+
+    def end_of_input(self) -> None:
+        """Ask for a job once more, then wait no longer: the client has sent its last byte."""
+        self.place.end_of_input(self)
 
     def leave(self) -> None:
         """Stop waiting: the client is gone."""
@@ -110,5 +125,5 @@ class Waiter(Struct, gc=False, eq=False):
     def silence(self) -> None:
         """Suppress its answer: the PUT before it was not executed, and that answer covers both."""
         self.silent = True
-        if self.outcome is NoReply.REFUSED:
-            self.outcome = b""
+        if not self.asked:
+            self.end(b"")

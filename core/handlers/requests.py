@@ -7,7 +7,7 @@ from core.handlers.dispatch import REQUESTED, cost
 from core.handlers.jobs.get import handed
 from core.ops import replies
 from core.ops.cluster import CloneEnd
-from core.ops.jobs import Get, GetWith, Put, PutWith
+from core.ops.jobs import Get, GetInTurn, GetWith, Put, PutWith
 from core.ops.pulses import TakeTurn
 from core.ops.replies import Empty, Handed, HandedMany, Reply, Stored, Turn
 from core.ops.sessions import Request
@@ -15,6 +15,7 @@ from core.sessions.session import Answer, AnsweredRequest, HandedOut, HandedOutM
 from core.state import State
 
 _MISMATCH = replies.RequestMismatch()
+_ANSWERED_LATER = (GetWith, GetInTurn, TakeTurn)     # beside Get: Empty may mean "not yet"
 _TOO_OLD = replies.RequestTooOld()
 
 
@@ -36,7 +37,7 @@ def request(state: State, operation: Request, seed: int) -> Reply:
             return _unexecuted(state, operation, again)
     requested = operation.operation
     reply = REQUESTED[type(requested)](state, requested, seed)
-    handing = type(requested) is Get or type(requested) is GetWith or type(requested) is TakeTurn
+    handing = type(requested) is Get or type(requested) in _ANSWERED_LATER
     answer: Answer | None = _remembered(operation, reply) if handing else reply
     if answered is None and operation.part == 0:
         session.requests[number] = AnsweredRequest(operation.digest, answer)
@@ -75,7 +76,8 @@ def _again(state: State, operation: Request, answered: AnsweredRequest) -> Reply
         return None if state.pulses.of_ticket(answer.ticket, state.clock_ms) is None else answer
     if not isinstance(answer, HandedOut | HandedOutMany):
         return answer
-    meta = type(operation.operation) is GetWith and operation.operation.meta
+    requested = operation.operation
+    meta = isinstance(requested, GetWith | GetInTurn) and requested.meta
     numbers = (answer.id,) if isinstance(answer, HandedOut) else answer.ids
     jobs = [handed(state.running[number], meta) for number in numbers if number in state.running]
     if not jobs:

@@ -31,6 +31,7 @@ from core.snapshot.pulses import order_tickets, restored_pulse
 from core.snapshot.sessions import restored_session
 from core.snapshot.write import CHECKSUM_BYTES, FORMAT, MAGIC
 from core.state import State
+from core.store.oldest import OldestFirst
 
 # The frames of each format that is read. No release ever wrote those before OLDEST.
 OLDEST = 5
@@ -46,6 +47,7 @@ _ORDER: list[type[frames.Frame]] = [
     frames.Settings,
     frames.PulseTable,
     frames.PulseRow,
+    frames.OldestIndex,
     frames.QueueRows,
     frames.Waiting,
     frames.Delayed,
@@ -60,7 +62,9 @@ _ORDER: list[type[frames.Frame]] = [
     frames.Chunk,
     frames.End,
 ]
-_ONCE = (frames.Head, frames.Settings, frames.PulseTable, frames.SessionTable, frames.Clone, frames.End)
+_ONCE = (
+    frames.Head, frames.Settings, frames.PulseTable, frames.OldestIndex, frames.SessionTable, frames.Clone, frames.End,
+)
 _NEEDED: dict[type[frames.Frame], type[frames.Frame]] = {       # which must come before
     frames.PulseRow: frames.PulseTable,
     frames.SessionRows: frames.SessionTable,
@@ -213,6 +217,9 @@ class _Builder:
             frame.fast_empty,
         )
 
+    def _add_oldest(self, frame: frames.OldestIndex) -> None:
+        self.state.queues.oldest = OldestFirst(frame.reached)
+
     def _add_queues(self, frame: frames.QueueRows) -> None:
         for row in frame.rows:
             check(self._settings < row.name, "settings of queues are not in order")
@@ -296,6 +303,7 @@ class _Builder:
         frames.Settings: _add_settings,
         frames.PulseTable: _add_pulse_table,
         frames.PulseRow: _add_pulse,
+        frames.OldestIndex: _add_oldest,
         frames.QueueRows: _add_queues,
         frames.Waiting: _add_jobs,
         frames.Delayed: _add_jobs,

@@ -6,12 +6,12 @@
     checksum    32 bytes    BLAKE2b of everything before
 
 The frames are, in this order: one Head; Settings, when any was given; PulseTable, and PulseRows in name order, when
-there are pulses or have been; QueueRows, in name order; Waiting, queues in name order and the jobs of a queue in the
-order of their places; Delayed, likewise in the order in which they become active; Running, in rising id; Released, in
-the order in which the items were finished; CountedRows, in name order;
-KeptRows, queues in name order and the keys of a queue in the order of their expiry; SessionTable and SessionRows, in
-rising number, when there has been a session; UserRows, in name order; Clone and its Chunks, when a CLONE is in
-progress; one End. Long lists are cut into several frames.
+there are pulses or have been; OldestIndex, when there is one; QueueRows, in name order; Waiting, queues in name order
+and the jobs of a queue in the order of their places; Delayed, likewise in the order in which they become active;
+Running, in rising id; Released, in the order in which the items were finished; CountedRows, in name order; KeptRows,
+queues in name order and the keys of a queue in the order of their expiry; SessionTable and SessionRows, in rising
+number, when there has been a session; UserRows, in name order; Clone and its Chunks, when a CLONE is in progress; one
+End. Long lists are cut into several frames.
 
 To change the layout of a released format: raise FORMAT and record a data directory of the new one
 (tests/upgrade/scenario.py). A row may grow at its end, by fields with defaults: so the frames of today read what older
@@ -142,8 +142,10 @@ def _settings_frames(state: State) -> Iterator[frames.Settings]:
         yield frames.Settings(known.autocreate, known.policy, known.grace_ms, known.session_ttl_ms, known.fast_empty)
 
 
-def _queue_frames(state: State) -> Iterator[frames.QueueRows]:
+def _queue_frames(state: State) -> Iterator[frames.OldestIndex | frames.QueueRows]:
     rows = [frames.QueueRow(name, **asdict(settings)) for name, settings in sorted(state.queues.settings.items())]
+    if state.queues.oldest is not None:
+        yield frames.OldestIndex(state.queues.oldest.reached)
     for start in range(0, len(rows), limits.FRAME_ROWS_MAX):
         yield frames.QueueRows(rows[start : start + limits.FRAME_ROWS_MAX])
 

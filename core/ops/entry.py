@@ -24,6 +24,7 @@ Operation = (
     | jobs.Kick
     | jobs.Batch
     | queues.OnQueues
+    | queues.ExpireQueue
     | sessions.OpenSession
     | sessions.AttachSession
     | sessions.CloseSession

@@ -117,14 +117,17 @@ class Hub:
     def effects(self, effects: Effects) -> None:
         """Wake the waiters that an applied entry concerns."""
         self.waiters.effects(effects)
+        self.waiters.idle_queues.applied()
 
     def serving_changed(self, serving: bool) -> None:
         """React to this node starting or ceasing to serve; when it ceases, all waiters end."""
         log.info("this node %s", "serves" if serving else "does not serve")
         if serving:
             self.on_serving()
+            self.waiters.idle_queues.begin()
         else:
             self.waiters.stop()
+            self.waiters.idle_queues.stop()
 
     def turn_ended(self) -> None:
         """End the turn: advance all conversations that were waiting for it."""

@@ -39,10 +39,15 @@ def get(state: State, operation: Get, seed: int) -> Reply:
     if item is None and queues is not None and len(queues) == 1:
         queue = state.queues.by_name.get(queues[0])
         if queue is None:
+            if state.queues.expiring:
+                _asked(state, queues)
             return EMPTY
         if not queue.ready.size or queue.closed:
+            queue.used_ms = state.clock_ms
             return EMPTY_UNFINISHED
     else:
+        if queues is not None and state.queues.expiring:
+            _asked(state, queues)
         queue = choice(state, queues, item, state.settings.policy, seed)
         if queue is None:
             return EMPTY_UNFINISHED if unfinished(state, queues, item) else EMPTY
@@ -50,6 +55,14 @@ def get(state: State, operation: Get, seed: int) -> Reply:
     if session is not None:
         session.bind(job)
     return Handed(job.id, job.queue, job.priority, job.data, job.item)
+
+
+def _asked(state: State, names: tuple[str, ...]) -> None:
+    """Somebody asked for these queues by name: those with IDLE were used."""
+    for name in names:
+        queue = state.queues.expiring.get(name)
+        if queue is not None:
+            queue.used_ms = state.clock_ms
 
 
 def get_cost(operation: Get) -> Cost:
@@ -76,6 +89,8 @@ def get_with(state: State, operation: GetWith, seed: int) -> Reply:
         return EMPTY
     policy = state.settings.policy if operation.policy is None else operation.policy
     count = 1 if operation.count is None else min(operation.count, limits.COUNT_MAX)
+    if get.queues is not None and state.queues.expiring:
+        _asked(state, get.queues)
     if item is None and get.queues is not None and len(get.queues) == 1:
         jobs = _of_one_queue(state, get, get.queues[0], count)
     elif count == 1:

@@ -88,6 +88,7 @@ class ModelTime(ModelQueues):
     def die(self, job: ModelJob) -> None:
         """To the dead queue."""
         self.count(job.queue, "dead")
+        self.use(job.queue)
         name = self.settings_of(job.queue).dead
         job.origin = job.queue
         job.at_ms = None
@@ -105,6 +106,7 @@ class ModelTime(ModelQueues):
     def done(self, job: ModelJob, last: bool = False) -> int | None:
         """The job is done; when it is a periodic one, its next activation."""
         self.count(job.queue, "done")
+        self.use(job.queue)
         if job.every_ms is None or last or job.origin is not None:
             self.remove(job)
             self.keep_key(job)
@@ -118,6 +120,8 @@ class ModelTime(ModelQueues):
         return next_ms
 
     def _stop(self, job: ModelJob) -> None:
+        if job.id is not None:
+            self.use(job.queue)
         job.id = None
         job.deadline_ms = None
         job.lease_ms = None
@@ -165,12 +169,17 @@ class ModelTime(ModelQueues):
         for job in bound[:ends_max]:
             self.failed(job)
         (session,) = [one for one in self.sessions.all if one.number == number]
-        if len(bound) >= ends_max:
+        left = max(0, ends_max - len(bound))
+        for queue in sorted(name for name, settings in self.queues.items() if settings.bound == number):
+            if left > 0:
+                removed, gone = self.delete_all(queue, left)
+                left -= max(1, removed) if gone else left
+        if left == 0:
             session.ending = True
             session.deadline_ms = min(session.deadline_ms, self.clock_ms)
             return ends_max
         self.sessions.all.remove(session)
-        return len(bound) + 1
+        return ends_max - left + 1
 
     def settle(self) -> None:
         """After an operation: which items are finished that jobs wait for?"""

@@ -1,4 +1,4 @@
-"""Removes jobs without their being done, and whole queues with their jobs (spec/state-machine 10.3)."""
+"""Removes jobs without their being done, and whole queues with their jobs (spec/state-machine 10.2)."""
 
 from __future__ import annotations
 

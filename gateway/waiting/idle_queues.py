@@ -1,4 +1,4 @@
-"""Queues that nobody uses: the serving leader has them deleted when their IDLE is over (spec/state-machine 10.3).
+"""Queues that nobody uses: the serving leader has them deleted when their IDLE is over (spec/state-machine 10.2).
 
 Most uses are in the log, so the state knows when each queue was last used. Who waits for a job is known to the leader
 only. So it proposes the deletion, with the moment since when the queue is idle by its knowledge, and applying it does

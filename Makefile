@@ -11,7 +11,7 @@ TOOLS  := .tools
 TOXIPROXY         := github.com/Shopify/toxiproxy/v2/cmd/server
 TOXIPROXY_VERSION := v2.12.0
 
-.PHONY: install dev check test-fast test test-deploy client-faces toxiproxy sim chaos chaos-long hostile demo bench-plots clean
+.PHONY: install dev check test-fast test test-deploy client-faces toxiproxy sim chaos chaos-long hostile demo play bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd and pqctl, nothing for developers
 dev: $(VENV)/.installed-dev          ## the same with the test tools
@@ -35,7 +35,7 @@ test-fast: dev                       ## style, types, and all tests that are qui
 	$(BIN)/python -m tests.lanes fast
 
 # With SOCKPQD_TEST_DEPLOY=1 also the tests on containers; without it they are skipped, with one line.
-test: dev toxiproxy $(if $(filter 1,$(SOCKPQD_TEST_DEPLOY)),$(VENV)/.installed-deploy)   ## everything, in two lanes at once
+test: dev toxiproxy $(if $(filter 1,$(SOCKPQD_TEST_DEPLOY)),$(VENV)/.installed-deploy)   ## everything, in three lanes at once
 	$(BIN)/python -m tests.lanes all
 
 test-deploy: $(VENV)/.installed-deploy   ## Ansible on three containers: root, systemd-nspawn, debootstrap; else skipped
@@ -75,6 +75,9 @@ hostile: dev                         ## attacks on real nodes, beside an ordinar
 
 demo: install                        ## three nodes, real work, a killed leader; DIR=folder to hash
 	$(BIN)/python -m bench.demo $(if $(DIR),"$(DIR)")
+
+play: install                        ## three nodes that stay, a producer and workers; kill what you like, Ctrl-C ends it
+	$(BIN)/python -m bench.play
 
 bench-plots: dev                     ## tables and pictures of docs/BENCHMARKS.md anew, from what is in bench/results
 	$(BIN)/python -m bench.tables bench/results/*.jsonl --into docs/BENCHMARKS.md

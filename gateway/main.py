@@ -16,11 +16,11 @@ from pathlib import Path
 import click
 import uvloop
 
-from gateway import dev
 from gateway.auth import scrypt
 from gateway.auth.users_file import users_of
 from gateway.config import Config, ConfigError, load
 from gateway.daemon import NodeFailed, run
+from gateway.dev import alone, cluster
 from gateway.process.certificates import Certificates
 from gateway.process.logs import Logs
 from gateway.process.restarts import Restarts
@@ -31,6 +31,8 @@ EXIT_CONFIG = 2
 EXIT_FAILED = 70
 EXIT_START_AGAIN = 75           # EX_TEMPFAIL
 
+NODES_MAX = 9                   # of a cluster for trying things out
+
 CONFIG_FILE = click.Path(path_type=Path, dir_okay=False)
 
 
@@ -38,19 +40,27 @@ CONFIG_FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--config", "config_file", type=CONFIG_FILE, help="Run the node that this TOML file describes.")
 @click.option("--check-config", "check_file", type=CONFIG_FILE, help="Check a configuration file and exit.")
 @click.option("--dev", "as_dev", is_flag=True, help="Run a node alone on loopback, its data in ./sockpqd-dev.")
+@click.option("--nodes", type=click.IntRange(1, NODES_MAX), default=1, metavar="N",
+              help="With --dev: run a cluster of N nodes, in ./sockpqd-dev-N. Ctrl-C ends it and keeps its data.")
 @click.option("--hash-secret", "as_hash", is_flag=True,
               help="Read a user's secret from the terminal or standard input and print what the users file wants.")
 @click.option("--bootstrap", is_flag=True,
               help="Found a new cluster although not every member says that it is empty; if one is not, jobs are lost.")
 @click.version_option(version("sockpqd"), prog_name="sockpqd")
-def main(config_file: Path | None, check_file: Path | None, as_dev: bool, as_hash: bool, bootstrap: bool) -> None:
+def main(
+    config_file: Path | None, check_file: Path | None, as_dev: bool, nodes: int, as_hash: bool, bootstrap: bool
+) -> None:
     """One node of a replicated priority job queue."""
     if sum((config_file is not None, check_file is not None, as_dev, as_hash)) != 1:
         raise click.UsageError("give exactly one of --config FILE, --check-config FILE, --hash-secret and --dev")
+    if nodes > 1 and (not as_dev or bootstrap):
+        raise click.UsageError("--nodes goes with --dev only")
     if as_hash:
         print(scrypt.hashed(_secret()).text)
         return
     try:
+        if nodes > 1:
+            sys.exit(cluster.run(Path.cwd(), nodes))
         config = _config(config_file or check_file)
         users_of(config)
     except ConfigError as error:
@@ -67,7 +77,7 @@ def main(config_file: Path | None, check_file: Path | None, as_dev: bool, as_has
                     "Start it without this option from now on.")
     restarts = Restarts(Path(config.node.data_dir) / "restarts")
     try:
-        uvloop.run(run(config, logs, restarts, bootstrap=bootstrap, announce=dev.announce if as_dev else None))
+        uvloop.run(run(config, logs, restarts, bootstrap=bootstrap, announce=alone.announce if as_dev else None))
     except ConfigError as error:
         log.critical("%s", error)
         sys.exit(EXIT_CONFIG)
@@ -86,7 +96,7 @@ def main(config_file: Path | None, check_file: Path | None, as_dev: bool, as_has
 
 def _config(file: Path | None) -> Config:
     """Return the configuration, having checked the files it names; raises ConfigError."""
-    config = dev.configuration(Path.cwd(), os.environ) if file is None else load(file, os.environ)
+    config = alone.configuration(Path.cwd(), os.environ) if file is None else load(file, os.environ)
     if config.tls is not None:
         Certificates(config.tls, config.node.name)
     return config

@@ -42,6 +42,12 @@ GRACE_S = 2.0                           # leases are extended by it when the lea
 DOWN_S = 2.0                            # how long the killed node stays down
 STUCK_S = 20.0                          # after this time and a lease without a result, missing results are lost
 
+AFTERWARDS = """
+This cluster is gone. One that stays, to play with:
+
+    make play                               # three nodes, a producer and a worker; kill -9 what you like
+    .venv/bin/sockpqd --dev --nodes 3       # three nodes only"""
+
 
 class DemoError(Exception):
     """The demo cannot continue; the state of unfinished jobs is unknown."""
@@ -209,6 +215,7 @@ def main(folder: Path | None) -> None:
         console.print("interrupted; everything that was started is stopped")
         sys.exit(130)
     report.print(console)
+    console.print(AFTERWARDS, markup=False, highlight=False)
     sys.exit(0 if report.good else 1)
 
 

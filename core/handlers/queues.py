@@ -178,7 +178,10 @@ def expire_queue(state: State, operation: ops.ExpireQueue, seed: int) -> Reply:
     if queue.taken or since_ms > operation.since_ms or state.clock_ms - since_ms < queue.settings.idle_ms:
         return replies.ACCEPTED
     removed, gone = remove_queue(state, operation.queue, limits.PORTION_MAX)
-    return replies.ACCEPTED if gone else Removed(removed, more=True)
+    if not gone:
+        return Removed(removed, more=True)
+    state.events.tell("IDLE", operation.queue)
+    return replies.ACCEPTED
 
 
 def configure(state: State, operation: ops.Configure, seed: int) -> Reply:

@@ -70,6 +70,7 @@ def admitted(state: State, queue: Queue, leaving: Job | DelayedJob | None) -> No
         if leaving.extras is not None:      # it may wait for many items
             state.spent += limits.STEP * len(leaving.extras.after)
         drop(state, leaving)
+        state.events.tell("DROP", queue.name)
 
 
 def ttl_ms(queue: Queue, asked_ms: int | None) -> int | None:

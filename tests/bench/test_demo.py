@@ -47,6 +47,7 @@ def test_nothing_is_lost_when_the_leader_is_killed(tmp_path: Path) -> None:
         assert figure(ended.stdout, name) == "303"
     assert figure(ended.stdout, "lost") == figure(ended.stdout, "wrong") == "0"
     assert "2 unreadable" in ended.stdout
+    assert "sockpqd --dev --nodes 3" in ended.stdout.splitlines()[-1]
 
 
 @pytest.mark.parametrize("arguments", [["/no/such/folder"], [__file__]])

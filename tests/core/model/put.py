@@ -74,8 +74,10 @@ class ModelPut(ModelGive):
             return JobReplaced()
         self.put_item = item
         self.count(put.queue, "put")
+        self.tell("PUT", put.queue, put.priority)
         if leaving is not None:
             self.remove(leaving)
+            self.tell("DROP", put.queue)
         return Stored(item if put.new_item else None)
 
     def _start(self, job: ModelJob, when: Due | None) -> None:
@@ -143,10 +145,12 @@ class ModelPut(ModelGive):
         old = job.queue
         self.use(old)
         self.count(old, "done")
+        self.tell("DONE", old, job.priority, move.id)
         job.queue = move.queue
         self.count(move.queue, "put")
         job.data = data
         job.priority = job.priority if move.priority is None else move.priority
+        self.tell("PUT", move.queue, job.priority)
         job.attempts = 0
         job.every_ms = job.origin = job.at_ms = None
         job.ttl_ms = self._ttl_ms(move.queue, None)
@@ -156,6 +160,7 @@ class ModelPut(ModelGive):
         self.use(move.queue)
         if leaving is not None:
             self.remove(leaving)
+            self.tell("DROP", move.queue)
         self.left_queue(old)
         return Finished(not self.unfinished(old), False)
 
@@ -168,4 +173,5 @@ class ModelPut(ModelGive):
             self.set_time(job, None)
             self.carry(job, kick.queue)
             self.count(kick.queue, "put")
+            self.tell("PUT", kick.queue, job.priority)
         return Removed(len(dead[:PORTION]), len(dead) > PORTION)

@@ -15,6 +15,7 @@ from core import (
     CreateQueue,
     CreateQueueWith,
     DeleteQueue,
+    Event,
     ExpireQueue,
     JobState,
     MoreSettings,
@@ -58,6 +59,9 @@ class ModelQueues:
         self.given_ms: dict[int, int] = {}                      # when each place was given
         self.used: dict[str, int] = {}                          # the last use of each queue with IDLE
         self.past: dict[str, Counter[str]] = {}                 # what happened in the queues that there are
+        self.event_seq = 0                                      # how many events there have been
+        self.events: list[Event] = []                           # those of this entry
+        self.had: tuple[set[str], set[str]] = (set(), set())    # queues and items that were unfinished
 
     # --- what is asked
 
@@ -87,6 +91,22 @@ class ModelQueues:
         self.given_ms[self.next_seq] = max(self.clock_ms, self.next_seq // 1024)    # later, if a CLONE's clock was
         self.next_seq += 1
         return self.next_seq - 1
+
+    # --- events
+
+    def tell(self, event_type: str, name: str, *words: int | str) -> None:
+        """It is the next event."""
+        self.event_seq += 1
+        self.events.append(Event(self.event_seq, event_type, name, words))
+
+    def end_operation(self) -> None:
+        """Queues, then items, that have no unfinished job any more and had one before the operation."""
+        queues, items = self.had
+        self.had = {job.queue for job in self.jobs}, {job.item for job in self.jobs if job.item is not None}
+        for queue in sorted(queues - self.had[0]):
+            self.tell("FINQ", queue)
+        for item in sorted(items - self.had[1]):
+            self.tell("FINI", item)
 
     # --- what happens to jobs
 
@@ -215,6 +235,8 @@ class ModelQueues:
         if operation.since_ms + idle_ms > self.clock_ms:
             return Accepted()
         removed, gone = self.delete_all(queue, PORTION)
+        if gone:
+            self.tell("IDLE", queue)
         return Accepted() if gone else Removed(removed, True)
 
     def delete_all(self, queue: str, portion: int) -> tuple[int, bool]:

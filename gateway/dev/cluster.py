@@ -1,0 +1,131 @@
+"""`sockpqd --dev --nodes 3`: a cluster of child processes, to play with and to kill.
+
+A child that ends, by whatever, is started again after RESTART_S; one that cannot run at all is left alone, and its log
+says why. Ctrl-C ends all of them in an orderly way, a second one by force. Their data stay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+
+from gateway.dev.child import how_ended, start
+from gateway.dev.folder import DevNode, child_environment, prepare
+from gateway.dev.guide import guide
+from gateway.dev.leader import serving
+
+RESTART_S = 3.0
+POLL_S = 0.2            # between two looks at who leads
+STOP_S = 15.0           # after it processes are killed
+LOG_TAIL_LINES = 5
+FOLDER = "sockpqd-dev-{}"
+
+CONFIG, FAILED = 2, 70  # exit codes of a node that another start does not help
+INTERRUPTED = 128 + signal.SIGINT
+
+
+def run(directory: Path, count: int) -> int:
+    """Run the cluster in its folder below `directory` until a signal ends it; returns the exit code.
+
+    Raises ConfigError if it cannot be started.
+    """
+    folder = directory / FOLDER.format(count)
+    nodes = prepare(folder, count, child_environment())
+    return asyncio.run(DevCluster(folder, nodes).run())
+
+
+class DevCluster:
+    """Nodes as children of this process."""
+
+    def __init__(self, folder: Path, nodes: list[DevNode]) -> None:
+        self._folder = folder
+        self._nodes = nodes
+        self._children: dict[str, asyncio.subprocess.Process] = {}
+        self._given_up: dict[str, int] = {}     # exit codes of nodes that are not started again
+        self._stopping = asyncio.Event()
+        self._signals = 0
+
+    async def run(self) -> int:
+        """Run until a signal, or until no node can run; returns the exit code."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self._signalled, number)
+        keepers = [loop.create_task(self._keep(node)) for node in self._nodes]
+        watching = loop.create_task(self._watch())
+        await asyncio.gather(*keepers)
+        watching.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await watching
+        if len(self._given_up) == len(self._nodes):
+            return max(self._given_up.values())
+        _say(f"all nodes have ended; their data stay in {self._folder}")
+        return 0
+
+    async def _keep(self, node: DevNode) -> None:
+        """Run this node, again and again, until we stop."""
+        while not self._stopping.is_set():
+            child = self._children[node.name] = await start(node)
+            code = await child.wait()
+            if self._stopping.is_set():
+                return
+            if code in (CONFIG, FAILED):
+                self._given_up[node.name] = code
+                _say(f"{node.name} {how_ended(code)} and is not started again. The end of {node.log}:")
+                print(_tail(node.log), flush=True)
+                return
+            _say(f"{node.name} (pid {child.pid}) {how_ended(code)}; it starts again in {RESTART_S:.0f} s")
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), RESTART_S)
+
+    async def _watch(self) -> None:
+        """Tell who leads, and explain everything when there is a leader for the first time."""
+        leader: str | None = None
+        pids: dict[str, int] = {}
+        explained = False
+        while True:
+            serves = await serving(self._nodes)
+            if serves is not None and not explained:
+                explained = True
+                pids = self._pids()
+                print(guide(self._folder, self._nodes, pids, serves), flush=True)
+            elif explained and serves != leader and not self._stopping.is_set():
+                _say(f"{serves} leads" if serves else "no node leads")
+            for name, pid in self._pids().items():
+                if explained and pid != pids.get(name):
+                    pids[name] = pid
+                    _say(f"{name} runs again (pid {pid})")
+            leader = serves
+            await asyncio.sleep(POLL_S)
+
+    def _pids(self) -> dict[str, int]:
+        return {name: child.pid for name, child in self._children.items() if child.returncode is None}
+
+    def _signalled(self, number: signal.Signals) -> None:
+        """End the children: in an orderly way, by force if this is the second signal."""
+        self._signals += 1
+        if self._signals == 1:
+            self._stopping.set()
+            _say(f"{signal.Signals(number).name}: ending all nodes")
+            self._end(signal.SIGTERM)
+            asyncio.get_running_loop().call_later(STOP_S, self._end, signal.SIGKILL)
+        else:
+            self._end(signal.SIGKILL)
+
+    def _end(self, number: signal.Signals) -> None:
+        for pid in self._pids().values():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+
+def _tail(log: Path) -> str:
+    with contextlib.suppress(OSError):
+        return "\n".join(f"  {line}" for line in log.read_text("utf-8", "replace").splitlines()[-LOG_TAIL_LINES:])
+    return ""
+
+
+def _say(what: str) -> None:
+    print(f"[{time.strftime('%H:%M:%S')}] {what}", flush=True)

@@ -1,0 +1,46 @@
+"""What `sockpqd --dev --nodes 3` prints when its cluster serves: where everything is, and what to try."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from gateway.dev.folder import DevNode
+
+
+def guide(folder: Path, nodes: Sequence[DevNode], pids: Mapping[str, int], leader: str) -> str:
+    """Return the text. `pids`: of the nodes that run."""
+    servers = ",".join(node.config.listen.client for node in nodes)
+    pqctl = program("pqctl")
+    lines = [f"{len(nodes)} nodes run as one cluster; their data, logs and configuration are in {folder}", ""]
+    for node in nodes:
+        http = node.config.listen.http
+        where = f"clients {node.config.listen.client}" + (f"  http://{http}/" if http else "")
+        lines.append(f"  {node.name}  {where}  pid {pids.get(node.name, '-')}{'  leads' * (node.name == leader)}")
+    lines += [
+        "",
+        "Try in another terminal:",
+        f"  export SOCKPQ_SERVERS={servers}",
+        f"  {pqctl} cluster status --watch",
+        f"  {pqctl} job put mail hello",
+        f"  {pqctl} queue list",
+        f"  kill -9 {pids.get(leader, '')}   # the leader: another takes over, and this one is started again",
+        "",
+        "Ctrl-C ends all nodes and keeps their data.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def program(name: str) -> str:
+    """Return how to call another program of this installation: by its name if that is found, else by its path."""
+    beside = Path(sys.argv[0]).absolute().with_name(name)
+    if not beside.exists():
+        return name
+    found = shutil.which(name)
+    if found and os.path.samefile(found, beside):
+        return name
+    return str(beside.relative_to(Path.cwd()) if beside.is_relative_to(Path.cwd()) else beside)

@@ -1,0 +1,207 @@
+"""`sockpqd --dev --nodes 3` and `make play`, as a user runs them."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway.dev.child import how_ended
+from gateway.dev.guide import program
+from tests.gateway.helpers.program import PATIENCE_S, SOCKPQD, sockpqd
+
+ROOT = Path(__file__).parents[2]
+CLUSTER = (str(SOCKPQD), "--dev", "--nodes", "3")
+PLAY = (sys.executable, "-m", "bench.play")
+
+
+class Running:
+    """A program that prints what it does; its lines are collected."""
+
+    def __init__(self, *command: str, folder: Path) -> None:
+        self.process = subprocess.Popen(
+            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+        self.text = ""
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def wait_for(self, pattern: str) -> re.Match[str]:
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            if match := re.search(pattern, self.text, re.MULTILINE):
+                return match
+            assert time.monotonic() < until, f"no {pattern!r} in:\n{self.text}"
+            time.sleep(0.05)
+
+    def end(self, *signals: signal.Signals) -> int:
+        for number in signals:
+            if self.process.poll() is None:
+                os.killpg(self.process.pid, number)
+        code = self.process.wait(PATIENCE_S)
+        self._reader.join(PATIENCE_S)
+        return code
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        with self.process.stdout:
+            for line in self.process.stdout:
+                self.text += line
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Running]:
+    running = Running(*CLUSTER, folder=tmp_path)
+    try:
+        yield running
+    finally:
+        running.end(signal.SIGKILL)
+
+
+def say(address: str, line: bytes) -> bytes:
+    host, _, port = address.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as connection:
+        connection.sendall(line)
+        return connection.recv(1000)
+
+
+def gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return state == "Z"
+
+
+def wait_until_gone(pids: list[int]) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while not all(gone(pid) for pid in pids):
+        assert time.monotonic() < until, "processes are left"
+        time.sleep(0.05)
+
+
+def nodes(running: Running) -> dict[str, tuple[str, int]]:
+    """The client address and the process id of each node."""
+    running.wait_for("Ctrl-C ends")
+    return {name: (address, int(pid)) for name, address, pid
+            in re.findall(r"^  (n\d)  clients (\S+)  \S+  pid (\d+)", running.text, re.MULTILINE)}
+
+
+def test_a_killed_leader_is_replaced_and_started_again(cluster: Running, tmp_path: Path) -> None:
+    known = nodes(cluster)
+    assert list(known) == ["n1", "n2", "n3"]
+    leader = cluster.wait_for(r"^  (n\d) .*  leads$")[1]
+    address, pid = known[leader]
+    assert say(address, b"PUT mail 0 5\r\nhello") == b"200 OK\r\n"
+    assert cluster.wait_for(r"kill -9 (\d+)")[1] == str(pid)
+    os.kill(pid, signal.SIGKILL)
+    killed = time.monotonic()
+    cluster.wait_for(rf"{leader} \(pid {pid}\) was killed by SIGKILL; it starts again in 3 s")
+    successor = cluster.wait_for(r"\] (n\d) leads")[1]
+    assert successor != leader
+    assert say(known[successor][0], b"TOTAL mail\r\n").startswith(b"200 OK 1 ")
+    again = int(cluster.wait_for(rf"{leader} runs again \(pid (\d+)\)")[1])
+    assert time.monotonic() - killed > 2.9
+    assert cluster.end(signal.SIGINT) == 0
+    assert "all nodes have ended" in cluster.text
+    wait_until_gone([again, *(pid for _, pid in known.values())])
+    assert {path.name for path in tmp_path.iterdir()} == {"sockpqd-dev-3"}
+
+
+def test_the_next_cluster_in_this_folder_has_its_jobs_and_ports(cluster: Running, tmp_path: Path) -> None:
+    first = nodes(cluster)
+    leader = cluster.wait_for(r"^  (n\d) .*  leads$")[1]
+    assert say(first[leader][0], b"PUT mail 0 5\r\nhello") == b"200 OK\r\n"
+    second = sockpqd("--dev", "--nodes", "3", folder=tmp_path)
+    assert second.returncode == 2
+    assert re.search("another program listens on .*: is this cluster running already?", second.stderr)
+    assert cluster.end(signal.SIGTERM) == 0
+    again = Running(*CLUSTER, folder=tmp_path)
+    try:
+        assert [address for address, _ in nodes(again).values()] == [address for address, _ in first.values()]
+        leader = again.wait_for(r"^  (n\d) .*  leads$")[1]
+        assert say(nodes(again)[leader][0], b"GET mail\r\n").endswith(b"hello")
+    finally:
+        again.end(signal.SIGKILL)
+
+
+def test_no_node_outlives_the_program(cluster: Running) -> None:
+    pids = [pid for _, pid in nodes(cluster).values()]
+    cluster.end(signal.SIGKILL)
+    wait_until_gone(pids)
+
+
+def test_a_node_that_cannot_run_is_not_started_again_and_its_log_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "first").mkdir()
+    running = Running(*CLUSTER, folder=tmp_path)
+    nodes(running)
+    assert running.end(signal.SIGINT) == 0
+    config = tmp_path / "sockpqd-dev-3" / "n2.toml"
+    users = tmp_path / "users.toml"
+    users.write_text("[nobody]\nsecret = 'x'\n")
+    users.chmod(0o600)
+    config.write_text(f"auth.users_file = '{users}'\n{config.read_text()}")
+    again = Running(*CLUSTER, folder=tmp_path)
+    try:
+        again.wait_for("n2 ended with exit code 2 and is not started again")
+        again.wait_for("users.toml")
+        again.wait_for("Ctrl-C ends")
+    finally:
+        again.end(signal.SIGKILL)
+
+
+@pytest.mark.parametrize("arguments", [["--nodes", "3"], ["--dev", "--nodes", "0"], ["--dev", "--nodes", "x"],
+                                       ["--dev", "--nodes", "3", "--bootstrap"], ["--dev", "--nodes", "10"]])
+def test_wrong_arguments_are_refused(arguments: list[str], tmp_path: Path) -> None:
+    run = sockpqd(*arguments, folder=tmp_path)
+    assert run.returncode == 2
+    assert "Error: " in run.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_how_a_process_ended() -> None:
+    assert how_ended(0) == "was shut down"
+    assert how_ended(75) == "ended with exit code 75"
+    assert how_ended(-9) == "was killed by SIGKILL"
+    assert how_ended(-99) == "was killed by signal 99"
+
+
+def test_another_program_is_named_so_that_it_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pqctl").write_text("")
+    (tmp_path / "pqctl").chmod(0o755)
+    monkeypatch.setattr(sys, "argv", [str(tmp_path / "sockpqd")])
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.chdir("/")
+    assert program("pqctl") == str(tmp_path / "pqctl").lstrip("/")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert program("pqctl") == "pqctl"
+    assert program("missing") == "missing"
+
+
+def test_play_has_a_producer_and_workers_and_goes_on_without_its_leader(tmp_path: Path) -> None:
+    running = Running(*PLAY, folder=tmp_path)
+    try:
+        pid = int(running.wait_for(r"kill -9 (\d+)")[1])
+        before = int(running.wait_for(r"workers: (\d+) done")[1])
+        assert before > 0
+        os.kill(pid, signal.SIGKILL)
+        running.wait_for("leads\n(?s:.)*runs again")
+        running.wait_for(r"workers: \d+ done\n(?s:.)*workers: \d+ done")
+        put, done = map(int, re.findall(r"producer: (\d+) jobs put into mail; workers: (\d+) done", running.text)[-1])
+        assert done > before
+        assert done <= put
+        assert running.end(signal.SIGINT) == 0
+        assert "Traceback" not in running.text
+    finally:
+        running.end(signal.SIGKILL)

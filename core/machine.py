@@ -330,5 +330,6 @@ class Machine:
             state.ttls.next_due_ms(),
             state.delays.next_due_ms(state.clock_ms),
             state.retained_keys.next_due_ms(state.clock_ms),
+            state.clock_ms if state.queues.indexing else None,
         )
         return min((time_ms for time_ms in times if time_ms is not None), default=None)

@@ -76,7 +76,7 @@ TRANSACTION_WORK_MAX = OPERATION_WORK_MAX - KIB
 # Queue names per command: as many as one operation can look at. A line of the default length holds fewer.
 QUEUES_MAX = 20_000
 
-# Queues whose round-robin order a connection remembers (BY PRIORITY); beyond that the rotation starts over.
+# Queues in the cycle of a connection (BY RR, BY PRIORITY); with more, it begins anew with those just asked for.
 ROTATION_QUEUES_MAX = 1000
 
 # Items a single job can wait for (AFTER); the limit applies to each job of a PUTS.

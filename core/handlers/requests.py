@@ -7,13 +7,14 @@ from core.handlers.dispatch import REQUESTED, cost
 from core.handlers.jobs.get import handed
 from core.ops import replies
 from core.ops.cluster import CloneEnd
-from core.ops.jobs import Get, GetWith, Put, PutWith
+from core.ops.jobs import Get, GetInTurn, GetWith, Put, PutWith
 from core.ops.replies import Empty, Handed, HandedMany, Reply, Stored
 from core.ops.sessions import Request
 from core.sessions.session import Answer, AnsweredRequest, HandedOut, HandedOutMany
 from core.state import State
 
 _MISMATCH = replies.RequestMismatch()
+_WITH_OPTIONS = (GetWith, GetInTurn)
 _TOO_OLD = replies.RequestTooOld()
 
 
@@ -35,7 +36,7 @@ def request(state: State, operation: Request, seed: int) -> Reply:
             return _unexecuted(state, operation, again)
     requested = operation.operation
     reply = REQUESTED[type(requested)](state, requested, seed)
-    handing = type(requested) is Get or type(requested) is GetWith
+    handing = type(requested) is Get or type(requested) in _WITH_OPTIONS
     answer: Answer | None = _remembered(operation, reply) if handing else reply
     if answered is None and operation.part == 0:
         session.requests[number] = AnsweredRequest(operation.digest, answer)
@@ -71,7 +72,8 @@ def _again(state: State, operation: Request, answered: AnsweredRequest) -> Reply
     answer = answered.answer(operation.part)
     if not isinstance(answer, HandedOut | HandedOutMany):
         return answer
-    meta = type(operation.operation) is GetWith and operation.operation.meta
+    requested = operation.operation
+    meta = isinstance(requested, GetWith | GetInTurn) and requested.meta
     numbers = (answer.id,) if isinstance(answer, HandedOut) else answer.ids
     jobs = [handed(state.running[number], meta) for number in numbers if number in state.running]
     if not jobs:

@@ -19,6 +19,7 @@ Operation = (
     | jobs.Get
     | jobs.Return
     | jobs.GetWith
+    | jobs.GetInTurn
     | jobs.DoneAll
     | jobs.LaterAll
     | jobs.Kick

@@ -23,7 +23,8 @@ class Meta(Struct, gc=False, frozen=True):
 class Handed(Struct, gc=False, frozen=True):
     """Get: this job is now running under `id`.
 
-    `meta`: unset unless a GetWith asks for it, and then not encoded.
+    `meta`: unset unless a GetWith asks for it, and then not encoded. `turned`: unset unless its queue was chosen by
+    turns.
     """
 
     id: int
@@ -32,6 +33,7 @@ class Handed(Struct, gc=False, frozen=True):
     data: bytes
     item: str | None = None
     meta: Meta | UnsetType = UNSET
+    turned: bool | UnsetType = UNSET
 
 
 class HandedMany(Struct, gc=False, frozen=True):

@@ -52,8 +52,7 @@ class TouchSession(Struct, array_like=True, tag=18, gc=False, frozen=True):
 
 
 Requested = (
-    jobs.Atomic | jobs.Get | jobs.GetWith | jobs.DoneAll | jobs.LaterAll | jobs.Kick | jobs.Batch | queues.OnQueues
-    | CloneEnd
+    jobs.Atomic | jobs.Taking | jobs.DoneAll | jobs.LaterAll | jobs.Kick | jobs.Batch | queues.OnQueues | CloneEnd
 )
 
 

@@ -59,6 +59,7 @@ class ExtrasRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     every_ms: Counter | None
     origin: str | None
     after: tuple[str, ...]
+    ready_ms: Counter | None = None
 
 
 # priority, when, seq, item, data, attempts, at_ms, extras
@@ -130,6 +131,12 @@ class Settings(Struct, array_like=True, tag="settings", forbid_unknown_fields=Tr
     grace_ms: Counter | None
     session_ttl_ms: Counter | None
     fast_empty: bool
+
+
+class OldestIndex(Struct, array_like=True, tag="oldest", forbid_unknown_fields=True):
+    """Queues are indexed by the READY time of their first job: those up to this name, None: all."""
+
+    reached: str | None
 
 
 class QueueRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -341,6 +348,7 @@ class End(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
 
 
 Frame = (
-    Head | Settings | QueueRows | Waiting | Delayed | Running | Released | UsedRows | CountedRows | KeptRows
+    Head | Settings | OldestIndex | QueueRows | Waiting | Delayed | Running | Released | UsedRows | CountedRows
+    | KeptRows
     | SessionTable | SessionRows | UserRows | Clone | Chunk | End
 )

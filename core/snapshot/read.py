@@ -30,6 +30,7 @@ from core.snapshot.jobs import JobBuilder
 from core.snapshot.sessions import restored_session
 from core.snapshot.write import CHECKSUM_BYTES, FORMAT, MAGIC
 from core.state import State
+from core.store.oldest import OldestFirst
 
 # The frames of each format that is read. No release ever wrote those before OLDEST.
 OLDEST = 5
@@ -43,6 +44,7 @@ _name = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")
 _ORDER: list[type[frames.Frame]] = [
     frames.Head,
     frames.Settings,
+    frames.OldestIndex,
     frames.QueueRows,
     frames.Waiting,
     frames.Delayed,
@@ -58,7 +60,7 @@ _ORDER: list[type[frames.Frame]] = [
     frames.Chunk,
     frames.End,
 ]
-_ONCE = (frames.Head, frames.Settings, frames.SessionTable, frames.Clone, frames.End)
+_ONCE = (frames.Head, frames.Settings, frames.OldestIndex, frames.SessionTable, frames.Clone, frames.End)
 _NEEDED: dict[type[frames.Frame], type[frames.Frame]] = {       # which must come before
     frames.SessionRows: frames.SessionTable,
     frames.Chunk: frames.Clone,
@@ -209,6 +211,9 @@ class _Builder:
             frame.fast_empty,
         )
 
+    def _add_oldest(self, frame: frames.OldestIndex) -> None:
+        self.state.queues.oldest = OldestFirst(frame.reached)
+
     def _add_queues(self, frame: frames.QueueRows) -> None:
         for row in frame.rows:
             check(self._settings < row.name, "settings of queues are not in order")
@@ -287,6 +292,7 @@ class _Builder:
     _add: ClassVar[dict[type[frames.Frame], Callable[[_Builder, Any], None]]] = {
         frames.Head: _add_head,
         frames.Settings: _add_settings,
+        frames.OldestIndex: _add_oldest,
         frames.QueueRows: _add_queues,
         frames.Waiting: _add_jobs,
         frames.Delayed: _add_jobs,

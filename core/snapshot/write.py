@@ -5,9 +5,10 @@
     frames                  each: length of its body (4 bytes, big endian), body (MessagePack)
     checksum    32 bytes    BLAKE2b of everything before
 
-The frames are, in this order: one Head; Settings, when any was given; QueueRows, in name order; Waiting, queues in
-name order and the jobs of a queue in the order of their places; Delayed, likewise in the order in which they become
-active; Running, in rising id; Released, in the order in which the items were finished; UsedRows, in name order;
+The frames are, in this order: one Head; Settings, when any was given; OldestIndex, when there is one; QueueRows, in
+name order; Waiting, queues in name order and the jobs of a queue in the order of their places; Delayed, likewise in the
+order in which they become active; Running, in rising id; Released, in the order in which the items were finished;
+UsedRows, in name order;
 CountedRows, in name order; KeptRows, queues in name order and the keys of a queue in the order of their expiry;
 SessionTable and SessionRows, in rising number, when there has been a session; UserRows, in name order; Clone and its
 Chunks, when a CLONE is in progress; one End. Long lists are cut into several frames.
@@ -135,11 +136,13 @@ def _extras_row(extras: Extras | None) -> frames.ExtrasRow | None:
     return None if extras is None else frames.ExtrasRow(*astuple(extras))
 
 
-def _settings_frames(state: State) -> Iterator[frames.Settings | frames.QueueRows]:
+def _settings_frames(state: State) -> Iterator[frames.Frame]:
     known = state.settings
     if known != ClusterSettings(expire_default=known.expire_default):
         yield frames.Settings(known.autocreate, known.policy, known.grace_ms, known.session_ttl_ms, known.fast_empty)
     rows = [frames.QueueRow(name, **asdict(settings)) for name, settings in sorted(state.queues.settings.items())]
+    if state.queues.oldest is not None:
+        yield frames.OldestIndex(state.queues.oldest.reached)
     for start in range(0, len(rows), limits.FRAME_ROWS_MAX):
         yield frames.QueueRows(rows[start : start + limits.FRAME_ROWS_MAX])
 

@@ -202,7 +202,7 @@ class Pipeline:
                 return True
             hub.budget -= 1
             row = command.row
-            if row.alone or state.mode is not None or command.number or command.bound:
+            if row.alone or state.mode is not None or command.number or command.bound or state.turning:
                 run = self._run_of(command)
                 if run is None:
                     return False
@@ -218,7 +218,7 @@ class Pipeline:
         in_its_session = (command.number or command.bound) and not row.alone
         if state.mode is not None:
             run = state.mode(command)
-        elif row.alone:
+        elif row.alone or (row.takes and state.turning):
             run = None
         else:
             run = in_session if in_its_session else row.run
@@ -229,7 +229,8 @@ class Pipeline:
                 return None
             self._held = None
             state.mode = state.trial            # such a command cannot be part of a transaction
-            run = row.run
+            state.turning = False
+            run = in_session if in_its_session else row.run
         if not in_its_session:                  # otherwise it is counted once the session is known
             self.hub.tally.commands[row] += 1
         return run

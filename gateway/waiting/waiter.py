@@ -50,7 +50,7 @@ class Waiter(Struct, gc=False, eq=False):
     watched: tuple[str | None, str | None] | None = None    # GETBE: the unfinished queue or item it waits on
     timer: TimerHandle | None = None    # of WITHIN
     late: bool = False                  # its time is up: the Get in flight is its last
-    rotation: Rotation | None = None    # told which queue gave a job
+    rotation: Rotation | None = None    # the turns of the connection
     too_late: bytes = responses.QUEUE_EMPTY       # the answer when its time is up
 
     @property
@@ -78,7 +78,7 @@ class Waiter(Struct, gc=False, eq=False):
     def applied(self, reply: Reply) -> None:
         """Handle the reply to its Get."""
         if self.rotation is not None:
-            self.rotation.note(reply)
+            self.rotation.note(reply, named=self.wanted.get.queues is not None)
         self.place.settle(self, reply)
 
     def refused(self) -> None:

@@ -65,6 +65,8 @@ class ModelPut(ModelGive):
         if twin is None:
             self.jobs.append(job)
         job.priority, job.data, job.item = put.priority, put.data, item
+        if twin is not None and twin.delayed:
+            job.back_ms = self.clock_ms
         job.key, job.tries, job.every_ms = wish.key, wish.tries, wish.every_ms
         job.ttl_ms = self._ttl_ms(put.queue, wish.ttl_ms)
         job.waits, job.told = waits, []

@@ -20,6 +20,7 @@ from core.ops.jobs import Then
 from core.ops.queues import Order
 from core.ops.settings import ClusterSettings
 from core.ops.users import User
+from core.pulse.pulses import Pulses
 from core.sessions.table import Sessions
 from core.store.delayed import Delays, Release
 from core.store.events import ENDED_ITEM, ENDED_QUEUE, EventLog
@@ -93,6 +94,7 @@ class State:
         "next_id",
         "next_seq",
         "online",
+        "pulses",
         "put_item",
         "queues",
         "retained_keys",
@@ -131,6 +133,7 @@ class State:
         self.dead: dict[str, JobList[Job]] = {}     # the READY dead jobs, by the queue they came from
         self.retained_keys = RetainedKeys()
         self.sessions = Sessions()
+        self.pulses = Pulses()
         self.users: dict[str, User] = {}            # never altered: a change makes a new one
         self.events = EventLog()                      # of which the count is state
         self.clone: Upload | None = None

@@ -76,8 +76,11 @@ TRANSACTION_WORK_MAX = OPERATION_WORK_MAX - KIB
 # Queue names per command: as many as one operation can look at. A line of the default length holds fewer.
 QUEUES_MAX = 20_000
 
-# Queues whose round-robin order a connection remembers (BY PRIORITY); beyond that the rotation starts over.
+# Queues in the cycle of a connection (BY RR, BY PRIORITY); with more, it begins anew with those just asked for.
 ROTATION_QUEUES_MAX = 1000
+
+# The data of a pulse go with each of its grants; they are signals, not bodies.
+PULSE_DATA_BYTES_MAX = 64 * KIB
 
 # Items a single job can wait for (AFTER); the limit applies to each job of a PUTS.
 AFTER_ITEMS_MAX = 100
@@ -177,6 +180,7 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
     pipeline_bytes_max: int = 1 * MIB       # commands buffered behind a blocked one
     memory_mark_bytes: int = 0              # memory in use above which PUT is refused; 0: 45% of what is available
     disk_free_bytes_min: int = 128 * MIB    # PUT is refused when the disk of data_dir has less free space
+    pulses_max: int = 1000                  # those of queues included
     connections_per_address_max: int = 0    # per remote address (not for this machine); 0: half of connections_max
     hello_timeout_s: int = 30               # until the first line (0 disables any of these timeouts)
     idle_timeout_s: int = 0                 # between two commands; never applies while one is blocked

@@ -113,6 +113,7 @@ def _place(
         every_ms=every_ms,
         origin=None if replaced is None or replaced.extras is None else replaced.extras.origin,
         after=activate.unfinished_items(state, operation.after),
+        ready_ms=state.clock_ms if isinstance(replaced, DelayedJob) else _ready_ms(replaced),
     )
     job = Job(
         rank=-put.priority,
@@ -126,6 +127,11 @@ def _place(
         extras=None if extras == Extras() else extras,
     )
     activate.place(state, queue, job, active_ms=at_ms)
+
+
+def _ready_ms(replaced: Job | None) -> int | None:
+    """A READY job that is replaced has been READY for as long as before."""
+    return None if replaced is None or replaced.extras is None else replaced.extras.ready_ms
 
 
 def _bounded(value: int | None, most: int) -> int | None:

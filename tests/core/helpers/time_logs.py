@@ -24,6 +24,7 @@ from core import (
     DoneLast,
     Due,
     Get,
+    GetInTurn,
     GetWith,
     Handed,
     HandedMany,
@@ -101,6 +102,11 @@ _get = st.builds(
 pick = st.builds(
     GetWith, _get, st.sampled_from([None, 1, 2, 3, 10]), st.sampled_from([None, *Policy]), st.booleans()
 )
+pick_in_turn = st.builds(
+    GetInTurn, _get, st.sampled_from([None, 1, 2, 3, 10]),
+    st.sampled_from([None, Policy.RR, Policy.RR, Policy.PRIORITY, *Policy]), st.booleans(),
+    st.sampled_from([None, "", "a", "b", "zz"]),
+)
 later_with = st.builds(
     LaterWith, _id, _maybe_when, st.none() | _priority, st.sampled_from([False, False, True]), st.booleans()
 )
@@ -175,7 +181,8 @@ on_queue: st.SearchStrategy[Requested] = often(
     ),
 )
 requested: st.SearchStrategy[Requested] = often(
-    put_with, put_with, _get, pick, pick, _on_running, change, st.builds(Delete, selector), _many, batch, on_queue
+    put_with, put_with, _get, pick, pick_in_turn, _on_running, change, st.builds(Delete, selector), _many,
+    batch, on_queue,
 )
 time_operations: st.SearchStrategy[Operation] = often(
     put_with, put_with, put_with, _put, pick, pick, _get, _on_running, _on_running, _on_running, change, _many, batch,
@@ -273,7 +280,10 @@ def random_time_operation(random: Random, ids: list[int], now_ms: int) -> Operat
         queues = random.choice([None, (queue,), QUEUES])
         get = Get(queues, random.choice([None, None, 30, 300]), random.choice(list(Then)), random.choice(
             [None, None, None, *ITEMS]))
-        return GetWith(get, random.choice([None, 1, 3]), random.choice([None, *Policy]), random.random() < 0.5)
+        count, policy, meta = random.choice([None, 1, 3]), random.choice([None, *Policy]), random.random() < 0.5
+        if random.random() < 0.4:
+            return GetInTurn(get, count, policy, meta, random.choice([None, *QUEUES]))
+        return GetWith(get, count, policy, meta)
     if kind < 0.9:
         when = _random_when(random, now_ms)
         one: list[Atomic] = [

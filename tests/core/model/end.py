@@ -83,6 +83,8 @@ class ModelEnd(ModelPut):
         job.attempts -= later.yielded
         if later.priority is not None:
             job.priority = later.priority
+        if later.first:
+            job.back_ms = self.clock_ms
         self.come_back(job, later.when, later.first)
 
     def undo(self, job: ModelJob) -> None:

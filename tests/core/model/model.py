@@ -34,6 +34,7 @@ from core import (
     Empty,
     Finished,
     Get,
+    GetInTurn,
     GetWith,
     Handed,
     HandedMany,
@@ -201,7 +202,7 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 return self.put(operation)
             case Get():
                 return self.get(operation, bits)
-            case GetWith():
+            case GetWith() | GetInTurn():
                 return self.pick(operation, bits)
             case Done() | DoneLast() | Later() | LaterWith() | Bury() | Touch():
                 return self.on_running(operation)
@@ -282,7 +283,7 @@ class Model(ModelView, ModelEnd, ModelMembers):
         answer = session.answers.get((request.number, request.part))
         if not isinstance(answer, Handed | HandedMany):
             return answer
-        meta = isinstance(request.operation, GetWith) and request.operation.meta
+        meta = isinstance(request.operation, GetWith | GetInTurn) and request.operation.meta
         ids = [answer.id] if isinstance(answer, Handed) else [one.id for one in answer.jobs]
         jobs = tuple(self.handed(job, meta) for number in ids if (job := self.job(number)) is not None)
         self.spent += sum(len(one.data) for one in jobs)

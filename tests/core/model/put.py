@@ -62,6 +62,8 @@ class ModelPut(ModelGive):
         if twin is None:
             self.jobs.append(job)
         job.priority, job.data, job.item = put.priority, put.data, item
+        if twin is not None and twin.delayed:
+            job.back_ms = self.clock_ms
         job.key, job.tries, job.ttl_ms, job.every_ms = wish.key, wish.tries, wish.ttl_ms, wish.every_ms
         job.waits, job.told = waits, []
         self._start(job, wish.when)

@@ -57,13 +57,13 @@ QUEUE: list[Any] = [
     "q", 60_000, Then.DEAD.value, Order.FIFO.value, 3, "graves", 1, 10, 1, 0, 0, 5, 1000, 50, False, True,
 ]
 QUEUES: list[Any] = ["queues", [QUEUE, ["r", *QUEUE[1:]]]]
-# key, tries, ttl_ms, expires_at_ms, every_ms, origin, after
+# key, tries, ttl_ms, expires_at_ms, every_ms, origin, after, ready_ms
 DELAYED: list[Any] = [
     "delayed",
     "q",
     [
-        [5000, 6, 0, None, b"e", 0, 5000, ["k", 2, 10, None, 60, None, []]],
-        [NEVER_MS, 5, 0, None, b"f", 0, None, [None, None, None, None, None, None, ["x", "y"]]],
+        [5000, 6, 0, None, b"e", 0, 5000, ["k", 2, 10, None, 60, None, [], None]],
+        [NEVER_MS, 5, 0, None, b"f", 0, None, [None, None, None, None, None, None, ["x", "y"], None]],
     ],
 ]
 RELEASED: list[Any] = ["released", "y", [5], False]

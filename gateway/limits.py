@@ -89,6 +89,12 @@ AFTER_ITEMS_MAX = 100
 SETTING_MAX = 2**31 - 1
 WEIGHT_MAX = 1_000_000
 
+# The shortest IDLE of a queue: the leader looks about as often, at so many queues a time. One of many queues is deleted
+# somewhat later than its IDLE says, never earlier.
+IDLE_MS_MIN = 1000
+IDLE_LOOK_S = 0.25
+IDLE_LOOKS_MAX = 2000
+
 # Unsent output of one connection, beyond the kernel's buffer, at which the gateway stops executing its commands and
 # reports to the account. The kernel's buffer keeps the line busy, and at 0 no memory is held uncounted.
 OUTPUT_HIGH_WATER_BYTES = 0

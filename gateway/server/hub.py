@@ -121,6 +121,7 @@ class Hub:
     def effects(self, effects: Effects) -> None:
         """Wake the waiters that an applied entry concerns."""
         self.waiters.effects(effects)
+        self.waiters.idle_queues.applied()
         if effects.pulses is not None or effects.restored:
             self.turns.effects(effects)
 
@@ -130,8 +131,10 @@ class Hub:
         if serving:
             self.turns.serve()
             self.on_serving()
+            self.waiters.idle_queues.begin()
         else:
             self.waiters.stop()
+            self.waiters.idle_queues.stop()
             self.turns.stop()
 
     def events(self, events: list[Event]) -> None:

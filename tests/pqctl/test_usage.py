@@ -64,7 +64,7 @@ NEEDED = {                      # arguments with which each command is complete
 
 def test_the_commands() -> None:
     expected = [(group, name) for group, names in NAMES.items() for name in names or []]
-    assert sorted(LEAVES) == sorted([*expected, ("bench",), ("config",), ("doctor",)])
+    assert sorted(LEAVES) == sorted([*expected, ("bench",), ("config",), ("doctor",), ("shell",)])
 
 
 @pytest.mark.parametrize("path", LEAVES, ids=" ".join)

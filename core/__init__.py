@@ -27,6 +27,7 @@ from core.ops.cluster import (
 )
 from core.ops.effects import Effects
 from core.ops.entry import Entry, Operation, continues, decode_entry, encode_entry, name_of
+from core.ops.events import EVENT_TYPES, GAP, Event
 from core.ops.jobs import (
     Atomic,
     Batch,
@@ -118,6 +119,8 @@ from core.store.job import RunningJob
 __all__ = [
     "COSTS",
     "DURATION_MS_MAX",
+    "EVENT_TYPES",
+    "GAP",
     "OPERATION_BYTES_MAX",
     "OPERATION_WORK_MAX",
     "PORTION_MAX",
@@ -154,6 +157,7 @@ __all__ = [
     "Effects",
     "Empty",
     "Entry",
+    "Event",
     "Finished",
     "Get",
     "GetWith",

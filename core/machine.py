@@ -16,6 +16,7 @@ from core.members.membership import Membership
 from core.ops.cluster import Lead, Resume
 from core.ops.effects import Effects
 from core.ops.entry import Operation
+from core.ops.events import GAP, Event
 from core.ops.jobs import Selector
 from core.ops.queues import JobState
 from core.ops.replies import Reply
@@ -25,6 +26,7 @@ from core.queries import JobView, QueueCounts, QueueHistory
 from core.rules.activate import pass_time, release
 from core.rules.expire import end_due
 from core.rules.hand_out import available_of_item
+from core.rules.select import offering
 from core.sessions.session import Session
 from core.snapshot import upload, write
 from core.state import State
@@ -41,6 +43,7 @@ class Applied(Struct):
 
     replies: list[Reply]
     effects: Effects
+    events: list[Event] = []            # of the recorded types: see Machine.record
 
 
 class Totals(Struct, frozen=True):
@@ -83,6 +86,9 @@ class Machine:
             state.next_seq = seq
         state.retained_keys.added = 0
         effects = state.effects = Effects()
+        events = state.events
+        if events.recorded:
+            events.told = []
         # A new leader, and one that can log again after a while, grants a grace before anything may end; whatever has
         # used up its grace ends with the next entry.
         if state.online and not (operations and type(operations[0]) in GRACIOUS):
@@ -98,11 +104,13 @@ class Machine:
                 seed += 1
                 if state.finished_items:
                     release(state)
+                if events.endings:
+                    state.end_operation()
             state.retained_keys.expire(state.clock_ms)
         except BaseException:
             self.failed = operation
             raise
-        return Applied(replies, effects)
+        return Applied(replies, effects, events.told)
 
     def snapshot(self) -> Iterator[bytes]:
         """The state in chunks of 64 KiB to 1 MiB (the last may be smaller).
@@ -117,7 +125,23 @@ class Machine:
 
     def restore(self, chunks: Iterable[bytes]) -> None:
         """Replace the state by that of a snapshot, in pieces of any size. Raises SnapshotError and changes nothing."""
+        recorded = self._state.events.recorded
         self._state = upload.restore(chunks)
+        self._state.events.recorded = recorded
+
+    def record(self, types: Iterable[str]) -> None:
+        """From now on `apply` returns the events of these types. A matter of this node: the state does not have it.
+
+        The end of a CLONE (GAP) is recorded with any other.
+        """
+        recorded = frozenset(types)
+        self._state.events.recorded = recorded | {GAP} if recorded else recorded
+        self._state.events.told = []
+
+    @property
+    def event_seq(self) -> int:
+        """The number of the newest event: how many there have been since the cluster began."""
+        return self._state.events.seq
 
     @property
     def index(self) -> int:
@@ -248,6 +272,10 @@ class Machine:
         """All sessions in rising number, read-only; do not show their secrets."""
         return list(self._state.sessions.by_number.values())
 
+    def session(self, number: int) -> Session | None:
+        """The session of this number unless it has ended, read-only; do not show its secret."""
+        return self._state.sessions.get(number)
+
     def sessions_beside(self, session: int) -> int:
         """The number of sessions of the owner of this one; 0: there is no such session."""
         found = self._state.sessions.get(session)
@@ -267,6 +295,13 @@ class Machine:
         """Number of jobs of `item` in `queue` that could be handed out now."""
         item_queue = self._state.items.in_queue(item, queue)
         return 0 if item_queue is None else available_of_item(self._state.queues.by_name[queue], item_queue)
+
+    def offering(self, queues: tuple[str, ...] | None, item: str | None) -> Iterator[str]:
+        """Names of those of these queues (None: any) that could hand out a job now, of `item` if there is one.
+
+        A view, valid until the next entry.
+        """
+        return offering(self._state, queues, item)
 
     def nonempty(self) -> Sequence[str]:
         """Sorted names of the queues that can hand out a job: a view, valid until the next entry."""

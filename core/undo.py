@@ -18,7 +18,9 @@ from core.store.queues import NOTHING_COUNTED
 class Undo:
     """The steps done to `state` since this object was created, and how to undo them."""
 
-    __slots__ = ("_counters", "_effects", "_next_item", "_next_seq", "_places", "_sessions", "_state", "_steps")
+    __slots__ = (
+        "_counters", "_effects", "_events", "_next_item", "_next_seq", "_places", "_sessions", "_state", "_steps",
+    )
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -28,6 +30,7 @@ class Undo:
         self._counters: dict[str, list[int]] = {}             # of the queues that were touched, as they were before
         self._next_seq = state.next_seq
         self._next_item = state.items.next_item
+        self._events = (state.events.seq, len(state.events.told))
         self._effects = state.effects
         state.effects = Effects()       # steps that are undone have no effects
         state.undo = self
@@ -58,6 +61,10 @@ class Undo:
         state.next_seq = self._next_seq
         state.items.next_item = self._next_item
         state.effects = self._effects
+        events = state.events
+        events.seq, told = self._events
+        del events.told[told:]
+        events.endings.clear()
 
     # ---- the steps, as the state reports them
 

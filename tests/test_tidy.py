@@ -34,6 +34,10 @@ CORE_BUILTINS_FORBIDDEN = {"hash", "id", "open", "print", "input", "exec", "eval
 
 LIBRARY_MODULES = ("cluster/raft/pysyncobj_adapter.py",)      # all that may know pysyncobj
 
+# What workers may import besides (the extra sockpq[worker]), and only within functions: App needs none of it.
+WORKER_EXTRA = {"croniter", "prometheus_client", "rich"}
+WORKER = "client/src/sockpq/worker/"
+
 FUNCTION_LINES_MAX = 60
 LEFTOVERS = ("TODO", "FIXME", "XXX")
 
@@ -69,7 +73,10 @@ def _imports(path: str, package: str, tree: ast.AST, faces: dict[str, set[str]])
         if package == "core" and top not in CORE_IMPORTS | {"core"}:
             yield f"core imports {module}"
         if package == "sockpq" and top != "sockpq" and top not in sys.stdlib_module_names:
-            yield f"the client library imports {module}"
+            if not (path.startswith(WORKER) and top in WORKER_EXTRA):
+                yield f"the client library imports {module}"
+            elif module in set(_imported_at_the_top(tree)):
+                yield f"imports {module} of the extra outside of functions"
         if top not in PACKAGES or top == package:
             continue
         if top not in PACKAGES[package][1]:
@@ -89,6 +96,20 @@ def _imported(tree: ast.AST) -> Iterator[tuple[str, list[str]]]:
             yield from ((alias.name, []) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             yield node.module or "", [alias.name for alias in node.names]
+
+
+def _imported_at_the_top(tree: ast.AST) -> Iterator[str]:
+    """The modules that are imported by importing this one."""
+    within = {
+        id(node) for function in ast.walk(tree) if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+    }
+    for node in ast.walk(tree):
+        if id(node) not in within:
+            if isinstance(node, ast.Import):
+                yield from (alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                yield node.module or ""
 
 
 def _impurities(tree: ast.AST) -> Iterator[str]:
@@ -145,6 +166,9 @@ def test_core_is_there_to_be_looked_at() -> None:
         ("gateway/a.py", "from sockpq import Client", "gateway imports sockpq"),
         ("client/src/sockpq/a.py", "from core import Machine", "sockpq imports core"),
         ("client/src/sockpq/a.py", "import msgspec", "the client library imports msgspec"),
+        ("client/src/sockpq/a.py", "import rich", "the client library imports rich"),
+        ("client/src/sockpq/worker/a.py", "import click", "the client library imports click"),
+        ("client/src/sockpq/worker/a.py", "import rich.live", "imports rich.live of the extra outside of functions"),
         ("pqctl/a.py", "from cluster import ClusterNode", "pqctl imports cluster"),
         ("bench/a.py", "import gateway.main", "bench imports gateway.main"),
         ("gateway/a.py", "from core.machine import Machine", "imports core.machine behind the face of core"),
@@ -182,6 +206,7 @@ def test_what_is_not_tidy_is_found(path: str, source: str, finding: str) -> None
         ("cluster/raft/pysyncobj_adapter.py", "import pysyncobj"),
         ("gateway/a.py", "from core import Machine\nfrom cluster.api import Cluster\nimport os"),
         ("pqctl/a.py", "from sockpq import Client\nimport click"),
+        ("client/src/sockpq/worker/a.py", "def f():\n    from croniter import croniter"),
         ("pqctl/a.py", "def f():\n" + "    pass\n" * 59),
     ],
 )

@@ -20,6 +20,8 @@ def end_due(state: State) -> None:
         if job is not None and (session is None or _deadline_ms(job) <= session.deadline_ms):
             _end_lease(state, job)
             left -= 1
+            if state.events.endings:
+                state.end_operation()
         elif session is not None:
             left -= end_session(state, session, left)
         else:
@@ -34,8 +36,9 @@ def _deadline_ms(job: RunningJob) -> int:
 def _end_lease(state: State, job: RunningJob) -> None:
     state.stop(job.id)
     state.queues.by_name[job.queue].counters[EXPIRED] += 1
+    state.events.tell("EXPIRED", job.queue, job.id, job.then.name)
     if job.then is Then.DONE:
-        finish(state, job)
+        finish(state, job, expired=True)
     elif job.then is Then.DEAD:
         bury(state, job)
     else:
@@ -53,6 +56,8 @@ def end_session(state: State, session: Session, ends_max: int) -> int:
         job = state.stop(number)
         assert job is not None
         put_back(state, job)
+        if state.events.endings:
+            state.end_operation()
     if len(released) == ends_max:
         return ends_max
     state.sessions.remove(session)

@@ -11,6 +11,7 @@ lists, so there is nothing to determine.
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from typing import Protocol
 
@@ -65,6 +66,21 @@ def choice(state: State, asked: tuple[str, ...] | None, item: str | None, policy
 def next_job(state: State, queue: Queue, item: str | None) -> Job:
     """The next job of the queue, which must have one."""
     return queue.ready.first if item is None else state.items.by_name[item].by_queue[queue.name].ready.first
+
+
+def offering(state: State, asked: tuple[str, ...] | None, item: str | None) -> Iterator[str]:
+    """The names of the queues that have a job, of the item if there is one; looked for as they are asked for."""
+    if asked is None and item is None:
+        yield from state.queues.nonempty
+        return
+    if asked is None:
+        found = state.items.by_name.get(item or "")
+        asked = () if found is None else tuple(found.nonempty)
+    by_name = state.queues.by_name
+    for name in asked:
+        queue = by_name.get(name)
+        if queue is not None and _can_hand_out(state, queue, item):
+            yield name
 
 
 def _candidates(state: State, asked: tuple[str, ...] | None, item_name: str | None) -> list[str]:

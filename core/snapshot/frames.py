@@ -46,6 +46,7 @@ class Head(Struct, array_like=True, tag="head", forbid_unknown_fields=True):
     configuration: Counter
     online: bool
     seqs_since_ms: Counter
+    event_seq: Counter = 0                  # since format 6
 
 
 class ExtrasRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):

@@ -177,6 +177,7 @@ class _Builder:
         state.next_id = head.next_id
         state.next_seq = head.next_seq
         state.seqs_since_ms = head.seqs_since_ms
+        state.events.seq = head.event_seq
         state.items.next_item = head.next_item
         state.servers.ids = dict(head.servers)
         state.servers.max_id = head.max_id

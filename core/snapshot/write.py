@@ -117,6 +117,7 @@ def _head(state: State) -> frames.Head:
         configuration=state.membership.configuration,
         online=state.online,
         seqs_since_ms=state.seqs_since_ms,
+        event_seq=state.events.seq,
     )
 
 

@@ -51,7 +51,7 @@ def _follow(client: Client, put: Put | PutWith) -> None:
 
 
 def put_wait(client: Client, command: Command) -> None:
-    """PUT .. WAIT: two operations, the hand-out always directly behind the PUT (spec/state-machine 4.7)."""
+    """PUT .. WAIT: the PUT, and a waiter for its output (spec/state-machine 4.7)."""
     if no_room(client):
         client.say(responses.BUSY)
         return
@@ -67,9 +67,19 @@ def put_wait(client: Client, command: Command) -> None:
     if command.within_ms is not None:
         hub.waiters.limit(waiter, command.within_ms)
     hub.cluster.propose_for(client, put if numbering is None else numbering.request(put), slot)
-    hub.cluster.propose_for(client, wanted.operation, waiter, behind=True)
+    if waiter.late or _may_find_output(client, put, wanted):
+        hub.waiters.come_behind_put(waiter)
     if len(hub.waiters):
         _follow(client, put)
+
+
+def _may_find_output(client: Client, put: Put | PutWith, wanted: Wanted) -> bool:
+    """Whether there can be an output as soon as the job is put: one that is there already, or the job itself."""
+    get = wanted.get
+    queue = put.put.queue if isinstance(put, PutWith) else put.queue
+    if get.queues is None or queue in get.queues:
+        return True
+    return get.item is not None and client.hub.waiters.has_job_for(wanted)
 
 
 def puts(client: Client, command: Command) -> None:
@@ -154,7 +164,7 @@ def blocking_get(client: Client, command: Command) -> None:
     client.block(waiter)
     if command.within_ms is not None:
         hub.waiters.limit(waiter, command.within_ms)
-    hub.cluster.propose_for(client, wanted.operation, waiter)
+    hub.waiters.come(waiter)
 
 
 # ---- the others

@@ -52,10 +52,13 @@ class Conversation:
         """Handle the end of input: cancel a blocked command and answer the others."""
         pipeline = self.pipeline
         pipeline.ended = True
-        if pipeline.waiter is not None and pipeline.waiter.number:
-            pipeline.finish()
-        else:
-            pipeline.go_on()
+        waiter = pipeline.waiter
+        if waiter is not None and waiter.stood:
+            if not pipeline.answering_before_waiter:
+                pipeline.finish()
+                return
+            self._hub.waiters.end_of_input(waiter)
+        pipeline.go_on()
 
     def lost(self) -> None:
         """Handle a lost connection: commands still queued for the log are withdrawn, as are those not yet begun."""

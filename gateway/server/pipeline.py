@@ -144,6 +144,11 @@ class Pipeline:
         """Whether there are unanswered commands."""
         return bool(self._slots)
 
+    @property
+    def answering_before_waiter(self) -> bool:
+        """Whether there are unanswered commands before the blocked one."""
+        return self._slots[0] is not self.waiter
+
     def advance(self) -> None:
         """Continue after outcomes have arrived or output has drained."""
         self.awake = self._sated = False

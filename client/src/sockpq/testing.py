@@ -11,6 +11,9 @@
 `sockpq_client` is a sockpq.Client, `sockpq_server.address` what any client dials; both find empty queues in every test.
 They need the program sockpqd, which is a distribution of its own, in this Python's environment or in PATH. Without
 pytest: `with Server() as server:`.
+
+The tasks of a worker's app need no server: `with inline(app) as jobs: program(); jobs.run()` keeps in memory what the
+app puts, and works on it as workers do, with all tries.
 """
 
 from __future__ import annotations
@@ -31,6 +34,9 @@ from types import TracebackType
 from sockpq import _guardian
 from sockpq._sync.client import Client
 from sockpq.errors import JobNotFound, SockpqError
+from sockpq.worker.inline import Inline, inline
+
+__all__ = ["Inline", "Server", "ServerError", "inline", "program"]
 
 START_ATTEMPTS = 5
 START_S = 20.0

@@ -125,6 +125,7 @@ def move(state: State, operation: ops.Move, seed: int) -> Reply:
         return refusal
     state.stop(job.id)
     state.queues.by_name[job.queue].counters[DONE] += 1
+    state.events.tell("DONE", job.queue, job.priority, job.id)
     queue = state.queues.open(operation.queue)
     extras = Extras(key=extras.key, tries=extras.tries)
     at_ms = None if operation.when is None else activate.moment(state, operation.when)
@@ -141,6 +142,7 @@ def move(state: State, operation: ops.Move, seed: int) -> Reply:
     )
     activate.place(state, queue, moved, active_ms=at_ms)
     queue.counters[PUT] += 1
+    state.events.tell("PUT", queue.name, -moved.rank)
     return FINISHED[state.close(job.queue, job.item)[0], False]
 
 

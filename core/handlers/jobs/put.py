@@ -31,6 +31,10 @@ def put(state: State, operation: Put, seed: int) -> Reply:
     job = Job(-operation.priority, 0, state.new_seq(), queue.name, operation.data, item, 0, None, None)
     state.make_ready(queue, job)
     queue.counters[PUT] += 1
+    events = state.events
+    events.seq += 1
+    if events.recorded:
+        events.record("PUT", queue.name, operation.priority)
     return Stored(item) if operation.new_item else STORED
 
 
@@ -60,6 +64,7 @@ def put_with(state: State, operation: PutWith, seed: int) -> Reply:
     state.put_item = item
     _place(state, operation, queue, item, state.new_seq())
     queue.counters[PUT] += 1
+    state.events.tell("PUT", queue.name, put.priority)
     return Stored(item) if put.new_item else STORED
 
 

@@ -53,6 +53,7 @@ class ModelGive(ModelTime):
             if job is None or (given and sum(len(one.data) for one in [*given, job]) > room):
                 break
             self._hand_out(job, get)
+            self.end_operation()
             given.append(job)
         if not given:
             return Empty(any(self.unfinished(queue, item) for queue in (get.queues or ())) if get.queues is not None
@@ -83,6 +84,7 @@ class ModelGive(ModelTime):
         settings = self.settings_of(job.queue)
         self.count(job.queue, "taken")
         job.id = self.next_id
+        self.tell("TAKE", job.queue, job.priority, self.next_id)
         self.next_id += 1
         job.session = get.session
         job.attempts += 1

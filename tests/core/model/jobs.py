@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from core import JobState, JobView, QueueCounts, Reply, Then
+from core import Event, JobState, JobView, QueueCounts, Reply, Then
 
 Name = TypeVar("Name", str, tuple[str, str])
 
@@ -79,6 +79,7 @@ class ModelApplied:
     ended: list[str] = field(default_factory=list)
     ended_items: list[tuple[str, str]] = field(default_factory=list)
     restored: bool = False
+    events: list[Event] = field(default_factory=list)
 
 
 def random_bits(number: int) -> int:

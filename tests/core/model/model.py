@@ -112,6 +112,7 @@ class Model(ModelView, ModelEnd, ModelMembers):
     def apply(self, index: int, now_ms: int, seed: int, operations: list[Operation]) -> ModelApplied:
         """Execute one entry."""
         applied = ModelApplied()
+        self.events = applied.events
         self.index = index
         self.clock_ms = max(self.clock_ms, now_ms)
         if self.clock_ms <= 2**52:
@@ -128,6 +129,7 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 break
             applied.replies.append(self._execute(operation, seed + position, applied))
             self.settle()
+            self.end_operation()
             before = self._tell(before, applied)
         self.kept = {name: until_ms for name, until_ms in self.kept.items() if until_ms > self.clock_ms}
         return applied
@@ -223,14 +225,17 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 return self.on_queue(operation)
 
     def _batch(self, batch: Batch, bits: int, applied: ModelApplied) -> Reply:
-        untouched = ("known_bytes", "sessions")
+        untouched = ("known_bytes", "sessions", "events")
+        told = len(self.events)
         before = copy.deepcopy({name: value for name, value in vars(self).items() if name not in untouched})
         put_item = self.put_item
         replies: list[Reply] = []
         for position, operation in enumerate(batch.operations, start=1):
             replies.append(self._requested(operation, bits, applied))
+            self.end_operation()
             if batch.atomic and not isinstance(replies[-1], Fine):
                 vars(self).update(before)
+                del self.events[told:]
                 return Aborted(position, replies[-1])
         self.put_item = put_item
         return Results(tuple(replies))
@@ -295,6 +300,8 @@ class Model(ModelView, ModelEnd, ModelMembers):
         self.leader = lead.node
         self.clone = None
         self.follow(lead)
+        client = self.addresses[lead.node][1] if lead.node in self.addresses else ""
+        self.tell("LEADER", "", self.server_ids.get(lead.node, 0), lead.node, client)
         self.grant_grace(lead.grace_ms if self.settings.grace_ms is None else self.settings.grace_ms)
         return Accepted()
 
@@ -320,6 +327,8 @@ class Model(ModelView, ModelEnd, ModelMembers):
             return InvalidSnapshot()
         self._restore(copy.deepcopy(self.known_bytes[received]))
         applied.restored = True
+        self.tell("GAP", "", self.event_seq + 1, self.event_seq + 1)
+        self.had = set(), set()
         return Accepted()
 
     def _restore(self, other: Model) -> None:

@@ -69,6 +69,7 @@ class ModelPut(ModelGive):
             return JobReplaced()
         self.put_item = item
         self.count(put.queue, "put")
+        self.tell("PUT", put.queue, put.priority)
         return Stored(item if put.new_item else None)
 
     def _start(self, job: ModelJob, when: Due | None) -> None:
@@ -118,10 +119,12 @@ class ModelPut(ModelGive):
             return QueueFull()
         old = job.queue
         self.count(old, "done")
+        self.tell("DONE", old, job.priority, move.id)
         job.queue = move.queue
         self.count(move.queue, "put")
         job.data = data
         job.priority = job.priority if move.priority is None else move.priority
+        self.tell("PUT", move.queue, job.priority)
         job.attempts = 0
         job.ttl_ms = job.every_ms = job.origin = job.at_ms = None
         job.seq = self.new_seq()
@@ -138,4 +141,5 @@ class ModelPut(ModelGive):
             self.set_time(job, None)
             self.carry(job, kick.queue)
             self.count(kick.queue, "put")
+            self.tell("PUT", kick.queue, job.priority)
         return Removed(len(dead[:PORTION]), len(dead) > PORTION)

@@ -13,6 +13,7 @@ from core import (
     ConfigureQueue,
     CreateQueue,
     DeleteQueue,
+    Event,
     JobState,
     Order,
     PauseQueue,
@@ -50,6 +51,9 @@ class ModelQueues:
         self.next_seq = 1
         self.given_ms: dict[int, int] = {}                      # when each place was given
         self.past: dict[str, Counter[str]] = {}                 # what happened in the queues that there are
+        self.event_seq = 0                                      # how many events there have been
+        self.events: list[Event] = []                           # those of this entry
+        self.had: tuple[set[str], set[str]] = (set(), set())    # queues and items that were unfinished
 
     # --- what is asked
 
@@ -79,6 +83,22 @@ class ModelQueues:
         self.given_ms[self.next_seq] = max(self.clock_ms, self.next_seq // 1024)    # later, if a CLONE's clock was
         self.next_seq += 1
         return self.next_seq - 1
+
+    # --- events
+
+    def tell(self, event_type: str, name: str, *words: int | str) -> None:
+        """It is the next event."""
+        self.event_seq += 1
+        self.events.append(Event(self.event_seq, event_type, name, words))
+
+    def end_operation(self) -> None:
+        """Queues, then items, that have no unfinished job any more and had one before the operation."""
+        queues, items = self.had
+        self.had = {job.queue for job in self.jobs}, {job.item for job in self.jobs if job.item is not None}
+        for queue in sorted(queues - self.had[0]):
+            self.tell("FINQ", queue)
+        for item in sorted(items - self.had[1]):
+            self.tell("FINI", item)
 
     # --- what happens to jobs
 

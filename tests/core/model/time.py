@@ -73,6 +73,7 @@ class ModelTime(ModelQueues):
         """A hand-out has ended without success: the job waits again, or it is dead."""
         if not expired:
             self.count(job.queue, "later")
+            self.tell("LATER", job.queue, job.priority, job.id or 0)
         if self.exhausted(job):
             self.die(job)
         else:
@@ -88,11 +89,12 @@ class ModelTime(ModelQueues):
     def die(self, job: ModelJob) -> None:
         """To the dead queue."""
         self.count(job.queue, "dead")
-        name = self.settings_of(job.queue).dead
+        name = self.settings_of(job.queue).dead or job.queue[: NAME_MAX - len(DEAD_SUFFIX)] + DEAD_SUFFIX
+        self.tell("DEAD", job.queue, name, job.id or 0)
         job.origin = job.queue
         job.at_ms = None
         job.ttl_ms = None
-        self.carry(job, name or job.queue[: NAME_MAX - len(DEAD_SUFFIX)] + DEAD_SUFFIX)
+        self.carry(job, name)
 
     def carry(self, job: ModelJob, queue: str) -> None:
         """The job waits at the end of another queue; its key stays behind when it is taken there."""
@@ -135,10 +137,13 @@ class ModelTime(ModelQueues):
         for _, kind, number in sorted(due):
             if left > 0:
                 left -= self.end_session(number, left) if kind == "session" else self._end_lease(number)
+                self.end_operation()
         fading = [(job.fade_ms, job.seq, job) for job in self.jobs if job.ready and job.fade_ms is not None]
         for _, _, job in sorted(one for one in fading if one[0] <= self.clock_ms)[:DUE_MAX]:
             self.count(job.queue, "faded")
+            self.tell("TTL", job.queue)
             self.remove(job)
+            self.end_operation()
         self.settle()
         self._release()
         self._activate()
@@ -151,6 +156,7 @@ class ModelTime(ModelQueues):
         if job is None:
             return 0                # its session ended first
         self.count(job.queue, "expired")
+        self.tell("EXPIRED", job.queue, number, job.then.name)
         if job.then is Then.DONE:
             self.done(job)
         elif job.then is Then.DEAD:
@@ -164,6 +170,7 @@ class ModelTime(ModelQueues):
         bound = [job for job in self.running() if job.session == number]
         for job in bound[:ends_max]:
             self.failed(job)
+            self.end_operation()
         (session,) = [one for one in self.sessions.all if one.number == number]
         if len(bound) >= ends_max:
             session.ending = True

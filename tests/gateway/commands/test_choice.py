@@ -32,7 +32,7 @@ def test_not_more_queues_are_remembered_than_may_be() -> None:
     (b"GET a|b\r\n", Get(("a", "b"))),
     (b"GET a|b BY PRIORITY\r\n", GetWith(Get(("a", "b")), policy=Policy.PRIORITY)),
     (b"POLICY PRIORITY\r\nGET a|b\r\n", GetWith(Get(("a", "b")), policy=Policy.PRIORITY)),
-    (b"POLICY PRIORITY\r\nGETB a|b\r\n", GetWith(Get(("a", "b")), policy=Policy.PRIORITY)),
+    (b"POLICY PRIORITY\r\nGETB a|b WITHIN 0\r\n", GetWith(Get(("a", "b")), policy=Policy.PRIORITY)),
     (b"POLICY PRIORITY\r\nGET a|b BY RANDOM\r\n", GetWith(Get(("a", "b")), policy=Policy.RANDOM)),
     (b"POLICY PRIORITY\r\nGET a|b COUNT 3\r\n", GetWith(Get(("a", "b")), 3, Policy.PRIORITY)),
     (b"POLICY PRIORITY\r\nGET a\r\n", Get(("a",))),
@@ -116,8 +116,8 @@ def test_only_who_serves_knows_it() -> None:
     with_gateway(test, automatic=False)
 
 
-@pytest.mark.parametrize("get", [b"REQ 1 GET a\r\n", b"GET a BOUND\r\n", b"GETB a\r\n", b"GETBE a\r\n"])
-def test_who_uses_a_session_or_waits_goes_through_the_log(get: bytes) -> None:
+@pytest.mark.parametrize("get", [b"REQ 1 GET a\r\n", b"GET a BOUND\r\n", b"GETB a WITHIN 0\r\n", b"GETBE a\r\n"])
+def test_who_uses_a_session_or_may_wait_is_answered_by_the_log(get: bytes) -> None:
     async def test(gateway: MemoryGateway) -> None:
         cluster = await fast(gateway)
         client = await attached(gateway)

@@ -1,0 +1,31 @@
+"""Workers: functions that are called for jobs. `App` declares them, the program `pqworker` runs them.
+
+    app = App()
+
+    @app.task("mail", expire=60, tries=5)
+    def send(to: str, subject: str) -> None: ...
+
+    send.put("ann", "hi")
+
+It may use every other room of the library; `testing` alone may use it. What it needs from other distributions
+(sockpq[worker]) is imported where it is used, so that a program that only puts tasks needs none of them.
+"""
+
+from sockpq.worker.app import App
+from sockpq.worker.current import current_job
+from sockpq.worker.errors import GiveUp, Retry, Sleep, SlowDown, SoftTimeLimit, TaskFailed, UnknownTask
+from sockpq.worker.task import Task, TaskCall
+
+__all__ = [
+    "App",
+    "GiveUp",
+    "Retry",
+    "Sleep",
+    "SlowDown",
+    "SoftTimeLimit",
+    "Task",
+    "TaskCall",
+    "TaskFailed",
+    "UnknownTask",
+    "current_job",
+]

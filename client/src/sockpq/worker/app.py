@@ -1,0 +1,235 @@
+"""The app: which functions work on the jobs of which queues."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, cast
+
+from sockpq._async.client import Client as AsyncClient
+from sockpq._protocol.arguments import JOB_KEY, Codec, name
+from sockpq._sync.client import Client
+from sockpq.errors import BadArguments
+from sockpq.worker.envelope import JsonCodec
+from sockpq.worker.policy import BACKOFF_S, EXPIRE_S, TRIES, Errors, Policy
+from sockpq.worker.task import Schedule, Task
+
+P = ParamSpec("P")
+R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
+CatchUp = Literal["none", "one", "all"]
+
+CRON_QUEUE = "cron"
+TASK_NAME_MAX = 100         # with ".<unix time>" it is a key
+
+
+class Handler(NamedTuple):
+    """A function that is given the jobs of a queue as they are."""
+
+    function: Callable[[Any], Any]
+    queue: str
+    policy: Policy
+
+
+class App:
+    """Tasks and handlers, and the clients they are put with.
+
+    `servers` and the `client` options are those of sockpq.Client; nothing is sent before the first put. `codec`: an
+    object with `encode(value)` to bytes and `decode(data)`, instead of JSON. `name`: whose schedules these are, for
+    apps that share a queue of periodic jobs. With `eager = True` put() and call() run the function at once, in this
+    process, without any server: for tests.
+    """
+
+    def __init__(
+        self, servers: str | Iterable[str] | None = None, *, name: str = "app", codec: Codec | None = None,
+        eager: bool = False, **client: Any,
+    ) -> None:
+        self.name = name
+        self.codec: Codec = codec or JsonCodec()
+        self.eager = eager
+        self.tasks: dict[str, Task[Any, Any]] = {}
+        self.handlers: dict[str, Handler] = {}
+        self.child_starts: list[Callable[[], Any]] = []
+        self._servers = servers if servers is None or isinstance(servers, str) else tuple(servers)
+        self._options = client
+        self._client: Client | None = None
+        self.stand_in: Any = None           # instead of both clients, in tests: see inline.py
+        self._async_clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncClient]
+        self._async_clients = weakref.WeakKeyDictionary()
+
+    # declaring
+
+    def task(
+        self,
+        queue: str,
+        *,
+        name: str | None = None,
+        expire: float = EXPIRE_S,
+        tries: int = TRIES,
+        backoff: tuple[float, float] = BACKOFF_S,
+        retry_on: Errors | None = None,
+        give_up_on: Errors = (),
+    ) -> Callable[[Callable[P, R]], Task[P, R]]:
+        """Make a function a task of `queue`: `put(..)` with its arguments queues a job, a worker calls it.
+
+        `expire`: the lease in seconds; a worker renews it as long as it lives. `tries`: how often it is tried before
+        the job is given up (dead). `backoff`: the pause after the first failure, doubled by each, and the longest, in
+        seconds. `retry_on`: only these errors are tried again; `give_up_on`: these never are. `name`: by default the
+        function's module and name.
+        """
+        policy = Policy(expire, tries, backoff, retry_on, give_up_on).checked()
+
+        def declare(function: Callable[P, R]) -> Task[P, R]:
+            return self._added(Task(self, function, name or name_of(function), self._task_queue(queue), policy))
+
+        return declare
+
+    def cron(
+        self,
+        line: str,
+        *,
+        tz: str = "UTC",
+        queue: str = CRON_QUEUE,
+        catch_up: CatchUp = "one",
+        name: str | None = None,
+        expire: float = EXPIRE_S,
+        tries: int = TRIES,
+        backoff: tuple[float, float] = BACKOFF_S,
+        retry_on: Errors | None = None,
+        give_up_on: Errors = (),
+    ) -> Callable[[Callable[P, R]], Task[P, R]]:
+        """Make a function without arguments a periodic task: `line` as in crontab, in the time zone `tz`.
+
+        There is no scheduler: each run is a job with a key and a time, put by the worker of the run before. `catch_up`
+        says what happens with times that passed while no worker ran: "none" of them, "one" run for all, or "all". The
+        other options are those of task(). Needs sockpq[worker].
+        """
+        from sockpq.worker import cron_times
+
+        policy = Policy(expire, tries, backoff, retry_on, give_up_on).checked()
+        cron_times.check(line, tz)
+        if catch_up not in ("none", "one", "all"):
+            raise BadArguments(f"catch_up is 'none', 'one' or 'all', not {catch_up!r}")
+
+        def declare(function: Callable[P, R]) -> Task[P, R]:
+            named = name or name_of(function)
+            if not JOB_KEY.fullmatch(named) or len(named) > TASK_NAME_MAX:
+                raise BadArguments(
+                    f"{named!r}: the name of a periodic task is 1 to {TASK_NAME_MAX} of A-Z a-z 0-9 _ . : - (name=..)"
+                )
+            task = Task(self, function, named, self._task_queue(queue), policy, Schedule(line, tz, catch_up))
+            task.envelope((), {})       # it takes no arguments: raises TypeError otherwise
+            return self._added(task)
+
+        return declare
+
+    def handler(
+        self,
+        queue: str,
+        *,
+        expire: float = EXPIRE_S,
+        tries: int = TRIES,
+        backoff: tuple[float, float] = BACKOFF_S,
+        retry_on: Errors | None = None,
+        give_up_on: Errors = (),
+    ) -> Callable[[F], F]:
+        """Let a function work on the jobs of `queue` as they are: it is given the job. The options are those of task().
+
+        The job is DONE when it returns, unless it ended the job itself.
+        """
+        policy = Policy(expire, tries, backoff, retry_on, give_up_on).checked()
+        self._queue_name(queue)
+        if queue in self.queues:
+            raise BadArguments(f"queue {queue!r} has a handler or tasks already")
+
+        def declare(function: F) -> F:
+            self.handlers[queue] = Handler(function, queue, policy)
+            return function
+
+        return declare
+
+    def on_child_start(self, function: F) -> F:
+        """Call `function()` in each child before its first job: to open what a child needs of its own."""
+        self.child_starts.append(function)
+        return function
+
+    # looking up
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """All queues that have a task or a handler, in the order of declaration."""
+        return tuple(dict.fromkeys([*(task.queue for task in self.tasks.values()), *self.handlers]))
+
+    def policy_of(self, queue: str) -> Policy:
+        """What is agreed for jobs of this queue of which no more is known: that of its handler or its first task."""
+        handler = self.handlers.get(queue)
+        if handler:
+            return handler.policy
+        return next((task.policy for task in self.tasks.values() if task.queue == queue), Policy())
+
+    # clients
+
+    @property
+    def client(self) -> Client:
+        """The blocking client; safe in threads and in forked children."""
+        if self.stand_in:
+            return cast(Client, self.stand_in)
+        if self._client is None:
+            self._client = Client(self._servers, **self._options)
+        return self._client
+
+    @property
+    def async_client(self) -> AsyncClient:
+        """The client of the running event loop."""
+        if self.stand_in:
+            return cast(AsyncClient, self.stand_in.as_async)
+        loop = asyncio.get_running_loop()
+        client = self._async_clients.get(loop)
+        if client is None:
+            client = self._async_clients[loop] = AsyncClient(self._servers, **self._options)
+        return client
+
+    def new_async_client(self) -> AsyncClient:
+        """A client for the pool, apart from those of tasks."""
+        return AsyncClient(self._servers, **self._options)
+
+    def use_servers(self, servers: str) -> None:
+        """Talk to these servers from now on; what the program was told goes before what the app says."""
+        self._servers = servers
+        self.close()
+
+    def close(self) -> None:
+        """Close the blocking client, if there is one; it comes back when it is needed."""
+        client, self._client = self._client, None
+        if client:
+            client.close()
+
+    # checks
+
+    def _added(self, task: Task[P, R]) -> Task[P, R]:
+        if task.name in self.tasks:
+            raise BadArguments(f"there is a task {task.name!r} already: give one of them another name=")
+        self.tasks[task.name] = task
+        return task
+
+    def _task_queue(self, queue: str) -> str:
+        if self._queue_name(queue) in self.handlers:
+            raise BadArguments(f"queue {queue!r} has a handler, which gets all its jobs")
+        return queue
+
+    def _queue_name(self, queue: str) -> str:
+        return name(queue, "queue")
+
+    def __repr__(self) -> str:
+        return f"<App {self.name}, {len(self.tasks)} tasks, queues {', '.join(self.queues) or '-'}>"
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """The name of a function's task: its module and its name."""
+    module = getattr(function, "__module__", None) or "app"
+    if module == "__main__":        # a worker imports the file by its name, not as __main__
+        main = __import__("__main__")
+        module = os.path.splitext(os.path.basename(getattr(main, "__file__", None) or "app"))[0]
+    return f"{module}.{function.__name__}"

@@ -1,0 +1,77 @@
+"""The body of a task's job: which task, with which arguments; and the body of its result."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from sockpq._protocol.arguments import Codec
+from sockpq.worker.errors import BadJob, TaskFailed
+
+
+class JsonCodec:
+    """Values as JSON, in UTF-8. Tuples become lists; what JSON does not have is a TypeError."""
+
+    def encode(self, value: Any, /) -> bytes:
+        """The bytes to put."""
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+    def decode(self, data: bytes, /) -> Any:
+        """The value they were made from; raises ValueError."""
+        return json.loads(data)
+
+
+class Envelope(NamedTuple):
+    """`reply`: somebody waits for the result. `cron`: of a periodic run its time and its schedule."""
+
+    task: str
+    args: list[Any]
+    kwargs: dict[str, Any]
+    reply: bool = False
+    cron: dict[str, Any] | None = None
+
+    def encoded(self, codec: Codec) -> bytes:
+        """The body of the job."""
+        fields: dict[str, Any] = {"task": self.task, "args": self.args, "kwargs": self.kwargs}
+        if self.reply:
+            fields["reply"] = True
+        if self.cron is not None:
+            fields["cron"] = self.cron
+        return codec.encode(fields)
+
+
+def opened(data: bytes, codec: Codec) -> Envelope:
+    """What the body says; raises BadJob."""
+    try:
+        fields = codec.decode(data)
+    except Exception as error:      # whatever a codec raises: these bytes are not its own
+        raise BadJob(f"the body cannot be decoded: {error}") from error
+    if not isinstance(fields, dict):
+        raise BadJob("the body is not an object with the fields task, args and kwargs")
+    task, args, kwargs = fields.get("task"), fields.get("args", []), fields.get("kwargs", {})
+    if not isinstance(task, str) or not isinstance(args, list | tuple) or not isinstance(kwargs, dict):
+        raise BadJob("the body needs a task (a name), args (a list) and kwargs (an object)")
+    if not all(isinstance(name, str) for name in kwargs):
+        raise BadJob("the names in kwargs must be strings")
+    cron = fields.get("cron")
+    return Envelope(task, list(args), kwargs, fields.get("reply") is True, cron if isinstance(cron, dict) else None)
+
+
+def result_body(codec: Codec, value: Any) -> bytes:
+    """The body of a result; raises what the codec does for a value that it does not take."""
+    return codec.encode({"result": value})
+
+
+def error_body(codec: Codec, kind: str, message: str) -> bytes:
+    """The body of a result that is an error."""
+    return codec.encode({"error": kind, "message": message})
+
+
+def result_of(data: bytes, codec: Codec) -> Any:
+    """The value of a result; raises TaskFailed."""
+    fields = codec.decode(data)
+    if not isinstance(fields, dict) or not ("result" in fields or "error" in fields):
+        raise TaskFailed("BadResult", "what came is not the result of a task")
+    if "error" in fields:
+        raise TaskFailed(str(fields["error"]), str(fields.get("message", "")))
+    return fields["result"]

@@ -1,0 +1,61 @@
+"""What a task raises to say what becomes of its job, and what a caller sees of a task that failed."""
+
+# ruff: noqa: N818 - Retry, GiveUp, SlowDown and Sleep are requests to the worker, not errors
+
+from __future__ import annotations
+
+from sockpq.errors import BadArguments, SockpqError
+
+
+class Retry(Exception):
+    """Put the job back: it is tried again after `delay` seconds, by default after the task's back-off."""
+
+    def __init__(self, message: str = "", *, delay: float | None = None) -> None:
+        super().__init__(message)
+        self.delay = _seconds(delay)
+
+
+class GiveUp(Exception):
+    """Give the job up at once, however many tries are left."""
+
+
+class SlowDown(Exception):
+    """Put the job back, and let the pulse of its queue make hand-outs slower: a service said "too many requests"."""
+
+
+class Sleep(Exception):
+    """Put the job back, and let the pulse of its queue make no hand-out for `seconds`."""
+
+    def __init__(self, seconds: float, message: str = "") -> None:
+        super().__init__(message or f"no hand-outs for {seconds:g} s")
+        self.seconds = _seconds(seconds) or 0.0
+
+
+class SoftTimeLimit(Exception):
+    """The task has run for as long as --soft-time-limit allows; raised inside it, so that it can clean up."""
+
+
+class UnknownTask(Exception):
+    """The job names a task that this worker does not have."""
+
+
+class BadJob(Exception):
+    """The body of the job is not one that this app has put."""
+
+
+class TaskFailed(SockpqError):
+    """call(): the task was given up. `kind` is the class of its error, `message` the error's text."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(f"{kind}: {message}" if message else kind)
+        self.kind = kind
+        self.message = message
+
+    def __reduce__(self) -> tuple[type[TaskFailed], tuple[str, str]]:
+        return type(self), (self.kind, self.message)
+
+
+def _seconds(value: float | None) -> float | None:
+    if value is not None and not 0 <= value < float("inf"):
+        raise BadArguments(f"{value} is not a number of seconds")
+    return value

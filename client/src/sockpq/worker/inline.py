@@ -1,0 +1,172 @@
+"""The jobs of an app in memory, for tests without any server: what it puts is kept, and worked on when the test says.
+
+It stands in for the client of the app; it is no imitation of the server. What the tests of a program need is that its
+tasks are put, run, fail and are tried again as they are by workers. For everything else there is `testing.Server`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, NamedTuple
+
+from sockpq.errors import JobExists, NoOutput
+from sockpq.model import Meta, Stored
+from sockpq.worker.app import App
+from sockpq.worker.execution import run
+from sockpq.worker.failures import log_failure
+from sockpq.worker.outcome import Outcome
+
+RUNS_MAX = 10_000       # tasks that put each other for ever
+
+
+class InlineJob:
+    """A job in memory, as a task is given it."""
+
+    def __init__(
+        self, number: int, queue: str, data: bytes, priority: int, item: str | None, key: str | None,
+        options: dict[str, Any],
+    ) -> None:
+        """`options`: the others of the put(), as they were given."""
+        self.id = number
+        self.queue = queue
+        self.data = data
+        self.priority = priority
+        self.item = item
+        self.lost = False
+        self.meta = Meta(key, 0, None, None)
+        self.options = options
+        self._ended = False
+
+    @property
+    def text(self) -> str:
+        """See sockpq.Job."""
+        return self.data.decode()
+
+    def json(self) -> Any:
+        """See sockpq.Job."""
+        return json.loads(self.data)
+
+    @property
+    def key(self) -> str | None:
+        """Its key in its queue."""
+        return self.meta.key
+
+    def done(self) -> None:
+        """See sockpq.Job."""
+        self._ended = True
+
+
+class Ran(NamedTuple):
+    """One attempt: the job, and what became of it."""
+
+    job: InlineJob
+    outcome: Outcome
+
+
+class Inline:
+    """The queues of an app in memory. Times do not count: a job that was put for tomorrow is run at once."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+        self.jobs: list[InlineJob] = []     # those that wait
+        self.dead: list[Ran] = []
+        self._numbers = itertools.count(1)
+
+    def run(self) -> list[Ran]:
+        """Work on all jobs, and on those they put, with all their tries, until none is left; returns the attempts."""
+        ran: list[Ran] = []
+        while self.jobs:
+            if len(ran) == RUNS_MAX:
+                raise RuntimeError(f"after {RUNS_MAX} attempts there are still jobs")
+            ran.append(self._run_next())
+        return ran
+
+    # what an app does with its client
+
+    def put(
+        self, queue: str, data: bytes, priority: int = 0, item: str | None = None, *, key: str | None = None,
+        on_duplicate: str | None = None, **options: Any,
+    ) -> Stored:
+        """Keep a job; raises JobExists as the client does."""
+        if key is not None and any(job.queue == queue and job.key == key for job in self.jobs):
+            if on_duplicate == "ignore":
+                return Stored(item, key, "exists")
+            if on_duplicate != "replace":
+                raise JobExists(f"409 Job Exists: {key}")
+            self.jobs = [job for job in self.jobs if not (job.queue == queue and job.key == key)]
+        self.jobs.append(InlineJob(next(self._numbers), queue, data, priority, item, key, options))
+        return Stored(item, key)
+
+    def called(
+        self, queue: str, data: bytes, output: str, priority: int, await_: Callable[[Any], Any]
+    ) -> InlineJob:
+        """Put a job and run it to its end; returns its output."""
+        number = next(self._numbers)
+        job = InlineJob(number, queue, data, priority, f"call_{number}", None, {})
+        while (ran := self._attempt(job, await_)).outcome.kind == "later":
+            pass
+        if ran.outcome.result is None:
+            raise NoOutput("the task has ended its job itself, without a result", f"call_{number}")
+        return InlineJob(next(self._numbers), output, ran.outcome.result, 0, job.item, None, {})
+
+    def _run_next(self) -> Ran:
+        job = max(self.jobs, key=lambda one: one.priority)      # of several the one that came first
+        self.jobs.remove(job)
+        ran = self._attempt(job, asyncio.run)
+        if ran.outcome.kind == "later":
+            self.jobs.append(job)
+        return ran
+
+    def _attempt(self, job: InlineJob, await_: Callable[[Any], Any]) -> Ran:
+        job.meta = job.meta._replace(attempt=job.meta.attempt + 1)
+        ran = Ran(job, run(self.app, job, await_))
+        log_failure(job, ran.outcome)
+        if ran.outcome.kind == "dead":
+            self.dead.append(ran)
+        return ran
+
+
+class _Client:
+    """The blocking client of an app whose jobs are in memory."""
+
+    def __init__(self, jobs: Inline) -> None:
+        self._jobs = jobs
+        self.as_async = _AsyncClient(jobs)
+
+    def put(self, queue: str, data: bytes, *args: Any, timeout: float | None = None, **options: Any) -> Stored:
+        return self._jobs.put(queue, data, *args, **options)
+
+    @contextmanager
+    def call(self, queue: str, data: bytes, output: str, **options: Any) -> Iterator[InlineJob]:
+        yield self._jobs.called(queue, data, output, options.get("priority", 0), asyncio.run)
+
+
+class _AsyncClient:
+    """The same for asyncio."""
+
+    def __init__(self, jobs: Inline) -> None:
+        self._jobs = jobs
+
+    async def put(self, queue: str, data: bytes, *args: Any, timeout: float | None = None, **options: Any) -> Stored:
+        return self._jobs.put(queue, data, *args, **options)
+
+    @asynccontextmanager
+    async def call(self, queue: str, data: bytes, output: str, **options: Any) -> AsyncIterator[InlineJob]:
+        yield await asyncio.to_thread(
+            self._jobs.called, queue, data, output, options.get("priority", 0), asyncio.run
+        )
+
+
+@contextmanager
+def inline(app: App) -> Iterator[Inline]:
+    """`with inline(app) as jobs: program(); jobs.run()`: within the block the app needs no server."""
+    jobs = Inline(app)
+    before, app.stand_in = app.stand_in, _Client(jobs)
+    try:
+        yield jobs
+    finally:
+        app.stand_in = before

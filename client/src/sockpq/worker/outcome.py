@@ -1,0 +1,74 @@
+"""What becomes of a job after it was worked on, as a value: it travels from a child to its pool. No IO."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from typing import Literal, NamedTuple
+
+from sockpq.worker.errors import BadJob, GiveUp, Retry, Sleep, SlowDown
+from sockpq.worker.policy import Policy
+
+Kind = Literal["done", "later", "dead", "ended"]
+
+REASON_MAX = 64
+
+
+class Failure(NamedTuple):
+    """What went wrong, for the log and for whoever waits for the result."""
+
+    kind: str
+    message: str
+    trace: str
+
+
+class Outcome(NamedTuple):
+    """`kind`: "done"; "later", put back for `delay` seconds; "dead", given up; "ended", by the task itself.
+
+    `reason`: the word that is kept with the job. `slow`, `sleep`: what the pulse of its queue is told. `result`: the
+    body for whoever waits for it. `run_s`: how long it ran.
+    """
+
+    kind: Kind
+    delay: float = 0.0
+    reason: str | None = None
+    slow: bool = False
+    sleep: float | None = None
+    result: bytes | None = None
+    failure: Failure | None = None
+    run_s: float = 0.0
+
+
+def after_error(error: BaseException, attempt: int, policy: Policy) -> Outcome:
+    """What becomes of a job whose attempt (1, 2, ..) ended with this error."""
+    failure = Failure(type(error).__name__, _message(error), "".join(traceback.format_exception(error)))
+    reason = reason_of(type(error).__name__)
+    if isinstance(error, SlowDown):
+        return Outcome("later", policy.pause(attempt), reason, slow=True, failure=failure)
+    if isinstance(error, Sleep):
+        return Outcome("later", error.seconds, reason, sleep=error.seconds, failure=failure)
+    if isinstance(error, GiveUp | BadJob) or attempt >= policy.tries:
+        return Outcome("dead", reason=reason, failure=failure)
+    if isinstance(error, Retry):
+        return Outcome("later", policy.pause(attempt) if error.delay is None else error.delay, reason, failure=failure)
+    if not policy.retries(error):
+        return Outcome("dead", reason=reason, failure=failure)
+    return Outcome("later", policy.pause(attempt), reason, failure=failure)
+
+
+def after_loss(kind: str, message: str, attempt: int, policy: Policy) -> Outcome:
+    """What becomes of a job whose child ended under it: it goes back at once, or is given up after its last try."""
+    failure = Failure(kind, message, "")
+    return Outcome("dead" if attempt >= policy.tries else "later", reason=reason_of(kind), failure=failure)
+
+
+def reason_of(kind: str) -> str:
+    """A word that the protocol takes as a REASON."""
+    return re.sub(r"[^A-Za-z0-9_.:-]", "_", kind)[:REASON_MAX] or "Error"
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:           # an error of somebody else's program, which cannot even be shown
+        return "(its text cannot be shown)"

@@ -1,0 +1,59 @@
+"""What is agreed about the jobs of a task: its lease, how often it is tried, and with which pauses. No IO."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import NamedTuple
+
+from sockpq._protocol.arguments import TRIES_MAX, integer, span
+from sockpq.errors import BadArguments
+
+Errors = type[BaseException] | tuple[type[BaseException], ...]
+
+EXPIRE_S = 60.0
+TRIES = 5
+BACKOFF_S = (2.0, 600.0)
+JITTER = 0.5        # a pause is shorter by up to this share, so that jobs that failed together do not return together
+
+
+class Policy(NamedTuple):
+    """For one task or handler; times in seconds.
+
+    `expire`: the lease; a worker renews it as long as it lives. `tries`: hand-outs before the job is given up.
+    `backoff`: the pause after the first failure, which doubles with each, and the longest. `retry_on`: only these
+    errors are tried again, if given; `give_up_on`: these never are.
+    """
+
+    expire: float = EXPIRE_S
+    tries: int = TRIES
+    backoff: tuple[float, float] = BACKOFF_S
+    retry_on: Errors | None = None
+    give_up_on: Errors = ()
+
+    def checked(self) -> Policy:
+        """Itself; raises BadArguments, or TypeError."""
+        span(self.expire, "expire")
+        integer(self.tries, "tries", 1, TRIES_MAX)
+        if not isinstance(self.backoff, tuple) or len(self.backoff) != 2:
+            raise TypeError("backoff is a pair of seconds: the first pause and the longest")
+        first, longest = self.backoff
+        if not 0 <= first <= longest < float("inf"):
+            raise BadArguments(f"backoff {self.backoff}: needs 0 <= first pause <= longest")
+        for errors in (self.retry_on or (), self.give_up_on):
+            for one in errors if isinstance(errors, tuple) else (errors,):
+                if not (isinstance(one, type) and issubclass(one, BaseException)):
+                    raise TypeError(f"retry_on and give_up_on take classes of exceptions, not {one!r}")
+        return self
+
+    def retries(self, error: BaseException) -> bool:
+        """Is a job tried again that ended with this error?"""
+        if isinstance(error, self.give_up_on):
+            return False
+        return self.retry_on is None or isinstance(error, self.retry_on)
+
+    def pause(self, attempt: int, draw: Callable[[], float] = random.random) -> float:
+        """Seconds until the next try after this attempt (1, 2, ..) has failed; `draw` gives numbers from 0 to 1."""
+        first, longest = self.backoff
+        whole = longest if first and attempt > 64 else min(first * 2.0 ** (max(attempt, 1) - 1), longest)
+        return whole * (1 - JITTER * draw())

@@ -1,0 +1,206 @@
+"""A task: a function whose calls become jobs, and what a worker must know about it."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
+
+from sockpq._protocol.arguments import Codec, OnDuplicate
+from sockpq.errors import BadArguments
+from sockpq.model import Stored
+from sockpq.worker.envelope import Envelope, opened, result_of
+from sockpq.worker.errors import Retry
+from sockpq.worker.policy import Policy
+
+if TYPE_CHECKING:
+    from sockpq._async.client import Client as AsyncClient
+    from sockpq._sync.client import Client
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+RESULTS = ".results"        # added to the name of a task's queue
+
+
+class Home(Protocol):
+    """What a task needs of its app."""
+
+    codec: Codec
+    eager: bool
+
+    @property
+    def client(self) -> Client:
+        """The blocking client."""
+        ...
+
+    @property
+    def async_client(self) -> AsyncClient:
+        """The client of the running event loop."""
+        ...
+
+
+class Schedule(NamedTuple):
+    """When a periodic task runs; see cron_times.py."""
+
+    line: str
+    tz: str
+    catch_up: str
+
+
+class Task(Generic[P, R]):
+    """A function with a queue. Calling it calls the function; `put` queues a job for a worker instead."""
+
+    def __init__(
+        self, home: Home, function: Callable[P, R], name: str, queue: str, policy: Policy,
+        schedule: Schedule | None = None,
+    ) -> None:
+        self.function = function
+        self.name = name
+        self.queue = queue
+        self.policy = policy
+        self.schedule = schedule
+        self.home = home
+        self.__doc__ = function.__doc__
+        self._signature = inspect.signature(function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.function(*args, **kwargs)
+
+    def put(self, *args: P.args, **kwargs: P.kwargs) -> Stored:
+        """Queue a call of the function. Raises TypeError when the function does not take these arguments."""
+        return TaskCall(self, {}).put(*args, **kwargs)
+
+    async def aput(self, *args: P.args, **kwargs: P.kwargs) -> Stored:
+        """The same in asyncio."""
+        return await TaskCall(self, {}).aput(*args, **kwargs)
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Queue a call of the function and wait for what it returns. Raises TaskFailed when it is given up."""
+        return TaskCall(self, {}).call(*args, **kwargs)
+
+    async def acall(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """The same in asyncio."""
+        return await TaskCall(self, {}).acall(*args, **kwargs)
+
+    def options(
+        self,
+        *,
+        priority: int | None = None,
+        delay: float | None = None,
+        at: float | None = None,
+        ttl: float | None = None,
+        every: float | None = None,
+        after: str | Iterable[str] | None = None,
+        item: str | None = None,
+        key: str | None = None,
+        on_duplicate: OnDuplicate | None = None,
+        wait: float | None = None,
+        timeout: float | None = None,
+    ) -> TaskCall[P, R]:
+        """How the next job is put: `send.options(delay=60).put("ann")`. The options are those of Client.put.
+
+        `wait` is for call(): how long the result is waited for, in seconds; then it raises NoOutput.
+        """
+        given = {
+            "priority": priority, "delay": delay, "at": at, "ttl": ttl, "every": every, "after": after, "item": item,
+            "key": key, "on_duplicate": on_duplicate, "wait": wait, "timeout": timeout,
+        }
+        return TaskCall(self, {name: value for name, value in given.items() if value is not None})
+
+    def envelope(self, args: tuple[Any, ...], kwargs: dict[str, Any], reply: bool = False) -> Envelope:
+        """The body of a job, before it is encoded; raises TypeError when the function does not take the arguments."""
+        self._signature.bind(*args, **kwargs)
+        return Envelope(self.name, list(args), kwargs, reply)
+
+    def __repr__(self) -> str:
+        return f"<Task {self.name} of {self.queue!r}>"
+
+
+class TaskCall(Generic[P, R]):
+    """A task with options for its next jobs."""
+
+    def __init__(self, task: Task[P, R], options: dict[str, Any]) -> None:
+        """`options` as Client.put takes them."""
+        self._task = task
+        self._options = options
+
+    def put(self, *args: P.args, **kwargs: P.kwargs) -> Stored:
+        """Queue a call of the function."""
+        body = self._body(args, kwargs, reply=False)
+        options = self._putting()
+        if self._task.home.eager:
+            _run_now(self._task, body)
+            return Stored(options.get("item"), options.get("key"))
+        return self._task.home.client.put(self._task.queue, body, **options)
+
+    async def aput(self, *args: P.args, **kwargs: P.kwargs) -> Stored:
+        """Queue a call of the function, in asyncio."""
+        body = self._body(args, kwargs, reply=False)
+        options = self._putting()
+        if self._task.home.eager:
+            await _attempts(self._task, body)
+            return Stored(options.get("item"), options.get("key"))
+        return await self._task.home.async_client.put(self._task.queue, body, **options)
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Queue a call of the function and wait for what it returns. Raises TaskFailed, NoOutput."""
+        body = self._body(args, kwargs, reply=True)
+        options = self._calling()
+        if self._task.home.eager:
+            return _run_now(self._task, body)
+        with self._task.home.client.call(self._task.queue, body, self._task.queue + RESULTS, **options) as output:
+            data = output.data
+        return result_of(data, self._task.home.codec)
+
+    async def acall(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Queue a call of the function and wait for what it returns, in asyncio."""
+        body = self._body(args, kwargs, reply=True)
+        options = self._calling()
+        if self._task.home.eager:
+            return await _attempts(self._task, body)
+        client = self._task.home.async_client
+        async with client.call(self._task.queue, body, self._task.queue + RESULTS, **options) as output:
+            data = output.data
+        return result_of(data, self._task.home.codec)
+
+    def _body(self, args: tuple[Any, ...], kwargs: dict[str, Any], reply: bool) -> bytes:
+        return self._task.envelope(args, kwargs, reply).encoded(self._task.home.codec)
+
+    def _putting(self) -> dict[str, Any]:
+        if "wait" in self._options:
+            raise BadArguments("wait is for call(): put() does not wait for a result")
+        return self._options
+
+    def _calling(self) -> dict[str, Any]:
+        wrong = self._options.keys() - {"priority", "item", "wait", "timeout"}
+        if wrong:
+            raise BadArguments(f"call() does not take {', '.join(sorted(wrong))}")
+        return {"expire": self._task.policy.expire, **self._options}
+
+
+async def _attempts(task: Task[Any, Any], body: bytes) -> Any:
+    """Call the function as a worker would, with what the codec makes of its arguments; again when it raises Retry."""
+    envelope = opened(body, task.home.codec)
+    attempt = 1
+    while True:
+        try:
+            value = task.function(*envelope.args, **envelope.kwargs)
+            return await value if inspect.isawaitable(value) else value
+        except Retry:
+            if attempt >= task.policy.tries:
+                raise
+            attempt += 1
+
+
+def _run_now(task: Task[Any, Any], body: bytes) -> Any:
+    """The same without an event loop, for a function that is not async within any."""
+    attempts = _attempts(task, body)
+    if inspect.iscoroutinefunction(task.function):
+        return asyncio.run(attempts)
+    try:
+        attempts.send(None)
+    except StopIteration as end:
+        return end.value
+    raise TypeError(f"{task.name} returns an awaitable without being async: use aput() or acall()")

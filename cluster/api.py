@@ -149,6 +149,10 @@ class Cluster(Protocol):
         """May this node execute queue commands now (spec/cluster 1.2)?"""
 
     @property
+    def holds_lease(self) -> bool:
+        """Does this node serve, and at this very moment no other can? (`serving` may be some milliseconds old.)"""
+
+    @property
     def online(self) -> bool:
         """Is this node switched online (OFFLINE, ONLINE)?"""
 

@@ -160,6 +160,11 @@ class ClusterNode:
         return self._driver.leadership.serving
 
     @property
+    def holds_lease(self) -> bool:
+        """See Cluster."""
+        return self._driver.leadership.holds_lease()
+
+    @property
     def online(self) -> bool:
         """See Cluster."""
         return self._driver.leadership.online

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cluster.api import Cluster
+from core import OWN_PREFIX
 from gateway.auth.authenticator import Access
 from gateway.auth.permissions import anybody
 from gateway.link import Link
@@ -61,6 +62,11 @@ class Guard:
         """Return the queues on which the user has any right."""
         seen = self._rights.seen if self._access.required and self._rights is not None else ("",)
         return [queue for queue in queues if queue.startswith(seen)]
+
+    def visible_pulses(self, pulses: Iterable[str]) -> list[str]:
+        """Return the pulses on which the user has any right; that of a queue goes with the queue."""
+        seen = self._rights.seen if self._access.required and self._rights is not None else ("",)
+        return [pulse for pulse in pulses if pulse.removeprefix(OWN_PREFIX).startswith(seen)]
 
     def _look_up(self) -> None:
         self._log_users, self._file_users = self._machine.users, self._access.file_users

@@ -67,6 +67,7 @@ class Row(Struct, frozen=True, eq=False):
     numbered: bool = False                              # allowed behind REQ
     in_transaction: InTransaction = InTransaction.REFUSED
     body: Body = NO_BODY
+    takes: bool = False                                 # GET: it may depend on the turns of the connection
     counted_as: str | None = None                       # label in the metrics if not the word; "": not counted
     alone: bool = False                                 # as its kind says; copied here for speed
 

@@ -57,7 +57,7 @@ class Conversation:
             if not pipeline.answering_before_waiter:
                 pipeline.finish()
                 return
-            self._hub.waiters.end_of_input(waiter)
+            waiter.end_of_input()
         pipeline.go_on()
 
     def lost(self) -> None:

@@ -28,6 +28,7 @@ from gateway.link import Link
 from gateway.process.memory_limit import memory_mark_bytes
 from gateway.protocol.responses import BUSY, OFFLINE_MODE
 from gateway.protocol.verbs import Verbs
+from gateway.pulses.turns import Turns
 from gateway.server.memory_account import Account, held_bytes_max
 from gateway.server.places import Places
 from gateway.waiting.slots import Outcome
@@ -111,20 +112,28 @@ class Hub:
         self.cluster = cluster
         self.access.attach(cluster.machine)
         self.waiters = Waiters(cluster)
+        self.turns = Turns(cluster)
 
     # ---- ClusterListener
 
     def effects(self, effects: Effects) -> None:
         """Wake the waiters that an applied entry concerns."""
         self.waiters.effects(effects)
+        self.waiters.idle_queues.applied()
+        if effects.pulses is not None or effects.restored:
+            self.turns.effects(effects)
 
     def serving_changed(self, serving: bool) -> None:
         """React to this node starting or ceasing to serve; when it ceases, all waiters end."""
         log.info("this node %s", "serves" if serving else "does not serve")
         if serving:
+            self.turns.serve()
             self.on_serving()
+            self.waiters.idle_queues.begin()
         else:
             self.waiters.stop()
+            self.waiters.idle_queues.stop()
+            self.turns.stop()
 
     def turn_ended(self) -> None:
         """End the turn: advance all conversations that were waiting for it."""

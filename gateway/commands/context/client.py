@@ -16,8 +16,9 @@ from gateway.counters import Tally
 from gateway.limits import Limits
 from gateway.link import Link
 from gateway.protocol.request_id import Numbering
+from gateway.pulses.turns import Turns
+from gateway.waiting.party import Blocked
 from gateway.waiting.slots import Outcome, Slot
-from gateway.waiting.waiter import Waiter
 from gateway.waiting.waiters import Waiters
 
 
@@ -32,6 +33,7 @@ class Services(Protocol):
 
     cluster: Cluster
     waiters: Waiters
+    turns: Turns
     access: Access
     limits: Limits
     tally: Tally
@@ -55,7 +57,7 @@ class Client(Protocol):
     guard: Guard                            # who the client is
     ended: bool                             # the client has sent its last byte
     state: ClientState                      # the state of its connection
-    waiter: Waiter | None                   # the blocked command
+    waiter: Blocked | None                  # the blocked command
 
     @property
     def hub(self) -> Services:
@@ -81,7 +83,7 @@ class Client(Protocol):
     def await_slot(self, slot: Slot) -> None:
         """Make the outcome of `slot` the next answer."""
 
-    def block(self, waiter: Waiter) -> None:
+    def block(self, waiter: Blocked) -> None:
         """Make the waiter's outcome the next answer; nothing behind it is executed until then."""
 
     def run(self, work: Coroutine[None, None, None]) -> None:

@@ -38,7 +38,7 @@ class Upload(Protocol):
 class ClientState:
     """The state of one connection. `trial`: the mode of a client let in only if it is an administrator, else None."""
 
-    __slots__ = ("_link", "attached", "clone", "mode", "policy", "rotation", "transaction", "trial")
+    __slots__ = ("_link", "attached", "clone", "mode", "policy", "rotation", "transaction", "trial", "turning")
 
     def __init__(self, link: Link, trial: Mode | None) -> None:
         self.attached: Attachment | None = None         # the session of the connection
@@ -47,7 +47,8 @@ class ClientState:
         self.mode = trial                               # overrides how the rows of commands say to run them
         self.clone: Upload | None = None                # the CLONE whose data are arriving
         self.policy: Policy | None = None               # of this connection (POLICY)
-        self.rotation: Rotation | None = None           # round-robin order of queues
+        self.rotation: Rotation | None = None           # its turns among queues
+        self.turning = False        # a command in flight may change what the next GET depends on: turns, policy
         self._link = link
 
     def attach(self, attached: Attachment | None) -> None:

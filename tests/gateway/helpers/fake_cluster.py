@@ -78,6 +78,7 @@ class FakeCluster:
         self.machine = Machine()
         self.serving = False
         self.online = True
+        self.leased = True              # whether the lease holds while this node serves
         self.automatic = automatic
         self.log: list[list[Operation]] = []
         self.now_ms = 1_700_000_000_000
@@ -166,6 +167,11 @@ class FakeCluster:
         return [operation for entry in self.log for operation in entry if isinstance(operation, kind)]
 
     # ---- Cluster
+
+    @property
+    def holds_lease(self) -> bool:
+        """As cluster.api."""
+        return self.serving and self.leased
 
     def propose(self, operation: Operation, pending: Pending) -> None:
         """As cluster.api."""

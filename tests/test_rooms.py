@@ -29,7 +29,7 @@ ORDER = {
     ),
     "pqctl": (
         "output", "access", "health", "settings", "parameters", "report", "invocation", "connect", "doctor", "actions",
-        "commands", "program", "main",
+        "shell", "commands", "program", "main",
     ),
     "sockpq": (
         "errors", "model", "configuration", "_protocol", "_backends", "_engine", "_async", "_sync", "aio", "worker",

@@ -13,6 +13,8 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from core import limits
+from core.fair.book import FairBook
+from core.fair.shelves import group_of
 from core.members.membership import Membership
 from core.members.server_ids import Servers
 from core.ops.effects import Effects
@@ -20,6 +22,7 @@ from core.ops.jobs import Then
 from core.ops.queues import Order
 from core.ops.settings import ClusterSettings
 from core.ops.users import User
+from core.pulse.pulses import Pulses
 from core.sessions.table import Sessions
 from core.store.delayed import Delays, Release
 from core.store.events import ENDED_ITEM, ENDED_QUEUE, EventLog
@@ -68,6 +71,9 @@ class UndoLog(Protocol):
     def swapped(self, old: RunningJob, new: RunningJob) -> None:
         """`new` took the place of `old`."""
 
+    def used_fair(self) -> None:
+        """Groups are in use from here on."""
+
     def retained(self, queue: str, key: str, before_ms: int, forgotten: tuple[int, str] | None) -> None:
         """The key is retained; before, it was until `before_ms` (0: it was not). `forgotten`: another one made room."""
 
@@ -84,6 +90,7 @@ class State:
         "disordered",
         "effects",
         "events",
+        "fair",
         "finished_items",
         "index",
         "items",
@@ -93,6 +100,7 @@ class State:
         "next_id",
         "next_seq",
         "online",
+        "pulses",
         "put_item",
         "queues",
         "retained_keys",
@@ -123,6 +131,7 @@ class State:
         self.seqs_since_ms = 0                      # older seqs carry no time: their jobs count as waiting since then
         self.queues = Queues()
         self.items = Items()
+        self.fair: FairBook | None = None           # groups and their shares, from the first use of them on
         self.running: dict[int, RunningJob] = {}    # in rising id (ids only grow), unless
         self.disordered = False                     # an undone batch brought some back: see in_order()
         self.leases = Leases()
@@ -131,6 +140,7 @@ class State:
         self.dead: dict[str, JobList[Job]] = {}     # the READY dead jobs, by the queue they came from
         self.retained_keys = RetainedKeys()
         self.sessions = Sessions()
+        self.pulses = Pulses()
         self.users: dict[str, User] = {}            # never altered: a change makes a new one
         self.events = EventLog()                      # of which the count is state
         self.clone: Upload | None = None
@@ -206,6 +216,13 @@ class State:
         self.queues.remove(queue, job, withheld)
         apply_item_limit(self.queues, self.effects, queue, item_queue)
 
+    def take_this(self, queue: Queue, job: Job) -> Job:
+        """Take out this READY job, which is to be handed out."""
+        self._take_out(queue, job)
+        if job.extras is not None:
+            self._unindex(queue, job, job.extras)
+        return job
+
     def take(self, queue: Queue, item_name: str | None) -> Job:
         """Take out the job of `queue` that is next (of this item when one is named); there must be one."""
         if item_name is not None:
@@ -233,6 +250,8 @@ class State:
         self.queues.count(queue, job.rank)
         if job.extras is not None:
             self._index(queue, job, job.extras)
+        if self.fair is not None:
+            self.fair.deferred(job)
         if self.undo is not None:
             self.undo.deferred(job)
 
@@ -244,6 +263,8 @@ class State:
             self.items.undefer(job.item, job.queue)
         if job.extras is not None:
             self._unindex(queue, job, job.extras)
+        if self.fair is not None:
+            self.fair.undeferred(job)
         if self.undo is not None:
             self.undo.undeferred(job, releases)
 
@@ -264,7 +285,10 @@ class State:
         events.seq += 1
         if events.recorded:
             events.record("TAKE", running.queue, running.priority, number)
-        if queue.settings is None and job.item is None and job.extras is None:    # the common part of `start`
+        if self.fair is not None:
+            running.since_ms = self.clock_ms
+            self.start(queue, running)
+        elif queue.settings is None and job.item is None and job.extras is None:    # the common part of `start`
             queue.taken[number] = None
             self.running[number] = running
             if deadline_ms is not None:
@@ -277,6 +301,7 @@ class State:
         """`job` becomes RUNNING; its id is greater than those of all others that run (but see undo.py)."""
         queue.taken[job.id] = None
         if queue.settings is not None:
+            queue.used_ms = self.clock_ms
             self.queues.relist(queue)
         if job.item is not None:
             item_queue = self.items.start(self.items.open(job.item), job.queue)
@@ -287,17 +312,25 @@ class State:
             self.leases.add(job)
         if job.extras is not None and job.extras.key is not None:
             _keys(queue)[job.extras.key] = job
+        if self.fair is not None:
+            self.fair.started(job)
 
-    def stop(self, number: int) -> RunningJob | None:
-        """End the hand-out `number`, whose id becomes void; None: there is none. The caller must place its job."""
+    def stop(self, number: int, ran_ms: int | None = None, *, charged: bool = True) -> RunningJob | None:
+        """End the hand-out `number`, whose id becomes void; None: there is none. The caller must place its job.
+
+        Its group is `charged` for `ran_ms`, or for the time since its hand-out or last charge.
+        """
         job = self.running.pop(number, None)
         if job is None:
             return None
+        if charged and (self.fair is not None or ran_ms is not None):
+            self.charge(job, ran_ms)
         queue = self.queues.by_name[job.queue]
         del queue.taken[number]
         if self.undo is not None:
             self.undo.stopped(job)
         if queue.settings is not None:
+            queue.used_ms = self.clock_ms
             self.queues.relist(queue)
             if queue.settings.limit and queue.ready.size:
                 self.effects.reopened[job.queue] = None
@@ -307,11 +340,30 @@ class State:
                 apply_item_limit(self.queues, self.effects, queue, item_queue)
         if job.deadline_ms is not None:
             self.leases.remove(job)
+        if self.fair is not None:
+            self.fair.stopped(job)
         if job.session is not None:
             self.sessions.unbind(job)
         if job.extras is not None and job.extras.key is not None:
             _drop_key(queue, job.extras.key)
         return job
+
+    def use_fair(self) -> FairBook:
+        """The groups; they are in use from now on."""
+        book = self.fair
+        if book is None:
+            if self.undo is not None:
+                self.undo.used_fair()
+            book = self.fair = self.queues.fair = FairBook(self.queues, self.clock_ms)
+            book.begin()
+        return book
+
+    def charge(self, job: RunningJob, ran_ms: int | None) -> None:
+        """Charge the group of a job that runs: for `ran_ms`, or for the time since its hand-out or last charge."""
+        book = self.use_fair()
+        if ran_ms is None:
+            ran_ms = max(0, self.clock_ms - max(job.since_ms, book.started_ms))
+        book.charge(group_of(job), ran_ms * 1000)
 
     def in_order(self) -> dict[int, RunningJob]:
         """The running jobs in rising id."""

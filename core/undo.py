@@ -19,7 +19,16 @@ class Undo:
     """The steps done to `state` since this object was created, and how to undo them."""
 
     __slots__ = (
-        "_counters", "_effects", "_events", "_next_item", "_next_seq", "_places", "_sessions", "_state", "_steps",
+        "_counters",
+        "_effects",
+        "_events",
+        "_fair",
+        "_next_item",
+        "_next_seq",
+        "_places",
+        "_sessions",
+        "_state",
+        "_steps",
     )
 
     def __init__(self, state: State) -> None:
@@ -27,17 +36,22 @@ class Undo:
         self._steps: list[Callable[[], None]] = []
         self._places: dict[tuple[str, str | None], None] = {}       # queues and items into which jobs were put
         self._sessions: dict[int, None] = {}                        # sessions of jobs that were stopped
-        self._counters: dict[str, list[int]] = {}             # of the queues that were touched, as they were before
+        self._counters: dict[str, tuple[list[int], int]] = {}       # of the queues touched, and their last use
         self._next_seq = state.next_seq
         self._next_item = state.items.next_item
         self._events = (state.events.seq, len(state.events.told))
         self._effects = state.effects
+        self._fair = state.fair
+        if state.fair is not None:
+            state.fair.save()
         state.effects = Effects()       # steps that are undone have no effects
         state.undo = self
 
     def commit(self) -> None:
         """Keep all steps."""
         self._state.undo = None
+        if self._fair is not None:
+            self._fair.commit()
         effects, self._state.effects = self._state.effects, self._effects
         self._effects.add(effects)
 
@@ -45,14 +59,17 @@ class Undo:
         """Undo all steps."""
         state = self._state
         state.undo = None
+        state.fair = state.queues.fair = self._fair
         for step in reversed(self._steps):
             step()
         for queue, item in self._places:
             state.close(queue, item)
-        for name, counters in self._counters.items():
+        for name, (counters, used_ms) in self._counters.items():
             known = state.queues.find(name)
             if known is not None:
-                known.counters = counters
+                known.counters, known.used_ms = counters, used_ms
+        if self._fair is not None:
+            self._fair.undo()
         for number in self._sessions:       # ids came back behind greater ones
             session = state.sessions.by_number[number]
             session.taken = dict.fromkeys(sorted(session.taken))
@@ -69,10 +86,13 @@ class Undo:
     # ---- the steps, as the state reports them
 
     def _keep_counters(self, queue: str) -> None:
-        """Save the counters: each step is reported before anything is counted, and before the queue may be finished."""
+        """Save the counters and the last use.
+
+        Each step is reported before anything is counted, and before the queue may be finished.
+        """
         if queue not in self._counters:
             known = self._state.queues.find(queue)
-            self._counters[queue] = list(NOTHING_COUNTED if known is None else known.counters)
+            self._counters[queue] = ([*NOTHING_COUNTED], 0) if known is None else ([*known.counters], known.used_ms)
 
     def added(self, job: Job) -> None:
         """`job` became READY."""
@@ -120,6 +140,9 @@ class Undo:
         """`new` took the place of `old`."""
         self._places[new.queue, new.item] = None
         self._steps.append(lambda: self._state.swap(new, old))
+
+    def used_fair(self) -> None:
+        """Groups are in use from here on: undone, they are not."""
 
     def retained(self, queue: str, key: str, before_ms: int, forgotten: tuple[int, str] | None) -> None:
         """The key is retained; before, it was until `before_ms` (0: it was not). `forgotten`: another one made room."""

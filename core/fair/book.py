@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sortedcontainers import SortedDict, SortedList
+from sortedcontainers import SortedList
 
 from core import limits
 from core.fair.levels import Account, Levels
@@ -125,6 +125,7 @@ class FairBook:
             shelf.remove(job, group)
             if account.offered and shelf.first(group) is None:
                 shelf.leave(account, self.accounts)
+        self.refresh(queue)
 
     def refresh(self, queue: Queue) -> None:
         """What the queue would hand out next may be another job, or none: it was closed or opened, or its jobs changed."""

@@ -105,6 +105,7 @@ class JobBuilder:
             extras=extras,
             lease_ms=row.lease_ms,
             graced=row.graced,
+            since_ms=row.since_ms,
         ))
 
     def _checked(
@@ -123,7 +124,7 @@ class JobBuilder:
         if row is None:
             return queue, item, None
         extras = Extras(*astuple(row))
-        for name in (extras.key, extras.origin, *extras.after):
+        for name in (extras.key, extras.origin, extras.group, *extras.after):
             if name is not None:
                 self._check_name(name)
         taken = queue.keys is not None and extras.key in queue.keys

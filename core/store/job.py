@@ -70,6 +70,7 @@ class Extras(Struct, gc=False, frozen=True):
     origin: str | None = None           # of a dead job: the queue it came from
     after: tuple[str, ...] = ()         # of a DELAYED job: items that must be finished first
     ready_ms: int | None = None         # when it last became READY at an old place; a newer seq overrules it
+    group: str | None = None            # for fair shares: PUT .. GROUP
 
 
 def expiring(extras: Extras | None, clock_ms: int | None) -> Extras | None:
@@ -140,6 +141,7 @@ class RunningJob(Struct, gc=False):
     lease_ms: int | None        # length of the lease as it was granted, for TOUCH
     graced: bool = False        # the failover grace is used up
     session: int | None = None  # the session it is bound to
+    since_ms: int = 0           # its hand-out, or the last charge for it, since FAIR has been in use
 
     def ready(self, seq: int, attempts: int, extras: Extras | None) -> Job:
         """The same job at this place among the READY ones of its priority."""

@@ -1,5 +1,6 @@
 """The queue as a function of the log: no clock, no randomness, no input or output."""
 
+from core.fair.levels import FairSettings
 from core.handlers.dispatch import COSTS, cost
 from core.limits import (
     DURATION_MS_MAX,
@@ -42,6 +43,7 @@ from core.ops.jobs import (
     Done,
     DoneAll,
     DoneLast,
+    DoneRan,
     Due,
     Get,
     GetInTurn,
@@ -49,17 +51,20 @@ from core.ops.jobs import (
     Kick,
     Later,
     LaterAll,
+    LaterRan,
     LaterWith,
     Move,
     OnDup,
     Policy,
     Put,
+    PutGrouped,
     PutWith,
     Return,
     Selector,
     Taking,
     Then,
     Touch,
+    TouchRan,
 )
 from core.ops.pulses import (
     ConfigurePulse,
@@ -74,6 +79,7 @@ from core.ops.pulses import (
 )
 from core.ops.queues import (
     Configure,
+    ConfigureFair,
     ConfigureQueue,
     ConfigureQueueWith,
     CreateQueue,
@@ -88,6 +94,7 @@ from core.ops.queues import (
     PurgeQueue,
     QueueChange,
     ResumeQueue,
+    Sched,
 )
 from core.ops.replies import (
     Aborted,
@@ -143,7 +150,7 @@ from core.ops.sessions import AttachSession, CloseSession, OpenSession, Request,
 from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import DeleteUser, SetUser, User
 from core.pulse.pulse import OWN_PREFIX, Pulse
-from core.queries import JobView, QueueCounts, QueueHistory
+from core.queries import FairGroup, FairLevel, JobView, QueueCounts, QueueHistory
 from core.sessions.session import Session
 from core.snapshot.frames import SnapshotError
 from core.store.job import RunningJob
@@ -183,6 +190,7 @@ __all__ = [
     "CloseSession",
     "ClusterSettings",
     "Configure",
+    "ConfigureFair",
     "ConfigurePulse",
     "ConfigureQueue",
     "ConfigureQueueWith",
@@ -197,12 +205,16 @@ __all__ = [
     "Done",
     "DoneAll",
     "DoneLast",
+    "DoneRan",
     "Due",
     "Effects",
     "Empty",
     "Entry",
     "Event",
     "ExpireQueue",
+    "FairGroup",
+    "FairLevel",
+    "FairSettings",
     "Feedback",
     "Finished",
     "Get",
@@ -225,6 +237,7 @@ __all__ = [
     "LastNode",
     "Later",
     "LaterAll",
+    "LaterRan",
     "LaterWith",
     "Lead",
     "Leased",
@@ -250,6 +263,7 @@ __all__ = [
     "PulseNotFound",
     "PurgeQueue",
     "Put",
+    "PutGrouped",
     "PutWith",
     "QueueChange",
     "QueueCounts",
@@ -273,6 +287,7 @@ __all__ = [
     "ResumeQueue",
     "Return",
     "RunningJob",
+    "Sched",
     "Selector",
     "Session",
     "SessionAttached",
@@ -294,6 +309,7 @@ __all__ = [
     "TooManyUsers",
     "Totals",
     "Touch",
+    "TouchRan",
     "TouchSession",
     "Turn",
     "UnknownNode",

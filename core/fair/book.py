@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sortedcontainers import SortedList
+from sortedcontainers import SortedDict, SortedList
 
 from core import limits
 from core.fair.levels import Account, Levels
 from core.fair.shelves import Head, Shelf, group_of
 from core.store.job import DelayedJob, Job, RunningJob
+from core.store.job_list import JobList
 from core.store.queues import Queue, Queues
 
 
@@ -70,10 +71,10 @@ class FairBook:
         group = group_of(job)
         shelf = self._shelf(queue)
         account = self._account(group)
-        if blocked:
-            shelf.blocked[group] = shelf.blocked.get(group, 0) + 1
-        else:
+        if not blocked:
             shelf.add(job, group)
+        elif group != queue.name:
+            shelf.blocked[group] = shelf.blocked.get(group, 0) + 1
         if group != queue.name:
             shelf.foreign_ready += 1
             shelf.foreign_waiting += 1
@@ -92,7 +93,7 @@ class FairBook:
         group = group_of(job)
         shelf = self._shelf(queue)
         account = self._account(group)
-        if blocked:
+        if blocked and group != queue.name:
             _take_one(shelf.blocked, group)
         if group != queue.name:
             shelf.foreign_ready -= 1
@@ -116,19 +117,21 @@ class FairBook:
         shelf = self._shelf(queue)
         account = self._account(group)
         if now:
-            _take_one(shelf.blocked, group)
+            if group != queue.name:
+                _take_one(shelf.blocked, group)
             shelf.add(job, group)
             if account.offered:
                 shelf.join(account, self.accounts)
         else:
-            shelf.blocked[group] = shelf.blocked.get(group, 0) + 1
+            if group != queue.name:
+                shelf.blocked[group] = shelf.blocked.get(group, 0) + 1
             shelf.remove(job, group)
             if account.offered and shelf.first(group) is None:
                 shelf.leave(account, self.accounts)
         self.refresh(queue)
 
     def refresh(self, queue: Queue) -> None:
-        """What the queue would hand out next may be another job, or none: it was closed or opened, or its jobs changed."""
+        """What the queue hands out next may be another job, or none: it was closed or opened, or its jobs changed."""
         shelf = self.shelves.get(queue.name)
         if shelf is None:
             return
@@ -267,6 +270,16 @@ class FairBook:
             _, group = self._idle.pop(0)
             self.levels.standing[self.accounts.pop(group).level] -= 1
 
+    def next_due_ms(self, clock_ms: int) -> int | None:
+        """When a group is to be forgotten, or groups are to be offered; rounded up, as forgetting only frees memory."""
+        if self.tasks:
+            return clock_ms
+        if not self._idle:
+            return None
+        bits = limits.RETAINED_KEY_BITS
+        due_ms: int = self._idle[0][0] + self.levels.settings.keep_ms
+        return (due_ms + (1 << bits) - 1) >> bits << bits
+
     # ---- offers
 
     def offer(self, account: Account) -> None:
@@ -281,6 +294,10 @@ class FairBook:
             account.priority_us = least
         account.turn = self._new_turn()
         self._stand(account)
+
+    def offer_now(self, group: str) -> None:
+        """Offer a group that has a READY job before its portion comes."""
+        self.offer(self._account(group))
 
     def _stand(self, account: Account) -> None:
         account.offered = True
@@ -309,6 +326,11 @@ class FairBook:
         if account.name in by_name:
             names.append(account.name)
         return [by_name[name] for name in names]
+
+    @property
+    def any_paused(self) -> bool:
+        """Whether some queue is paused."""
+        return self._queues.paused > 0
 
     def all_paused(self, account: Account) -> bool:
         """Whether all READY jobs of the group are in queues that are paused."""
@@ -435,6 +457,32 @@ class FairBook:
         if account.idle_ms is not None:
             self._idle.add((account.idle_ms, account.name))
 
+    def restore_ready(self, queue: Queue, jobs: list[Job], blocked: set[int]) -> None:
+        """These READY jobs of the queue are of groups of other names; `blocked`: the seqs of those withheld."""
+        shelf = self._shelf(queue)
+        by_group: dict[str, list[Job]] = {}
+        for job in jobs:
+            group = group_of(job)
+            account = self._account(group)
+            account.waiting += 1
+            account.queues[queue.name] = None
+            if job.seq in blocked:
+                shelf.blocked[group] = shelf.blocked.get(group, 0) + 1
+            else:
+                by_group.setdefault(group, []).append(job)
+        shelf.foreign_ready += len(jobs)
+        shelf.foreign_waiting += len(jobs)
+        if by_group:
+            own = [job for job in queue.ready if group_of(job) == queue.name]
+            lists = {queue.name: own, **by_group} if own else by_group
+            shelf.ready = SortedDict({group: JobList.of(ordered) for group, ordered in lists.items()})
+
+    def end_restore(self) -> None:
+        """All accounts are there: those offered take their places."""
+        for account in self.accounts.values():
+            if account.offered:
+                self._stand(account)
+
     # ---- batches that may be undone
 
     def save(self) -> None:
@@ -455,7 +503,8 @@ class FairBook:
     def undo(self) -> None:
         """The jobs are again where they were at `save`; so are now times, priorities, and turns."""
         saved, levels = self._saved, self._saved_levels
-        assert saved is not None and levels is not None
+        assert saved is not None
+        assert levels is not None
         self.commit()
         for name in saved:
             account = self.accounts.get(name)

@@ -22,6 +22,8 @@ class Found(Struct, gc=False, frozen=True):
     job: Job
 
 
+KEPT_MAX = 100          # groups kept back by a LIMIT that a choice looks at while there are paused ones
+
 # The key of a group, and rank, seq and queue of its first job that the command may have.
 _Place = tuple[tuple[int, int, str], tuple[int, int, str]]
 
@@ -94,15 +96,21 @@ def _choose(book: FairBook, firsts: dict[int, _Place]) -> _Place | None:
 
 
 def _pass_paused(book: FairBook, level: int, first: _Place | None) -> None:
-    """Groups at the head of the level whose jobs are all paused leave it, a portion of them."""
-    standing = book.offered[level]
+    """Groups of the level before `first` whose jobs are all paused leave it, those among the first few.
+
+    The others before it are kept back by a LIMIT: not all of any number of these are looked at each time.
+    """
+    if not book.any_paused:
+        return
+    standing, kept = book.offered[level], 0
     for _ in range(PORTION_MAX):
-        if not standing or (first is not None and standing[0] >= first[0]):
+        if kept == len(standing) or kept == KEPT_MAX or (first is not None and standing[kept] >= first[0]):
             return
-        account = book.accounts[standing[0][2]]
-        if not book.all_paused(account):
-            return
-        book.withdraw(account)
+        account = book.accounts[standing[kept][2]]
+        if book.all_paused(account):
+            book.withdraw(account)
+        else:
+            kept += 1
 
 
 def take(book: FairBook, found: Found) -> None:

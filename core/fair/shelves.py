@@ -28,7 +28,7 @@ class Shelf(Struct, gc=False, eq=False):
 
     queue: Queue
     ready: SortedDict | None = None                             # group -> its jobs; None: all are the queue's own
-    blocked: dict[str, int] = field(default_factory=dict)       # group -> its jobs that ITEMLIMIT withholds
+    blocked: dict[str, int] = field(default_factory=dict)       # foreign group -> its jobs that ITEMLIMIT withholds
     foreign_ready: int = 0
     foreign_waiting: int = 0                                    # READY or DELAYED
     foreign_running: int = 0
@@ -75,8 +75,8 @@ class Shelf(Struct, gc=False, eq=False):
         jobs.remove(job)
         if not jobs.size:
             del self.ready[group]
-            if not self.foreign_ready and not self.blocked:
-                self.ready = None
+        if not self.foreign_ready:
+            self.ready = None
 
     def head(self, level: int, accounts: dict[str, Account]) -> Head | None:
         """The group that is next in this level, and the place of its first job."""

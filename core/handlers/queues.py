@@ -33,7 +33,10 @@ def create_queue_with(state: State, operation: ops.CreateQueueWith, seed: int) -
     if name in state.queues.settings or name in state.queues.by_name:
         return replies.QUEUE_EXISTS
     settings = _changed_more(_changed(QueueSettings(), operation.change), operation.more)
-    return _configure(state, name, replace(settings, bound=session or 0))
+    reply = _configure(state, name, replace(settings, bound=session or 0))
+    if operation.more.sched is not None and reply is replies.ACCEPTED:
+        state.use_fair()
+    return reply
 
 
 def configure_queue(state: State, operation: ops.ConfigureQueue, seed: int) -> Reply:
@@ -45,7 +48,10 @@ def configure_queue(state: State, operation: ops.ConfigureQueue, seed: int) -> R
 def configure_queue_with(state: State, operation: ops.ConfigureQueueWith, seed: int) -> Reply:
     """Change any settings of a queue."""
     settings = _changed(state.queues.settings.get(operation.queue, QueueSettings()), operation.change)
-    return _configure(state, operation.queue, _changed_more(settings, operation.more))
+    reply = _configure(state, operation.queue, _changed_more(settings, operation.more))
+    if operation.more.sched is not None and reply is replies.ACCEPTED:
+        state.use_fair()
+    return reply
 
 
 def settings_cost(
@@ -72,7 +78,11 @@ def resume_queue(state: State, operation: ops.ResumeQueue, seed: int) -> Reply:
     settings = state.queues.settings.get(operation.queue)
     if settings is None:
         return replies.ACCEPTED if operation.queue in state.queues.by_name else replies.QUEUE_NOT_FOUND
-    return _configure(state, operation.queue, replace(settings, paused_in=False, paused_out=False))
+    reply = _configure(state, operation.queue, replace(settings, paused_in=False, paused_out=False))
+    queue = state.queues.by_name.get(operation.queue)
+    if settings.paused_out and queue is not None and state.fair is not None:
+        state.fair.resumed(queue)
+    return reply
 
 
 def _changed(settings: QueueSettings, change: ops.QueueChange) -> QueueSettings:
@@ -102,6 +112,8 @@ def _changed_more(settings: QueueSettings, more: ops.MoreSettings) -> QueueSetti
     }
     if more.overflow is not None:
         values["overflow"] = ops.Overflow(more.overflow)
+    if more.sched is not None:
+        values["sched"] = ops.Sched(more.sched)
     return replace(settings, **values)
 
 
@@ -199,5 +211,7 @@ def configure(state: State, operation: ops.Configure, seed: int) -> Reply:
         values["expire_default"] = Then.DONE if operation.expire_default is Then.DONE else Then.LATER
     if operation.policy is not None:
         values["policy"] = Policy(operation.policy)
+        if operation.policy is Policy.FAIR:
+            state.use_fair()
     state.settings = replace(state.settings, **values)
     return replies.ACCEPTED

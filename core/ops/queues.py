@@ -16,6 +16,13 @@ class Order(IntEnum):
     TIME = 1        # by the time at which they became active
 
 
+class Sched(IntEnum):
+    """Which job of a queue is handed out."""
+
+    FIFO = 0            # the first by priority, then in the order of the queue
+    FAIR = 1            # one of the group that is next by the time used (spec/fair)
+
+
 class Overflow(IntEnum):
     """What a Put into a queue does that has as many waiting jobs as it may (CAPACITY)."""
 
@@ -125,6 +132,7 @@ class MoreSettings(Struct, array_like=True, gc=False, frozen=True):
     ttl_ms: int | None = None           # of jobs that are put without a TTL
     idle_ms: int | None = None          # the queue is deleted when it was not used for so long
     overflow: Overflow | None = None
+    sched: Sched | None = None
 
 
 class CreateQueueWith(Struct, array_like=True, tag=63, gc=False, frozen=True):
@@ -158,7 +166,16 @@ class ExpireQueue(Struct, array_like=True, tag=65, gc=False, frozen=True):
     since_ms: int
 
 
+class ConfigureFair(Struct, array_like=True, tag=50, gc=False, frozen=True):
+    """SCHED CONFIG with settings (spec/fair 6); None: unchanged. Replies: Accepted; BadSetting, and nothing changed."""
+
+    thresholds_s: tuple[int, ...] | None = None
+    cap_ms: int | None = None
+    multiplier: int | None = None
+    keep_ms: int | None = None
+
+
 OnQueues = (
     CreateQueue | ConfigureQueue | DeleteQueue | PurgeQueue | PauseQueue | ResumeQueue | Configure | CreateQueueWith
-    | ConfigureQueueWith
+    | ConfigureQueueWith | ConfigureFair
 )

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from core.limits import PORTION_MAX
 from core.ops.jobs import Policy, Then
-from core.ops.queues import Order, Overflow
+from core.ops.queues import Order, Overflow, Sched
 
 
 class QueueSettings(Struct, gc=False, frozen=True):
@@ -31,6 +31,7 @@ class QueueSettings(Struct, gc=False, frozen=True):
     idle_ms: int = 0
     overflow: Overflow = Overflow.REFUSE
     bound: int = 0              # the session with which the queue ends; 0: none
+    sched: Sched = Sched.FIFO
 
 
 class ClusterSettings(Struct, gc=False, frozen=True):

@@ -125,8 +125,8 @@ class Queues:
     """All queues by name, their settings, and the sums that TOTAL reports."""
 
     __slots__ = (
-        "bound", "by_name", "by_rank", "expiring", "fair", "idle", "nonempty", "oldest", "priorities", "settings",
-        "waiting", "weights",
+        "bound", "by_name", "by_rank", "expiring", "fair", "idle", "nonempty", "oldest", "paused", "priorities",
+        "settings", "waiting", "weights",
     )
 
     def __init__(self) -> None:
@@ -140,6 +140,7 @@ class Queues:
         self.weights = Weights()                    # of those with a WEIGHT above 1
         self.fair: ReadyWatcher | None = None       # the groups, once there are any
         self.oldest: OldestFirst | None = None      # the same by the READY time of the first job, once asked for
+        self.paused = 0                             # queues that hand out nothing as QUEUE PAUSE says
         self.priorities = 0                         # pairs (queue, priority) with a READY or DELAYED job
         self.waiting = 0                            # READY and DELAYED jobs
 
@@ -280,6 +281,8 @@ class Queues:
 
     def configure(self, name: str, settings: QueueSettings) -> None:
         """Set the settings of the queue. When its order or ITEMLIMIT change it must have no READY job."""
+        before = self.settings.get(name)
+        self.paused += settings.paused_out - (before is not None and before.paused_out)
         self.settings[name] = settings
         queue = self.find(name)
         if queue is None:
@@ -304,6 +307,7 @@ class Queues:
     def forget(self, name: str) -> None:
         """Remove the settings of a queue that has no unfinished job, and so the queue."""
         settings = self.settings.pop(name, None)
+        self.paused -= settings is not None and settings.paused_out
         self.idle.pop(name, None)
         self.expiring.pop(name, None)
         if settings is not None and settings.bound:

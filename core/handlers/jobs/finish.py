@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from core import limits
 from core.handlers.cost import BASE_BYTES, ID_BYTES, JOB, Cost
 from core.ops import jobs as ops
 from core.ops.replies import ACCEPTED, FINISHED, NOT_FOUND, Reply, Results
@@ -20,6 +21,17 @@ def done_last(state: State, operation: ops.DoneLast, seed: int) -> Reply:
     """Finish the job for good, even a periodic one."""
     job = state.stop(operation.id)
     return NOT_FOUND if job is None else finish(state, job, last=True)
+
+
+def done_ran(state: State, operation: ops.DoneRan, seed: int) -> Reply:
+    """Finish the job; its group is charged for the time it ran."""
+    job = state.stop(operation.id, ran(operation.ran_ms))
+    return NOT_FOUND if job is None else finish(state, job, last=operation.last)
+
+
+def ran(ran_ms: int) -> int:
+    """A time that a job may have run."""
+    return min(max(ran_ms, 0), limits.RAN_MS_MAX)
 
 
 def done_all(state: State, operation: ops.DoneAll, seed: int) -> Reply:
@@ -56,6 +68,15 @@ def later_with(state: State, operation: ops.LaterWith, seed: int) -> Reply:
     return ACCEPTED
 
 
+def later_ran(state: State, operation: ops.LaterRan, seed: int) -> Reply:
+    """The same; its group is charged for the time it ran."""
+    job = state.stop(operation.later.id, ran(operation.ran_ms))
+    if job is None:
+        return NOT_FOUND
+    put_back(state, job, operation.later)
+    return ACCEPTED
+
+
 def later_all(state: State, operation: ops.LaterAll, seed: int) -> Reply:
     """Put the jobs back at the tails of their priorities."""
     answers: list[Reply] = []
@@ -71,7 +92,7 @@ def later_all(state: State, operation: ops.LaterAll, seed: int) -> Reply:
 
 def return_(state: State, operation: ops.Return, seed: int) -> Reply:
     """Put the job back at its old place."""
-    job = state.stop(operation.id)
+    job = state.stop(operation.id, charged=False)
     if job is None:
         return NOT_FOUND
     complete.undo_hand_out(state, job)

@@ -7,7 +7,9 @@ from msgspec import UNSET, UnsetType
 from core import limits
 from core.handlers.cost import BASE_BYTES, ID_BYTES, JOB, NAME_BYTES, Cost, of_names
 from core.ops.jobs import Get, GetInTurn, GetWith, Policy
+from core.ops.queues import Sched
 from core.ops.replies import EMPTY, EMPTY_UNFINISHED, SESSION_NOT_FOUND, Handed, HandedMany, Meta, Reply
+from core.rules.fair_choice import found_in
 from core.rules.hand_out import hand_out, lease, unfinished
 from core.rules.select import Way, next_job, offers
 from core.state import State
@@ -38,7 +40,8 @@ def get(state: State, operation: Get, seed: int) -> Reply:
         if item is None:
             return EMPTY
     queues = operation.queues
-    if item is None and queues is not None and len(queues) == 1:
+    found = None
+    if item is None and queues is not None and len(queues) == 1 and state.fair is None:
         queue = state.queues.by_name.get(queues[0])
         if queue is None:
             if state.queues.expiring:
@@ -50,10 +53,14 @@ def get(state: State, operation: Get, seed: int) -> Reply:
     else:
         if queues is not None and state.queues.expiring:
             _asked(state, queues)
-        queue = offers(state, queues, item, Way(state.settings.policy)).choose(seed)
+        # PUT .. WAIT always takes the first job (spec/state-machine 4.7).
+        offered = offers(state, queues, item, Way(Policy.RANDOM if operation.item_of_put else state.settings.policy))
+        queue = offered.choose(seed)
         if queue is None:
             return EMPTY_UNFINISHED if unfinished(state, queues, item) else EMPTY
-    job = hand_out(state, queue, item, operation)
+        if not operation.item_of_put:
+            found = offered.found or found_in(state, queue, item)
+    job = hand_out(state, queue, item, operation, found)
     if session is not None:
         session.bind(job)
     return Handed(job.id, job.queue, job.priority, job.data, job.item)
@@ -104,7 +111,7 @@ def _get_some(state: State, operation: GetWith | GetInTurn, way: Way, seed: int)
     if get.queues is not None and state.queues.expiring:
         _asked(state, get.queues)
     turned: dict[int, None] = {}
-    if item is None and get.queues is not None and len(get.queues) == 1:
+    if item is None and get.queues is not None and len(get.queues) == 1 and not _by_group(state, get.queues[0], way):
         jobs = _of_one_queue(state, get, get.queues[0], count)
         if way.policy is Policy.RR:
             turned = dict.fromkeys([job.id for job in jobs])
@@ -131,6 +138,14 @@ def get_with_cost(operation: GetWith | GetInTurn) -> Cost:
     size, work = get_cost(operation.get)
     count = operation.count
     return size + ID_BYTES, work if count is None else work + max(0, min(JOB * count, limits.OPERATION_WORK_MAX))
+
+
+def _by_group(state: State, name: str, way: Way) -> bool:
+    """Whether the job is chosen by FAIR."""
+    if way.policy is Policy.FAIR:
+        return True
+    settings = state.queues.settings.get(name)
+    return state.fair is not None and settings is not None and settings.sched is Sched.FAIR
 
 
 def _of_one_queue(state: State, get: Get, name: str, count: int) -> list[RunningJob]:
@@ -166,7 +181,8 @@ def _of_many_queues(
         queue = offered.choose(seed + len(jobs) * GOLDEN)
         if queue is None:
             break
-        job = next_job(state, queue, item)
+        found = offered.found or found_in(state, queue, item)
+        job = next_job(state, queue, item) if found is None else found.job
         room -= len(job.data)
         work -= 2 * (PLAIN if job.item is None and job.extras is None else OTHER)
         if (room < 0 or work < 0) and jobs:
@@ -175,7 +191,7 @@ def _of_many_queues(
         if queue.settings is not None and queue.settings.batch:
             left[queue.name] = left.get(queue.name, queue.settings.batch) - 1
             exhausted = not left[queue.name]
-        jobs.append(hand_out(state, queue, item, get))
+        jobs.append(hand_out(state, queue, item, get, found))
         if offered.turned:
             turned[jobs[-1].id] = None
         if len(jobs) < count:
@@ -188,6 +204,9 @@ def handed(job: RunningJob, meta: bool, turned: bool | UnsetType = UNSET) -> Han
     """The reply that hands out this job; `turned`: see Handed."""
     if not meta:
         return Handed(job.id, job.queue, job.priority, job.data, job.item, UNSET, turned)
-    key = None if job.extras is None else job.extras.key
-    attempt_data = Meta(key, job.attempts, job.at_ms, job.deadline_ms)
+    extras = job.extras
+    attempt_data = Meta(
+        None if extras is None else extras.key, job.attempts, job.at_ms, job.deadline_ms,
+        None if extras is None else extras.group,
+    )
     return Handed(job.id, job.queue, job.priority, job.data, job.item, attempt_data, turned)

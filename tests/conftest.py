@@ -32,6 +32,7 @@ PROCESSES = (
     "pqctl/test_bench.py", "pqctl/test_doctor.py", "pqctl/test_hash.py", "pqctl/test_jobs.py", "pqctl/test_node.py",
     "pqctl/test_queues.py", "pqctl/test_sessions.py", "pqctl/test_signals.py", "pqctl/test_snapshots.py",
     "pqctl/test_status.py", "pqctl/test_streams.py", "pqctl/test_terminal.py", "pqctl/test_usage.py",
+    "worker/program/test_pqworker.py",
     "test_lanes.py",
 )
 # Folders and files whose tests take long without any process.

@@ -6,7 +6,7 @@ arguments: time is `now_ms`, chance is `seed`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -16,15 +16,19 @@ from core.members.membership import Membership
 from core.ops.cluster import Lead, Resume
 from core.ops.effects import Effects
 from core.ops.entry import Operation
+from core.ops.events import GAP, Event
 from core.ops.jobs import Selector
 from core.ops.queues import JobState
 from core.ops.replies import Reply
 from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import User
+from core.pulse.pulse import Pulse
 from core.queries import JobView, QueueCounts, QueueHistory
 from core.rules.activate import pass_time, release
 from core.rules.expire import end_due
 from core.rules.hand_out import available_of_item
+from core.rules.pulses import judge
+from core.rules.select import offering
 from core.sessions.session import Session
 from core.snapshot import upload, write
 from core.state import State
@@ -41,6 +45,7 @@ class Applied(Struct):
 
     replies: list[Reply]
     effects: Effects
+    events: list[Event] = []            # of the recorded types: see Machine.record
 
 
 class Totals(Struct, frozen=True):
@@ -83,11 +88,15 @@ class Machine:
             state.next_seq = seq
         state.retained_keys.added = 0
         effects = state.effects = Effects()
+        events = state.events
+        if events.recorded:
+            events.told = []
         # A new leader, and one that can log again after a while, grants a grace before anything may end; whatever has
         # used up its grace ends with the next entry.
         if state.online and not (operations and type(operations[0]) in GRACIOUS):
             end_due(state)
             pass_time(state)
+            judge(state)
         replies: list[Reply] = []
         enough = limits.SPENT_MAX
         try:
@@ -98,11 +107,13 @@ class Machine:
                 seed += 1
                 if state.finished_items:
                     release(state)
+                if events.endings:
+                    state.end_operation()
             state.retained_keys.expire(state.clock_ms)
         except BaseException:
             self.failed = operation
             raise
-        return Applied(replies, effects)
+        return Applied(replies, effects, events.told)
 
     def snapshot(self) -> Iterator[bytes]:
         """The state in chunks of 64 KiB to 1 MiB (the last may be smaller).
@@ -117,7 +128,23 @@ class Machine:
 
     def restore(self, chunks: Iterable[bytes]) -> None:
         """Replace the state by that of a snapshot, in pieces of any size. Raises SnapshotError and changes nothing."""
+        recorded = self._state.events.recorded
         self._state = upload.restore(chunks)
+        self._state.events.recorded = recorded
+
+    def record(self, types: Iterable[str]) -> None:
+        """From now on `apply` returns the events of these types. A matter of this node: the state does not have it.
+
+        The end of a CLONE (GAP) is recorded with any other.
+        """
+        recorded = frozenset(types)
+        self._state.events.recorded = recorded | {GAP} if recorded else recorded
+        self._state.events.told = []
+
+    @property
+    def event_seq(self) -> int:
+        """The number of the newest event: how many there have been since the cluster began."""
+        return self._state.events.seq
 
     @property
     def index(self) -> int:
@@ -199,6 +226,16 @@ class Machine:
         """
         return queries.stat(self._state, queue, now_ms)
 
+    @property
+    def expiring(self) -> Collection[str]:
+        """The names of the queues with IDLE: a view, valid until the next entry."""
+        return self._state.queues.expiring.keys()
+
+    def used_ms(self, queue: str) -> int | None:
+        """When a queue with IDLE was last used, as far as the log knows; None: it is in use, or has no IDLE."""
+        one = self._state.queues.expiring.get(queue)
+        return None if one is None or one.taken else one.used_ms
+
     def history(self, queue: str, now_ms: int) -> QueueHistory:
         """The counters of `queue`, and for how long its oldest READY job has been waiting."""
         return queries.history(self._state, queue, now_ms)
@@ -248,6 +285,10 @@ class Machine:
         """All sessions in rising number, read-only; do not show their secrets."""
         return list(self._state.sessions.by_number.values())
 
+    def session(self, number: int) -> Session | None:
+        """The session of this number unless it has ended, read-only; do not show its secret."""
+        return self._state.sessions.get(number)
+
     def sessions_beside(self, session: int) -> int:
         """The number of sessions of the owner of this one; 0: there is no such session."""
         found = self._state.sessions.get(session)
@@ -268,10 +309,26 @@ class Machine:
         item_queue = self._state.items.in_queue(item, queue)
         return 0 if item_queue is None else available_of_item(self._state.queues.by_name[queue], item_queue)
 
+    def offering(self, queues: tuple[str, ...] | None, item: str | None) -> Iterator[str]:
+        """Names of those of these queues (None: any) that could hand out a job now, of `item` if there is one.
+
+        A view, valid until the next entry.
+        """
+        return offering(self._state, queues, item)
+
     def nonempty(self) -> Sequence[str]:
         """Sorted names of the queues that can hand out a job: a view, valid until the next entry."""
         names: Sequence[str] = self._state.queues.nonempty
         return names
+
+    @property
+    def pulses(self) -> Mapping[str, Pulse]:
+        """The pulses by name. For reading."""
+        return self._state.pulses.by_name
+
+    def pulse_of_ticket(self, ticket: int) -> str | None:
+        """The name of the pulse that issued this ticket; None: it is not open."""
+        return self._state.pulses.tickets.get(ticket)
 
     def next_due_ms(self) -> int | None:
         """The replicated time at which a Tick should be applied because something may be due; None: nothing will be.
@@ -285,5 +342,7 @@ class Machine:
             state.ttls.next_due_ms(),
             state.delays.next_due_ms(state.clock_ms),
             state.retained_keys.next_due_ms(state.clock_ms),
+            state.pulses.periods.next_due_ms(),
+            state.clock_ms if state.queues.indexing else None,
         )
         return min((time_ms for time_ms in times if time_ms is not None), default=None)

@@ -20,8 +20,10 @@ from core.ops.jobs import Then
 from core.ops.queues import Order
 from core.ops.settings import ClusterSettings
 from core.ops.users import User
+from core.pulse.pulses import Pulses
 from core.sessions.table import Sessions
 from core.store.delayed import Delays, Release
+from core.store.events import ENDED_ITEM, ENDED_QUEUE, EventLog
 from core.store.item_limit import apply_item_limit
 from core.store.items import ItemQueue, Items
 from core.store.job import AnyJob, DelayedJob, Extras, Job, RunningJob, expiring
@@ -82,6 +84,7 @@ class State:
         "delays",
         "disordered",
         "effects",
+        "events",
         "finished_items",
         "index",
         "items",
@@ -91,6 +94,7 @@ class State:
         "next_id",
         "next_seq",
         "online",
+        "pulses",
         "put_item",
         "queues",
         "retained_keys",
@@ -129,7 +133,9 @@ class State:
         self.dead: dict[str, JobList[Job]] = {}     # the READY dead jobs, by the queue they came from
         self.retained_keys = RetainedKeys()
         self.sessions = Sessions()
+        self.pulses = Pulses()
         self.users: dict[str, User] = {}            # never altered: a change makes a new one
+        self.events = EventLog()                      # of which the count is state
         self.clone: Upload | None = None
         # Only meaningful while an entry is applied: the item of its last Put; what it has spent (limits.SPENT_MAX) and
         # brought about; the items finished by the current operation; the steps of the current batch.
@@ -257,6 +263,10 @@ class State:
             job.at_ms, job.extras, lease_ms,
         )
         queue.counters[TAKEN] += 1
+        events = self.events
+        events.seq += 1
+        if events.recorded:
+            events.record("TAKE", running.queue, running.priority, number)
         if queue.settings is None and job.item is None and job.extras is None:    # the common part of `start`
             queue.taken[number] = None
             self.running[number] = running
@@ -270,6 +280,7 @@ class State:
         """`job` becomes RUNNING; its id is greater than those of all others that run (but see undo.py)."""
         queue.taken[job.id] = None
         if queue.settings is not None:
+            queue.used_ms = self.clock_ms
             self.queues.relist(queue)
         if job.item is not None:
             item_queue = self.items.start(self.items.open(job.item), job.queue)
@@ -291,6 +302,7 @@ class State:
         if self.undo is not None:
             self.undo.stopped(job)
         if queue.settings is not None:
+            queue.used_ms = self.clock_ms
             self.queues.relist(queue)
             if queue.settings.limit and queue.ready.size:
                 self.effects.reopened[job.queue] = None
@@ -370,6 +382,11 @@ class State:
         if queue.taken or queue.ready.size or not self.queues.close(queue):
             return False, item_done
         self.effects.ended[queue_name] = None
+        events = self.events
+        if events.recorded:
+            events.endings.append((ENDED_QUEUE, queue_name))
+        else:
+            events.seq += 1             # nobody can tell in which order
         return True, item_done
 
     def close_item(self, item_name: str, queue_name: str) -> bool:
@@ -386,7 +403,20 @@ class State:
         del self.items.by_name[item_name]
         if self.delays.dependents:
             self.finished_items.append(item_name)
+        events = self.events
+        if events.recorded:
+            events.endings.append((ENDED_ITEM, item_name))
+        else:
+            events.seq += 1
         return True
+
+    def end_operation(self) -> None:
+        """Tell what the present operation has brought to an end: queues, items (spec/events 2.2)."""
+        events = self.events
+        endings = sorted(dict.fromkeys(events.endings), key=lambda ending: ending[0])
+        events.endings.clear()
+        for what, name in endings:
+            events.tell("FINQ" if what == ENDED_QUEUE else "FINI", name)
 
     def grant_grace(self, grace_ms: int, *, once: bool = True) -> None:
         """Extend leases and sessions that would end sooner to `grace_ms` from now, as clients could not use them.

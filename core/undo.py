@@ -18,16 +18,19 @@ from core.store.queues import NOTHING_COUNTED
 class Undo:
     """The steps done to `state` since this object was created, and how to undo them."""
 
-    __slots__ = ("_counters", "_effects", "_next_item", "_next_seq", "_places", "_sessions", "_state", "_steps")
+    __slots__ = (
+        "_counters", "_effects", "_events", "_next_item", "_next_seq", "_places", "_sessions", "_state", "_steps",
+    )
 
     def __init__(self, state: State) -> None:
         self._state = state
         self._steps: list[Callable[[], None]] = []
         self._places: dict[tuple[str, str | None], None] = {}       # queues and items into which jobs were put
         self._sessions: dict[int, None] = {}                        # sessions of jobs that were stopped
-        self._counters: dict[str, list[int]] = {}             # of the queues that were touched, as they were before
+        self._counters: dict[str, tuple[list[int], int]] = {}       # of the queues touched, and their last use
         self._next_seq = state.next_seq
         self._next_item = state.items.next_item
+        self._events = (state.events.seq, len(state.events.told))
         self._effects = state.effects
         state.effects = Effects()       # steps that are undone have no effects
         state.undo = self
@@ -46,10 +49,10 @@ class Undo:
             step()
         for queue, item in self._places:
             state.close(queue, item)
-        for name, counters in self._counters.items():
+        for name, (counters, used_ms) in self._counters.items():
             known = state.queues.find(name)
             if known is not None:
-                known.counters = counters
+                known.counters, known.used_ms = counters, used_ms
         for number in self._sessions:       # ids came back behind greater ones
             session = state.sessions.by_number[number]
             session.taken = dict.fromkeys(sorted(session.taken))
@@ -58,14 +61,21 @@ class Undo:
         state.next_seq = self._next_seq
         state.items.next_item = self._next_item
         state.effects = self._effects
+        events = state.events
+        events.seq, told = self._events
+        del events.told[told:]
+        events.endings.clear()
 
     # ---- the steps, as the state reports them
 
     def _keep_counters(self, queue: str) -> None:
-        """Save the counters: each step is reported before anything is counted, and before the queue may be finished."""
+        """Save the counters and the last use.
+
+        Each step is reported before anything is counted, and before the queue may be finished.
+        """
         if queue not in self._counters:
             known = self._state.queues.find(queue)
-            self._counters[queue] = list(NOTHING_COUNTED if known is None else known.counters)
+            self._counters[queue] = ([*NOTHING_COUNTED], 0) if known is None else ([*known.counters], known.used_ms)
 
     def added(self, job: Job) -> None:
         """`job` became READY."""

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import BinaryIO, ClassVar, Protocol
 
 from devcluster.guardian import Guardian
 
@@ -29,8 +30,33 @@ def program() -> Path:
     return path
 
 
+class Process(Protocol):
+    """What a node needs of its process: a part of subprocess.Popen."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float) -> int: ...
+    def send_signal(self, sig: int) -> None: ...
+
+
+class Launch(Protocol):
+    """Starts a command in a session of its own, with its output in `log`."""
+
+    def __call__(self, command: Sequence[str | Path], environment: Mapping[str, str], log: BinaryIO) -> Process: ...
+
+
+def execute(command: Sequence[str | Path], environment: Mapping[str, str], log: BinaryIO) -> Process:
+    """Start it as a shell would."""
+    return subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, env=environment)
+
+
 class LocalNode:
     """A node, whose process runs from `start` on."""
+
+    launch: ClassVar[Launch] = staticmethod(execute)    # the test suite has a faster way: tests/forkserver.py
 
     def __init__(self, name: str, folder: Path, guardian: Guardian) -> None:
         self.name = name
@@ -42,7 +68,7 @@ class LocalNode:
         self.wrapper: Sequence[str] = ()        # a command that executes the program given as its arguments
         self.paused = False
         self._guardian = guardian
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
 
     @property
     def running(self) -> bool:
@@ -58,10 +84,9 @@ class LocalNode:
         """Start the process; its output is appended to the log file."""
         environment = {key: value for key, value in os.environ.items() if not key.startswith("SOCKPQD_")}
         with self.log_file.open("ab") as log:
-            self._process = subprocess.Popen(
+            self._process = self.launch(
                 [*self.wrapper, program(), "--config", self.config_file],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                env={**environment, "SOCKPQD_LOG_FORMAT": "text", **self.environment},
+                {**environment, "SOCKPQD_LOG_FORMAT": "text", **self.environment}, log,
             )
         self._guardian.watch(self._process.pid)
         self.paused = False

@@ -17,31 +17,65 @@ from typing import Any
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
+from devcluster.node import LocalNode, execute
+from tests.forkserver import Forkserver
+
 ROOT = Path(__file__).parent
 
 # Folders and files whose tests start processes, most of them whole clusters.
 PROCESSES = (
     "bench", "chaos/test_clocks.py", "chaos/test_faults.py", "chaos/test_proxies.py", "chaos/test_scenarios.py",
     "deploy", "hostile/test_runner.py", "system", "upgrade",
-    "client/test_against_sockpqd.py", "client/test_examples.py", "client/test_jobs_in_time.py",
-    "client/test_leader_kills.py", "client/test_old_client.py", "client/test_testing.py",
+    "client/test_against_sockpqd.py", "client/test_examples.py", "client/test_faces.py", "client/test_jobs_in_time.py",
+    "client/test_leader_kills.py", "client/test_old_client.py", "client/test_readme.py", "client/test_testing.py",
     "core/laws/test_hash_seed.py",
     "gateway/process/test_logs.py", "gateway/process/test_restarts.py", "gateway/process/test_systemd.py",
     "gateway/server/test_half_open.py", "gateway/test_daemon.py", "gateway/test_dev_cluster.py",
     "gateway/test_users_of_a_node.py",
-    "pqctl/test_bench.py", "pqctl/test_doctor.py", "pqctl/test_hash.py", "pqctl/test_jobs.py", "pqctl/test_node.py",
-    "pqctl/test_queues.py", "pqctl/test_sessions.py", "pqctl/test_signals.py", "pqctl/test_snapshots.py",
+    "pqctl/test_bench.py", "pqctl/test_doctor.py", "pqctl/test_emptying.py", "pqctl/test_hash.py", "pqctl/test_jobs.py",
+    "pqctl/test_node.py", "pqctl/test_queues.py", "pqctl/test_sessions.py", "pqctl/test_shell.py",
+    "pqctl/test_signals.py", "pqctl/test_snapshots.py",
     "pqctl/test_status.py", "pqctl/test_streams.py", "pqctl/test_terminal.py", "pqctl/test_usage.py",
-    "worker/program/test_pqworker.py",
-    "test_lanes.py",
+    "test_forkserver.py", "test_lanes.py", "worker/program/test_pqworker.py",
 )
-# Folders and files whose tests take long without any process.
+# What takes long without any process: a test is listed here if it needs more than 0.5 s of processor time with --fast.
 LONG = (
     "chaos/test_checker_mutants.py", "chaos/test_checker_speed.py",
     "cluster/test_journal_tears.py", "cluster/test_limits_of_commands.py", "cluster/test_random_faults.py",
     "cluster/test_real_files.py",
     "sim/test_cures.py", "sim/test_digest.py", "sim/test_faults.py", "sim/test_repeatable.py", "sim/test_scenarios.py",
     "sim/test_seeds.py",
+    "client/test_batches.py::test_many_jobs_are_put_in_order",
+    "client/test_unknown.py::test_half_a_command_is_not_executed_and_not_unknown",
+    "cluster/test_compaction.py::test_one_node_after_the_other_writes_a_snapshot",
+    "cluster/test_full_disks.py::test_also_what_has_used_up_the_grace_of_a_failover_meanwhile",
+    "cluster/test_full_disks.py::test_an_operators_command_meanwhile_ends_nothing",
+    "cluster/test_full_disks.py::test_what_nobody_could_prolong_does_not_end_and_has_a_grace_afterwards",
+    "cluster/test_full_disks.py::test_who_does_not_come_back_loses_it",
+    "cluster/test_hazards.py::test_h11d_no_number_of_long_commands_makes_an_entry_too_large",
+    "cluster/test_hazards.py::test_h11d_the_largest_entry_is_replicated_whole",
+    "cluster/test_lanes.py::test_a_client_that_comes_is_served_by_the_next_entry_however_much_others_pipeline",
+    "cluster/test_proposer.py::test_no_number_of_legal_commands_makes_an_entry_too_large",
+    "cluster/test_small_cluster.py::test_a_dead_leader_is_replaced_early_and_a_silent_one_within_a_second_and_a_half",
+    "cluster/test_transfer_interrupted.py::test_a_transfer_interrupted_at_any_point_starts_again",
+    "cluster/test_watermarks.py::test_memory_is_given_back_while_its_mark_is_reached",
+    "core/handlers/test_sessions.py::test_to_look_at_many_sessions_that_go_on_costs_little",
+    "core/laws/test_laws.py::test_machine_equals_reference_model_over_a_long_log",
+    "core/laws/test_laws.py::test_snapshot_at_any_prefix_of_a_long_log_and_the_rest_is_the_whole_log",
+    "core/laws/test_session_laws.py::test_machine_equals_reference_model_over_a_long_log",
+    "core/laws/test_time_laws.py::test_machine_equals_reference_model_over_a_long_log",
+    "core/rules/test_activate.py::test_a_hundred_thousand_queues_have_settings",
+    "core/sessions/test_owners.py::test_111_sessions_a_second_for_an_hour_do_no_harm",
+    "core/snapshot/test_snapshot.py::test_every_flipped_bit_is_refused",
+    "core/store/test_retained_keys.py::test_keys_are_forgotten_as_fast_as_they_are_remembered",
+    "gateway/protocol/test_grammar.py::test_get_reads_exactly_what_the_original_grammar_forms",
+    "gateway/protocol/test_grammar.py::test_get_reads_new_words_behind_explicit_queues_only",
+    "gateway/protocol/test_grammar.py::test_put_reads_exactly_what_the_original_grammar_forms",
+    "gateway/protocol/test_puts_reader.py::test_memory_is_bounded_while_it_arrives",
+    "gateway/server/test_flow.py::test_small_reads_are_not_counted",
+    "gateway/waiting/test_waiters.py::test_a_hand_off_among_ten_thousand_waiters_costs_no_more_than_among_ten",
+    "gateway/waiting/test_waiters.py::test_a_job_that_comes_back_finds_the_waiter_for_its_item_at_once_among_very_many",
+    "sim/test_checks.py::test_a_client_that_is_never_answered",
 )
 
 EXAMPLES_SHARE = 10         # with --fast hypothesis draws one example of so many, and no fewer than so many
@@ -68,7 +102,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         place = item.path.relative_to(ROOT).as_posix() if item.path.is_relative_to(ROOT) else ""
         if _listed(place, PROCESSES):
             item.add_marker(pytest.mark.processes)
-        if _listed(place, LONG):
+            if place.startswith("chaos/"):
+                item.add_marker(pytest.mark.chaos)
+        if _listed(place, LONG) or f"{place}::{getattr(item, 'originalname', item.name)}" in LONG:
             item.add_marker(pytest.mark.long)
     if config.getoption("--fast"):
         draw_less(_laws(items))
@@ -85,9 +121,25 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         _forbidding = False
 
 
+@pytest.fixture(scope="session", autouse=True)
+def forkserver() -> Iterator[None]:
+    """Nodes of clusters start fast."""
+    server, executed = Forkserver(), LocalNode.launch
+    LocalNode.launch = staticmethod(server.launch)
+    yield
+    LocalNode.launch = staticmethod(executed)
+    server.close()
+
+
+@pytest.fixture
+def executed_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes are children of this process, and their program is executed."""
+    monkeypatch.setattr(LocalNode, "launch", staticmethod(execute))
+
+
 def check_lists() -> None:
-    """Raise pytest.UsageError when a file that is listed is not there: its tests would be in the wrong lane."""
-    missing = [place for place in (*PROCESSES, *LONG) if not (ROOT / place).exists()]
+    """Raise pytest.UsageError when something listed is not there: its tests would be in the wrong lane."""
+    missing = [place for place in (*PROCESSES, *LONG) if not _exists(*place.split("::"))]
     if missing:
         raise pytest.UsageError(f"listed in tests/conftest.py, and not there: {', '.join(missing)}")
 
@@ -118,6 +170,11 @@ def _less(budget: settings) -> settings:
 
 def _listed(place: str, places: tuple[str, ...]) -> bool:
     return any(place == one or place.startswith(f"{one}/") for one in places)
+
+
+def _exists(place: str, test: str = "") -> bool:
+    path = ROOT / place
+    return path.exists() and (not test or f"\ndef {test}(" in path.read_text("utf-8"))
 
 
 def _forbid_processes(event: str, arguments: Any) -> None:

@@ -6,7 +6,7 @@ until they have cleaned up; a second one kills them. Further arguments go to eve
 `python -m tests.lanes all -x`.
 
 The lanes of `all` share the tests between them: what mostly computes is in one, what mostly waits for real processes
-is in the other, so that two cores are busy. Which test is in which lane is decided in tests/conftest.py.
+is in the others, so that two cores are busy. Which test is in which lane is decided in tests/conftest.py.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ BIN = Path(sys.executable).parent
 STYLE = {"ruff": [str(BIN / "ruff"), "check", "."], "mypy": [str(BIN / "mypy")]}
 FAST = "not processes and not long"
 CPU = "not processes"
-WAITING = "processes"
+WAITING = "processes and not chaos"
+CHAOS = "processes and chaos"
+FAST_JOBS = "4"         # of pytest-xdist: on two cores, as some tests wait for time limits of clients
 POLL_S = 0.2
 
 Commands = Mapping[str, Sequence[str]]
@@ -37,12 +39,13 @@ Commands = Mapping[str, Sequence[str]]
 
 def fast(*arguments: str) -> Commands:
     """Style, types, and all tests that are quick and start no process."""
-    return {**STYLE, "tests": _pytest("tests", FAST, "--fast", "-n", "2", *arguments)}
+    return {**STYLE, "tests": _pytest("tests", FAST, "--fast", "-n", FAST_JOBS, *arguments)}
 
 
 def everything(*arguments: str) -> Commands:
-    """Style, types, and every test in one of two lanes."""
-    return {**STYLE, "cpu": _pytest("cpu", CPU, *arguments), "waiting": _pytest("waiting", WAITING, *arguments)}
+    """Style, types, and every test in one of three lanes."""
+    lanes = {"cpu": CPU, "waiting": WAITING, "chaos": CHAOS}
+    return {**STYLE, **{name: _pytest(name, chosen, *arguments) for name, chosen in lanes.items()}}
 
 
 SETS = {"fast": fast, "all": everything}

@@ -93,20 +93,22 @@ def test_an_interrupt_ends_all_lanes(number: signal.Signals, ignored: bool) -> N
 def test_every_test_is_in_one_lane_of_all() -> None:
     pytests = [command for name, command in lanes.everything().items() if name not in lanes.STYLE]
     chosen = [command[command.index("-m", 3) + 1] for command in pytests]
-    assert sorted(chosen) == sorted([f"not {lanes.WAITING}", lanes.WAITING])
+    assert sorted(chosen) == sorted(["not processes", "processes and not chaos", "processes and chaos"])
 
 
 def test_arguments_go_to_every_pytest() -> None:
-    assert [command[-1] for command in lanes.everything("-x").values()].count("-x") == 2
+    assert [command[-1] for command in lanes.everything("-x").values()].count("-x") == 3
     assert lanes.fast("-x")["tests"][-1] == "-x"
 
 
 @pytest.mark.parametrize("name", ["PROCESSES", "LONG"])
 def test_what_is_listed_must_be_there(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     conftest.check_lists()
-    monkeypatch.setattr(conftest, name, (*getattr(conftest, name), "core/test_that_was_moved.py"))
-    with pytest.raises(pytest.UsageError, match="test_that_was_moved"):
-        conftest.check_lists()
+    listed = getattr(conftest, name)
+    for moved in ("core/test_that_was_moved.py", "core/test_machine.py::test_that_was_moved"):
+        monkeypatch.setattr(conftest, name, (*listed, moved))
+        with pytest.raises(pytest.UsageError, match="test_that_was_moved"):
+            conftest.check_lists()
 
 
 def test_a_test_of_hypothesis_can_be_given_less() -> None:

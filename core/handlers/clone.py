@@ -5,6 +5,7 @@ from __future__ import annotations
 from core import limits
 from core.handlers.cost import BASE_BYTES, JOB, Cost
 from core.ops.cluster import CloneBegin, CloneChunk, CloneEnd
+from core.ops.events import GAP
 from core.ops.replies import ACCEPTED, INVALID_SNAPSHOT, Reply
 from core.snapshot.frames import SnapshotError
 from core.snapshot.upload import PendingClone, adopt
@@ -46,6 +47,8 @@ def end(state: State, operation: CloneEnd, seed: int) -> Reply:
     except SnapshotError:
         return INVALID_SNAPSHOT
     state.effects.restored = True
+    seq = state.events.seq + 1
+    state.events.tell(GAP, "", seq, seq)
     return ACCEPTED
 
 

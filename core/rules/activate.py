@@ -46,12 +46,17 @@ def pass_time(state: State) -> None:
         job = due[2]
         queue = state.queues.by_name[job.queue]
         queue.counters[TTL_ENDED] += 1
+        state.events.tell("TTL", job.queue)
         state.remove(queue, job)
         state.close(job.queue, job.item)
+        if state.events.endings:
+            state.end_operation()
     if state.finished_items:
         release(state)
     _process_releases(state)
     _activate(state)
+    if state.queues.indexing:
+        state.queues.grow_index()
 
 
 def release(state: State) -> None:

@@ -20,9 +20,17 @@ DEAD_SUFFIX = "_dead"
 NO_OPTIONS = LaterWith(0)
 
 
-def finish(state: State, job: RunningJob, last: bool = False) -> Reply:
-    """The stopped job is done. A periodic one becomes active again, unless this was the `last` time."""
+def finish(state: State, job: RunningJob, last: bool = False, *, expired: bool = False) -> Reply:
+    """The stopped job is done. A periodic one becomes active again, unless this was the `last` time.
+
+    `expired`: because its lease is over, which is an event of its own.
+    """
     state.queues.by_name[job.queue].counters[DONE] += 1
+    if not expired:
+        events = state.events
+        events.seq += 1
+        if events.recorded:
+            events.record("DONE", job.queue, job.priority, job.id)
     extras = job.extras
     if extras is not None:
         if extras.every_ms is not None and extras.origin is None and not last:
@@ -55,11 +63,15 @@ def _retain_key(state: State, queue: str, key: str) -> None:
 def put_back(state: State, job: RunningJob, options: LaterWith = NO_OPTIONS, *, expired: bool = False) -> None:
     """The stopped job goes back to its queue, or is dead after its last attempt.
 
-    `expired`: because its lease is over, for which there is a counter of its own.
+    `expired`: because its lease is over, for which there is a counter and an event of its own.
     """
     queue = state.queues.by_name[job.queue]
     queue.counters[LATER] += not expired
-    if not options.yielded and _worn_out(state, job):
+    worn_out = not options.yielded and _worn_out(state, job)
+    priority = job.priority if options.priority is None or worn_out else options.priority
+    if not expired:
+        state.events.tell("LATER", job.queue, priority, job.id)
+    if worn_out:
         bury(state, job)
         return
     at_ms, active_ms = job.at_ms, None
@@ -69,9 +81,11 @@ def put_back(state: State, job: RunningJob, options: LaterWith = NO_OPTIONS, *, 
         seq, active_ms = job.seq, job.when
     else:
         seq = state.new_seq()
-    rank = -job.priority if options.priority is None else -options.priority
     attempts = job.attempts - options.yielded
-    back = Job(rank, 0, seq, queue.name, job.data, job.item, attempts, at_ms, job.extras)
+    extras = job.extras
+    if options.first:
+        extras = replace(extras or Extras(), ready_ms=state.clock_ms)
+    back = Job(-priority, 0, seq, queue.name, job.data, job.item, attempts, at_ms, extras)
     if job.extras is None and (at_ms is None or at_ms <= state.clock_ms):       # nearly always
         state.make_ready(queue, back, active_ms)
     else:
@@ -104,6 +118,7 @@ def bury(state: State, job: RunningJob) -> bool:
     name = None if settings is None else settings.dead
     if name is None:
         name = job.queue[: limits.NAME_CHARS_MAX - len(DEAD_SUFFIX)] + DEAD_SUFFIX
+    state.events.tell("DEAD", job.queue, name, job.id)
     queue = state.queues.open(name)
     extras = job.extras or Extras()
     extras = replace(
@@ -144,6 +159,7 @@ def kick(state: State, name: str, count: int) -> int:
         )
         state.make_ready(queue, back)
         queue.counters[PUT] += 1
+        state.events.tell("PUT", name, -job.rank)
         state.close(job.queue, job.item)
         kicked += 1
     return kicked

@@ -103,6 +103,13 @@ class Session(Struct, gc=False, eq=False):
         """Whether the number is below the window, so that nothing is known about it, or below 1."""
         return number <= self.newest - limits.REQUEST_WINDOW or number < 1
 
+    def answers(self, number: int, digest: bytes, part: int) -> bool:
+        """Whether this part of a request has an answer already, if only that it does not fit its number."""
+        if self.forgotten(number):
+            return True
+        answered = self.requests.get(number)
+        return answered is not None and (answered.digest != digest or answered.answer(part) is not None)
+
     def keep(self, number: int, digest: bytes, part: int, answer: Answer | None) -> None:
         """Remember the answer to one part of a request; None: it has none yet."""
         answered = self.requests.get(number)

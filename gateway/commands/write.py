@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-from core import Batch, Change, Finished, Get, GetWith, Move, Put, PutWith, Reply, Results
+from core import Batch, Change, Finished, Get, GetInTurn, GetWith, Move, Policy, Put, PutWith, Reply, Results
 from gateway.commands.choice import chosen, known_empty
 from gateway.commands.context.client import Client
 from gateway.commands.context.splitting import Many, propose_split, split
@@ -51,7 +52,7 @@ def _follow(client: Client, put: Put | PutWith) -> None:
 
 
 def put_wait(client: Client, command: Command) -> None:
-    """PUT .. WAIT: two operations, the hand-out always directly behind the PUT (spec/state-machine 4.7)."""
+    """PUT .. WAIT: the PUT, and a waiter for its output (spec/state-machine 4.7)."""
     if no_room(client):
         client.say(responses.BUSY)
         return
@@ -60,16 +61,26 @@ def put_wait(client: Client, command: Command) -> None:
     wanted = Wanted(wait)
     if numbering is not None:
         wanted.request = numbering.request(wait, part=1, keep_waiting=True)
-    waiter = Waiter(client, hub.waiters, wanted, rotation=client.state.rotation, too_late=responses.WAIT_TIMEOUT)
+    waiter = Waiter(client, hub.waiters, wanted, too_late=responses.WAIT_TIMEOUT)
     slot = PutOfWait(client, waiter=waiter)
     client.await_slot(slot)
     client.block(waiter)
     if command.within_ms is not None:
         hub.waiters.limit(waiter, command.within_ms)
     hub.cluster.propose_for(client, put if numbering is None else numbering.request(put), slot)
-    hub.cluster.propose_for(client, wanted.operation, waiter, behind=True)
+    if waiter.late or _may_find_output(client, put, wanted):
+        hub.waiters.come_behind_put(waiter)
     if len(hub.waiters):
         _follow(client, put)
+
+
+def _may_find_output(client: Client, put: Put | PutWith, wanted: Wanted) -> bool:
+    """Whether there can be an output as soon as the job is put: one that is there already, or the job itself."""
+    get = wanted.get
+    queue = put.put.queue if isinstance(put, PutWith) else put.queue
+    if get.queues is None or queue in get.queues:
+        return True
+    return get.item is not None and client.hub.waiters.has_job_for(wanted)
 
 
 def puts(client: Client, command: Command) -> None:
@@ -117,7 +128,8 @@ def get(client: Client, command: Command) -> None:
     operation: Get | GetWith = command.operation
     if (
         type(operation) is Get and (queues := operation.queues) is not None and len(queues) == 1
-        and not client.hub.cluster.machine.settings.fast_empty
+        and client.state.policy is None
+        and (settings := client.hub.cluster.machine.settings).policy is Policy.RANDOM and not settings.fast_empty
     ):
         client.propose(operation, command.numbering)
     else:
@@ -126,35 +138,30 @@ def get(client: Client, command: Command) -> None:
 
 def _pick(client: Client, operation: Get | GetWith, numbering: Numbering | None) -> None:
     get = operation.get if isinstance(operation, GetWith) else operation
+    taking, rotation = chosen(client, operation), client.state.rotation
     if numbering is None and client.hub.cluster.machine.settings.fast_empty and known_empty(client, get):
         client.say(responses.QUEUE_EMPTY)
         return
-    if get.queues is None or len(get.queues) > 1:
-        operation = chosen(client, operation)
-        if client.state.rotation is not None:
-            client.propose_told(operation, client.state.rotation.note, numbering)
-            return
-    client.propose(operation, numbering)
+    if rotation is not None and type(taking) is GetInTurn:
+        note = partial(rotation.note, named=get.queues is not None)
+        client.propose_told(taking, note, numbering)
+    else:
+        client.propose(taking, numbering)
 
 
 def blocking_get(client: Client, command: Command) -> None:
     """GETB and GETBE: block until there is a job."""
     operation: Get | GetWith = command.operation
     hub, until_finished, numbering = client.hub, command.until_finished, command.numbering
-    get = operation.get if isinstance(operation, GetWith) else operation
-    if get.queues is None or len(get.queues) > 1:
-        operation = chosen(client, operation)
-    if isinstance(operation, GetWith):
-        wanted = Wanted(operation.get, until_finished, operation)
-    else:
-        wanted = Wanted(operation, until_finished)
+    taking = chosen(client, operation)
+    wanted = Wanted(taking, until_finished) if isinstance(taking, Get) else Wanted(taking.get, until_finished, taking)
     if numbering is not None:
-        wanted.request = numbering.request(operation, keep_waiting=True, until_finished=until_finished)
+        wanted.request = numbering.request(taking, keep_waiting=True, until_finished=until_finished)
     waiter = Waiter(client, hub.waiters, wanted, rotation=client.state.rotation)
     client.block(waiter)
     if command.within_ms is not None:
         hub.waiters.limit(waiter, command.within_ms)
-    hub.cluster.propose_for(client, wanted.operation, waiter)
+    hub.waiters.come(waiter)
 
 
 # ---- the others

@@ -52,10 +52,13 @@ class Conversation:
         """Handle the end of input: cancel a blocked command and answer the others."""
         pipeline = self.pipeline
         pipeline.ended = True
-        if pipeline.waiter is not None and pipeline.waiter.number:
-            pipeline.finish()
-        else:
-            pipeline.go_on()
+        waiter = pipeline.waiter
+        if waiter is not None and waiter.stood:
+            if not pipeline.answering_before_waiter:
+                pipeline.finish()
+                return
+            waiter.end_of_input()
+        pipeline.go_on()
 
     def lost(self) -> None:
         """Handle a lost connection: commands still queued for the log are withdrawn, as are those not yet begun."""
@@ -82,7 +85,7 @@ class Conversation:
             return Turn.OURS, 0
         if parser.amid_command and parser.lines:    # the data of a CLONE may take any time as long as they arrive
             return Turn.REST, parser.complete if self._state.clone is None else -parser.missing_bytes
-        if self.pipeline.answering:
+        if self.pipeline.answering or self._state.subscribed is not None:
             return Turn.OURS, 0
         return (Turn.NEXT, parser.complete) if parser.lines else (Turn.HELLO, 0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from core import Effects, Machine
+from core import Effects, Get, Machine
 from gateway.waiting.waiter import Waiter
 
 Watched = tuple[str | None, str | None]         # a queue or any, an item or any
@@ -21,13 +21,19 @@ class Watchers:
 
     def watch(self, waiter: Waiter, machine: Machine) -> bool:
         """Watch something unfinished among what the waiter waits for; False if there is nothing."""
-        item = waiter.wanted.get.item
-        for queue in waiter.wanted.get.queues or (None,):
-            if machine.unfinished(queue, item):
-                waiter.watched = (queue, item)
-                self._by_watched.setdefault(waiter.watched, {})[waiter.number] = waiter
-                return True
-        return False
+        watched = self.unfinished(waiter.wanted.get, machine)
+        if watched is None:
+            return False
+        waiter.watched = watched
+        self._by_watched.setdefault(watched, {})[waiter.number] = waiter
+        return True
+
+    def unfinished(self, get: Get, machine: Machine) -> Watched | None:
+        """Find something unfinished among what the Get asks for; None: there is nothing."""
+        for queue in get.queues or (None,):
+            if machine.unfinished(queue, get.item):
+                return queue, get.item
+        return None
 
     def unwatch(self, waiter: Waiter) -> None:
         """Stop watching for this waiter."""

@@ -1,4 +1,7 @@
-"""PUT .. WAIT: the slot of the PUT, whose reply decides what its waiter waits for."""
+"""PUT .. WAIT: the slot of the PUT, whose reply decides what its waiter waits for.
+
+The first hand-out stands right behind the PUT if it may find something; if not, the waiter comes once the PUT is done.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,8 @@ class PutOfWait(OperationSlot):
             get = self.waiter.wanted.get
             self.waiter.wanted.narrow(replace(get, item=reply.item or get.item, item_of_put=False))
             self.outcome = responses.wait_for_output(reply)
+            if not self.waiter.asked:
+                self.waiter.place.come_after_put(self.waiter)
         self.client.wake()
 
     def refused(self) -> None:
@@ -43,4 +48,6 @@ class PutOfWait(OperationSlot):
         """Give both operations an unknown outcome."""
         assert self.waiter is not None
         self.outcome = self.waiter.unknown_outcome
+        if not self.waiter.asked:
+            self.waiter.end(self.outcome)
         self.client.wake()

@@ -24,8 +24,23 @@ class Place(Protocol):
     def give_up(self, waiter: Waiter, outcome: Outcome) -> None:
         """End the waiter: its Get was not executed, or the outcome is unknown."""
 
+    def drop(self, waiter: Waiter, outcome: Outcome) -> None:
+        """End the waiter, whose Get had no turn, while others may still have one."""
+
     def ask_anew(self, waiter: Waiter) -> None:
         """Propose the waiter's Get again: it had no turn."""
+
+    def ask_again(self, waiter: Waiter) -> None:
+        """Propose the waiter's Get although nothing has happened."""
+
+    def end_of_input(self, waiter: Waiter) -> None:
+        """Handle that the client has sent its last byte."""
+
+    def cancel(self, waiter: Waiter) -> None:
+        """Remove the waiter of a client that is gone."""
+
+    def come_after_put(self, waiter: Waiter) -> None:
+        """Let the waiter of a PUT .. WAIT wait, or propose its Get if there is an output."""
 
 
 class Waiter(Struct, gc=False, eq=False):
@@ -36,13 +51,15 @@ class Waiter(Struct, gc=False, eq=False):
     wanted: Wanted
     outcome: Outcome | None = None
     silent: bool = False                # the answer of its PUT covers it too
-    number: int = 0                     # order of arrival; 0: it has not had to wait yet
+    number: int = 0                     # order of arrival; 0: it does not wait yet
+    stood: bool = False                 # it has stood in line
+    asked: bool = False                 # its Get is in flight
     sent_for: str | None = None         # the queue whose jobs its Get in flight claims
     claimed: int = 0                    # how many
     watched: tuple[str | None, str | None] | None = None    # GETBE: the unfinished queue or item it waits on
     timer: TimerHandle | None = None    # of WITHIN
     late: bool = False                  # its time is up: the Get in flight is its last
-    rotation: Rotation | None = None    # told which queue gave a job
+    rotation: Rotation | None = None    # the turns of the connection
     too_late: bytes = responses.QUEUE_EMPTY       # the answer when its time is up
 
     @property
@@ -70,7 +87,7 @@ class Waiter(Struct, gc=False, eq=False):
     def applied(self, reply: Reply) -> None:
         """Handle the reply to its Get."""
         if self.rotation is not None:
-            self.rotation.note(reply)
+            self.rotation.note(reply, named=self.wanted.get.queues is not None)
         self.place.settle(self, reply)
 
     def refused(self) -> None:
@@ -84,16 +101,29 @@ class Waiter(Struct, gc=False, eq=False):
     def overdue(self) -> None:
         """Try again, as its Get had no turn for too long: a client willing to wait need not be refused."""
         if self.silent:
-            self.place.give_up(self, b"")
+            self.place.drop(self, b"")
         elif self.client.ended:
-            self.place.give_up(self, NoReply.CANCELLED)
+            self.place.drop(self, NoReply.CANCELLED)
         elif self.late:
-            self.place.give_up(self, responses.BUSY)
+            self.place.drop(self, responses.BUSY)
         else:
             self.place.ask_anew(self)
+
+    def end_of_input(self) -> None:
+        """Ask for a job once more, then wait no longer: the client has sent its last byte."""
+        self.place.end_of_input(self)
+
+    def leave(self) -> None:
+        """Stop waiting: the client is gone."""
+        self.place.cancel(self)
+
+    def keep_session(self) -> None:
+        """Ask again, which counts as a use of its session."""
+        if self.wanted.in_session:
+            self.place.ask_again(self)
 
     def silence(self) -> None:
         """Suppress its answer: the PUT before it was not executed, and that answer covers both."""
         self.silent = True
-        if self.outcome is NoReply.REFUSED:
-            self.outcome = b""
+        if not self.asked:
+            self.end(b"")

@@ -1,22 +1,26 @@
 """Blocked clients: GETB, GETBE and PUT .. WAIT on the serving leader (spec/state-machine 4.6).
 
-A waiter is woken by proposing its Get. What it gets is decided by that operation's position in the log, so a Get can
-come back empty; the waiter then returns to its old place in line. While its Get is in flight it is not in line.
+Whoever comes when the applied state has nothing for it joins the lines at once, without an entry of the log: not to
+answer is always correct. A waiter is woken by proposing its Get. What it gets is decided by that operation's position
+in the log, so a Get can come back empty; the waiter then returns to its old place in line. While its Get is in flight
+it is not in line. Only the log says that there is nothing: when the time of WITHIN is over, and when all work is
+finished (GETBE), the Get is proposed and its outcome is the answer.
 
 No waiter is forgotten. A Get is sent for one queue and claims ready jobs of it: one, or with COUNT as many unclaimed
 ones as it can take. `job_ready(queue)` is called whenever a job becomes eligible, and whenever a claim ends with fewer
 jobs of that queue taken than claimed; it sends Gets until there are as many claims as ready jobs, or no waiters left.
 A Get that takes more than it claimed takes jobs that others were sent for: those come back empty, and no Get is sent
-for jobs that are gone. A waiter that (re)joins a line has been told that its queues were empty at some log position,
-and every job that becomes ready after that position calls `job_ready` again. For waiters for an item,
-`item_ready(queue, item)` does the same.
+for jobs that are gone. A waiter that (re)joins a line does so at some log position at which its queues had no job that
+is not claimed, and every job that becomes ready after that position, and every claim that takes less, calls `job_ready`
+again. For waiters for an item, `item_ready(queue, item)` does the same.
 
 A numbered command (REQ) can wait on two connections at once, if its client has given up the first. Whichever of its
 waiters is sent first gets the job, and the machine gives the same one to the others, so these are sent as soon as one
 has its answer. And since an answer can be a stored one, it says nothing about the jobs claimed: the claim of such a
 waiter always counts as having taken none.
 
-With WITHIN a waiter leaves when its time is up. If its Get is in flight, it still gets the result.
+A number counts from its proposal: a number that has an answer is asked about at once, and so is a session that would
+end before the waiter uses it again.
 """
 
 from __future__ import annotations
@@ -27,9 +31,11 @@ from cluster.api import Cluster
 from core import Effects, Empty, Handed, HandedMany, Put, Reply, Request
 from gateway.waiting.claims import Claims
 from gateway.waiting.finish_watch import Watchers
+from gateway.waiting.idle_queues import IdleQueues
 from gateway.waiting.slots import NoReply, Outcome
 from gateway.waiting.wait_lists import WaitLists
 from gateway.waiting.waiter import Waiter
+from gateway.waiting.wanted import Wanted
 
 
 class Waiters:
@@ -43,11 +49,86 @@ class Waiters:
         self._claims = Claims()
         self._requests: dict[tuple[int, int], dict[int, Waiter]] = {}   # session, request: numbered waiters
         self._watchers = Watchers()
+        self.idle_queues = IdleQueues(cluster, self.waiting)
 
     def __len__(self) -> int:
         return len(self._standing)
 
+    def waiting(self, queue: str) -> int:
+        """Return how many clients wait for this queue by name."""
+        return self._lines.waiting(queue)
+
     # ---- coming and going
+
+    def come(self, waiter: Waiter) -> None:
+        """Let a blocked command join the lines, or propose its Get if there is something to take or to be told."""
+        self._last_number += 1
+        waiter.number = self._last_number
+        wanted = waiter.wanted
+        if self._must_ask(waiter):
+            self._propose(waiter)
+            return
+        queue = self._queue_with_free_job(wanted)
+        if queue is None:
+            self._stand(waiter)
+        elif self._someone_stands_before(queue, wanted.get.item):
+            self._stand(waiter)                 # within an entry: its effects have not been told yet
+        else:
+            self._claim(waiter, queue, self._free(queue, wanted.get.item))
+            self._propose(waiter)
+
+    def come_behind_put(self, waiter: Waiter) -> None:
+        """Propose the Get of a PUT .. WAIT right behind its PUT, which has just been proposed."""
+        self._last_number += 1
+        waiter.number = self._last_number
+        waiter.asked = True
+        self._cluster.propose_for(waiter.client, waiter.wanted.operation, waiter, behind=True)
+
+    def come_after_put(self, waiter: Waiter) -> None:
+        """Let the waiter of a PUT .. WAIT come, now that its PUT is done, unless its client is gone."""
+        if waiter.outcome is not None:
+            return
+        if waiter.client.ended and not self.has_job_for(waiter.wanted):
+            waiter.end(NoReply.CANCELLED)
+        else:
+            self.come(waiter)
+
+    def has_job_for(self, wanted: Wanted) -> bool:
+        """Whether the Get would find a job in the applied state that nobody was sent for."""
+        return self._queue_with_free_job(wanted) is not None
+
+    def _must_ask(self, waiter: Waiter) -> bool:
+        """Whether the log has to answer now although there may be no job."""
+        cluster, wanted = self._cluster, waiter.wanted
+        if waiter.late or waiter.client.ended or not cluster.serving:
+            return True
+        request = wanted.request
+        number = wanted.get.session if request is None else request.session
+        if number is not None:
+            session = cluster.machine.session(number)
+            # It is used again after a third of its TTL.
+            if session is None or 2 * (session.deadline_ms - cluster.time_ms) < session.ttl_ms:
+                return True
+            if request is not None and session.answers(request.number, request.digest, request.part):
+                return True
+        return wanted.until_finished and self._watchers.unfinished(wanted.get, cluster.machine) is None
+
+    def _queue_with_free_job(self, wanted: Wanted) -> str | None:
+        """A queue that could hand out a job to which nobody was sent."""
+        item = wanted.get.item
+        for queue in self._cluster.machine.offering(wanted.get.queues, item):
+            if not self._claims or self._free(queue, item) > 0:
+                return queue
+        return None
+
+    def _free(self, queue: str, item: str | None) -> int:
+        """How many jobs of the queue (of the item) could be handed out and are not claimed."""
+        if item is None:
+            return self._cluster.machine.ready(queue) - self._claims.of(queue)
+        return self._cluster.machine.ready_of_item(queue, item) - self._claims.of_item(queue, item)
+
+    def _someone_stands_before(self, queue: str, item: str | None) -> bool:
+        return (self._lines.first(queue) if item is None else self._lines.first_of_item(queue, item)) is not None
 
     def limit(self, waiter: Waiter, within_ms: int) -> None:
         """Limit how long the waiter waits, from now on."""
@@ -60,9 +141,7 @@ class Waiters:
         waiter.timer = None
         waiter.late = True
         if waiter.number in self._standing:
-            self._leave(waiter)
-            waiter.end(b"" if waiter.silent else waiter.too_late)
-            waiter.client.wake()
+            self._send(waiter, None)
 
     def settle(self, waiter: Waiter, reply: Reply) -> None:
         """Handle the reply to a waiter's Get: the waiter gets its answer, or joins the lines."""
@@ -87,9 +166,13 @@ class Waiters:
         else:
             taken = _taken(reply, queue)
         if queue is not None and taken < claimed:
-            if waiter.wanted.get.item is not None:
-                self.item_ready(queue, waiter.wanted.get.item)
-            self.job_ready(queue)
+            self._claim_ended(waiter, queue)
+
+    def _claim_ended(self, waiter: Waiter, queue: str) -> None:
+        """Send others for jobs of the queue that the waiter had claimed and did not take."""
+        if waiter.wanted.get.item is not None:
+            self.item_ready(queue, waiter.wanted.get.item)
+        self.job_ready(queue)
 
     def _request_settled(self, waiter: Waiter, request: Request) -> None:
         """Send the other waiters of a numbered command that has its answer: they get the same one."""
@@ -103,14 +186,32 @@ class Waiters:
         waiter.end(outcome)
         waiter.client.wake()
 
+    def drop(self, waiter: Waiter, outcome: Outcome) -> None:
+        """End a waiter whose Get had no turn; this node still serves the others."""
+        queue, _ = self._unclaim(waiter)
+        waiter.end(outcome)
+        waiter.client.wake()
+        if queue is not None:
+            self._claim_ended(waiter, queue)
+
     def ask_anew(self, waiter: Waiter) -> None:
         """Propose a waiter's Get again: it had no turn."""
-        self._cluster.propose_for(waiter.client, waiter.wanted.operation, waiter)
+        self._propose(waiter)
+
+    def end_of_input(self, waiter: Waiter) -> None:
+        """Handle that the client has sent its last byte, while commands before this one have no answer yet.
+
+        They may make the job that this one would get, so it is asked for once, as if it stood right behind them.
+        """
+        if waiter.number in self._standing:
+            self._send(waiter, None)
 
     def cancel(self, waiter: Waiter) -> None:
         """Remove the waiter of a client that is gone. If its Get is in flight, its pipeline gives the jobs back."""
         if waiter.number in self._standing:
             self._leave(waiter)
+            waiter.end(NoReply.CANCELLED)
+        elif not waiter.asked and waiter.outcome is None:       # the PUT before it is in flight
             waiter.end(NoReply.CANCELLED)
 
     def stop(self) -> None:
@@ -159,7 +260,7 @@ class Waiters:
         """Send a waiter for each ready job not claimed yet."""
         if self._lines.first(queue) is None:
             return
-        free = self._cluster.machine.ready(queue) - self._claims.of(queue)
+        free = self._free(queue, None)
         while free > 0 and (number := self._lines.first(queue)) is not None:
             free -= self._send(self._standing[number], queue, free)
 
@@ -167,7 +268,7 @@ class Waiters:
         """Send waiters for jobs of this item; they take precedence over the others."""
         if self._lines.first_of_item(queue, item) is None:
             return
-        free = self._cluster.machine.ready_of_item(queue, item) - self._claims.of_item(queue, item)
+        free = self._free(queue, item)
         while free > 0 and (number := self._lines.first_of_item(queue, item)) is not None:
             free -= self._send(self._standing[number], queue, free)
 
@@ -192,29 +293,36 @@ class Waiters:
         `behind`: the client whose operation it follows. Returns how many of the jobs it claims.
         """
         self._leave(waiter)
-        claimed = min(waiter.wanted.count, free)
-        if queue is not None:
-            waiter.sent_for = queue
-            waiter.claimed = claimed
-            self._claims.add(queue, waiter.wanted.get.item, claimed)
+        claimed = 0 if queue is None else self._claim(waiter, queue, free)
+        self._propose(waiter, behind)
+        return claimed
+
+    def _claim(self, waiter: Waiter, queue: str, free: int) -> int:
+        """Note that the Get about to be proposed takes jobs of `queue`, of which `free` are left; returns how many."""
+        waiter.sent_for = queue
+        waiter.claimed = claimed = min(waiter.wanted.count, free)
+        self._claims.add(queue, waiter.wanted.get.item, claimed)
+        return claimed
+
+    def _propose(self, waiter: Waiter, behind: object | None = None) -> None:
+        """Propose the waiter's Get, `behind` the operation just proposed for that client if one is named."""
+        waiter.asked = True
         if behind is None:
             self._cluster.propose_for(waiter.client, waiter.wanted.operation, waiter)
         else:
             self._cluster.propose_for(behind, waiter.wanted.operation, waiter, behind=True)
-        return claimed
 
     def _unclaim(self, waiter: Waiter) -> tuple[str | None, int]:
         """Drop the claim of a Get no longer in flight; returns the queue it was sent for and how many it claimed."""
+        waiter.asked = False
         queue, waiter.sent_for = waiter.sent_for, None
         if queue is not None:
             self._claims.end(queue, waiter.wanted.get.item, waiter.claimed)
         return queue, waiter.claimed
 
     def _stand(self, waiter: Waiter) -> None:
-        """Add the waiter to the end of its lines, or at its old place if it was there before."""
-        if not waiter.number:
-            self._last_number += 1
-            waiter.number = self._last_number
+        """Add the waiter to its lines, at its place in the order of arrival."""
+        waiter.stood = True
         self._standing[waiter.number] = waiter
         self._lines.stand(waiter.wanted.get, waiter.number)
         request = waiter.wanted.request
@@ -227,6 +335,8 @@ class Waiters:
         number = waiter.number
         del self._standing[number]
         self._lines.leave(waiter.wanted.get, number)
+        if self._cluster.machine.expiring:
+            self.idle_queues.waited(waiter.wanted.get.queues)
         request = waiter.wanted.request
         if request is not None:
             same = self._requests[request.session, request.number]

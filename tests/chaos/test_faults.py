@@ -254,6 +254,7 @@ def children() -> set[int]:
     return {int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
 
 
+@pytest.mark.usefixtures("executed_nodes")
 def test_nothing_is_left_when_a_test_fails_in_the_middle_of_faults() -> None:
     before = children()
     cluster = ProxiedCluster(disk_mb=100 if disks.can_mount() else None)

@@ -1,23 +1,17 @@
-"""Whole clusters with faults: as many seeds as fit into the budget, and never fewer than a few."""
+"""Whole clusters with faults: many seeds, each with faults of its own choice."""
 
 from __future__ import annotations
-
-import os
 
 from tests.sim import campaign
 from tests.sim.test_faults import SEEDS
 
-FIRST = SEEDS.stop              # those before it are run, and judged, there
-SEEDS_MIN = 100
-SEEDS_MAX = 100_000
-BUDGET_S = float(os.environ.get("SIM_SECONDS", "120"))      # of processor time: other work beside it takes nothing away
+# With those of test_faults.py there are 600 runs: what goes wrong in one run of 200 is missed once in twenty times
+# (0.995 ** 600 = 0.05). A fixed number finds the same on every machine. What is rarer is left to `make sim`.
+RUNS = range(SEEDS.stop, 600)
 
 
 def test_no_promise_is_broken() -> None:
-    report = campaign.Report()
-    for report in campaign.run(range(FIRST, FIRST + SEEDS_MAX)):
-        assert not report.failures, "\n".join([*report.failures.values(), *report.lines()])
-        if report.runs >= SEEDS_MIN and report.core_s > BUDGET_S:
-            break
+    *_, report = campaign.run(RUNS)
     print(*report.lines(), sep="\n")
+    assert not report.failures, "\n".join([*report.failures.values(), *report.lines()])
     assert report.void < report.runs / 10, "\n".join(report.lines())

@@ -24,6 +24,8 @@ def batch(state: State, operation: Batch, seed: int) -> Reply:
     for part in operation.operations:
         reply = ATOMIC[type(part)](state, part, seed)
         answers.append(reply)
+        if state.events.endings:
+            state.end_operation()
         if undo is not None and type(reply) not in _EXECUTED:
             break
     state.put_item = put_item

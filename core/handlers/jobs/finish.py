@@ -28,6 +28,8 @@ def done_all(state: State, operation: ops.DoneAll, seed: int) -> Reply:
     for number in operation.ids:
         job = state.stop(number)
         answers.append(NOT_FOUND if job is None else finish(state, job))
+        if state.events.endings:
+            state.end_operation()
     return Results(tuple(answers))
 
 
@@ -61,6 +63,8 @@ def later_all(state: State, operation: ops.LaterAll, seed: int) -> Reply:
         job = state.stop(number)
         if job is not None:
             put_back(state, job)
+            if state.events.endings:
+                state.end_operation()
         answers.append(NOT_FOUND if job is None else ACCEPTED)
     return Results(tuple(answers))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from core import Address, JobState, Machine, Selector
+from itertools import groupby
+
+from core import EVENT_TYPES, Address, Event, JobState, Machine, Selector
 from tests.core.helpers.logs import LogEntry, restored, snapshot_of
 from tests.core.model.model import Model
 
@@ -11,11 +13,13 @@ PEEKED = 1000
 
 def assert_equal_to_model(log: list[LogEntry], machine: Machine, model: Model) -> None:
     """Machine and model answer the same and end in the same, entry by entry."""
+    machine.record(EVENT_TYPES)
     for entry in log:
         index = machine.index + 1
         applied = machine.apply(index, *entry)
         expected = model.apply(index, *entry)
         assert applied.replies == expected.replies
+        assert lines_of(applied.events) == lines_of(expected.events)
         effects = applied.effects
         assert effects.restored == expected.restored
         if not effects.restored:        # then everybody asks again
@@ -31,11 +35,24 @@ def assert_equal_to_model(log: list[LogEntry], machine: Machine, model: Model) -
     assert max(model.clock_ms, due_ms or 0) == max(model.clock_ms, right_ms or 0)
 
 
+def lines_of(events: list[Event]) -> list[tuple[int, str, str, tuple[int | str, ...]]]:
+    """The events in their order; what one operation brought to an end may be told in any, each kind by itself."""
+    lines: list[tuple[int, str, str, tuple[int | str, ...]]] = []
+    for kind, run in groupby(events, key=lambda event: event.type):
+        known = list(run)
+        names = [(event.name, event.words) for event in known]
+        if kind in ("FINQ", "FINI"):
+            names.sort()
+        lines += [(event.seq, kind, *name) for event, name in zip(known, names, strict=True)]
+    return lines
+
+
 def assert_same(machine: Machine, model: Model) -> None:
     """Everything that can be read is the same."""
     assert machine.clock_ms == model.clock_ms
     assert machine.next_id == model.next_id
     assert machine.next_seq == model.next_seq
+    assert machine.event_seq == model.event_seq
     _assert_same_cluster(machine, model)
     _assert_same_running(machine, model)
     names = model.queue_names("") | {"unknown"}
@@ -84,6 +101,7 @@ def _assert_same_running(machine: Machine, model: Model) -> None:
 
 def _assert_same_queue(machine: Machine, model: Model, queue: str) -> None:
     assert machine.queue_settings(queue) == model.queues.get(queue)
+    assert machine.used_ms(queue) == model.used_ms(queue)
     assert machine.counts(queue) == model.counts(queue)
     assert machine.history(queue, machine.clock_ms) == model.history(queue)
     assert machine.ready(queue) == model.ready(queue)

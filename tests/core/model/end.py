@@ -39,7 +39,11 @@ class ModelEnd(ModelPut):
     def on_many(self, operation: OnMany) -> Reply:
         """Each as if it were alone."""
         one = Done if isinstance(operation, DoneAll) else Later
-        return Results(tuple(self.on_running(one(number)) for number in operation.ids))
+        replies = []
+        for number in operation.ids:
+            replies.append(self.on_running(one(number)))
+            self.end_operation()
+        return Results(tuple(replies))
 
     def on_running(self, operation: OnRunning) -> Reply:
         """What names a running job."""
@@ -49,6 +53,7 @@ class ModelEnd(ModelPut):
         queue, item = job.queue, job.item
         match operation:
             case Done() | DoneLast():
+                self.tell("DONE", queue, job.priority, operation.id)
                 next_ms = self.done(job, isinstance(operation, DoneLast))
                 return self._finished(queue, item) if next_ms is None else Rearmed(next_ms)
             case Later():
@@ -69,13 +74,17 @@ class ModelEnd(ModelPut):
 
     def _later(self, job: ModelJob, later: LaterWith) -> None:
         self.count(job.queue, "later")
-        if later.yielded:
-            job.attempts -= 1
-        elif self.exhausted(job):
+        dies = not later.yielded and self.exhausted(job)
+        stays = dies or later.priority is None
+        self.tell("LATER", job.queue, job.priority if stays else later.priority or 0, later.id)
+        if dies:
             self.die(job)
             return
+        job.attempts -= later.yielded
         if later.priority is not None:
             job.priority = later.priority
+        if later.first:
+            job.back_ms = self.clock_ms
         self.come_back(job, later.when, later.first)
 
     def undo(self, job: ModelJob) -> None:
@@ -111,6 +120,8 @@ class ModelEnd(ModelPut):
             return NotFound()
         if job.id is not None and not delete.selector.id:
             return JobRunning()
+        if job.id is not None:
+            self.use(job.queue)
         self.remove(job)
         return self._finished(job.queue, job.item)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from core import JobState, JobView, QueueCounts, Reply, Then
+from core import Event, JobState, JobView, QueueCounts, Reply, Then
 
 Name = TypeVar("Name", str, tuple[str, str])
 
@@ -23,6 +23,7 @@ class ModelJob:
     key: str | None = None
     at_ms: int | None = None            # the time it was put for
     place_ms: int = 0                   # when it became active, if its queue is in the order of time
+    back_ms: int = 0                    # when it last became READY at an old place
     attempts: int = 0
     tries: int | None = None
     ttl_ms: int | None = None
@@ -57,6 +58,10 @@ class ModelJob:
         """Jobs that can be handed out sort by this."""
         return (-self.priority, self.place_ms, self.seq)
 
+    def ready_since(self) -> tuple[int, int]:
+        """When it last became READY, and its place among those of that moment."""
+        return (max(self.back_ms, self.seq // 1024), self.seq)
+
     def facts(self) -> tuple[object, ...]:
         """What can be read of a running job."""
         return (self.id, self.queue, self.priority, self.data, self.item, self.deadline_ms, self.session)
@@ -79,6 +84,7 @@ class ModelApplied:
     ended: list[str] = field(default_factory=list)
     ended_items: list[tuple[str, str]] = field(default_factory=list)
     restored: bool = False
+    events: list[Event] = field(default_factory=list)
 
 
 def random_bits(number: int) -> int:

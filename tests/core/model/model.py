@@ -24,7 +24,9 @@ from core import (
     CloseSession,
     Configure,
     ConfigureQueue,
+    ConfigureQueueWith,
     CreateQueue,
+    CreateQueueWith,
     Delete,
     DeleteQueue,
     DeleteUser,
@@ -32,8 +34,10 @@ from core import (
     DoneAll,
     DoneLast,
     Empty,
+    ExpireQueue,
     Finished,
     Get,
+    GetInTurn,
     GetWith,
     Handed,
     HandedMany,
@@ -112,6 +116,7 @@ class Model(ModelView, ModelEnd, ModelMembers):
     def apply(self, index: int, now_ms: int, seed: int, operations: list[Operation]) -> ModelApplied:
         """Execute one entry."""
         applied = ModelApplied()
+        self.events = applied.events
         self.index = index
         self.clock_ms = max(self.clock_ms, now_ms)
         if self.clock_ms <= 2**52:
@@ -128,6 +133,7 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 break
             applied.replies.append(self._execute(operation, seed + position, applied))
             self.settle()
+            self.end_operation()
             before = self._tell(before, applied)
         self.kept = {name: until_ms for name, until_ms in self.kept.items() if until_ms > self.clock_ms}
         return applied
@@ -180,6 +186,8 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 return self._close_session(operation)
             case Request():
                 return self._request(operation, bits, applied)
+            case ExpireQueue():
+                return self.on_queue(operation)
             case Return():
                 return self.on_running(operation)
             case SetUser():
@@ -199,7 +207,7 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 return self.put(operation)
             case Get():
                 return self.get(operation, bits)
-            case GetWith():
+            case GetWith() | GetInTurn():
                 return self.pick(operation, bits)
             case Done() | DoneLast() | Later() | LaterWith() | Bury() | Touch():
                 return self.on_running(operation)
@@ -217,20 +225,29 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 return self._batch(operation, bits, applied)
             case CloneEnd():
                 return self._clone(operation, applied)
+            case CreateQueueWith():
+                if operation.session is not None and not self.sessions.use(operation.session, self.clock_ms):
+                    return SessionNotFound()
+                return self.on_queue(operation)
+            case ConfigureQueueWith():
+                return self.on_queue(operation)
             case CreateQueue() | ConfigureQueue() | DeleteQueue() | PurgeQueue() | PauseQueue() | ResumeQueue():
                 return self.on_queue(operation)
             case Configure():
                 return self.on_queue(operation)
 
     def _batch(self, batch: Batch, bits: int, applied: ModelApplied) -> Reply:
-        untouched = ("known_bytes", "sessions")
+        untouched = ("known_bytes", "sessions", "events")
+        told = len(self.events)
         before = copy.deepcopy({name: value for name, value in vars(self).items() if name not in untouched})
         put_item = self.put_item
         replies: list[Reply] = []
         for position, operation in enumerate(batch.operations, start=1):
             replies.append(self._requested(operation, bits, applied))
+            self.end_operation()
             if batch.atomic and not isinstance(replies[-1], Fine):
                 vars(self).update(before)
+                del self.events[told:]
                 return Aborted(position, replies[-1])
         self.put_item = put_item
         return Results(tuple(replies))
@@ -277,7 +294,7 @@ class Model(ModelView, ModelEnd, ModelMembers):
         answer = session.answers.get((request.number, request.part))
         if not isinstance(answer, Handed | HandedMany):
             return answer
-        meta = isinstance(request.operation, GetWith) and request.operation.meta
+        meta = isinstance(request.operation, GetWith | GetInTurn) and request.operation.meta
         ids = [answer.id] if isinstance(answer, Handed) else [one.id for one in answer.jobs]
         jobs = tuple(self.handed(job, meta) for number in ids if (job := self.job(number)) is not None)
         self.spent += sum(len(one.data) for one in jobs)
@@ -295,6 +312,8 @@ class Model(ModelView, ModelEnd, ModelMembers):
         self.leader = lead.node
         self.clone = None
         self.follow(lead)
+        client = self.addresses[lead.node][1] if lead.node in self.addresses else ""
+        self.tell("LEADER", "", self.server_ids.get(lead.node, 0), lead.node, client)
         self.grant_grace(lead.grace_ms if self.settings.grace_ms is None else self.settings.grace_ms)
         return Accepted()
 
@@ -320,13 +339,16 @@ class Model(ModelView, ModelEnd, ModelMembers):
             return InvalidSnapshot()
         self._restore(copy.deepcopy(self.known_bytes[received]))
         applied.restored = True
+        self.tell("GAP", "", self.event_seq + 1, self.event_seq + 1)
+        self.had = set(), set()
         return Accepted()
 
     def _restore(self, other: Model) -> None:
         bound = {job.id: job.session for job in self.running()}
         self.jobs = other.jobs
         self.releases = other.releases
-        self.queues = other.queues
+        self.queues = {name: structs.replace(one, bound=0) for name, one in other.queues.items()}
+        self.used = dict.fromkeys(other.used, self.clock_ms)
         self.kept = other.kept
         self.past = other.past
         self.given_ms = other.given_ms

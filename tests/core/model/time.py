@@ -73,6 +73,7 @@ class ModelTime(ModelQueues):
         """A hand-out has ended without success: the job waits again, or it is dead."""
         if not expired:
             self.count(job.queue, "later")
+            self.tell("LATER", job.queue, job.priority, job.id or 0)
         if self.exhausted(job):
             self.die(job)
         else:
@@ -88,11 +89,13 @@ class ModelTime(ModelQueues):
     def die(self, job: ModelJob) -> None:
         """To the dead queue."""
         self.count(job.queue, "dead")
-        name = self.settings_of(job.queue).dead
+        self.use(job.queue)
+        name = self.settings_of(job.queue).dead or job.queue[: NAME_MAX - len(DEAD_SUFFIX)] + DEAD_SUFFIX
+        self.tell("DEAD", job.queue, name, job.id or 0)
         job.origin = job.queue
         job.at_ms = None
         job.ttl_ms = None
-        self.carry(job, name or job.queue[: NAME_MAX - len(DEAD_SUFFIX)] + DEAD_SUFFIX)
+        self.carry(job, name)
 
     def carry(self, job: ModelJob, queue: str) -> None:
         """The job waits at the end of another queue; its key stays behind when it is taken there."""
@@ -105,6 +108,7 @@ class ModelTime(ModelQueues):
     def done(self, job: ModelJob, last: bool = False) -> int | None:
         """The job is done; when it is a periodic one, its next activation."""
         self.count(job.queue, "done")
+        self.use(job.queue)
         if job.every_ms is None or last or job.origin is not None:
             self.remove(job)
             self.keep_key(job)
@@ -118,6 +122,8 @@ class ModelTime(ModelQueues):
         return next_ms
 
     def _stop(self, job: ModelJob) -> None:
+        if job.id is not None:
+            self.use(job.queue)
         job.id = None
         job.deadline_ms = None
         job.lease_ms = None
@@ -135,10 +141,13 @@ class ModelTime(ModelQueues):
         for _, kind, number in sorted(due):
             if left > 0:
                 left -= self.end_session(number, left) if kind == "session" else self._end_lease(number)
+                self.end_operation()
         fading = [(job.fade_ms, job.seq, job) for job in self.jobs if job.ready and job.fade_ms is not None]
         for _, _, job in sorted(one for one in fading if one[0] <= self.clock_ms)[:DUE_MAX]:
             self.count(job.queue, "faded")
+            self.tell("TTL", job.queue)
             self.remove(job)
+            self.end_operation()
         self.settle()
         self._release()
         self._activate()
@@ -151,6 +160,7 @@ class ModelTime(ModelQueues):
         if job is None:
             return 0                # its session ended first
         self.count(job.queue, "expired")
+        self.tell("EXPIRED", job.queue, number, job.then.name)
         if job.then is Then.DONE:
             self.done(job)
         elif job.then is Then.DEAD:
@@ -164,13 +174,20 @@ class ModelTime(ModelQueues):
         bound = [job for job in self.running() if job.session == number]
         for job in bound[:ends_max]:
             self.failed(job)
+            self.end_operation()
         (session,) = [one for one in self.sessions.all if one.number == number]
-        if len(bound) >= ends_max:
+        left = max(0, ends_max - len(bound))
+        for queue in sorted(name for name, settings in self.queues.items() if settings.bound == number):
+            if left > 0:
+                removed, gone = self.delete_all(queue, left)
+                left -= max(1, removed) if gone else left
+                self.end_operation()
+        if left == 0:
             session.ending = True
             session.deadline_ms = min(session.deadline_ms, self.clock_ms)
             return ends_max
         self.sessions.all.remove(session)
-        return len(bound) + 1
+        return ends_max - left + 1
 
     def settle(self) -> None:
         """After an operation: which items are finished that jobs wait for?"""

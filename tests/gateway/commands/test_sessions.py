@@ -36,12 +36,12 @@ def requests_of(operations: list[Operation]) -> list[tuple[int, int, Operation]]
 def test_numbered_commands_in_a_row_are_proposed_at_once_and_in_order() -> None:
     async def test(gateway: MemoryGateway) -> None:
         client = await attached(gateway)
-        client.send(b"REQ 1 PUT q 0 1\r\naREQ 2 DONE 7\r\nGET q\r\nREQ 3 PUT w 0 0 NEW WAIT o\r\nREQ 4 DONE 8\r\n")
+        client.send(b"REQ 1 PUT q 0 1\r\naREQ 2 DONE 7\r\nGET q\r\nREQ 3 PUT w 0 0 NEW WAIT w\r\nREQ 4 DONE 8\r\n")
         *pipeline, get, put, wait = gateway.cluster.in_flight
         assert requests_of(pipeline) == [(1, 0, Put("q", 0, b"a")), (2, 0, Done(7))]
         assert get == Get(("q",))
         assert requests_of([put, wait]) == [
-            (3, 0, Put("w", 0, b"", None, True)), (3, 1, Get(("o",), item_of_put=True)),
+            (3, 0, Put("w", 0, b"", None, True)), (3, 1, Get(("w",), item_of_put=True)),
         ]
     with_gateway(test, automatic=False)
 
@@ -49,7 +49,7 @@ def test_numbered_commands_in_a_row_are_proposed_at_once_and_in_order() -> None:
 def test_only_blocked_commands_go_on_waiting() -> None:
     async def test(gateway: MemoryGateway) -> None:
         waiting = {}
-        for command in (b"GET q", b"GETB q", b"GETBE q", b"PUT w 0 0 IS it WAIT q"):
+        for command in (b"GET q", b"GETB q WITHIN 0", b"GETBE q", b"PUT w 0 0 IS it WAIT w"):
             client = await attached(gateway)
             client.send(b"REQ 1 " + command + b"\r\n")
             request = gateway.cluster.in_flight[-1]

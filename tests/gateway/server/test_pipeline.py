@@ -61,7 +61,7 @@ def test_any_cut_of_the_stream_gives_the_same_answers(
 
 def test_consecutive_operations_are_proposed_at_once_and_in_order() -> None:
     async def test(gateway: MemoryGateway) -> None:
-        gateway.connect().send(b"PUT q 0 1\r\naDONE 7\r\nGET q\r\nPING\r\nGETB q\r\nDONE 8\r\n")
+        gateway.connect().send(b"PUT q 0 1\r\naDONE 7\r\nGET q\r\nPING\r\nGETB q WITHIN 0\r\nDONE 8\r\n")
         assert gateway.cluster.in_flight == [Put("q", 0, b"a"), Done(7), Get(("q",)), Get(("q",))]
     with_gateway(test, automatic=False)
 

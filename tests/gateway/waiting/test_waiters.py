@@ -71,11 +71,11 @@ def test_a_get_that_comes_back_empty_leaves_the_waiter_at_its_place() -> None:
     async def run() -> None:
         gateway = MemoryGateway(Path("unused"), automatic=False)
         first, second, thief, producer = (gateway.connect() for _ in range(4))
-        first.send(b"GETB q\r\n")
-        second.send(b"GETB q\r\n")
         producer.send(b"PUT q 0 1 NEW\r\nx")
         producer.send(b"GET q\r\n")
         gateway.cluster.commit()
+        first.send(b"GETB q\r\n")
+        second.send(b"GETB q\r\n")
         producer.send(b"LATER 1\r\n")
         thief.send(b"GET q\r\n")          # stands right behind LATER; the waiter's Get comes with the next entry
         gateway.cluster.commit(1)

@@ -1,0 +1,21 @@
+"""Events: what happens to jobs, queues and the cluster, as subscribers hear it (spec/events 2.1)."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+# The types that can be subscribed to, as clients name them. MSG is none of the state: see NOTIFY.
+EVENT_TYPES = (
+    "FINQ", "FINI", "PUT", "TAKE", "DONE", "LATER", "EXPIRED", "DEAD", "TTL", "DEPTH", "PULSE", "LEADER", "IDLE",
+    "DROP", "WORKER",
+)
+GAP = "GAP"         # a CLONE replaced everything: recorded for whoever subscribes to anything
+
+
+class Event(Struct, gc=False, frozen=True):
+    """One event. `seq`: its number, counted since the cluster began; `words`: what its line says after the name."""
+
+    seq: int
+    type: str
+    name: str                           # the queue, item, pulse or worker; of LEADER and GAP ""
+    words: tuple[int | str, ...] = ()

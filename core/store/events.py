@@ -1,0 +1,37 @@
+"""The events of an entry: all of them are counted, and those of the recorded types are kept as lines.
+
+The count is part of the state: it advances the same on every node and in every replay, whether or not anybody listens.
+So each transition that is an event adds one, and only what it says depends on who listens, on this node alone.
+
+What an operation brings to an end is told behind its own events: first the queues, then the items, then the depths that
+were crossed (spec/events 2.2). Until then it is in `endings`; State.end_operation empties it.
+"""
+
+from __future__ import annotations
+
+from core.ops.events import Event
+
+ENDED_QUEUE, ENDED_ITEM, WATCHED_QUEUE = range(3)       # in the order in which an operation tells of them
+
+
+class EventLog:
+    """The counter and the events of the present entry."""
+
+    __slots__ = ("endings", "recorded", "seq", "told")
+
+    def __init__(self) -> None:
+        self.seq = 0                                    # of the newest event
+        self.recorded: frozenset[str] = frozenset()     # types somebody listens to; not part of the state
+        self.told: list[Event] = []                     # events of these types in the present entry
+        self.endings: list[tuple[int, str]] = []        # of the present operation
+
+    def tell(self, event_type: str, name: str, *words: int | str) -> None:
+        """Something happened."""
+        self.seq += 1
+        if event_type in self.recorded:
+            self.told.append(Event(self.seq, event_type, name, words))
+
+    def record(self, event_type: str, name: str, *words: int | str) -> None:
+        """The same for an event that was counted already."""
+        if event_type in self.recorded:
+            self.told.append(Event(self.seq, event_type, name, words))

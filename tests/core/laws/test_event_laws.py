@@ -1,0 +1,69 @@
+"""What holds for the events of every log; that they are the right ones is for the reference model to say."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core import EVENT_TYPES, Event, Machine
+from tests.core.helpers.logs import LAW, LogEntry, random_log, restored, snapshot_of
+from tests.core.helpers.time_logs import time_logs
+
+TYPES = st.sets(st.sampled_from(EVENT_TYPES))
+
+
+def heard(machine: Machine, log: list[LogEntry]) -> list[list[Event]]:
+    """The events of each entry."""
+    return [machine.apply(machine.index + 1, *entry).events for entry in log]
+
+
+@LAW
+@given(time_logs, TYPES)
+def test_events_are_counted_and_numbered_the_same_whoever_listens(log: list[LogEntry], types: set[str]) -> None:
+    deaf, all_ears, picky = Machine(), Machine(), Machine()
+    all_ears.record(EVENT_TYPES)
+    picky.record(types)
+    for entry in log:
+        assert heard(deaf, [entry]) == [[]]
+        (every,) = heard(all_ears, [entry])
+        (some,) = heard(picky, [entry])
+        assert some == [event for event in every if event.type in types]
+        assert deaf.event_seq == picky.event_seq == all_ears.event_seq
+    assert snapshot_of(deaf) == snapshot_of(all_ears)
+
+
+@LAW
+@given(time_logs)
+def test_with_all_types_recorded_there_is_no_gap(log: list[LogEntry]) -> None:
+    machine = Machine()
+    machine.record(EVENT_TYPES)
+    seqs = [event.seq for events in heard(machine, log) for event in events]
+    assert seqs == list(range(1, machine.event_seq + 1))
+
+
+@LAW
+@given(time_logs)
+def test_events_from_every_snapshot_on_are_those_of_the_whole_log(log: list[LogEntry]) -> None:
+    whole = Machine()
+    whole.record(EVENT_TYPES)
+    prefixes = [snapshot_of(whole)]
+    every = []
+    for entry in log:
+        every += heard(whole, [entry])
+        prefixes.append(snapshot_of(whole))
+    for length, prefix in enumerate(prefixes):
+        machine = restored(prefix)
+        machine.record(EVENT_TYPES)
+        assert heard(machine, log[length:]) == every[length:]
+
+
+def test_a_node_that_restores_a_snapshot_goes_on_recording() -> None:
+    log = random_log(3, 200)
+    whole, away = Machine(), Machine()
+    whole.record(["TAKE"])
+    away.record(["TAKE"])
+    heard(whole, log[:150])
+    away.restore(whole.snapshot())
+    rest = heard(whole, log[150:])
+    assert heard(away, log[150:]) == rest
+    assert any(rest)

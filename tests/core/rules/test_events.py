@@ -1,0 +1,164 @@
+"""What each operation tells, word by word (spec/events 2.2)."""
+
+from __future__ import annotations
+
+from core import (
+    EVENT_TYPES,
+    Batch,
+    Bury,
+    Change,
+    CloneBegin,
+    CloneChunk,
+    CloneEnd,
+    CreateQueue,
+    Delete,
+    DeleteQueue,
+    Done,
+    DoneAll,
+    Due,
+    Get,
+    GetWith,
+    Kick,
+    Later,
+    LaterWith,
+    Machine,
+    Move,
+    OnDup,
+    Operation,
+    PurgeQueue,
+    Put,
+    PutWith,
+    QueueChange,
+    Return,
+    Selector,
+    Then,
+    Tick,
+)
+from tests.core.helpers.logs import lead, snapshot_of
+
+
+def listening(*operations: Operation) -> Machine:
+    """A machine that has executed these, and records everything from now on."""
+    machine = Machine()
+    machine.apply(1, 0, 0, operations)
+    machine.record(EVENT_TYPES)
+    return machine
+
+
+def said(machine: Machine, *operations: Operation, now_ms: int = 0) -> list[str]:
+    """What one entry with these tells."""
+    events = machine.apply(machine.index + 1, now_ms, 0, operations).events
+    return [" ".join(map(str, (event.type, *([event.name] if event.name else []), *event.words))) for event in events]
+
+
+def test_a_job_from_put_to_done() -> None:
+    machine = listening()
+    assert said(machine, Put("mail", 5, b"", "order_17")) == ["PUT mail 5"]
+    assert said(machine, Get(("mail",))) == ["TAKE mail 5 1"]
+    assert said(machine, Later(1)) == ["LATER mail 5 1"]
+    assert said(machine, Get(("mail",))) == ["TAKE mail 5 2"]
+    assert said(machine, Done(2)) == ["DONE mail 5 2", "FINQ mail", "FINI order_17"]
+    assert said(machine, Done(2), Get(("mail",)), Tick()) == []
+
+
+def test_numbers_count_from_the_beginning() -> None:
+    machine = listening(Put("q", 0, b""), Put("q", 0, b""))
+    (event,) = machine.apply(2, 0, 0, [Put("q", 0, b"")]).events
+    assert (event.seq, machine.event_seq) == (3, 3)
+
+
+def test_later_tells_the_priority_with_which_the_job_waits() -> None:
+    machine = listening(Put("q", 1, b""), Get(None))
+    assert said(machine, LaterWith(1, priority=9)) == ["LATER q 9 1"]
+
+
+def test_a_returned_hand_out_tells_nothing() -> None:
+    machine = listening(Put("q", 0, b""), Get(None))
+    assert said(machine, Return(1)) == []
+
+
+def test_move_tells_done_and_put_and_the_end_of_the_old_queue() -> None:
+    machine = listening(Put("a", 1, b"", "i"), Get(None))
+    assert said(machine, Move(1, "b", 7)) == ["DONE a 1 1", "PUT b 7", "FINQ a"]
+
+
+def test_last_attempt_tells_later_then_dead() -> None:
+    machine = listening(CreateQueue("q", QueueChange(tries=1)), Put("q", 3, b"", "i"), Get(None))
+    assert said(machine, LaterWith(1, priority=9)) == ["LATER q 3 1", "DEAD q q_dead 1", "FINQ q"]
+    assert said(machine, Kick("q", 10)) == ["PUT q 3", "FINQ q_dead"]
+
+
+def test_expiry_tells_what_follows_it_and_no_later() -> None:
+    for then, rest in (("LATER", []), ("DONE", ["FINQ q"]), ("DEAD", ["DEAD q q_dead 1", "FINQ q"])):
+        machine = listening(Put("q", 0, b""), Get(None, 10, Then[then]))
+        assert said(machine, Tick(), now_ms=100) == [f"EXPIRED q 1 {then}", *rest]
+
+
+def test_expiry_of_the_last_attempt() -> None:
+    machine = listening(CreateQueue("q", QueueChange(tries=1)), Put("q", 0, b""), Get(None, 10, Then.LATER))
+    assert said(machine, Tick(), now_ms=100) == ["EXPIRED q 1 LATER", "DEAD q q_dead 1", "FINQ q"]
+
+
+def test_bury_tells_dead() -> None:
+    machine = listening(Put("q", 0, b"", "i"), Get(None))
+    assert said(machine, Bury(1)) == ["DEAD q q_dead 1", "FINQ q"]
+
+
+def test_end_of_a_ttl() -> None:
+    machine = listening(PutWith(Put("q", 0, b"", "i"), ttl_ms=10))
+    assert said(machine, Tick(), now_ms=100) == ["TTL q", "FINQ q", "FINI i"]
+
+
+def test_delete_and_purge_tell_what_has_come_to_an_end() -> None:
+    jobs = (Put("q", 0, b"", "i"), Put("q", 0, b"", "j"), PutWith(Put("p", 0, b"", "i"), key="k"))
+    assert said(listening(*jobs), PurgeQueue("q", None)) == ["FINQ q", "FINI j"]
+    assert said(listening(*jobs), Delete(Selector(queue="p", key="k"))) == ["FINQ p"]
+    assert said(listening(*jobs, Get(("q",))), DeleteQueue("q", True)) == ["FINQ q", "FINI j"]
+
+
+def test_deletion_of_an_empty_queue_tells_nothing() -> None:
+    assert said(listening(CreateQueue("q", QueueChange())), DeleteQueue("q", True)) == []
+
+
+def test_an_item_that_is_given_up_has_come_to_an_end() -> None:
+    machine = listening(PutWith(Put("q", 0, b"", "i"), key="k"))
+    assert said(machine, Change(Selector(queue="q", key="k"), item="j")) == ["FINI i"]
+    assert said(machine, PutWith(Put("q", 0, b""), key="k", on_dup=OnDup.REPLACE)) == ["FINI j"]
+
+
+def test_each_job_of_several_is_an_operation_of_its_own() -> None:
+    machine = listening(Put("a", 0, b"", "i"), Put("b", 0, b"", "j"))
+    assert said(machine, GetWith(Get(("a", "b"), item=None), 2)) in (
+        ["TAKE a 0 1", "TAKE b 0 2"], ["TAKE b 0 1", "TAKE a 0 2"],
+    )
+    first = machine.running()[0].queue
+    assert said(machine, DoneAll((1, 2)))[:2] == [f"DONE {first} 0 1", f"FINQ {first}"]
+    machine = listening(Put("a", 0, b""), Put("b", 0, b""), Get(("a",)), Get(("b",)))
+    assert said(machine, Batch((Done(1), Done(2)), atomic=True)) == ["DONE a 0 1", "FINQ a", "DONE b 0 2", "FINQ b"]
+
+
+def test_a_transaction_that_is_refused_tells_nothing() -> None:
+    machine = listening(Put("a", 0, b"", "i"), Get(None))
+    before = machine.event_seq
+    assert said(machine, Batch((Put("b", 0, b""), Done(1), Done(77)), atomic=True)) == []
+    assert machine.event_seq == before
+    assert said(machine, Done(1)) == ["DONE a 0 1", "FINQ a", "FINI i"]
+
+
+def test_a_delayed_job_is_told_when_it_is_put_and_not_when_its_time_comes() -> None:
+    machine = listening()
+    assert said(machine, PutWith(Put("q", 0, b""), Due(50))) == ["PUT q 0"]
+    assert said(machine, Tick(), now_ms=100) == []
+
+
+def test_a_new_leader() -> None:
+    machine = listening()
+    assert said(machine, lead("n2")) == ["LEADER 1 n2 "]
+
+
+def test_clone_tells_that_everything_is_another() -> None:
+    machine = listening(lead(), Put("q", 0, b""))
+    snapshot = snapshot_of(Machine())
+    told = said(machine, CloneBegin(1, len(snapshot)), CloneChunk(1, snapshot), CloneEnd(1))
+    assert told == ["GAP 3 3"]
+    assert machine.event_seq == 3           # it is not set back

@@ -21,10 +21,10 @@ ORDER = {
     ),
     "cluster": (
         "limits", "metrics", "api", "settings", "errors", "storage", "journal", "snapshots", "wire", "raft", "capacity",
-        "leader", "execution", "driver", "stats", "administration", "exit_codes", "node",
+        "leader", "execution", "recording", "driver", "stats", "administration", "exit_codes", "node",
     ),
     "gateway": (
-        "limits", "link", "rights", "protocol", "config", "process", "waiting", "pulses", "auth", "counters",
+        "limits", "link", "rights", "events", "protocol", "config", "process", "waiting", "pulses", "auth", "counters",
         "commands", "server", "monitoring", "dev", "daemon", "main",
     ),
     "pqctl": (

@@ -451,8 +451,9 @@ class State:
     def set_alarmed(self, queue_name: str, alarmed: bool) -> None:
         """Note which of the two depths of a queue with ALARM is told next."""
         queue = self.queues.find(queue_name)
-        assert queue is not None and queue.settings is not None
-        queue.settings = self.queues.settings[queue_name] = replace(queue.settings, alarmed=alarmed)
+        assert queue is not None
+        queue.settings = replace(self.queues.settings[queue_name], alarmed=alarmed)
+        self.queues.settings[queue_name] = queue.settings
         if self.undo is not None:
             self.undo.alarmed(queue_name, alarmed)
 

@@ -156,11 +156,14 @@ FORMS: list[tuple[Operation, list[object]]] = [
     ),
     (
         CreateQueueWith("q", QueueChange(), MoreSettings(), 12),
-        [63, "q", [None, 0, None, None, None, None, None, None, None, None, None, None, None], [None, None, None], 12],
+        [
+            63, "q", [None, 0, None, None, None, None, None, None, None, None, None, None, None],
+            [None, None, None, None], 12,
+        ],
     ),
     (
-        ConfigureQueueWith("q", QueueChange(limit=4), MoreSettings(1, 2, Overflow.DROPOLDEST)),
-        [64, "q", [None, 0, None, None, None, None, 4, None, None, None, None, None, None], [1, 2, 1]],
+        ConfigureQueueWith("q", QueueChange(limit=4), MoreSettings(1, 2, Overflow.DROPOLDEST, 5)),
+        [64, "q", [None, 0, None, None, None, None, 4, None, None, None, None, None, None], [1, 2, 1, 5]],
     ),
     (ExpireQueue("q", 1000), [65, "q", 1000]),
     (DeleteQueue("q", True), [37, "q", True]),

@@ -6,7 +6,7 @@ arguments: time is `now_ms`, chance is `seed`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -225,6 +225,16 @@ class Machine:
         `now_ms`: the replicated time now, as that of the state stands still while nothing is applied.
         """
         return queries.stat(self._state, queue, now_ms)
+
+    @property
+    def expiring(self) -> Collection[str]:
+        """The names of the queues with IDLE: a view, valid until the next entry."""
+        return self._state.queues.expiring.keys()
+
+    def used_ms(self, queue: str) -> int | None:
+        """When a queue with IDLE was last used, as far as the log knows; None: it is in use, or has no IDLE."""
+        one = self._state.queues.expiring.get(queue)
+        return None if one is None or one.taken else one.used_ms
 
     def history(self, queue: str, now_ms: int) -> QueueHistory:
         """The counters of `queue`, and for how long its oldest READY job has been waiting."""

@@ -280,6 +280,7 @@ class State:
         """`job` becomes RUNNING; its id is greater than those of all others that run (but see undo.py)."""
         queue.taken[job.id] = None
         if queue.settings is not None:
+            queue.used_ms = self.clock_ms
             self.queues.relist(queue)
         if job.item is not None:
             item_queue = self.items.start(self.items.open(job.item), job.queue)
@@ -301,6 +302,7 @@ class State:
         if self.undo is not None:
             self.undo.stopped(job)
         if queue.settings is not None:
+            queue.used_ms = self.clock_ms
             self.queues.relist(queue)
             if queue.settings.limit and queue.ready.size:
                 self.effects.reopened[job.queue] = None

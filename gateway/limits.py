@@ -89,12 +89,28 @@ AFTER_ITEMS_MAX = 100
 SETTING_MAX = 2**31 - 1
 WEIGHT_MAX = 1_000_000
 
+# The shortest IDLE of a queue: the leader looks about as often, at so many queues a time. One of many queues is deleted
+# somewhat later than its IDLE says, never earlier.
+IDLE_MS_MIN = 1000
+IDLE_LOOK_S = 0.25
+IDLE_LOOKS_MAX = 2000
+
 # Unsent output of one connection, beyond the kernel's buffer, at which the gateway stops executing its commands and
 # reports to the account. The kernel's buffer keeps the line busy, and at 0 no memory is held uncounted.
 OUTPUT_HIGH_WATER_BYTES = 0
 
 # Answers of one turn are joined up to this size before they are written.
 OUTPUT_PIECE_BYTES = 256 * KIB
+
+# Events that a node remembers for subscribers that come back, and their lines. A subscriber with as much unread as
+# EVENT_BACKLOG_BYTES is cut when the next line is due. One that reads the past gets it in pieces: so many events are
+# looked at, and it must have taken all but so many bytes.
+EVENT_HISTORY_MAX = 100_000
+EVENT_HISTORY_BYTES = 16 * MIB
+EVENT_BACKLOG_BYTES = MIB
+EVENT_PIECE_MAX = 1000
+EVENT_PIECE_BYTES = 64 * KIB
+EVENT_NAMES_MAX = 1000              # names of one SUBSCRIBE
 
 # Size of the pieces in which snapshots are streamed from disk to a client.
 STREAM_PIECE_BYTES = 256 * KIB

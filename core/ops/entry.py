@@ -25,6 +25,7 @@ Operation = (
     | jobs.Kick
     | jobs.Batch
     | queues.OnQueues
+    | queues.ExpireQueue
     | pulses.OnPulses
     | pulses.Grant
     | sessions.OpenSession

@@ -97,7 +97,8 @@ class Due(Struct, array_like=True, gc=False, frozen=True):
 class PutWith(Struct, array_like=True, tag=22, gc=False, frozen=True):
     """A Put with options; None: without this one.
 
-    `ttl_ms`: the job is removed if it is not handed out within this time after it becomes active. `every_ms`: a Done
+    `ttl_ms`: the job is removed if it is not handed out within this time after it becomes active; None: the TTL of its
+    queue, DURATION_MS_MAX: none. `every_ms`: a Done
     makes it active again at the next multiple. `after`: it stays DELAYED until each of these items was finished once.
     `tries`: after this many attempts it is dead, instead of the number of its queue.
     """

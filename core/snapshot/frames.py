@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 
 from core.limits import COUNTER_MAX
 from core.ops.jobs import Policy, Then
-from core.ops.queues import Order
+from core.ops.queues import Order, Overflow
 
 Counter = Annotated[int, Meta(ge=0, le=COUNTER_MAX)]
 Number = Annotated[int, Meta(ge=0)]         # up to 64 bits
@@ -158,12 +158,22 @@ class QueueRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     keep_ms: Counter
     paused_in: bool
     paused_out: bool
+    ttl_ms: Counter = 0
+    idle_ms: Counter = 0
+    overflow: Overflow = Overflow.REFUSE
+    bound: Counter = 0
 
 
 class QueueRows(Struct, array_like=True, tag="queues", forbid_unknown_fields=True):
     """The settings of some queues."""
 
     rows: list[QueueRow]
+
+
+class UsedRows(Struct, array_like=True, tag="used", forbid_unknown_fields=True):
+    """Some queues with IDLE: name, last use."""
+
+    rows: list[tuple[str, Counter]]
 
 
 class PulseTable(Struct, array_like=True, tag="pulses", forbid_unknown_fields=True):
@@ -378,5 +388,5 @@ class End(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
 
 Frame = (
     Head | Settings | PulseTable | PulseRow | OldestIndex | QueueRows | Waiting | Delayed | Running | Released
-    | CountedRows | KeptRows | SessionTable | SessionRows | UserRows | Clone | Chunk | End
+    | UsedRows | CountedRows | KeptRows | SessionTable | SessionRows | UserRows | Clone | Chunk | End
 )

@@ -53,6 +53,7 @@ _ORDER: list[type[frames.Frame]] = [
     frames.Delayed,
     frames.Running,
     frames.Released,
+    frames.UsedRows,
     frames.CountedRows,
     frames.KeptRows,
     frames.SessionTable,
@@ -162,6 +163,7 @@ class _Builder:
         self._pulses = 0                                # how many there are
         self._pulse = ""                                # name of the last pulse
         self._settings = ""                             # name of the last queue with settings
+        self._used = ""                                 # name of the last queue with IDLE
         self._counted = ""                              # name of the last queue with counters
 
     def add(self, frame: frames.Frame) -> None:
@@ -247,6 +249,15 @@ class _Builder:
     def _add_jobs(self, frame: frames.Waiting | frames.Delayed | frames.Running | frames.Released) -> None:
         self._jobs.add(frame)
 
+    def _add_used(self, frame: frames.UsedRows) -> None:
+        for name, used_ms in frame.rows:
+            check(self._used < name, "uses of queues are not in order")
+            self._used = name
+            queue = self.state.queues.expiring.get(name)
+            if queue is None:
+                raise SnapshotError("inconsistent snapshot: last use of a queue without IDLE")
+            queue.used_ms = used_ms
+
     def _add_counted(self, frame: frames.CountedRows) -> None:
         for row in frame.rows:
             name, *counters = astuple(row)
@@ -290,7 +301,9 @@ class _Builder:
         self._jobs.check_sums(end)
         check(self._pulses == len(self.state.pulses.by_name), "pulses are missing")
         order_tickets(self.state.pulses)
-        check(self._sessions == len(self.state.sessions.by_number), "sessions are missing")
+        sessions = self.state.sessions.by_number
+        check(self._sessions == len(sessions), "sessions are missing")
+        check(all(number in sessions for number in self.state.queues.bound), "a queue is bound to no session")
 
     def _set_clone(self, frame: frames.Clone) -> None:
         self.clone = frame
@@ -309,6 +322,7 @@ class _Builder:
         frames.Delayed: _add_jobs,
         frames.Running: _add_jobs,
         frames.Released: _add_jobs,
+        frames.UsedRows: _add_used,
         frames.CountedRows: _add_counted,
         frames.KeptRows: _add_kept,
         frames.SessionTable: _add_session_table,

@@ -8,10 +8,10 @@
 The frames are, in this order: one Head; Settings, when any was given; PulseTable, and PulseRows in name order, when
 there are pulses or have been; OldestIndex, when there is one; QueueRows, in name order; Waiting, queues in name order
 and the jobs of a queue in the order of their places; Delayed, likewise in the order in which they become active;
-Running, in rising id; Released, in the order in which the items were finished; CountedRows, in name order; KeptRows,
-queues in name order and the keys of a queue in the order of their expiry; SessionTable and SessionRows, in rising
-number, when there has been a session; UserRows, in name order; Clone and its Chunks, when a CLONE is in progress; one
-End. Long lists are cut into several frames.
+Running, in rising id; Released, in the order in which the items were finished; UsedRows and CountedRows, in name
+order; KeptRows, queues in name order and the keys of a queue in the order of their expiry; SessionTable and
+SessionRows, in rising number, when there has been a session; UserRows, in name order; Clone and its Chunks, when a
+CLONE is in progress; one End. Long lists are cut into several frames.
 
 To change the layout of a released format: raise FORMAT and record a data directory of the new one
 (tests/upgrade/scenario.py). A row may grow at its end, by fields with defaults: so the frames of today read what older
@@ -90,6 +90,9 @@ def _frames(state: State, users: bool) -> Iterator[frames.Frame]:
     for running in _portions(state.in_order().values()):
         yield frames.Running([_running_row(job) for job in running])
     yield from _released_frames(state)
+    used = [(name, queue.used_ms) for name, queue in sorted(state.queues.expiring.items())]
+    for start in range(0, len(used), limits.FRAME_JOBS_MAX):
+        yield frames.UsedRows(used[start : start + limits.FRAME_JOBS_MAX])
     yield from _counted_frames(state)
     yield from _kept_frames(state)
     yield from session_frames(state.sessions)

@@ -16,6 +16,7 @@ from heapq import merge
 from itertools import islice
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 from sortedcontainers import SortedList
 
 from core.ops.queues import Order
@@ -47,6 +48,7 @@ class Queue(Struct, gc=False, eq=False):
     indexed_ms: int | None = None                           # due time of the first DELAYED job, as indexed in Delays
     seqs: SortedList | None = None                          # of all READY jobs, if their order is another
     counters: list[int] = field(default_factory=lambda: [*NOTHING_COUNTED])
+    used_ms: int = 0                                        # its last use, if it has settings (IDLE)
     front: int | None = None                                # rank of the job to hand out next; None: there is none
 
     @property
@@ -106,13 +108,16 @@ class Queues:
     """All queues by name, their settings, and the sums that TOTAL reports."""
 
     __slots__ = (
-        "by_name", "by_rank", "idle", "nonempty", "oldest", "priorities", "settings", "waiting", "weights",
+        "bound", "by_name", "by_rank", "expiring", "idle", "nonempty", "oldest", "priorities", "settings", "waiting",
+        "weights",
     )
 
     def __init__(self) -> None:
         self.by_name: dict[str, Queue] = {}         # those with an unfinished job
         self.idle: dict[str, Queue] = {}            # those with settings only
         self.settings: dict[str, QueueSettings] = {}
+        self.expiring: dict[str, Queue] = {}        # those with IDLE
+        self.bound: dict[int, dict[str, None]] = {}     # names of those that end with a session, by its number
         self.nonempty: SortedList = SortedList()    # names of the queues that can hand out a job
         self.by_rank: SortedList = SortedList()     # the same as pairs (front, name)
         self.weights = Weights()                    # of those with a WEIGHT above 1
@@ -260,6 +265,12 @@ class Queues:
             if settings.weight > 1:
                 self.weights.add(name, settings.weight)
         queue.settings = settings
+        if settings.idle_ms:
+            self.expiring[name] = queue
+        else:
+            self.expiring.pop(name, None)
+        if settings.bound:
+            self.bound.setdefault(settings.bound, {})[name] = None
         # By default the first job of a priority is the one that came first; see ready.py.
         reordered = settings.order is Order.TIME or settings.item_limit > 0
         if reordered != (queue.seqs is not None):
@@ -268,8 +279,23 @@ class Queues:
 
     def forget(self, name: str) -> None:
         """Remove the settings of a queue that has no unfinished job, and so the queue."""
-        self.settings.pop(name, None)
+        settings = self.settings.pop(name, None)
         self.idle.pop(name, None)
+        self.expiring.pop(name, None)
+        if settings is not None and settings.bound:
+            self._unbind(settings.bound, name)
+
+    def unbind(self, name: str) -> None:
+        """The queue no longer ends with its session."""
+        settings = self.settings[name]
+        self._unbind(settings.bound, name)
+        self.configure(name, replace(settings, bound=0))
+
+    def _unbind(self, session: int, name: str) -> None:
+        names = self.bound[session]
+        del names[name]
+        if not names:
+            del self.bound[session]
 
     def close(self, queue: Queue) -> bool:
         """A job has left the queue. Returns whether it was the last one, so that the queue is finished."""

@@ -120,6 +120,13 @@ class ReadyJobs(Struct, gc=False, eq=False):
             run.add(other)
             run.add(job)
 
+    @property
+    def first_of_least_priority(self) -> Job:
+        """The first job of the least priority; there must be one."""
+        if self._runs is None:
+            return self._few[bisect_left(self._few, self._few[-1].rank, key=_rank)]
+        return _first(self._runs[self._ranks[-1]])
+
     def take_first(self) -> Job:
         """Remove and return the next job; there must be one."""
         self.size -= 1
@@ -167,6 +174,10 @@ class ReadyJobs(Struct, gc=False, eq=False):
             self._firsts.remove((self.first.seq, self._front) if front else (last.seq, rank))
             if len(runs) <= SCANNED_RUNS_MAX // 2:
                 self._firsts = None
+
+
+def _rank(job: Job) -> int:
+    return job.rank
 
 
 def _first(run: Job | JobList[Job]) -> Job:

@@ -91,6 +91,10 @@ def settings_of_queue(settings: QueueSettings) -> list[tuple[str, str]]:
         ("BATCH", str(settings.batch)),
         ("PORTION", str(settings.portion)),
         ("KEEP", seconds(settings.keep_ms)),
+        ("TTL", seconds(settings.ttl_ms)),
+        ("IDLE", seconds(settings.idle_ms)),
+        ("OVERFLOW", settings.overflow.name),
+        ("BOUND", str(int(settings.bound > 0))),
     ]
 
 

@@ -41,10 +41,15 @@ def get(state: State, operation: Get, seed: int) -> Reply:
     if item is None and queues is not None and len(queues) == 1:
         queue = state.queues.by_name.get(queues[0])
         if queue is None:
+            if state.queues.expiring:
+                _asked(state, queues)
             return EMPTY
         if not queue.ready.size or queue.closed:
+            queue.used_ms = state.clock_ms
             return EMPTY_UNFINISHED
     else:
+        if queues is not None and state.queues.expiring:
+            _asked(state, queues)
         queue = offers(state, queues, item, Way(state.settings.policy)).choose(seed)
         if queue is None:
             return EMPTY_UNFINISHED if unfinished(state, queues, item) else EMPTY
@@ -52,6 +57,14 @@ def get(state: State, operation: Get, seed: int) -> Reply:
     if session is not None:
         session.bind(job)
     return Handed(job.id, job.queue, job.priority, job.data, job.item)
+
+
+def _asked(state: State, names: tuple[str, ...]) -> None:
+    """Somebody asked for these queues by name: those with IDLE were used."""
+    for name in names:
+        queue = state.queues.expiring.get(name)
+        if queue is not None:
+            queue.used_ms = state.clock_ms
 
 
 def get_cost(operation: Get) -> Cost:
@@ -88,6 +101,8 @@ def _get_some(state: State, operation: GetWith | GetInTurn, way: Way, seed: int)
     if get.item_of_put and item is None:
         return EMPTY
     count = 1 if operation.count is None else min(operation.count, limits.COUNT_MAX)
+    if get.queues is not None and state.queues.expiring:
+        _asked(state, get.queues)
     turned: dict[int, None] = {}
     if item is None and get.queues is not None and len(get.queues) == 1:
         jobs = _of_one_queue(state, get, get.queues[0], count)

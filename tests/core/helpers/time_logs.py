@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from core import (
+    DURATION_MS_MAX,
     Atomic,
     Batch,
     Bury,
@@ -16,13 +17,16 @@ from core import (
     CloseSession,
     Configure,
     ConfigureQueue,
+    ConfigureQueueWith,
     CreateQueue,
+    CreateQueueWith,
     Delete,
     DeleteQueue,
     Done,
     DoneAll,
     DoneLast,
     Due,
+    ExpireQueue,
     Get,
     GetInTurn,
     GetWith,
@@ -34,11 +38,13 @@ from core import (
     LaterAll,
     LaterWith,
     Machine,
+    MoreSettings,
     Move,
     OnDup,
     OpenSession,
     Operation,
     Order,
+    Overflow,
     PauseQueue,
     Policy,
     PurgeQueue,
@@ -83,7 +89,7 @@ put_with = st.builds(
     PutWith,
     _put,
     _maybe_when,
-    st.sampled_from([None, None, 1, 50]),
+    st.sampled_from([None, None, 1, 50, DURATION_MS_MAX]),
     st.sampled_from([None, None, None, 7, 50]),
     st.sampled_from([(), (), ("x",), ("x", "y"), ("x", "x")]),
     st.sampled_from([None, *KEYS]),
@@ -155,7 +161,16 @@ queue_change = st.builds(
     st.sampled_from([None, None, 1, 2]),
     st.sampled_from([None, None, 0, 30, 100]),
 )
+_more = st.builds(
+    MoreSettings,
+    st.sampled_from([None, None, 0, 30]),
+    st.sampled_from([None, None, 0, 50, 100]),
+    st.sampled_from([None, None, *Overflow]),
+)
+_expire_queue = st.builds(ExpireQueue, _queue, st.sampled_from([0, 50, 100, 200, 1000]))
 on_queue: st.SearchStrategy[Requested] = often(
+    st.builds(ConfigureQueueWith, _queue, queue_change, _more),
+    st.builds(CreateQueueWith, _queue, queue_change, _more, st.sampled_from([None, 1])),
     st.builds(ConfigureQueue, _queue, queue_change),
     st.builds(ConfigureQueue, _queue, queue_change),
     st.builds(ConfigureQueue, _queue, queue_change),
@@ -186,7 +201,7 @@ requested: st.SearchStrategy[Requested] = often(
 )
 time_operations: st.SearchStrategy[Operation] = often(
     put_with, put_with, put_with, _put, pick, pick, _get, _on_running, _on_running, _on_running, change, _many, batch,
-    st.builds(Delete, selector), on_queue, st.builds(Return, _id),
+    st.builds(Delete, selector), on_queue, st.builds(Return, _id), _expire_queue,
     often(operations, operations, st.builds(CloseSession, st.just(1), st.booleans())),
 )
 _step_ms = st.sampled_from([0, 0, 1, 7, 20, 50, 100, 500])
@@ -337,7 +352,10 @@ def _random_on_queue(random: Random, queue: str) -> Operation:
     )
     states = [JobState.READY, JobState.DELAYED, JobState.DEAD, None]
     return random.choice([
-        ConfigureQueue(queue, change), ConfigureQueue(queue, change), ConfigureQueue(queue, change),
+        ConfigureQueue(queue, change), ConfigureQueue(queue, change),
+        ConfigureQueueWith(queue, change, MoreSettings(
+            random.choice([None, 0, 300]), random.choice([None, 0, 1000]), random.choice([None, *Overflow])
+        )),
         PauseQueue(queue, random.random() < 0.2, random.random() < 0.3), ResumeQueue(queue), ResumeQueue(queue),
         DeleteQueue(queue, random.random() < 0.1), PurgeQueue(queue, random.choice(states)),
         Configure(policy=random.choice(list(Policy))),

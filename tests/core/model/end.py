@@ -120,6 +120,8 @@ class ModelEnd(ModelPut):
             return NotFound()
         if job.id is not None and not delete.selector.id:
             return JobRunning()
+        if job.id is not None:
+            self.use(job.queue)
         self.remove(job)
         return self._finished(job.queue, job.item)
 

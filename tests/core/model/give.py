@@ -59,6 +59,8 @@ class ModelGive(ModelTime):
             return SessionNotFound()
         if get.item_of_put and self.put_item is None:
             return Empty(False)
+        for queue in get.queues or ():
+            self.use(queue)
         item = self.put_item if get.item_of_put else get.item
         policy = self.settings.policy if pick.policy is None else pick.policy
         given: list[ModelJob] = []
@@ -103,6 +105,7 @@ class ModelGive(ModelTime):
     def _hand_out(self, job: ModelJob, get: Get) -> None:
         settings = self.settings_of(job.queue)
         self.count(job.queue, "taken")
+        self.use(job.queue)
         job.id = self.next_id
         self.tell("TAKE", job.queue, job.priority, self.next_id)
         self.next_id += 1

@@ -24,7 +24,9 @@ from core import (
     CloseSession,
     Configure,
     ConfigureQueue,
+    ConfigureQueueWith,
     CreateQueue,
+    CreateQueueWith,
     Delete,
     DeleteQueue,
     DeleteUser,
@@ -32,6 +34,7 @@ from core import (
     DoneAll,
     DoneLast,
     Empty,
+    ExpireQueue,
     Finished,
     Get,
     GetInTurn,
@@ -183,6 +186,8 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 return self._close_session(operation)
             case Request():
                 return self._request(operation, bits, applied)
+            case ExpireQueue():
+                return self.on_queue(operation)
             case Return():
                 return self.on_running(operation)
             case SetUser():
@@ -220,6 +225,12 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 return self._batch(operation, bits, applied)
             case CloneEnd():
                 return self._clone(operation, applied)
+            case CreateQueueWith():
+                if operation.session is not None and not self.sessions.use(operation.session, self.clock_ms):
+                    return SessionNotFound()
+                return self.on_queue(operation)
+            case ConfigureQueueWith():
+                return self.on_queue(operation)
             case CreateQueue() | ConfigureQueue() | DeleteQueue() | PurgeQueue() | PauseQueue() | ResumeQueue():
                 return self.on_queue(operation)
             case Configure():
@@ -336,7 +347,8 @@ class Model(ModelView, ModelEnd, ModelMembers):
         bound = {job.id: job.session for job in self.running()}
         self.jobs = other.jobs
         self.releases = other.releases
-        self.queues = other.queues
+        self.queues = {name: structs.replace(one, bound=0) for name, one in other.queues.items()}
+        self.used = dict.fromkeys(other.used, self.clock_ms)
         self.kept = other.kept
         self.past = other.past
         self.given_ms = other.given_ms

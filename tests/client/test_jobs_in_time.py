@@ -245,7 +245,7 @@ def test_a_queue_does_as_it_was_told(client: Client) -> None:
 def test_the_reason_of_a_failure_stays_with_the_job(client: Client) -> None:
     client.put("reasons", b"1")
     client.put("reasons", b"2")
-    first, second = client.get_many("reasons", 2, expire=60)
+    first, second = client.get_many(2, "reasons", expire=60)
     assert client.touch_many([first, second, 999_999], expire=90) == [True, True, False]
     client.later(first, reason="no.route", first=True)
     client.bury(second, "broken")

@@ -332,10 +332,10 @@ def _meta_tokens(fields: list[str]) -> tuple[str | None, Meta]:
     expect(len(fields) % 2 == 0, "a meta token without a value")
     tokens = dict(zip(fields[::2], fields[1::2], strict=True))
     expect(2 * len(tokens) == len(fields), f"meta tokens {' '.join(fields)[:200]!r}")
-    times = [as_number(tokens[word]) if word in tokens else None for word in ("AT", "EXPIRE")]
+    at, expires_at = (as_number(tokens[word]) if word in tokens else None for word in ("AT", "EXPIRE"))
     return (
         as_name(tokens["IS"]) if "IS" in tokens else None,
-        Meta(tokens.get("KEY"), as_number(tokens.get("TRY", "0")), *times, tokens.get("REASON")),
+        Meta(tokens.get("KEY"), as_number(tokens.get("TRY", "0")), at, expires_at, tokens.get("REASON")),
     )
 
 

@@ -272,7 +272,7 @@ def test_output_that_cannot_be_written_is_told(cluster: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize(("words", "expected"), [
-    ("pqctl ", {"cluster", "node", "queue", "job", "snapshot", "session", "user", "config", "bench", "doctor",
+    ("pqctl ", {"cluster", "node", "queue", "job", "snapshot", "session", "user", "cron", "config", "bench", "doctor",
                 "shell"}),
     ("pqctl cluster ", set(NAMES["cluster"] or [])),
     ("pqctl job get --th", {"--then"}),

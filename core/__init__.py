@@ -38,6 +38,7 @@ from core.ops.jobs import (
     Atomic,
     Batch,
     Bury,
+    BuryWithReason,
     Change,
     Delete,
     Done,
@@ -51,8 +52,10 @@ from core.ops.jobs import (
     Kick,
     Later,
     LaterAll,
+    LaterAllFirst,
     LaterRan,
     LaterWith,
+    LaterWithReason,
     Move,
     OnDup,
     Policy,
@@ -64,6 +67,7 @@ from core.ops.jobs import (
     Taking,
     Then,
     Touch,
+    TouchAll,
     TouchRan,
 )
 from core.ops.pulses import (
@@ -146,7 +150,15 @@ from core.ops.replies import (
     UserNotFound,
     digests_of,
 )
-from core.ops.sessions import AttachSession, CloseSession, OpenSession, Request, Requested, TouchSession
+from core.ops.sessions import (
+    AttachSession,
+    CloseSession,
+    CloseSessionFirst,
+    OpenSession,
+    Request,
+    Requested,
+    TouchSession,
+)
 from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import DeleteUser, SetUser, User
 from core.pulse.pulse import OWN_PREFIX, Pulse
@@ -182,12 +194,14 @@ __all__ = [
     "BadSetting",
     "Batch",
     "Bury",
+    "BuryWithReason",
     "Change",
     "ChangeInProgress",
     "CloneBegin",
     "CloneChunk",
     "CloneEnd",
     "CloseSession",
+    "CloseSessionFirst",
     "ClusterSettings",
     "Configure",
     "ConfigureFair",
@@ -237,8 +251,10 @@ __all__ = [
     "LastNode",
     "Later",
     "LaterAll",
+    "LaterAllFirst",
     "LaterRan",
     "LaterWith",
+    "LaterWithReason",
     "Lead",
     "Leased",
     "Machine",
@@ -309,6 +325,7 @@ __all__ = [
     "TooManyUsers",
     "Totals",
     "Touch",
+    "TouchAll",
     "TouchRan",
     "TouchSession",
     "Turn",

@@ -29,6 +29,7 @@ class JobView(Struct, gc=False, frozen=True):
     attempts: int               # hand-outs so far
     at_ms: int | None           # the time it was put for, if any
     deadline_ms: int | None     # of a running job with a lease
+    reason: str | None = None   # why it was put back or buried last, if its worker said it
     group: str | None = None    # for fair shares
 
 
@@ -203,12 +204,15 @@ def peek_queue(state: State, name: str, which: JobState, count: int) -> list[Job
 
 def _seen(job: AnyJob, ready: JobState = JobState.READY) -> JobView:
     """A job as clients see it. `ready`: the state of one that is READY, which may also be DEAD."""
-    key, group = (None, None) if job.extras is None else (job.extras.key, job.extras.group)
+    extras = job.extras
+    key, reason, group = (None, None, None) if extras is None else (extras.key, extras.reason, extras.group)
     if isinstance(job, RunningJob):
         return JobView(
             job.queue, job.id, job.priority, job.data, JobState.RUNNING, job.item, key, job.attempts, job.at_ms,
-            job.deadline_ms, group,
+            job.deadline_ms, reason, group,
         )
     if isinstance(job, DelayedJob):
         ready = JobState.DELAYED
-    return JobView(job.queue, None, -job.rank, job.data, ready, job.item, key, job.attempts, job.at_ms, None, group)
+    return JobView(
+        job.queue, None, -job.rank, job.data, ready, job.item, key, job.attempts, job.at_ms, None, reason, group,
+    )

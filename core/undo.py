@@ -141,6 +141,10 @@ class Undo:
         self._places[new.queue, new.item] = None
         self._steps.append(lambda: self._state.swap(new, old))
 
+    def alarmed(self, queue: str, alarmed: bool) -> None:
+        """The depth of the queue was told."""
+        self._steps.append(lambda: self._state.set_alarmed(queue, not alarmed))
+
     def used_fair(self) -> None:
         """Groups are in use from here on: undone, they are not."""
 

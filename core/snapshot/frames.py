@@ -60,6 +60,7 @@ class ExtrasRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     origin: str | None
     after: tuple[str, ...]
     ready_ms: Counter | None = None
+    reason: str | None = None
     group: str | None = None
 
 
@@ -164,6 +165,8 @@ class QueueRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     idle_ms: Counter = 0
     overflow: Overflow = Overflow.REFUSE
     bound: Counter = 0
+    alarm: Counter = 0
+    alarmed: bool = False
     sched: Sched = Sched.FIFO
 
 

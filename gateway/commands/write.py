@@ -5,7 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from core import Batch, Change, Finished, Get, GetInTurn, GetWith, Move, Policy, Put, PutWith, Reply, Results
+from core import (
+    Batch,
+    Change,
+    Finished,
+    Get,
+    GetInTurn,
+    GetWith,
+    Move,
+    Policy,
+    Put,
+    PutGrouped,
+    PutWith,
+    Reply,
+    Results,
+)
 from gateway.commands.choice import chosen, known_empty
 from gateway.commands.context.client import Client
 from gateway.commands.context.splitting import Many, propose_split, split
@@ -43,7 +57,7 @@ def put(client: Client, command: Command) -> None:
         _follow(client, operation)
 
 
-def _follow(client: Client, put: Put | PutWith) -> None:
+def _follow(client: Client, put: Put | PutWith | PutGrouped) -> None:
     """Propose a waiter's Get right behind the PUT, if the job will be ready immediately."""
     if isinstance(put, Put):
         client.hub.waiters.follow(put, client)
@@ -74,10 +88,10 @@ def put_wait(client: Client, command: Command) -> None:
         _follow(client, put)
 
 
-def _may_find_output(client: Client, put: Put | PutWith, wanted: Wanted) -> bool:
+def _may_find_output(client: Client, put: Put | PutWith | PutGrouped, wanted: Wanted) -> bool:
     """Whether there can be an output as soon as the job is put: one that is there already, or the job itself."""
     get = wanted.get
-    queue = put.put.queue if isinstance(put, PutWith) else put.queue
+    queue = put.queue if isinstance(put, Put) else put.put.queue
     if get.queues is None or queue in get.queues:
         return True
     return get.item is not None and client.hub.waiters.has_job_for(wanted)
@@ -167,7 +181,7 @@ def blocking_get(client: Client, command: Command) -> None:
 # ---- the others
 
 def of_many(client: Client, command: Command) -> None:
-    """DONE and LATER on many jobs."""
+    """DONE, LATER and TOUCH on many jobs."""
     _propose_many(client, command.operation, command.numbering, lambda reply: reply)
 
 

@@ -211,16 +211,19 @@ def test_a_hung_job_delays_the_others_of_its_level_by_at_most_the_cap(cluster: C
 def test_the_group_stays_with_the_job(cluster: Cluster) -> None:
     cluster.do(PutGrouped(Put("q", 0, b"x"), "g", key="k"))
     job = cluster.get(GetWith(Get(("q",)), meta=True))
-    assert job.meta and job.meta.group == "g"
+    assert job.meta
+    assert job.meta.group == "g"
     cluster.do(Later(job.id))
     job = cluster.get(GetWith(Get(("q",)), meta=True))
     cluster.do(Bury(job.id), Kick("q", 1))
     job = cluster.get(GetWith(Get(("q",)), meta=True))
-    assert job.meta and job.meta.group == "g"
+    assert job.meta
+    assert job.meta.group == "g"
     cluster.do(Move(job.id, "p"))
     cluster.machine = restored(snapshot_of(cluster.machine))
     job = cluster.get(GetWith(Get(("p",)), meta=True))
-    assert job.meta and job.meta.group == "g"
+    assert job.meta
+    assert job.meta.group == "g"
     assert (cluster.group("g").waiting, cluster.group("g").running) == (0, 1)
 
 
@@ -283,7 +286,8 @@ def test_hand_outs_under_way_at_the_first_use_are_charged_from_then_on(cluster: 
     (PutGrouped(Put("q", 0, b""), "g"), True), (BY_FAIR, True), (Configure(policy=Policy.FAIR), True),
     (ConfigureQueueWith("q", QueueChange(), MoreSettings(sched=Sched.FIFO)), True), (ConfigureFair(cap_ms=1000), True),
     (DoneRan(1, 5), True), (LaterRan(LaterWith(1), 5), True), (TouchRan(Touch(1), 5), True), (DoneRan(7, 5), False),
-    (Done(1), False), (ConfigureFair(cap_ms=1), False), (Batch((PutGrouped(Put("q", 0, b""), "g"), Done(9)), True), False),
+    (Done(1), False), (ConfigureFair(cap_ms=1), False),
+    (Batch((PutGrouped(Put("q", 0, b""), "g"), Done(9)), True), False),
 ])
 def test_what_is_the_first_use(cluster: Cluster, use: Operation, used: bool) -> None:
     cluster.do(Put("q", 0, b""), Get(None))

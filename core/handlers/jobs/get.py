@@ -165,6 +165,8 @@ def _of_one_queue(state: State, get: Get, name: str, count: int) -> list[Running
         if (room < 0 or work < 0) and jobs:
             break
         jobs.append(state.hand_out(queue, state.take(queue, None), lease_ms, then))
+        if state.events.endings:
+            state.end_operation()
     return jobs
 
 
@@ -192,6 +194,8 @@ def _of_many_queues(
             left[queue.name] = left.get(queue.name, queue.settings.batch) - 1
             exhausted = not left[queue.name]
         jobs.append(hand_out(state, queue, item, get, found))
+        if state.events.endings:
+            state.end_operation()
         if offered.turned:
             turned[jobs[-1].id] = None
         if len(jobs) < count:
@@ -205,8 +209,6 @@ def handed(job: RunningJob, meta: bool, turned: bool | UnsetType = UNSET) -> Han
     if not meta:
         return Handed(job.id, job.queue, job.priority, job.data, job.item, UNSET, turned)
     extras = job.extras
-    attempt_data = Meta(
-        None if extras is None else extras.key, job.attempts, job.at_ms, job.deadline_ms,
-        None if extras is None else extras.group,
-    )
+    key, reason, group = (None, None, None) if extras is None else (extras.key, extras.reason, extras.group)
+    attempt_data = Meta(key, job.attempts, job.at_ms, job.deadline_ms, reason, group)
     return Handed(job.id, job.queue, job.priority, job.data, job.item, attempt_data, turned)

@@ -2,30 +2,66 @@
 
 from __future__ import annotations
 
-from core import Bury, Done, DoneAll, DoneLast, Kick, Later, LaterAll, LaterWith, Touch
+from core import (
+    Bury,
+    BuryWithReason,
+    Done,
+    DoneAll,
+    DoneLast,
+    DoneRan,
+    Kick,
+    Later,
+    LaterAll,
+    LaterAllFirst,
+    LaterRan,
+    LaterWith,
+    LaterWithReason,
+    Touch,
+    TouchAll,
+    TouchRan,
+)
 from gateway.limits import BATCH_JOBS_MAX
-from gateway.protocol.arguments import SIGNED_MAX, ArgumentError, between, name, plain_word, signed, unsigned
+from gateway.protocol.arguments import (
+    SIGNED_MAX,
+    ArgumentError,
+    between,
+    milliseconds,
+    name,
+    plain_word,
+    signed,
+    unsigned,
+)
 from gateway.protocol.command import Command, Words
 from gateway.protocol.grammar.options import EXPIRE, WHEN, Option, read_options
 
 PRI = {b"PRI": Option("priority", signed)}
 
-_LATER = {**WHEN, **PRI, b"FIRST": Option("first"), b"YIELD": Option("yielded")}
+RAN = {b"RAN": Option("ran_ms", milliseconds)}
+
+_LATER = {
+    **WHEN,
+    **PRI,
+    b"FIRST": Option("first"),
+    b"YIELD": Option("yielded"),
+    b"REASON": Option("reason", plain_word),
+    **RAN,
+}
 _TOUCH = {b"EXPIRE": EXPIRE}
+_TOUCH_ONE = {**_TOUCH, **RAN}
+_DONE = {b"LAST": Option("last"), **RAN}
 
 
 def done(words: Words) -> Command | None:
-    """DONE <id> [LAST]."""
+    """DONE <id> [LAST] [RAN <sec>]."""
     count = len(words)
     if count == 2:
         return Command(Done(unsigned(words[1])))
     if count < 3:
         raise ArgumentError
-    if words[2] != b"LAST":
+    if words[2].isdigit():
         return None
-    if count > 3:
-        raise ArgumentError
-    return Command(DoneLast(unsigned(words[1])))
+    number, found = unsigned(words[1]), read_options(words, 2, _DONE)
+    return Command(DoneRan(number, **found) if "ran_ms" in found else DoneLast(number))
 
 
 def done_many(words: Words) -> Command:
@@ -45,11 +81,15 @@ def later(words: Words) -> Command | None:
     number, found = unsigned(words[1]), read_options(words, 2, _LATER)
     if "first" in found and "when" in found:        # contradictory: its old place, and another one
         raise ArgumentError
-    return Command(LaterWith(number, **found))
+    ran_ms = found.pop("ran_ms", None)
+    operation = LaterWithReason(number, **found) if "reason" in found else LaterWith(number, **found)
+    return Command(operation if ran_ms is None else LaterRan(operation, ran_ms))
 
 
 def later_many(words: Words) -> Command:
-    """LATER <id> <id> .."""
+    """LATER <id> <id> .. [FIRST]."""
+    if words[-1] == b"FIRST":
+        return Command(LaterAllFirst(_ids(words[:-1])))
     return Command(LaterAll(_ids(words)))
 
 
@@ -59,20 +99,32 @@ def _ids(words: Words) -> tuple[int, ...]:
     return tuple(map(unsigned, words[1:]))
 
 
-def touch(words: Words) -> Command:
-    """TOUCH <id> [EXPIRE <sec> [THEN ..]]."""
+def touch(words: Words) -> Command | None:
+    """TOUCH <id> [EXPIRE <sec> [THEN ..]] [RAN <sec>]."""
     if len(words) < 2:
         raise ArgumentError
-    return Command(Touch(unsigned(words[1]), **read_options(words, 2, _TOUCH)))
+    if len(words) > 2 and words[2].isdigit():
+        return None
+    number, found = unsigned(words[1]), read_options(words, 2, _TOUCH_ONE)
+    ran_ms = found.pop("ran_ms", None)
+    operation = Touch(number, **found)
+    return Command(operation if ran_ms is None else TouchRan(operation, ran_ms))
+
+
+def touch_many(words: Words) -> Command:
+    """TOUCH <id> <id> .. [EXPIRE <sec> [THEN ..]]."""
+    end = next((at for at, word in enumerate(words) if at and not word.isdigit()), len(words))
+    return Command(TouchAll(_ids(words[:end]), **read_options(words, end, _TOUCH)))
 
 
 def bury(words: Words) -> Command:
-    """BURY <id> [REASON <word>]. Arguments: the reason if given, for the server's log."""
+    """BURY <id> [REASON <word>]. Arguments: the reason if given, also for the server's log."""
     match words[1:]:
         case [number]:
             return Command(Bury(unsigned(number)))
         case [number, b"REASON", reason]:
-            return Command(Bury(unsigned(number)), arguments=(plain_word(reason),))
+            word = plain_word(reason)
+            return Command(BuryWithReason(unsigned(number), word), arguments=(word,))
     raise ArgumentError
 
 

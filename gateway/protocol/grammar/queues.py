@@ -20,6 +20,7 @@ from core import (
     PurgeQueue,
     QueueChange,
     ResumeQueue,
+    Sched,
     Then,
 )
 from gateway.limits import (
@@ -67,7 +68,9 @@ SETTINGS = {
     b"KEEP": Option("keep_ms", _or_off(milliseconds)),
     b"TTL": Option("ttl_ms", _or_off(milliseconds)),
     b"IDLE": Option("idle_ms", _or_off(_idle_ms)),
+    b"SCHED": Option("sched", _or_off(one_of({b"FIFO": Sched.FIFO, b"FAIR": Sched.FAIR}), Sched.FIFO)),
     b"OVERFLOW": Option("overflow", _or_off(_overflow, Overflow.REFUSE)),
+    b"ALARM": Option("alarm", _or_off(_number)),
 }
 _CREATE = {**SETTINGS, b"BOUND": Option("bound")}
 _MORE = frozenset(MoreSettings.__struct_fields__)

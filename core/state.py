@@ -376,6 +376,14 @@ class State:
             ran_ms = max(0, self.clock_ms - max(job.since_ms, book.started_ms))
         book.charge(group_of(job), ran_ms * 1000)
 
+    def replace_ready(self, *, begins: bool) -> None:
+        """READY jobs will be, or have been, taken out to be put in again changed: their groups keep their places."""
+        if self.fair is not None:
+            if begins:
+                self.fair.hold()
+            else:
+                self.fair.release()
+
     def in_order(self) -> dict[int, RunningJob]:
         """The running jobs in rising id."""
         if self.disordered:

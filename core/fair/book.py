@@ -44,8 +44,8 @@ class FairBook:
     """All groups."""
 
     __slots__ = (
-        "_heads", "_idle", "_pool", "_queues", "_saved", "_saved_levels", "accounts", "levels", "next_turn", "now_ms",
-        "offered", "shelves", "started_ms", "tasks",
+        "_heads", "_held", "_idle", "_pool", "_queues", "_saved", "_saved_levels", "accounts", "levels", "next_turn",
+        "now_ms", "offered", "shelves", "started_ms", "tasks",
     )
 
     def __init__(self, queues: Queues, started_ms: int) -> None:
@@ -61,6 +61,7 @@ class FairBook:
         self._heads: dict[int, dict[str, SortedList]] = {}      # level -> group -> (rank, seq, queue)
         self._pool: dict[int, SortedList] = {}                  # level -> the keys of these groups
         self._idle: SortedList = SortedList()                   # (since, group) without unfinished jobs
+        self._held: dict[str, None] | None = None               # groups to look at when a change is complete
         self._saved: dict[str, Scalars | None] | None = None    # accounts touched in a batch, as they were before
         self._saved_levels: tuple[Levels, int] | None = None
 
@@ -107,9 +108,24 @@ class FairBook:
             if not blocked and shelf.first(group) is None:
                 shelf.leave(account, self.accounts)
             if not account.queues and not self._own_ready(group):
-                self.withdraw(account)
+                if self._held is None:
+                    self.withdraw(account)
+                else:
+                    self._held[group] = None
         self.refresh(queue)
         self._left(account, shelf)
+
+    def hold(self) -> None:
+        """READY jobs are about to be replaced: no group leaves its level before `release`."""
+        self._held = {}
+
+    def release(self) -> None:
+        """READY jobs were replaced: groups that have none any more leave their levels."""
+        held, self._held = self._held or {}, None
+        for group in held:
+            account = self.accounts[group]
+            if account.offered and not account.queues and not self._own_ready(group):
+                self.withdraw(account)
 
     def eligible(self, queue: Queue, job: Job, *, now: bool) -> None:
         """ITEMLIMIT no longer withholds this READY job, or does so from `now` on False."""

@@ -146,6 +146,7 @@ def _configure(state: State, name: str, settings: QueueSettings) -> Reply:
 def _resort(state: State, queue: Queue, old: QueueSettings, settings: QueueSettings) -> None:
     """Take all READY jobs out and put them in again, as their places change, or how many are blocked."""
     jobs = list(queue.all_ready())
+    state.replace_ready(begins=True)
     for job in jobs:
         state.remove(queue, job)
     state.queues.configure(queue.name, settings)
@@ -153,6 +154,7 @@ def _resort(state: State, queue: Queue, old: QueueSettings, settings: QueueSetti
         if old.order is not settings.order:
             job = replace(job, when=job.at_ms or 0 if settings.order is Order.TIME else 0)
         state.add(queue, job)
+    state.replace_ready(begins=False)
 
 
 def purge_queue(state: State, operation: ops.PurgeQueue, seed: int) -> Reply:

@@ -41,7 +41,7 @@ HANDLERS: dict[type[Any], Handler] = {
     job_ops.DoneAll: Handler(finish.done_all, finish.ids_cost, in_request=True),
     job_ops.Later: Handler(finish.later, cost.small, in_batch=True, in_request=True),
     job_ops.LaterWith: Handler(finish.later_with, cost.small, in_batch=True, in_request=True),
-    job_ops.LaterRan: Handler(finish.later_ran, cost.small, in_batch=True, in_request=True),
+    job_ops.LaterRan: Handler(finish.later_ran, finish.later_ran_cost, in_batch=True, in_request=True),
     job_ops.LaterAll: Handler(finish.later_all, finish.ids_cost, in_request=True),
     job_ops.Return: Handler(finish.return_, cost.small),
     job_ops.Bury: Handler(finish.bury, cost.small, in_batch=True, in_request=True),

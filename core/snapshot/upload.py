@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from core.ops.jobs import Policy
 from core.rules.complete import undo_hand_out
 from core.snapshot.frames import SnapshotError
 from core.snapshot.read import Reader
@@ -83,6 +84,8 @@ def adopt(state: State, other: State) -> None:
     state.leases = other.leases
     state.delays = other.delays
     state.fair = other.fair
+    if state.settings.policy is Policy.FAIR:
+        state.use_fair()
     state.ttls = other.ttls
     state.dead = other.dead
     state.retained_keys = other.retained_keys

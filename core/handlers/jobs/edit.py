@@ -72,7 +72,9 @@ def change(state: State, operation: ops.Change, seed: int) -> Reply:
         queue = state.queues.by_name[job.queue]
         rank = job.rank if operation.priority is None else -operation.priority
         if isinstance(job, Job):
+            state.replace_ready(begins=True)
             _change_ready(state, queue, job, operation, replace(job, rank=rank, data=data, item=item, at_ms=at_ms))
+            state.replace_ready(begins=False)
         else:
             _change_delayed(state, queue, job, replace(job, rank=rank, data=data, item=item, at_ms=at_ms))
     if job.item is not None and job.item != item:

@@ -97,6 +97,12 @@ def later_ran(state: State, operation: ops.LaterRan, seed: int) -> Reply:
     return ACCEPTED
 
 
+def later_ran_cost(operation: ops.LaterRan) -> Cost:
+    """Bytes and work of a LaterRan."""
+    later = operation.later
+    return 2 * BASE_BYTES + of_names(later.reason if isinstance(later, ops.LaterWithReason) else None), JOB_WITH_EXTRAS
+
+
 def later_all(state: State, operation: ops.LaterAll, seed: int) -> Reply:
     """Put the jobs back at the tails of their priorities."""
     return _put_all_back(state, operation.ids, complete.NO_OPTIONS)

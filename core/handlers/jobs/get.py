@@ -53,8 +53,10 @@ def get(state: State, operation: Get, seed: int) -> Reply:
     else:
         if queues is not None and state.queues.expiring:
             _asked(state, queues)
-        # PUT .. WAIT always takes the first job (spec/state-machine 4.7).
-        offered = offers(state, queues, item, Way(Policy.RANDOM if operation.item_of_put else state.settings.policy))
+        policy = state.settings.policy
+        if operation.item_of_put and policy is Policy.FAIR:     # the output of PUT .. WAIT is the first job
+            policy = Policy.RANDOM
+        offered = offers(state, queues, item, Way(policy))
         queue = offered.choose(seed)
         if queue is None:
             return EMPTY_UNFINISHED if unfinished(state, queues, item) else EMPTY

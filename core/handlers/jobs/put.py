@@ -106,9 +106,11 @@ def _duplicate(state: State, operation: PutWith | PutGrouped, key: str, seed: in
     if isinstance(job, DelayedJob):
         state.undefer(queue, job)
     else:
+        state.replace_ready(begins=True)
         state.remove(queue, job)
     item = state.items.new_name(seed) if put.new_item else put.item
     _place(state, operation, queue, item, job.seq, replaced=job)
+    state.replace_ready(begins=False)
     queue.used_ms = state.clock_ms
     if job.item is not None:
         state.close_item(job.item, job.queue)

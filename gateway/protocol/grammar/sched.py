@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from core import ConfigureFair
-from core.limits import LEVEL_S_MAX, LEVELS_MAX
+from core import LEVEL_S_MAX, LEVELS_MAX, ConfigureFair
 from gateway.protocol.arguments import ArgumentError, between, milliseconds, plain_word
 from gateway.protocol.command import Command, Words
 from gateway.protocol.grammar.options import Option, read_options

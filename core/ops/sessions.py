@@ -52,8 +52,8 @@ class TouchSession(Struct, array_like=True, tag=18, gc=False, frozen=True):
 
 
 Requested = (
-    jobs.Atomic | jobs.Taking | jobs.DoneAll | jobs.LaterAll | jobs.Kick | jobs.Batch | queues.OnQueues
-    | pulses.OnPulses | CloneEnd
+    jobs.Atomic | jobs.Taking | jobs.GetAllowed | jobs.DoneAll | jobs.LaterAll | jobs.Kick | jobs.Batch
+    | queues.OnQueues | pulses.OnPulses | CloneEnd
 )
 
 

@@ -31,6 +31,7 @@ class QueueSettings(Struct, gc=False, frozen=True):
     idle_ms: int = 0
     overflow: Overflow = Overflow.REFUSE
     bound: int = 0              # the session with which the queue ends; 0: none
+    pulse: str | None = None    # whose grants its hand-outs take
 
 
 class ClusterSettings(Struct, gc=False, frozen=True):

@@ -13,6 +13,7 @@ from gateway.commands.transactions import log_burial
 from gateway.protocol import responses
 from gateway.protocol.command import Command
 from gateway.protocol.request_id import Numbering
+from gateway.pulses.allowances import AllowedSlot
 from gateway.waiting.put_wait import PutOfWait
 from gateway.waiting.slots import NoReply, Outcome
 from gateway.waiting.waiter import Waiter
@@ -129,7 +130,8 @@ def get(client: Client, command: Command) -> None:
     if (
         type(operation) is Get and (queues := operation.queues) is not None and len(queues) == 1
         and client.state.policy is None
-        and (settings := client.hub.cluster.machine.settings).policy is Policy.RANDOM and not settings.fast_empty
+        and (settings := (machine := client.hub.cluster.machine).settings).policy is Policy.RANDOM
+        and not settings.fast_empty and not machine.rated
     ):
         client.propose(operation, command.numbering)
     else:
@@ -142,11 +144,22 @@ def _pick(client: Client, operation: Get | GetWith, numbering: Numbering | None)
     if numbering is None and client.hub.cluster.machine.settings.fast_empty and known_empty(client, get):
         client.say(responses.QUEUE_EMPTY)
         return
+    note: Callable[[Reply], Reply] | None = None
     if rotation is not None and type(taking) is GetInTurn:
         note = partial(rotation.note, named=get.queues is not None)
+    if client.hub.cluster.machine.rated and (allowed := client.hub.allowances.take(taking)) is not None:
+        slot = AllowedSlot(client, allowed, note or _as_it_is, numbering)
+        client.await_slot(slot)
+        within = allowed.around(taking)
+        client.hub.cluster.propose_for(client, within if numbering is None else numbering.request(within), slot)
+    elif note is not None:
         client.propose_told(taking, note, numbering)
     else:
         client.propose(taking, numbering)
+
+
+def _as_it_is(reply: Reply) -> Reply:
+    return reply
 
 
 def blocking_get(client: Client, command: Command) -> None:

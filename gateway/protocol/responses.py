@@ -116,9 +116,13 @@ OUTCOME_UNKNOWN = b"504 Outcome Unknown\r\n"
 
 
 class AtWriting(Struct, gc=False, frozen=True):
-    """An answer that is formed when it is written: what it says depends on that moment."""
+    """An answer that is formed when it is written: what it says depends on that moment.
+
+    `drop` is called instead when the client is gone.
+    """
 
     form: Callable[[], bytes]
+    drop: Callable[[], None]
 
 
 def _stored(reply: Stored) -> bytes:

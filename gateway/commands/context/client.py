@@ -16,6 +16,7 @@ from gateway.counters import Tally
 from gateway.limits import Limits
 from gateway.link import Link
 from gateway.protocol.request_id import Numbering
+from gateway.pulses.allowances import Allowances
 from gateway.pulses.turns import Turns
 from gateway.waiting.party import Blocked
 from gateway.waiting.slots import Outcome, Slot
@@ -34,6 +35,7 @@ class Services(Protocol):
     cluster: Cluster
     waiters: Waiters
     turns: Turns
+    allowances: Allowances
     access: Access
     limits: Limits
     tally: Tally

@@ -206,6 +206,10 @@ class ClusterNode:
         """See Cluster."""
         return self._proposer.share
 
+    def subscribed(self, types: frozenset[str]) -> None:
+        """See Cluster."""
+        self._driver.subscribed(types)
+
     def leader(self) -> str | None:
         """See Cluster."""
         return self._driver.leader()

@@ -102,6 +102,16 @@ OUTPUT_HIGH_WATER_BYTES = 0
 # Answers of one turn are joined up to this size before they are written.
 OUTPUT_PIECE_BYTES = 256 * KIB
 
+# Events that a node remembers for subscribers that come back, and their lines. A subscriber with as much unread as
+# EVENT_BACKLOG_BYTES is cut when the next line is due. One that reads the past gets it in pieces: so many events are
+# looked at, and it must have taken all but so many bytes.
+EVENT_HISTORY_MAX = 100_000
+EVENT_HISTORY_BYTES = 16 * MIB
+EVENT_BACKLOG_BYTES = MIB
+EVENT_PIECE_MAX = 1000
+EVENT_PIECE_BYTES = 64 * KIB
+EVENT_NAMES_MAX = 1000              # names of one SUBSCRIBE
+
 # Size of the pieces in which snapshots are streamed from disk to a client.
 STREAM_PIECE_BYTES = 256 * KIB
 

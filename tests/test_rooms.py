@@ -21,15 +21,15 @@ ORDER = {
     ),
     "cluster": (
         "limits", "metrics", "api", "settings", "errors", "storage", "journal", "snapshots", "wire", "raft", "capacity",
-        "leader", "execution", "driver", "stats", "administration", "exit_codes", "node",
+        "leader", "execution", "recording", "driver", "stats", "administration", "exit_codes", "node",
     ),
     "gateway": (
-        "limits", "link", "rights", "protocol", "config", "process", "waiting", "pulses", "auth", "counters",
+        "limits", "link", "rights", "events", "protocol", "config", "process", "waiting", "pulses", "auth", "counters",
         "commands", "server", "monitoring", "dev", "daemon", "main",
     ),
     "pqctl": (
         "output", "access", "health", "settings", "parameters", "report", "invocation", "connect", "doctor", "actions",
-        "commands", "program", "main",
+        "shell", "commands", "program", "main",
     ),
     "sockpq": (
         "errors", "model", "configuration", "_protocol", "_backends", "_engine", "_async", "_sync", "aio", "worker",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from cluster.api import Cluster
 from core import OWN_PREFIX, Get, GetWith, Put, PutWith, Selector
+from gateway.events.filters import MSG, OPEN, Filter
 from gateway.protocol.command import Command
 from gateway.protocol.responses import FORBIDDEN, JOB_NOT_FOUND, TICKET_NOT_FOUND
 from gateway.rights import Rights
@@ -103,6 +104,28 @@ def selected(rights: Rights, command: Command, cluster: Cluster) -> bytes | None
     if selector.id:
         return _of_job(rights.get, selector.id, cluster)
     return None if selector.queue.startswith(rights.queue) else FORBIDDEN
+
+
+# ---- events
+
+def subscribe(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """Require the right for each name. Whoever names none is told what they may know."""
+    wish: Filter = command.arguments[0]
+    if wish.everything:
+        return None
+    names = (*wish.names, *wish.prefixes)
+    return None if all(may_hear(rights, event, name) for event in wish.types for name in names) else FORBIDDEN
+
+
+def may_hear(rights: Rights, event_type: str, name: str) -> bool:
+    """Whether events of this type about this name (or prefix) may be told."""
+    if event_type in OPEN:
+        return True
+    if event_type == "FINI":
+        return name.startswith(rights.put)      # an item belongs to whoever may put jobs under its name
+    if event_type == MSG:
+        return name.startswith(rights.get)
+    return name.removeprefix(OWN_PREFIX).startswith(rights.get + rights.queue)
 
 
 # ---- queues

@@ -15,6 +15,7 @@ from gateway.commands import (
     bulk,
     choice,
     clone,
+    events,
     immediate,
     pulses,
     read,
@@ -25,6 +26,7 @@ from gateway.commands import (
 )
 from gateway.protocol.command import InTransaction, Kind, Row
 from gateway.protocol.grammar import bodies, jobs, lists, puts, queues, selectors, servers, take, users
+from gateway.protocol.grammar import events as event_lines
 from gateway.protocol.grammar import pulses as pulse_lines
 from gateway.protocol.grammar import sessions as session_lines
 from gateway.protocol.grammar.no_arguments import alone
@@ -129,7 +131,12 @@ ROWS = (
     Row(b"SESSION END",      session_lines.session_end,   may.admin,        sessions.end_session,         ALONE),
     Row(b"TAKEN",            alone,                       may.any_user,     sessions.taken,               ALONE),
     Row(b"PING",             alone,                       may.anybody,      sessions.ping,                AT_ONCE,
-        in_transaction=AS_EVER),
+        in_transaction=AS_EVER, while_subscribed=True),
+    # ---- events
+    Row(b"SUBSCRIBE",        event_lines.subscribe,       may.subscribe,    events.subscribe,             ALONE,
+        while_subscribed=True),
+    Row(b"UNSUBSCRIBE",      alone,                       may.any_user,     events.unsubscribe,           ALONE,
+        while_subscribed=True),
     # ---- users
     Row(b"AUTH",             users.auth,                  may.anybody,      auth.with_secret,             ALONE),
     Row(b"AUTH",             users.auth_word,             may.anybody,      auth.with_word,               ALONE),
@@ -157,7 +164,7 @@ ROWS = (
     Row(b"CAPS",             alone,                       may.anybody,      immediate.caps,               AT_ONCE,
         in_transaction=AS_EVER),
     Row(b"QUIT",             alone,                       may.anybody,      immediate.quit_,              ALONE,
-        in_transaction=CLOSES),
+        in_transaction=CLOSES, while_subscribed=True),
 )
 # fmt: on
 

@@ -68,7 +68,7 @@ OK = b"200 OK\r\n"
 # A feature of PROTOCOL "PING, CAPS" is listed only if it is complete.
 FEATURES = (
     b"batch", b"within", b"meta", b"itemfilter", b"delay", b"ttl", b"every", b"after", b"touch", b"keys", b"change",
-    b"move", b"transaction", b"queues", b"idle", b"deadletter", b"session", b"bound", b"cluster", b"auth",
+    b"move", b"transaction", b"queues", b"idle", b"deadletter", b"session", b"bound", b"events", b"cluster", b"auth",
 )
 CAPS = b"200 OK %d\r\n" % sum(len(word) + 1 for word in FEATURES) + b"".join(word + b"\n" for word in FEATURES)
 EXISTS = b"200 OK EXISTS\r\n"
@@ -101,6 +101,7 @@ LAST_NODE = b"409 Last Node\r\n"
 NODE_EXISTS = b"409 Node Exists\r\n"
 QUEUE_EXISTS = b"409 Queue Exists\r\n"
 QUEUE_NOT_EMPTY = b"409 Queue Not Empty\r\n"
+TOO_OLD = b"409 Too Old\r\n"
 USER_IN_FILE = b"409 User In File\r\n"
 REQUEST_MISMATCH = b"409 Request Mismatch\r\n"
 REQUEST_TOO_OLD = b"409 Request Too Old\r\n"

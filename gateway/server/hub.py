@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Protocol
 
 from cluster.api import BACKLOG_BYTES_MAX, Cluster
-from core import Effects
+from core import Effects, Event
 from gateway.auth.authenticator import Access
 from gateway.commands.catalog import VERBS
 from gateway.counters import Tally
+from gateway.events.subscriptions import Subscriptions
 from gateway.limits import (
     COMMANDS_IN_FLIGHT_MAX,
     COMMANDS_PER_TURN_MAX,
@@ -112,6 +113,7 @@ class Hub:
         """Connect the hub to the cluster it listens to. Must be called before anything else."""
         self.cluster = cluster
         self.access.attach(cluster.machine)
+        self.subscriptions = Subscriptions(cluster)
         self.turns = Turns(cluster)
         self.allowances = Allowances(cluster, self.turns)
         self.waiters = Waiters(cluster, self.allowances)
@@ -138,6 +140,18 @@ class Hub:
             self.waiters.idle_queues.stop()
             self.turns.stop()
 
+    def events(self, events: list[Event]) -> None:
+        """Collect the events of an applied entry for their subscribers."""
+        self.subscriptions.events(events)
+
+    def recording(self, types: frozenset[str]) -> None:
+        """Note which types of events are recorded from now on."""
+        self.subscriptions.recording(types)
+
+    def state_replaced(self) -> None:
+        """Tell the subscribers what they missed."""
+        self.subscriptions.replaced()
+
     def turn_ended(self) -> None:
         """End the turn: advance all conversations that were waiting for it."""
         self.budget = COMMANDS_PER_TURN_MAX
@@ -153,6 +167,7 @@ class Hub:
         while self._line and self.budget > 0:
             self._advance((self._line.popleft(),))
         self.budget = COMMANDS_PER_TURN_MAX
+        self.subscriptions.turn_ended()
         if self._line:
             self._go_on_soon()
 

@@ -13,6 +13,7 @@ from gateway.auth.authenticator import Access
 from gateway.auth.authorizer import Guard
 from gateway.commands.context.client_state import ClientState
 from gateway.counters import Tally
+from gateway.events.subscriptions import Subscriptions
 from gateway.limits import Limits
 from gateway.link import Link
 from gateway.protocol.request_id import Numbering
@@ -34,6 +35,7 @@ class Services(Protocol):
 
     cluster: Cluster
     waiters: Waiters
+    subscriptions: Subscriptions
     turns: Turns
     allowances: Allowances
     access: Access
@@ -81,6 +83,9 @@ class Client(Protocol):
 
     def say_last(self, answer: bytes) -> None:
         """Send the answer and close."""
+
+    def cut(self, why: str) -> None:
+        """Close immediately and log the reason."""
 
     def await_slot(self, slot: Slot) -> None:
         """Make the outcome of `slot` the next answer."""

@@ -38,6 +38,7 @@ from core.ops.jobs import (
     Atomic,
     Batch,
     Bury,
+    BuryWithReason,
     Change,
     Delete,
     Done,
@@ -53,7 +54,9 @@ from core.ops.jobs import (
     Kick,
     Later,
     LaterAll,
+    LaterAllFirst,
     LaterWith,
+    LaterWithReason,
     Move,
     OnDup,
     Policy,
@@ -64,6 +67,7 @@ from core.ops.jobs import (
     Taking,
     Then,
     Touch,
+    TouchAll,
 )
 from core.ops.pulses import (
     ConfigurePulse,
@@ -142,7 +146,15 @@ from core.ops.replies import (
     UserNotFound,
     digests_of,
 )
-from core.ops.sessions import AttachSession, CloseSession, OpenSession, Request, Requested, TouchSession
+from core.ops.sessions import (
+    AttachSession,
+    CloseSession,
+    CloseSessionFirst,
+    OpenSession,
+    Request,
+    Requested,
+    TouchSession,
+)
 from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import DeleteUser, SetUser, User
 from core.pulse.pulse import OWN_PREFIX, Pulse
@@ -179,12 +191,14 @@ __all__ = [
     "BadSetting",
     "Batch",
     "Bury",
+    "BuryWithReason",
     "Change",
     "ChangeInProgress",
     "CloneBegin",
     "CloneChunk",
     "CloneEnd",
     "CloseSession",
+    "CloseSessionFirst",
     "ClusterSettings",
     "Configure",
     "ConfigurePulse",
@@ -231,7 +245,9 @@ __all__ = [
     "LastNode",
     "Later",
     "LaterAll",
+    "LaterAllFirst",
     "LaterWith",
+    "LaterWithReason",
     "Lead",
     "Leased",
     "Machine",
@@ -300,6 +316,7 @@ __all__ = [
     "TooManyUsers",
     "Totals",
     "Touch",
+    "TouchAll",
     "TouchSession",
     "Turn",
     "UnknownNode",

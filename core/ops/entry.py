@@ -23,6 +23,8 @@ Operation = (
     | jobs.GetAllowed
     | jobs.DoneAll
     | jobs.LaterAll
+    | jobs.LaterAllFirst
+    | jobs.TouchAll
     | jobs.Kick
     | jobs.Batch
     | queues.OnQueues
@@ -32,6 +34,7 @@ Operation = (
     | sessions.OpenSession
     | sessions.AttachSession
     | sessions.CloseSession
+    | sessions.CloseSessionFirst
     | sessions.TouchSession
     | sessions.Request
     | users.SetUser

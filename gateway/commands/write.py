@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from core import Batch, Change, Finished, Get, GetInTurn, GetWith, Move, Policy, Put, PutWith, Reply, Results
+from core import Batch, Change, Finished, Get, GetInTurn, GetWith, Move, Policy, Put, PutWith, Rearmed, Reply, Results
 from gateway.commands.choice import chosen, known_empty
 from gateway.commands.context.client import Client
 from gateway.commands.context.splitting import Many, propose_split, split
-from gateway.commands.transactions import log_burial
+from gateway.commands.transactions import log_end
 from gateway.protocol import responses
 from gateway.protocol.command import Command
 from gateway.protocol.request_id import Numbering
@@ -180,15 +180,15 @@ def blocking_get(client: Client, command: Command) -> None:
 # ---- the others
 
 def of_many(client: Client, command: Command) -> None:
-    """DONE and LATER on many jobs."""
+    """DONE, LATER and TOUCH on many jobs."""
     _propose_many(client, command.operation, command.numbering, lambda reply: reply)
 
 
-def bury(client: Client, command: Command) -> None:
-    """BURY: make a running job dead; the reason goes to the server's log."""
+def ended(client: Client, command: Command) -> None:
+    """DONE and BURY: a job is finished, or dead; the reason goes to the server's log."""
     def tell(reply: Reply) -> Reply:
-        if isinstance(reply, Finished):
-            log_burial(client, command)
+        if isinstance(reply, Finished | Rearmed):
+            log_end(client, command)
         return reply
     if command.arguments:
         client.propose_told(command.operation, tell, command.numbering)

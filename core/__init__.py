@@ -37,6 +37,7 @@ from core.ops.jobs import (
     Atomic,
     Batch,
     Bury,
+    BuryWithReason,
     Change,
     Delete,
     Done,
@@ -49,7 +50,9 @@ from core.ops.jobs import (
     Kick,
     Later,
     LaterAll,
+    LaterAllFirst,
     LaterWith,
+    LaterWithReason,
     Move,
     OnDup,
     Policy,
@@ -60,6 +63,7 @@ from core.ops.jobs import (
     Taking,
     Then,
     Touch,
+    TouchAll,
 )
 from core.ops.pulses import (
     ConfigurePulse,
@@ -139,7 +143,15 @@ from core.ops.replies import (
     UserNotFound,
     digests_of,
 )
-from core.ops.sessions import AttachSession, CloseSession, OpenSession, Request, Requested, TouchSession
+from core.ops.sessions import (
+    AttachSession,
+    CloseSession,
+    CloseSessionFirst,
+    OpenSession,
+    Request,
+    Requested,
+    TouchSession,
+)
 from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import DeleteUser, SetUser, User
 from core.pulse.pulse import OWN_PREFIX, Pulse
@@ -175,12 +187,14 @@ __all__ = [
     "BadSetting",
     "Batch",
     "Bury",
+    "BuryWithReason",
     "Change",
     "ChangeInProgress",
     "CloneBegin",
     "CloneChunk",
     "CloneEnd",
     "CloseSession",
+    "CloseSessionFirst",
     "ClusterSettings",
     "Configure",
     "ConfigurePulse",
@@ -225,7 +239,9 @@ __all__ = [
     "LastNode",
     "Later",
     "LaterAll",
+    "LaterAllFirst",
     "LaterWith",
+    "LaterWithReason",
     "Lead",
     "Leased",
     "Machine",
@@ -294,6 +310,7 @@ __all__ = [
     "TooManyUsers",
     "Totals",
     "Touch",
+    "TouchAll",
     "TouchSession",
     "Turn",
     "UnknownNode",

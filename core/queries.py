@@ -28,6 +28,7 @@ class JobView(Struct, gc=False, frozen=True):
     attempts: int               # hand-outs so far
     at_ms: int | None           # the time it was put for, if any
     deadline_ms: int | None     # of a running job with a lease
+    reason: str | None = None   # why it was put back or buried last, if its worker said it
 
 
 class QueueCounts(Struct, gc=False, frozen=True):
@@ -146,12 +147,12 @@ def peek_queue(state: State, name: str, which: JobState, count: int) -> list[Job
 
 def _seen(job: AnyJob, ready: JobState = JobState.READY) -> JobView:
     """A job as clients see it. `ready`: the state of one that is READY, which may also be DEAD."""
-    key = None if job.extras is None else job.extras.key
+    key, reason = (None, None) if job.extras is None else (job.extras.key, job.extras.reason)
     if isinstance(job, RunningJob):
         return JobView(
             job.queue, job.id, job.priority, job.data, JobState.RUNNING, job.item, key, job.attempts, job.at_ms,
-            job.deadline_ms,
+            job.deadline_ms, reason,
         )
     if isinstance(job, DelayedJob):
         ready = JobState.DELAYED
-    return JobView(job.queue, None, -job.rank, job.data, ready, job.item, key, job.attempts, job.at_ms, None)
+    return JobView(job.queue, None, -job.rank, job.data, ready, job.item, key, job.attempts, job.at_ms, None, reason)

@@ -40,7 +40,7 @@ def run_lines(jobs: Sequence[RunningJob], with_data: bool) -> bytes:
 def seen(job: JobView) -> str:
     """Format the line of PEEK for a job: `<q> <id|-> <p> <len> <state> [meta]`, always with all meta tokens it has."""
     number = "-" if job.id is None else str(job.id)
-    tokens = meta(job.item, job.key, job.attempts, job.at_ms, job.deadline_ms)
+    tokens = meta(job.item, job.key, job.attempts, job.reason, job.at_ms, job.deadline_ms)
     return f"{job.queue} {number} {job.priority} {len(job.data)} {job.state.name}{tokens}\r\n"
 
 
@@ -94,6 +94,7 @@ def settings_of_queue(settings: QueueSettings) -> list[tuple[str, str]]:
         ("TTL", seconds(settings.ttl_ms)),
         ("IDLE", seconds(settings.idle_ms)),
         ("OVERFLOW", settings.overflow.name),
+        ("ALARM", str(settings.alarm)),
         ("BOUND", str(int(settings.bound > 0))),
     ]
 

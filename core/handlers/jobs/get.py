@@ -150,6 +150,8 @@ def _of_one_queue(state: State, get: Get, name: str, count: int) -> list[Running
         if (room < 0 or work < 0) and jobs:
             break
         jobs.append(state.hand_out(queue, state.take(queue, None), lease_ms, then))
+        if state.events.endings:
+            state.end_operation()
     return jobs
 
 
@@ -176,6 +178,8 @@ def _of_many_queues(
             left[queue.name] = left.get(queue.name, queue.settings.batch) - 1
             exhausted = not left[queue.name]
         jobs.append(hand_out(state, queue, item, get))
+        if state.events.endings:
+            state.end_operation()
         if offered.turned:
             turned[jobs[-1].id] = None
         if len(jobs) < count:
@@ -188,6 +192,6 @@ def handed(job: RunningJob, meta: bool, turned: bool | UnsetType = UNSET) -> Han
     """The reply that hands out this job; `turned`: see Handed."""
     if not meta:
         return Handed(job.id, job.queue, job.priority, job.data, job.item, UNSET, turned)
-    key = None if job.extras is None else job.extras.key
-    attempt_data = Meta(key, job.attempts, job.at_ms, job.deadline_ms)
+    key, reason = (None, None) if job.extras is None else (job.extras.key, job.extras.reason)
+    attempt_data = Meta(key, job.attempts, job.at_ms, job.deadline_ms, reason)
     return Handed(job.id, job.queue, job.priority, job.data, job.item, attempt_data, turned)

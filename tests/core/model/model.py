@@ -17,11 +17,13 @@ from core import (
     AttachSession,
     Batch,
     Bury,
+    BuryWithReason,
     Change,
     CloneBegin,
     CloneChunk,
     CloneEnd,
     CloseSession,
+    CloseSessionFirst,
     Configure,
     ConfigureQueue,
     ConfigureQueueWith,
@@ -47,7 +49,9 @@ from core import (
     Kick,
     Later,
     LaterAll,
+    LaterAllFirst,
     LaterWith,
+    LaterWithReason,
     Lead,
     Leased,
     Move,
@@ -75,6 +79,7 @@ from core import (
     Tick,
     TooManyUsers,
     Touch,
+    TouchAll,
     TouchSession,
     UserNotFound,
 )
@@ -184,6 +189,8 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 return Accepted() if self.sessions.use(operation.session, self.clock_ms) else SessionNotFound()
             case CloseSession():
                 return self._close_session(operation)
+            case CloseSessionFirst():
+                return self._close_first(operation)
             case Request():
                 return self._request(operation, bits, applied)
             case ExpireQueue():
@@ -209,9 +216,11 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 return self.get(operation, bits)
             case GetWith() | GetInTurn():
                 return self.pick(operation, bits)
-            case Done() | DoneLast() | Later() | LaterWith() | Bury() | Touch():
+            case (
+                Done() | DoneLast() | Later() | LaterWith() | Bury() | Touch() | LaterWithReason() | BuryWithReason()
+            ):
                 return self.on_running(operation)
-            case DoneAll() | LaterAll():
+            case DoneAll() | LaterAll() | LaterAllFirst() | TouchAll():
                 return self.on_many(operation)
             case Change():
                 return self.change_job(operation)
@@ -264,6 +273,19 @@ class Model(ModelView, ModelEnd, ModelMembers):
             if len(bound) > UNBOUND_MAX:
                 self.sessions.use(close.session, self.clock_ms)
                 return Removed(UNBOUND_MAX, True)
+        self.end_session(close.session, DUE_MAX)
+        return Accepted()
+
+    def _close_first(self, close: CloseSessionFirst) -> Reply:
+        if self.sessions.find(close.session) is None:
+            return SessionNotFound()
+        bound = self.taken(close.session)
+        for job in bound[:DUE_MAX]:
+            self.on_running(LaterWith(job.id or 0, first=True))
+            self.end_operation()
+        if len(bound) > DUE_MAX:
+            self.sessions.use(close.session, self.clock_ms)
+            return Removed(DUE_MAX, True)
         self.end_session(close.session, DUE_MAX)
         return Accepted()
 

@@ -460,15 +460,18 @@ class Client:
         priority: int | None = None,
         first: bool = False,
         yielded: bool = False,
+        reason: str | None = None,
         timeout: float | None = None,
     ) -> None:
         """Put a running job back at the end of its queue. Raises JobNotFound when it is not running (any more).
 
         `delay` (seconds) or `at` (Unix time): when it is active again; `priority`: its new one; `first`: put it back to
         its old place instead; `yielded`: a slice of the work is over, which is no failure: the attempt is not counted.
+        `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick().
         """
         await run(self._executor.run(
-            jobs.later(job, delay=delay, at=at, priority=priority, first=first, yielded=yielded), timeout=timeout
+            jobs.later(job, delay=delay, at=at, priority=priority, first=first, yielded=yielded, reason=reason),
+            timeout=timeout
         ))
 
     async def touch(
@@ -484,6 +487,19 @@ class Client:
         Returns when it ends, in Unix time, None for never. Raises JobNotFound when the job is not running (any more).
         """
         return await run(self._executor.run(jobs.touch(job, expire, then), timeout=timeout))
+
+    async def touch_many(
+        self,
+        running: Iterable[Job | int],
+        expire: float | None = None,
+        then: Then | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> list[bool]:
+        """Renew the leases of several running jobs, at most 2,000: for each, whether it is still running; see
+        touch().
+        """
+        return await run(self._executor.run(jobs.touch_many(running, expire, then), timeout=timeout))
 
     async def change(
         self,
@@ -545,7 +561,7 @@ class Client:
     async def bury(self, job: Job | int, reason: str | None = None, *, timeout: float | None = None) -> Finished:
         """Give up a running job: it goes to its queue's dead-letter queue; kick() brings it back.
 
-        `reason` is for the log.
+        `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick(), and logged.
         """
         return await run(self._executor.run(jobs.bury(job, reason), timeout=timeout))
 
@@ -643,13 +659,15 @@ class Client:
         ttl: float | None = None,
         idle: float | None = None,
         overflow: Literal["refuse", "drop_oldest"] | None = None,
+        alarm: int | None = None,
         timeout: float | None = None,
     ) -> None:
         """Make a queue with these settings (sockpq.QueueSettings). Raises QueueExists."""
         await run(self._executor.run(
             queue_commands.queue_create(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
             weight=weight, limit=limit, item_limit=item_limit, capacity=capacity, data_bytes_max=data_bytes_max,
-            batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow)), timeout=timeout
+            batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm)),
+            timeout=timeout
         ))
 
     async def queue_config(
@@ -672,6 +690,7 @@ class Client:
         ttl: float | None = None,
         idle: float | None = None,
         overflow: Literal["refuse", "drop_oldest"] | None = None,
+        alarm: int | None = None,
         timeout: float | None = None,
     ) -> dict[str, str]:
         """Change settings of a queue (sockpq.QueueSettings), which need not exist; without any only look.
@@ -682,7 +701,8 @@ class Client:
         return await run(self._executor.run_steps(
             queue_commands.queue_config(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
             weight=weight, limit=limit, item_limit=item_limit, capacity=capacity, data_bytes_max=data_bytes_max,
-            batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow)), timeout=timeout
+            batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm)),
+            timeout=timeout
         ))
 
     async def queue_delete(self, queue: str, *, force: bool = False, timeout: float | None = None) -> None:

@@ -130,6 +130,10 @@ class Undo:
         before = pulse.results
         self._steps.append(lambda: self._state.pulses.restore_results(pulse, before))
 
+    def alarmed(self, queue: str, alarmed: bool) -> None:
+        """The depth of the queue was told."""
+        self._steps.append(lambda: self._state.set_alarmed(queue, not alarmed))
+
     def retained(self, queue: str, key: str, before_ms: int, forgotten: tuple[int, str] | None) -> None:
         """The key is retained; before, it was until `before_ms` (0: it was not). `forgotten`: another one made room."""
         def step() -> None:

@@ -21,7 +21,7 @@ ORDER = {
     ),
     "cluster": (
         "limits", "metrics", "api", "settings", "errors", "storage", "journal", "snapshots", "wire", "raft", "capacity",
-        "leader", "execution", "recording", "driver", "stats", "administration", "exit_codes", "node",
+        "leader", "execution", "recording", "notices", "driver", "stats", "administration", "exit_codes", "node",
     ),
     "gateway": (
         "limits", "link", "rights", "events", "protocol", "config", "process", "waiting", "pulses", "auth", "counters",
@@ -32,8 +32,8 @@ ORDER = {
         "shell", "commands", "program", "main",
     ),
     "sockpq": (
-        "errors", "model", "configuration", "_protocol", "_backends", "_engine", "_async", "_sync", "aio", "worker",
-        "_guardian", "testing",
+        "_version", "errors", "model", "configuration", "_protocol", "_backends", "_engine", "_async", "_sync", "aio",
+        "worker", "_guardian", "testing",
     ),
     "devcluster": ("ports", "authority", "guardian", "node", "cluster"),
 }

@@ -70,6 +70,7 @@ SETTINGS = {
     b"TTL": Option("ttl_ms", _or_off(milliseconds)),
     b"IDLE": Option("idle_ms", _or_off(_idle_ms)),
     b"OVERFLOW": Option("overflow", _or_off(_overflow, Overflow.REFUSE)),
+    b"ALARM": Option("alarm", _or_off(_number)),
 }
 def _shared_pulse(word: bytes) -> str:
     pulse = pulse_name(word)

@@ -164,11 +164,11 @@ FORMS: list[tuple[Operation, list[object]]] = [
     ),
     (
         CreateQueueWith("q", QueueChange(), MoreSettings(), 12),
-        [63, "q", [None, 0, *[None] * 11], [None] * 7, 12],
+        [63, "q", [None, 0, *[None] * 11], [None] * 8, 12],
     ),
     (
-        ConfigureQueueWith("q", QueueChange(limit=4), MoreSettings(1, 2, Overflow.DROPOLDEST, 3, 4, "p", 5)),
-        [64, "q", [None, 0, None, None, None, None, 4, None, None, None, None, None, None], [1, 2, 1, 3, 4, "p", 5]],
+        ConfigureQueueWith("q", QueueChange(limit=4), MoreSettings(1, 2, Overflow.DROPOLDEST, 6, 3, 4, "p", 5)),
+        [64, "q", [None, 0, None, None, None, None, 4, *[None] * 6], [1, 2, 1, 6, 3, 4, "p", 5]],
     ),
     (ExpireQueue("q", 1000), [65, "q", 1000]),
     (TouchAll((1, 2), 500, Then.DEAD), [66, [1, 2], 500, 3]),

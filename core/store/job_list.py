@@ -11,9 +11,10 @@ behind all others is compared only with the last one, and the first one is simpl
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import Generic, TypeVar
+from operator import attrgetter
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct, field
 
@@ -21,6 +22,8 @@ from core.limits import BLOCK_JOBS_MAX
 from core.store.job import DelayedJob, Job
 
 _Job = TypeVar("_Job", Job, DelayedJob, int)
+
+_seq: Callable[[Any], int] = attrgetter("seq")
 
 
 class JobList(Struct, Generic[_Job], gc=False, eq=False):
@@ -100,6 +103,18 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
         if not block and self.size:
             del self._blocks[number]
 
+    def find(self, seq: int) -> _Job | None:
+        """The job of this seq, in a list that is sorted by them."""
+        blocks = self._blocks
+        if not blocks[0]:
+            return None
+        number = bisect_left(blocks, seq, key=_last_seq)
+        if number == len(blocks):
+            return None
+        block = blocks[number]
+        job = block[bisect_left(block, seq, key=_seq)]
+        return job if _seq(job) == seq else None
+
     def __contains__(self, job: _Job) -> bool:
         """Whether `job` is here."""
         block = self._blocks[self._block_of(job)]
@@ -122,3 +137,7 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
 
 def _last(block: list[_Job]) -> _Job:
     return block[-1]
+
+
+def _last_seq(block: list[Any]) -> int:
+    return _seq(block[-1])

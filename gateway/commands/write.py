@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from core import Batch, Change, Finished, Get, GetWith, Move, Put, PutWith, Reply, Results
+from core import Batch, Change, ChangePlace, Finished, Get, GetWith, Move, Put, PutWith, Reply, Results
 from gateway.commands.choice import chosen, known_empty
 from gateway.commands.context.client import Client
 from gateway.commands.context.splitting import Many, propose_split, split
@@ -113,7 +113,7 @@ def _propose_many(
 
 def with_data(client: Client, command: Command) -> None:
     """CHANGE and MOVE: refused if they bring data and there is no room, like a new job."""
-    operation: Change | Move = command.operation
+    operation: Change | ChangePlace | Move = command.operation
     if operation.data is not None and no_room(client):
         client.say(responses.BUSY)
     else:

@@ -6,8 +6,10 @@ from core import (
     Accepted,
     Bury,
     Change,
+    ChangePlace,
     DataTooLarge,
     Delete,
+    DeletePlace,
     Done,
     DoneAll,
     DoneLast,
@@ -18,6 +20,7 @@ from core import (
     LaterWith,
     Leased,
     NotFound,
+    Place,
     Rearmed,
     Reply,
     Results,
@@ -105,28 +108,31 @@ class ModelEnd(ModelPut):
 
     # --- selectors
 
-    def selected(self, selector: Selector) -> ModelJob | None:
+    def selected(self, selector: Selector | Place) -> ModelJob | None:
         """The job that is named."""
+        if isinstance(selector, Place):
+            named = (selector.queue, selector.seq)
+            return next((job for job in self.jobs if (job.queue, job.seq) == named and job.id is None), None)
         if selector.id:
             return self.job(selector.id)
         return self.holder(selector.queue, selector.key)
 
-    def delete_job(self, delete: Delete) -> Reply:
+    def delete_job(self, delete: Delete | DeletePlace) -> Reply:
         """It ends."""
         job = self.selected(delete.selector)
         if job is None:
             return NotFound()
-        if job.id is not None and not delete.selector.id:
+        if job.id is not None and isinstance(delete.selector, Selector) and not delete.selector.id:
             return JobRunning()
         self.remove(job)
         return self._finished(job.queue, job.item)
 
-    def change_job(self, change: Change) -> Reply:
+    def change_job(self, change: Change | ChangePlace) -> Reply:
         """It is another one, in what is named."""
         job = self.selected(change.selector)
         if job is None:
             return NotFound()
-        if job.id is not None and not change.selector.id:
+        if job.id is not None and isinstance(change.selector, Selector) and not change.selector.id:
             return JobRunning()
         if change.data is not None and 0 < self.settings_of(job.queue).data_bytes_max < len(change.data):
             return DataTooLarge()

@@ -18,6 +18,7 @@ from core import (
     Batch,
     Bury,
     Change,
+    ChangePlace,
     CloneBegin,
     CloneChunk,
     CloneEnd,
@@ -26,6 +27,7 @@ from core import (
     ConfigureQueue,
     CreateQueue,
     Delete,
+    DeletePlace,
     DeleteQueue,
     DeleteUser,
     Done,
@@ -207,9 +209,9 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 return self.on_running(operation)
             case DoneAll() | LaterAll():
                 return self.on_many(operation)
-            case Change():
+            case Change() | ChangePlace():
                 return self.change_job(operation)
-            case Delete():
+            case Delete() | DeletePlace():
                 return self.delete_job(operation)
             case Move():
                 return self.move(operation)

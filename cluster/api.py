@@ -16,6 +16,7 @@ from core import (
     Accepted,
     ChangeInProgress,
     Effects,
+    Event,
     Joined,
     LastNode,
     Machine,
@@ -75,6 +76,15 @@ class ClusterListener(Protocol):
 
     def serving_changed(self, serving: bool) -> None:
         """This node has begun or stopped serving."""
+
+    def events(self, events: list[Event]) -> None:
+        """An entry was applied, on any node, that brought these events of the recorded types. Must not raise."""
+
+    def recording(self, types: frozenset[str]) -> None:
+        """From now on the events of these types are recorded (spec/events 3.1)."""
+
+    def state_replaced(self) -> None:
+        """A snapshot of another node replaced the state of this one: what happened in between is unknown."""
 
     def turn_ended(self) -> None:
         """The turn's entries have been sent to the other nodes: write the answers to committed operations now."""
@@ -149,6 +159,10 @@ class Cluster(Protocol):
         """May this node execute queue commands now (spec/cluster 1.2)?"""
 
     @property
+    def holds_lease(self) -> bool:
+        """Does this node serve, and at this very moment no other can? (`serving` may be some milliseconds old.)"""
+
+    @property
     def online(self) -> bool:
         """Is this node switched online (OFFLINE, ONLINE)?"""
 
@@ -184,6 +198,9 @@ class Cluster(Protocol):
     @property
     def backlog_bytes(self) -> int:
         """Memory of operations that are proposed and not yet applied, see BACKLOG_BYTES_MAX."""
+
+    def subscribed(self, types: frozenset[str]) -> None:
+        """Types of events that are subscribed on this node: all nodes record them from now on, this one at once."""
 
     def leader(self) -> str | None:
         """The name of the leader, None when this node knows none."""

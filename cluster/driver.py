@@ -35,6 +35,7 @@ from cluster.raft.peer import Network
 from cluster.raft.pysyncobj_adapter import PeerNode, Replica, check_version
 from cluster.raft.replica_check import ReplicaCheck
 from cluster.raft.transport import RaftTransport
+from cluster.recording import Recording
 from cluster.settings import NodeSettings
 from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.storage.ballast import Ballast
@@ -109,9 +110,10 @@ class Driver:
             monotonic=clock.monotonic,
             heartbeat_s=settings.heartbeat_ms / 1000,
             step_down_s=settings.election_min_ms / 1000,    # after its lease it must not keep others from leading
-            apply=Execution(machine, store.chain).apply,
+            apply=Execution(machine, store.chain, listener.events).apply,
         )
         self.transport.bind(self.replica)
+        self.recording = Recording(machine, listener.recording)
         ballast = Ballast(store.disk, settings.data_dir / "ballast")
         self.capacity = Capacity(journal, store, self.transport.quorum, ballast)
         self._comparison = ReplicaCheck(store.chain, self.transport.quorum)
@@ -242,6 +244,7 @@ class Driver:
             self._term_seen = self.machine.term
             self.leader_changes += 1
         self.proposer.expire(now)
+        self.recording.update(now)
         if self.store.load_error is not None:
             raise self.store.load_error
         self._send_info(now)
@@ -302,8 +305,12 @@ class Driver:
             self.transport.link_up(name, event)
             self._info_at = float("-inf")       # introduce ourselves at once
         else:
+            taken_over = self.store.taken_over
             self.transport.receive(name, event)
+            if self.store.taken_over != taken_over:
+                self._listener.state_replaced()
             if isinstance(event, Info):
+                self.recording.heard(event.subscribed or (), self._clock.monotonic())
                 self.leadership.heard(event)
                 if event.checkpoint:
                     self._comparison.claimed(name, event.checkpoint, event.chain)
@@ -311,6 +318,13 @@ class Driver:
     def _effects(self, effects: Effects) -> None:
         if self.leadership.serving:
             self._listener.effects(effects)
+
+    def subscribed(self, types: frozenset[str]) -> None:
+        """Record events of these types, which are subscribed on this node, and let the others do so."""
+        if types != self.recording.own:
+            self.recording.subscribed(types, self._clock.monotonic())
+            self._info_at = float("-inf")
+            self._housekeeping_at = AT_ONCE
 
     def role(self) -> str:
         """The role of this node by its own view: LEADER, FOLLOWER or CANDIDATE."""
@@ -329,6 +343,7 @@ class Driver:
             self.role(), self.replica.term, self.replica.applied_index, self.lag(), self.leadership.online,
             self.journal.voter, self.journal.empty, self.capacity.lacking, self._clock.wall_ms(), self.settings.version,
             *self.chain.checkpoint(), time_ms=self.leadership.time_ms(), exhausted=self.capacity.exhausted,
+            subscribed=tuple(sorted(self.recording.own)),
         )
 
     def hello(self, receiver: str) -> Hello:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import traceback
+from collections.abc import Callable
 
 import msgspec
 
 from cluster.errors import ApplyFailed, EntryTooNew, OutOfMemory
 from cluster.storage.state_hash import Chain
-from core import Applied, Machine, decode_entry, digests_of, name_of
+from core import Applied, Event, Machine, decode_entry, digests_of, name_of
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -17,7 +18,9 @@ log = logging.getLogger("sockpqd.cluster")
 class Execution:
     """What the Raft library calls for each committed entry; extends the chain of hashes by it."""
 
-    def __init__(self, machine: Machine, chain: Chain) -> None:
+    def __init__(self, machine: Machine, chain: Chain, told: Callable[[list[Event]], None]) -> None:
+        """`told` gets the events of each entry that has some of a recorded type."""
+        self._told = told
         self._machine = machine
         self._chain = chain
 
@@ -57,4 +60,6 @@ class Execution:
                 place.filename, place.lineno, extra={"fields": {"entry": index, "verb": verb}})
             raise ApplyFailed(f"entry {index} ({verb}) cannot be applied") from error
         self._chain.extend(index, data, digests_of(applied.replies))
+        if applied.events:
+            self._told(applied.events)
         return applied

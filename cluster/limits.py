@@ -44,6 +44,7 @@ LANES_LOOK_S = 0.1              # between two checks for such clients
 TICK_S = 0.01                   # between turns when nothing happens
 HOUSEKEEPING_S = 0.005          # what need not be done in every turn is done at most this often
 INFO_S = 0.25                   # a node describes itself to the others this often
+RECORDED_S = 60.0               # events are recorded for so long after the last subscription to their type
 POLL_S = 0.02                   # how often a coroutine looks whether what it waits for has happened
 
 # ---- Leadership and membership

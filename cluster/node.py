@@ -160,6 +160,11 @@ class ClusterNode:
         return self._driver.leadership.serving
 
     @property
+    def holds_lease(self) -> bool:
+        """See Cluster."""
+        return self._driver.leadership.holds_lease()
+
+    @property
     def online(self) -> bool:
         """See Cluster."""
         return self._driver.leadership.online
@@ -200,6 +205,10 @@ class ClusterNode:
     def share(self) -> int:
         """See Cluster."""
         return self._proposer.share
+
+    def subscribed(self, types: frozenset[str]) -> None:
+        """See Cluster."""
+        self._driver.subscribed(types)
 
     def leader(self) -> str | None:
         """See Cluster."""

@@ -15,6 +15,8 @@ DURATION_MS_MAX = 100 * 366 * 86_400_000    # of a lease, delay, TTL, period, KE
 NUMBER_MAX = 1 << 62                # of all other numbers: a snapshot holds 63 bits, and counting on needs some room
 NAME_CHARS_MAX = 255                # of the names of queues, items and keys
 COUNT_MAX = 10_000                  # jobs of one GET .. COUNT
+RATE_MAX = 100_000                  # grants of a pulse in one period
+PER_MS_MIN, PER_MS_MAX = 10, 86_400_000     # the length of a period, and the greatest pause and wait
 SESSION_TTL_MS_MIN = 1_000          # less would not survive an election
 SESSION_TTL_MS_MAX = 86_400_000     # more would keep memory for clients that are gone
 
@@ -25,6 +27,7 @@ QUEUES_MAX = 100_000                # that have settings
 SESSIONS_MAX = 100_000
 USERS_MAX = 10_000
 RETAINED_KEYS_MAX = 1_000_000       # of one queue; one more makes it forget the one that would expire first
+TICKETS_MAX = 1_000_000             # open ones of all pulses; one more gives up the oldest
 REQUEST_WINDOW = 64                 # answers that a session remembers: those of the newest request numbers
 
 # ---- How large and how long one entry of the log may be, so that none keeps heartbeats and other clients waiting.
@@ -44,10 +47,15 @@ HANDED_BYTES_MAX = 2 * SPENT_MAX
 # What becomes due in one entry; the leader proposes Ticks until nothing is left.
 DUE_MAX = 1000                      # leases and sessions that end
 TTL_ENDS_MAX = 1000                 # jobs whose TTL ends
+GRANTS_MAX = 10_000                 # grants of one Grant
 PORTION_MAX = 1000                  # jobs that are activated, purged or kicked
 UNBOUND_MAX = 10_000                # jobs that one CloseSession unbinds
 RESORTED_JOBS_MAX = 2_000           # READY jobs of a queue whose order may still be changed
 FORGOTTEN_KEYS_MAX = 1_000          # retained keys that expire, besides two for each that is added
+
+# ---- A grant is written at most so long after its stamp, or not at all; a new leader counts on that (spec/pulse 2.2).
+
+GRANT_WRITTEN_MS_MAX = 5_000
 
 # ---- How exactly time is kept. Something due is looked for once in so many milliseconds (a power of two), never early.
 

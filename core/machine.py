@@ -6,7 +6,7 @@ arguments: time is `now_ms`, chance is `seed`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -22,10 +22,12 @@ from core.ops.queues import JobState
 from core.ops.replies import Reply
 from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import User
+from core.pulse.pulse import Pulse
 from core.queries import JobView, QueueCounts, QueueHistory
 from core.rules.activate import pass_time, release
 from core.rules.expire import end_due
 from core.rules.hand_out import available_of_item
+from core.rules.pulses import judge
 from core.rules.select import offering
 from core.sessions.session import Session
 from core.snapshot import upload, write
@@ -94,6 +96,7 @@ class Machine:
         if state.online and not (operations and type(operations[0]) in GRACIOUS):
             end_due(state)
             pass_time(state)
+            judge(state)
         replies: list[Reply] = []
         enough = limits.SPENT_MAX
         try:
@@ -223,6 +226,16 @@ class Machine:
         """
         return queries.stat(self._state, queue, now_ms)
 
+    @property
+    def expiring(self) -> Collection[str]:
+        """The names of the queues with IDLE: a view, valid until the next entry."""
+        return self._state.queues.expiring.keys()
+
+    def used_ms(self, queue: str) -> int | None:
+        """When a queue with IDLE was last used, as far as the log knows; None: it is in use, or has no IDLE."""
+        one = self._state.queues.expiring.get(queue)
+        return None if one is None or one.taken else one.used_ms
+
     def history(self, queue: str, now_ms: int) -> QueueHistory:
         """The counters of `queue`, and for how long its oldest READY job has been waiting."""
         return queries.history(self._state, queue, now_ms)
@@ -308,6 +321,15 @@ class Machine:
         names: Sequence[str] = self._state.queues.nonempty
         return names
 
+    @property
+    def pulses(self) -> Mapping[str, Pulse]:
+        """The pulses by name. For reading."""
+        return self._state.pulses.by_name
+
+    def pulse_of_ticket(self, ticket: int) -> str | None:
+        """The name of the pulse that issued this ticket; None: it is not open."""
+        return self._state.pulses.tickets.get(ticket)
+
     def next_due_ms(self) -> int | None:
         """The replicated time at which a Tick should be applied because something may be due; None: nothing will be.
 
@@ -320,5 +342,7 @@ class Machine:
             state.ttls.next_due_ms(),
             state.delays.next_due_ms(state.clock_ms),
             state.retained_keys.next_due_ms(state.clock_ms),
+            state.pulses.periods.next_due_ms(),
+            state.clock_ms if state.queues.indexing else None,
         )
         return min((time_ms for time_ms in times if time_ms is not None), default=None)

@@ -20,6 +20,7 @@ from core.ops.jobs import Then
 from core.ops.queues import Order
 from core.ops.settings import ClusterSettings
 from core.ops.users import User
+from core.pulse.pulses import Pulses
 from core.sessions.table import Sessions
 from core.store.delayed import Delays, Release
 from core.store.events import ENDED_ITEM, ENDED_QUEUE, EventLog
@@ -93,6 +94,7 @@ class State:
         "next_id",
         "next_seq",
         "online",
+        "pulses",
         "put_item",
         "queues",
         "retained_keys",
@@ -131,6 +133,7 @@ class State:
         self.dead: dict[str, JobList[Job]] = {}     # the READY dead jobs, by the queue they came from
         self.retained_keys = RetainedKeys()
         self.sessions = Sessions()
+        self.pulses = Pulses()
         self.users: dict[str, User] = {}            # never altered: a change makes a new one
         self.events = EventLog()                      # of which the count is state
         self.clone: Upload | None = None
@@ -285,6 +288,7 @@ class State:
         """`job` becomes RUNNING; its id is greater than those of all others that run (but see undo.py)."""
         queue.taken[job.id] = None
         if queue.settings is not None:
+            queue.used_ms = self.clock_ms
             self.queues.relist(queue)
         if job.item is not None:
             item_queue = self.items.start(self.items.open(job.item), job.queue)
@@ -306,6 +310,7 @@ class State:
         if self.undo is not None:
             self.undo.stopped(job)
         if queue.settings is not None:
+            queue.used_ms = self.clock_ms
             self.queues.relist(queue)
             if queue.settings.limit and queue.ready.size:
                 self.effects.reopened[job.queue] = None

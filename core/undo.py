@@ -27,7 +27,7 @@ class Undo:
         self._steps: list[Callable[[], None]] = []
         self._places: dict[tuple[str, str | None], None] = {}       # queues and items into which jobs were put
         self._sessions: dict[int, None] = {}                        # sessions of jobs that were stopped
-        self._counters: dict[str, list[int]] = {}             # of the queues that were touched, as they were before
+        self._counters: dict[str, tuple[list[int], int]] = {}       # of the queues touched, and their last use
         self._next_seq = state.next_seq
         self._next_item = state.items.next_item
         self._events = (state.events.seq, len(state.events.told))
@@ -49,10 +49,10 @@ class Undo:
             step()
         for queue, item in self._places:
             state.close(queue, item)
-        for name, counters in self._counters.items():
+        for name, (counters, used_ms) in self._counters.items():
             known = state.queues.find(name)
             if known is not None:
-                known.counters = counters
+                known.counters, known.used_ms = counters, used_ms
         for number in self._sessions:       # ids came back behind greater ones
             session = state.sessions.by_number[number]
             session.taken = dict.fromkeys(sorted(session.taken))
@@ -69,10 +69,13 @@ class Undo:
     # ---- the steps, as the state reports them
 
     def _keep_counters(self, queue: str) -> None:
-        """Save the counters: each step is reported before anything is counted, and before the queue may be finished."""
+        """Save the counters and the last use.
+
+        Each step is reported before anything is counted, and before the queue may be finished.
+        """
         if queue not in self._counters:
             known = self._state.queues.find(queue)
-            self._counters[queue] = list(NOTHING_COUNTED if known is None else known.counters)
+            self._counters[queue] = ([*NOTHING_COUNTED], 0) if known is None else ([*known.counters], known.used_ms)
 
     def added(self, job: Job) -> None:
         """`job` became READY."""

@@ -76,8 +76,11 @@ TRANSACTION_WORK_MAX = OPERATION_WORK_MAX - KIB
 # Queue names per command: as many as one operation can look at. A line of the default length holds fewer.
 QUEUES_MAX = 20_000
 
-# Queues whose round-robin order a connection remembers (BY PRIORITY); beyond that the rotation starts over.
+# Queues in the cycle of a connection (BY RR, BY PRIORITY); with more, it begins anew with those just asked for.
 ROTATION_QUEUES_MAX = 1000
+
+# The data of a pulse go with each of its grants; they are signals, not bodies.
+PULSE_DATA_BYTES_MAX = 64 * KIB
 
 # Items a single job can wait for (AFTER); the limit applies to each job of a PUTS.
 AFTER_ITEMS_MAX = 100
@@ -86,12 +89,28 @@ AFTER_ITEMS_MAX = 100
 SETTING_MAX = 2**31 - 1
 WEIGHT_MAX = 1_000_000
 
+# The shortest IDLE of a queue: the leader looks about as often, at so many queues a time. One of many queues is deleted
+# somewhat later than its IDLE says, never earlier.
+IDLE_MS_MIN = 1000
+IDLE_LOOK_S = 0.25
+IDLE_LOOKS_MAX = 2000
+
 # Unsent output of one connection, beyond the kernel's buffer, at which the gateway stops executing its commands and
 # reports to the account. The kernel's buffer keeps the line busy, and at 0 no memory is held uncounted.
 OUTPUT_HIGH_WATER_BYTES = 0
 
 # Answers of one turn are joined up to this size before they are written.
 OUTPUT_PIECE_BYTES = 256 * KIB
+
+# Events that a node remembers for subscribers that come back, and their lines. A subscriber with as much unread as
+# EVENT_BACKLOG_BYTES is cut when the next line is due. One that reads the past gets it in pieces: so many events are
+# looked at, and it must have taken all but so many bytes.
+EVENT_HISTORY_MAX = 100_000
+EVENT_HISTORY_BYTES = 16 * MIB
+EVENT_BACKLOG_BYTES = MIB
+EVENT_PIECE_MAX = 1000
+EVENT_PIECE_BYTES = 64 * KIB
+EVENT_NAMES_MAX = 1000              # names of one SUBSCRIBE
 
 # Size of the pieces in which snapshots are streamed from disk to a client.
 STREAM_PIECE_BYTES = 256 * KIB
@@ -177,6 +196,7 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
     pipeline_bytes_max: int = 1 * MIB       # commands buffered behind a blocked one
     memory_mark_bytes: int = 0              # memory in use above which PUT is refused; 0: 45% of what is available
     disk_free_bytes_min: int = 128 * MIB    # PUT is refused when the disk of data_dir has less free space
+    pulses_max: int = 1000                  # those of queues included
     connections_per_address_max: int = 0    # per remote address (not for this machine); 0: half of connections_max
     hello_timeout_s: int = 30               # until the first line (0 disables any of these timeouts)
     idle_timeout_s: int = 0                 # between two commands; never applies while one is blocked

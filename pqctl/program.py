@@ -17,7 +17,9 @@ from pqctl.output.stdio import output, prepare, say
 from pqctl.output.text import one_line
 from pqctl.settings import Options
 
-COMMANDS = ("cluster", "node", "queue", "job", "snapshot", "session", "user", "config", "bench", "doctor")
+COMMANDS = (
+    "cluster", "node", "queue", "job", "snapshot", "session", "user", "config", "bench", "doctor", "shell",
+)
 
 OF_COMMANDS = ("--json", "--timeout")       # options of commands, not of the program
 OF_PROGRAM = ("--ca", "--user", "--secret-file", "--tls", "--no-tls")       # options of the program, not of commands

@@ -16,20 +16,20 @@ ROOT = Path(__file__).parents[1]
 # Modules directly in the package are rooms of their own.
 ORDER = {
     "core": (
-        "limits", "ops", "store", "sessions", "members", "state", "undo", "rules", "snapshot", "handlers", "queries",
-        "machine",
+        "limits", "ops", "store", "pulse", "sessions", "members", "state", "undo", "rules", "snapshot", "handlers",
+        "queries", "machine",
     ),
     "cluster": (
         "limits", "metrics", "api", "settings", "errors", "storage", "journal", "snapshots", "wire", "raft", "capacity",
-        "leader", "execution", "driver", "stats", "administration", "exit_codes", "node",
+        "leader", "execution", "recording", "driver", "stats", "administration", "exit_codes", "node",
     ),
     "gateway": (
-        "limits", "link", "rights", "protocol", "config", "process", "waiting", "auth", "counters", "commands",
-        "server", "monitoring", "dev", "daemon", "main",
+        "limits", "link", "rights", "events", "protocol", "config", "process", "waiting", "pulses", "auth", "counters",
+        "commands", "server", "monitoring", "dev", "daemon", "main",
     ),
     "pqctl": (
         "output", "access", "health", "settings", "parameters", "report", "invocation", "connect", "doctor", "actions",
-        "commands", "program", "main",
+        "shell", "commands", "program", "main",
     ),
     "sockpq": (
         "errors", "model", "configuration", "_protocol", "_backends", "_engine", "_async", "_sync", "aio", "worker",

@@ -26,7 +26,7 @@ import click
 from rich.console import Console
 from sockpq import Client, SockpqError
 
-from bench.demo.actors import Actor, Collector, Producer, Pulse
+from bench.demo.actors import Actor, Collector, Prober, Producer
 from bench.demo.files import list_files
 from bench.demo.progress import Progress
 from bench.demo.report import Report
@@ -77,7 +77,7 @@ class Demo:
             client = stack.enter_context(Client(self._cluster.servers, retry_unknown=True))
             self._collector = Collector(client, self._acks, self._paths, self._lease_s)
             self._producer = Producer(client, self._acks, self._paths, self._collector)
-            self._actors = (self._collector, self._producer, Pulse(client, self._acks))
+            self._actors = (self._collector, self._producer, Prober(client, self._acks))
             begun = time.monotonic()
             with Progress(self._console, len(self._paths), self._producer, self._collector):
                 victim = self._work()

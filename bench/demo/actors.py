@@ -109,7 +109,7 @@ class Producer(Actor):
             self.acks.note()
 
 
-class Pulse(Actor):
+class Prober(Actor):
     """Puts and takes jobs of its own all the time, so that a gap in acknowledgements is due to the cluster."""
 
     def work(self) -> None:

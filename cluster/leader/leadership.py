@@ -160,6 +160,10 @@ class Leadership:
         """
         return self._members.belongs and self._leads(self._clock.monotonic())
 
+    def holds_lease(self) -> bool:
+        """Does this node serve, and at this very moment no other can?"""
+        return self.serving and self._leads(self._clock.monotonic())
+
     def _leads(self, now: float) -> bool:
         return self._replica.is_leader and self.announced and now < self._transport.lease_until()
 

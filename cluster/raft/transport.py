@@ -267,5 +267,5 @@ def _restarted(info: messages.Info, hello: messages.Hello) -> messages.Info:
     return messages.Info(
         role="FOLLOWER", term=info.term, applied=info.applied, lag=info.lag, online=info.online, voter=hello.voter,
         empty=hello.empty, full=info.full, wall_ms=hello.wall_ms, version=hello.version,
-        checkpoint=0, chain=b"", time_ms=hello.time_ms, exhausted=info.exhausted,
+        checkpoint=0, chain=b"", time_ms=hello.time_ms, exhausted=info.exhausted, subscribed=info.subscribed,
     )

@@ -107,6 +107,7 @@ class SnapshotStore:
         self.lacked_space = False               # a snapshot, ours or a peer's, found no space; cleared by capacity.py
         self._lacks_until = float("-inf")       # until when that counts as recent
         self._expected: IncomingSnapshot | None = None
+        self.taken_over = 0                     # snapshots of others that replaced the state
         self._restored: Contents | None = None  # of a snapshot that the machine has and the library has not
         self._received = False                  # that snapshot was sent by a peer
 
@@ -291,6 +292,7 @@ class SnapshotStore:
         """IncomingSnapshot: load a verified file, which replaces this node's state, and give it its name."""
         self._drop_task()            # it would report an older state as the newest
         self._restore(temporary)
+        self.taken_over += 1
         self._files.put(temporary, index)
         self._use(index)
         self._received = True

@@ -60,6 +60,7 @@ class Info(Struct, tag="info", frozen=True):
     chain: bytes            # the hash there
     time_ms: int = 0
     exhausted: bool = False     # its journal has no room for clients' entries
+    subscribed: tuple[str, ...] | None = None   # types of events subscribed there; None: it does not know events
 
 
 class Append(Struct, tag="append", frozen=True):

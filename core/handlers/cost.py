@@ -46,3 +46,8 @@ def on_queue(operation: Any) -> Cost:
 def on_node(operation: Any) -> Cost:
     """The cost of a small operation on the node it names."""
     return BASE_BYTES + of_names(operation.node), JOB
+
+
+def on_pulse(operation: Any) -> Cost:
+    """The cost of a small operation on the pulse it names."""
+    return CHANGE_BYTES + of_names(operation.pulse), JOB

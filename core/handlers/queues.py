@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import islice
-
 from msgspec.structs import replace
 
 from core import limits
@@ -12,11 +9,11 @@ from core.handlers.cost import BASE_BYTES, CHANGE_BYTES, JOB, Cost, of_names
 from core.ops import queues as ops
 from core.ops import replies
 from core.ops.jobs import Policy, Then
-from core.ops.queues import JobState, Order
+from core.ops.queues import Order
 from core.ops.replies import Removed, Reply
 from core.ops.settings import QueueSettings
+from core.rules.remove_queue import drop, exists, not_running, remove_queue
 from core.state import State
-from core.store.job import DelayedJob, Job
 from core.store.queues import Queue
 
 
@@ -28,13 +25,32 @@ def create_queue(state: State, operation: ops.CreateQueue, seed: int) -> Reply:
     return _configure(state, name, _changed(QueueSettings(), operation.change))
 
 
+def create_queue_with(state: State, operation: ops.CreateQueueWith, seed: int) -> Reply:
+    """The same with any settings; the queue may be bound to a session, which this uses."""
+    name, session = operation.queue, operation.session
+    if session is not None and state.sessions.use(session, state.clock_ms) is None:
+        return replies.SESSION_NOT_FOUND
+    if name in state.queues.settings or name in state.queues.by_name:
+        return replies.QUEUE_EXISTS
+    settings = _changed_more(_changed(QueueSettings(), operation.change), operation.more)
+    return _configure(state, name, replace(settings, bound=session or 0))
+
+
 def configure_queue(state: State, operation: ops.ConfigureQueue, seed: int) -> Reply:
     """Change settings of a queue."""
     settings = state.queues.settings.get(operation.queue, QueueSettings())
     return _configure(state, operation.queue, _changed(settings, operation.change))
 
 
-def settings_cost(operation: ops.CreateQueue | ops.ConfigureQueue) -> Cost:
+def configure_queue_with(state: State, operation: ops.ConfigureQueueWith, seed: int) -> Reply:
+    """Change any settings of a queue."""
+    settings = _changed(state.queues.settings.get(operation.queue, QueueSettings()), operation.change)
+    return _configure(state, operation.queue, _changed_more(settings, operation.more))
+
+
+def settings_cost(
+    operation: ops.CreateQueue | ops.ConfigureQueue | ops.CreateQueueWith | ops.ConfigureQueueWith,
+) -> Cost:
     """Bytes and work of an operation that changes settings: some re-sort the READY jobs."""
     change = operation.change
     resorts = change.order is not None or change.item_limit is not None
@@ -79,6 +95,16 @@ def _changed(settings: QueueSettings, change: ops.QueueChange) -> QueueSettings:
     return replace(settings, **values)
 
 
+def _changed_more(settings: QueueSettings, more: ops.MoreSettings) -> QueueSettings:
+    values: dict[str, object] = {
+        name: min(max(value, 0), limits.DURATION_MS_MAX)
+        for name in ("ttl_ms", "idle_ms") if (value := getattr(more, name)) is not None
+    }
+    if more.overflow is not None:
+        values["overflow"] = ops.Overflow(more.overflow)
+    return replace(settings, **values)
+
+
 def _configure(state: State, name: str, settings: QueueSettings) -> Reply:
     queues = state.queues
     before = queues.settings.get(name)
@@ -92,6 +118,9 @@ def _configure(state: State, name: str, settings: QueueSettings) -> Reply:
         _resort(state, queue, old, settings)
     else:
         queues.configure(name, settings)
+    configured = queues.find(name)
+    if configured is not None:
+        configured.used_ms = state.clock_ms
     if not settings.keep_ms:
         state.retained_keys.drop(name)
     if queue is not None and queue.ready.size and not queue.closed:
@@ -114,15 +143,15 @@ def _resort(state: State, queue: Queue, old: QueueSettings, settings: QueueSetti
 def purge_queue(state: State, operation: ops.PurgeQueue, seed: int) -> Reply:
     """End jobs that are not running, without their being done."""
     name = operation.queue
-    if not _exists(state, name):
+    if not exists(state, name):
         return replies.QUEUE_NOT_FOUND
-    jobs = _not_running(state, name, operation.state, operation.before_seq, limits.PORTION_MAX + 1)
+    jobs = not_running(state, name, operation.state, operation.before_seq, limits.PORTION_MAX + 1)
     for job in jobs[:limits.PORTION_MAX]:
-        _drop(state, job)
+        drop(state, job)
     return Removed(min(len(jobs), limits.PORTION_MAX), len(jobs) > limits.PORTION_MAX)
 
 
-def purge_cost(operation: ops.DeleteQueue | ops.PurgeQueue) -> Cost:
+def purge_cost(operation: ops.DeleteQueue | ops.PurgeQueue | ops.ExpireQueue) -> Cost:
     """Bytes and work of an operation that removes jobs."""
     return BASE_BYTES + of_names(operation.queue), JOB * limits.PORTION_MAX
 
@@ -130,53 +159,29 @@ def purge_cost(operation: ops.DeleteQueue | ops.PurgeQueue) -> Cost:
 def delete_queue(state: State, operation: ops.DeleteQueue, seed: int) -> Reply:
     """Remove the settings of the queue and, with `force`, its jobs, as many as one entry may."""
     name = operation.queue
-    if not _exists(state, name):
+    if not exists(state, name):
         return replies.QUEUE_NOT_FOUND
     if not operation.force and (name in state.queues.by_name or name in state.dead):
         return replies.QUEUE_NOT_EMPTY
-    jobs = _not_running(state, name, None, None, limits.PORTION_MAX)
-    for job in jobs:
-        _drop(state, job)
-    queue = state.queues.by_name.get(name)
-    taken = [] if queue is None else queue.first_taken(limits.PORTION_MAX - len(jobs))
-    for number in taken:
-        running = state.stop(number)
-        assert running is not None
-        state.close(name, running.item)
-    if name in state.queues.by_name or name in state.dead:
-        return Removed(len(jobs) + len(taken), more=True)
-    state.queues.forget(name)
-    state.retained_keys.drop(name)
+    removed, gone = remove_queue(state, name, limits.PORTION_MAX)
+    if not gone:
+        return Removed(removed, more=True)
     return replies.ACCEPTED
 
 
-def _exists(state: State, name: str) -> bool:
-    return name in state.queues.settings or name in state.queues.by_name or name in state.dead
-
-
-def _not_running(
-    state: State, name: str, which: JobState | None, before_seq: int | None, count: int | None,
-) -> list[Job | DelayedJob]:
-    """The first `count` jobs of the queue in this state (None: any but RUNNING), only those put before `before_seq`."""
-    queue = state.queues.by_name.get(name)
-    jobs: dict[int, Job | DelayedJob] = {}
-    sources: list[tuple[JobState, Iterable[Job | DelayedJob]]] = [(JobState.DEAD, state.dead.get(name, ()))]
-    if queue is not None:
-        sources = [(JobState.READY, queue.all_ready()), (JobState.DELAYED, queue.delayed or ()), *sources]
-    for its_state, source in sources:
-        if which is None or which is its_state:
-            found = (job for job in source if before_seq is None or job.seq < before_seq)
-            jobs.update((job.seq, job) for job in islice(found, None if count is None else count - len(jobs)))
-    return list(jobs.values())
-
-
-def _drop(state: State, job: Job | DelayedJob) -> None:
-    queue = state.queues.by_name[job.queue]
-    if isinstance(job, Job):
-        state.remove(queue, job)
-    else:
-        state.undefer(queue, job)
-    state.close(job.queue, job.item)
+def expire_queue(state: State, operation: ops.ExpireQueue, seed: int) -> Reply:
+    """Delete the queue with its jobs if nobody has used it for its IDLE; the leader knows who has been waiting."""
+    queue = state.queues.expiring.get(operation.queue)
+    if queue is None or queue.settings is None:
+        return replies.ACCEPTED
+    since_ms = max(operation.since_ms, queue.used_ms)
+    if queue.taken or since_ms > operation.since_ms or state.clock_ms - since_ms < queue.settings.idle_ms:
+        return replies.ACCEPTED
+    removed, gone = remove_queue(state, operation.queue, limits.PORTION_MAX)
+    if not gone:
+        return Removed(removed, more=True)
+    state.events.tell("IDLE", operation.queue)
+    return replies.ACCEPTED
 
 
 def configure(state: State, operation: ops.Configure, seed: int) -> Reply:

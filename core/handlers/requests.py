@@ -7,13 +7,15 @@ from core.handlers.dispatch import REQUESTED, cost
 from core.handlers.jobs.get import handed
 from core.ops import replies
 from core.ops.cluster import CloneEnd
-from core.ops.jobs import Get, GetWith, Put, PutWith
-from core.ops.replies import Empty, Handed, HandedMany, Reply, Stored
+from core.ops.jobs import Get, GetInTurn, GetWith, Put, PutWith
+from core.ops.pulses import TakeTurn
+from core.ops.replies import Empty, Handed, HandedMany, Reply, Stored, Turn
 from core.ops.sessions import Request
 from core.sessions.session import Answer, AnsweredRequest, HandedOut, HandedOutMany
 from core.state import State
 
 _MISMATCH = replies.RequestMismatch()
+_ANSWERED_LATER = (GetWith, GetInTurn, TakeTurn)     # beside Get: Empty may mean "not yet"
 _TOO_OLD = replies.RequestTooOld()
 
 
@@ -35,7 +37,7 @@ def request(state: State, operation: Request, seed: int) -> Reply:
             return _unexecuted(state, operation, again)
     requested = operation.operation
     reply = REQUESTED[type(requested)](state, requested, seed)
-    handing = type(requested) is Get or type(requested) is GetWith
+    handing = type(requested) is Get or type(requested) in _ANSWERED_LATER
     answer: Answer | None = _remembered(operation, reply) if handing else reply
     if answered is None and operation.part == 0:
         session.requests[number] = AnsweredRequest(operation.digest, answer)
@@ -51,7 +53,7 @@ def request_cost(operation: Request) -> Cost:
 
 
 def _remembered(operation: Request, reply: Reply) -> Answer | None:
-    """What is remembered of the reply to a Get; None: it is not an answer yet."""
+    """What is remembered of the reply to a Get or TakeTurn; None: it is not an answer yet."""
     if isinstance(reply, Handed):
         return HandedOut(reply.id)
     if isinstance(reply, HandedMany):
@@ -64,14 +66,18 @@ def _remembered(operation: Request, reply: Reply) -> Answer | None:
 def _again(state: State, operation: Request, answered: AnsweredRequest) -> Reply | None:
     """The reply to a request whose number was used before; None: this part of it must be executed (again).
 
-    It was not executed, or is waiting, or handed out a job that no longer runs and whose id would be void.
+    It was not executed, or is waiting, or handed out a job that no longer runs and whose id would be void, or gave a
+    turn whose ticket is closed.
     """
     if answered.digest != operation.digest:
         return _MISMATCH
     answer = answered.answer(operation.part)
+    if isinstance(answer, Turn):
+        return None if state.pulses.of_ticket(answer.ticket, state.clock_ms) is None else answer
     if not isinstance(answer, HandedOut | HandedOutMany):
         return answer
-    meta = type(operation.operation) is GetWith and operation.operation.meta
+    requested = operation.operation
+    meta = isinstance(requested, GetWith | GetInTurn) and requested.meta
     numbers = (answer.id,) if isinstance(answer, HandedOut) else answer.ids
     jobs = [handed(state.running[number], meta) for number in numbers if number in state.running]
     if not jobs:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from core.handlers import clone, cost, dispatch, leadership, members, queues, requests, sessions, users
+from core.handlers import clone, cost, dispatch, leadership, members, pulses, queues, requests, sessions, users
 from core.handlers.jobs import batch, edit, finish, get, put
 from core.ops import cluster as cluster_ops
 from core.ops import jobs as job_ops
+from core.ops import pulses as pulse_ops
 from core.ops import queues as queue_ops
 from core.ops import sessions as session_ops
 from core.ops import users as user_ops
@@ -32,6 +33,7 @@ HANDLERS: dict[type[Any], Handler] = {
     job_ops.PutWith: Handler(put.put_with, put.put_with_cost, in_batch=True, in_request=True),
     job_ops.Get: Handler(get.get, get.get_cost, in_request=True),
     job_ops.GetWith: Handler(get.get_with, get.get_with_cost, in_request=True),
+    job_ops.GetInTurn: Handler(get.get_in_turn, get.get_in_turn_cost, in_request=True),
     job_ops.Done: Handler(finish.done, cost.small, in_batch=True, in_request=True),
     job_ops.DoneLast: Handler(finish.done_last, cost.small, in_batch=True, in_request=True),
     job_ops.DoneAll: Handler(finish.done_all, finish.ids_cost, in_request=True),
@@ -50,11 +52,21 @@ HANDLERS: dict[type[Any], Handler] = {
     job_ops.Batch: Handler(batch.batch, batch.batch_cost, in_request=True),
     queue_ops.CreateQueue: Handler(queues.create_queue, queues.settings_cost, in_request=True),
     queue_ops.ConfigureQueue: Handler(queues.configure_queue, queues.settings_cost, in_request=True),
+    queue_ops.CreateQueueWith: Handler(queues.create_queue_with, queues.settings_cost, in_request=True),
+    queue_ops.ConfigureQueueWith: Handler(queues.configure_queue_with, queues.settings_cost, in_request=True),
+    queue_ops.ExpireQueue: Handler(queues.expire_queue, queues.purge_cost),
     queue_ops.DeleteQueue: Handler(queues.delete_queue, queues.purge_cost, in_request=True),
     queue_ops.PurgeQueue: Handler(queues.purge_queue, queues.purge_cost, in_request=True),
     queue_ops.PauseQueue: Handler(queues.pause_queue, cost.on_queue, in_request=True),
     queue_ops.ResumeQueue: Handler(queues.resume_queue, cost.on_queue, in_request=True),
     queue_ops.Configure: Handler(queues.configure, cost.small, in_request=True),
+    pulse_ops.CreatePulse: Handler(pulses.create, cost.on_pulse, in_request=True),
+    pulse_ops.ConfigurePulse: Handler(pulses.configure, cost.on_pulse, in_request=True),
+    pulse_ops.DeletePulse: Handler(pulses.delete, pulses.delete_cost, in_request=True),
+    pulse_ops.SetPulse: Handler(pulses.set_payload, pulses.set_cost, in_request=True),
+    pulse_ops.Grant: Handler(pulses.grant, pulses.grant_cost),
+    pulse_ops.TakeTurn: Handler(pulses.take_turn, cost.on_pulse, in_request=True),
+    pulse_ops.GiveResult: Handler(pulses.give_result, cost.small, in_request=True),
     session_ops.OpenSession: Handler(sessions.open_session, sessions.open_cost),
     session_ops.AttachSession: Handler(sessions.attach_session, sessions.attach_cost),
     session_ops.CloseSession: Handler(sessions.close_session, sessions.close_cost),

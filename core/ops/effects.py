@@ -16,6 +16,8 @@ class Effects(Struct):
     # Queues, and pairs (queue, item), whose last unfinished job has ended.
     ended: dict[str, None] = field(default_factory=dict)
     ended_items: dict[tuple[str, str], None] = field(default_factory=dict)
+    # Pulses that were created, changed or deleted, or whose speed has changed; None: none of them.
+    pulses: dict[str, None] | None = None
     # A CLONE replaced everything.
     restored: bool = False
 
@@ -26,4 +28,13 @@ class Effects(Struct):
         self.reopened.update(other.reopened)
         self.ended.update(other.ended)
         self.ended_items.update(other.ended_items)
+        if other.pulses is not None:
+            for pulse in other.pulses:
+                self.pulse_changed(pulse)
         self.restored |= other.restored
+
+    def pulse_changed(self, pulse: str) -> None:
+        """Note that the pulse has changed."""
+        if self.pulses is None:
+            self.pulses = {}
+        self.pulses[pulse] = None

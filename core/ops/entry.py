@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from core.ops import cluster, jobs, queues, sessions, users
+from core.ops import cluster, jobs, pulses, queues, sessions, users
 
 ENTRY_FORMAT = 2
 
@@ -19,11 +19,15 @@ Operation = (
     | jobs.Get
     | jobs.Return
     | jobs.GetWith
+    | jobs.GetInTurn
     | jobs.DoneAll
     | jobs.LaterAll
     | jobs.Kick
     | jobs.Batch
     | queues.OnQueues
+    | queues.ExpireQueue
+    | pulses.OnPulses
+    | pulses.Grant
     | sessions.OpenSession
     | sessions.AttachSession
     | sessions.CloseSession

@@ -79,7 +79,12 @@ class Policy(IntEnum):
     """How one of several queues is chosen (GET .. BY, spec/state-machine 4.1)."""
 
     RANDOM = 0      # each one that has a job is equally likely
-    PRIORITY = 1    # the one with the job of the highest priority; among equals the first in the Get
+    PRIORITY = 1    # the one whose first job has the highest priority; among equals in turn
+    WEIGHT = 2      # as likely as its WEIGHT says
+    RR = 3          # each in turn
+    ORDER = 4       # the first in the Get; without names as SORTED
+    SORTED = 5      # the first by name
+    OLDEST = 6      # the one whose first job has been READY for longest
 
 
 class Due(Struct, array_like=True, gc=False, frozen=True):
@@ -92,7 +97,8 @@ class Due(Struct, array_like=True, gc=False, frozen=True):
 class PutWith(Struct, array_like=True, tag=22, gc=False, frozen=True):
     """A Put with options; None: without this one.
 
-    `ttl_ms`: the job is removed if it is not handed out within this time after it becomes active. `every_ms`: a Done
+    `ttl_ms`: the job is removed if it is not handed out within this time after it becomes active; None: the TTL of its
+    queue, DURATION_MS_MAX: none. `every_ms`: a Done
     makes it active again at the next multiple. `after`: it stays DELAYED until each of these items was finished once.
     `tries`: after this many attempts it is dead, instead of the number of its queue.
     """
@@ -111,13 +117,28 @@ class GetWith(Struct, array_like=True, tag=23, gc=False, frozen=True):
     """A Get with options: up to `count` jobs, a `policy`, attempt data.
 
     Replies: Empty, or HandedMany with `count`, Handed without. With PRIORITY the order of `get.queues`, if any, decides
-    among equals.
+    among equals, otherwise chance: clients get turns by GetInTurn.
     """
 
     get: Get
     count: int | None = None
     policy: Policy | None = None        # None: as the cluster's setting says
     meta: bool = False                  # Handed.meta is filled in
+
+
+class GetInTurn(Struct, array_like=True, tag=45, gc=False, frozen=True):
+    """A GetWith by RR or PRIORITY, for a connection whose turns are these (spec/state-machine 4.3).
+
+    `get.queues`: in the order of the connection's cycle. `after`: without names, the queue that gave the connection its
+    last job by turns; the next one by name follows. Other than in a GetWith, a queue that has given a job goes to the
+    end for the next job of the same operation. `Handed.turned` says which jobs turn the cycle.
+    """
+
+    get: Get
+    count: int | None = None
+    policy: Policy | None = None
+    meta: bool = False
+    after: str | None = None
 
 
 class DoneAll(Struct, array_like=True, tag=24, gc=False, frozen=True):
@@ -260,3 +281,5 @@ class Batch(Struct, array_like=True, tag=34, gc=False, frozen=True):
 
     operations: tuple[Atomic, ...]
     atomic: bool
+
+Taking = Get | GetWith | GetInTurn      # what hands out jobs

@@ -16,6 +16,13 @@ class Order(IntEnum):
     TIME = 1        # by the time at which they became active
 
 
+class Overflow(IntEnum):
+    """What a Put into a queue does that has as many waiting jobs as it may (CAPACITY)."""
+
+    REFUSE = 0          # it is refused
+    DROPOLDEST = 1      # it takes the place of a waiting job
+
+
 class JobState(IntEnum):
     """The states of jobs, as clients see them."""
 
@@ -109,4 +116,49 @@ class Configure(Struct, array_like=True, tag=41, gc=False, frozen=True):
     fast_empty: bool | None = None      # a Get that finds nothing is answered without the log
 
 
-OnQueues = CreateQueue | ConfigureQueue | DeleteQueue | PurgeQueue | PauseQueue | ResumeQueue | Configure
+class MoreSettings(Struct, array_like=True, gc=False, frozen=True):
+    """New values for settings that QueueChange does not have; None: unchanged, 0 removes one.
+
+    Add new settings at the end, with a default, until a version with them is released.
+    """
+
+    ttl_ms: int | None = None           # of jobs that are put without a TTL
+    idle_ms: int | None = None          # the queue is deleted when it was not used for so long
+    overflow: Overflow | None = None
+
+
+class CreateQueueWith(Struct, array_like=True, tag=63, gc=False, frozen=True):
+    """QUEUE CREATE with any settings. `session`: the queue is deleted when this session ends (BOUND).
+
+    Replies: those of CreateQueue, SessionNotFound.
+    """
+
+    queue: str
+    change: QueueChange
+    more: MoreSettings
+    session: int | None = None
+
+
+class ConfigureQueueWith(Struct, array_like=True, tag=64, gc=False, frozen=True):
+    """QUEUE CONFIG with any settings. Replies: those of ConfigureQueue."""
+
+    queue: str
+    change: QueueChange
+    more: MoreSettings
+
+
+class ExpireQueue(Struct, array_like=True, tag=65, gc=False, frozen=True):
+    """The leader has seen nobody use `queue` since `since_ms` (replicated time): delete it if its IDLE is over.
+
+    Nothing happens if the state knows of a later use. Replies: Accepted; Removed when there were more than PORTION_MAX
+    jobs: then the queue is still there, with the others.
+    """
+
+    queue: str
+    since_ms: int
+
+
+OnQueues = (
+    CreateQueue | ConfigureQueue | DeleteQueue | PurgeQueue | PauseQueue | ResumeQueue | Configure | CreateQueueWith
+    | ConfigureQueueWith
+)

@@ -23,7 +23,8 @@ class Meta(Struct, gc=False, frozen=True):
 class Handed(Struct, gc=False, frozen=True):
     """Get: this job is now running under `id`.
 
-    `meta`: unset unless a GetWith asks for it, and then not encoded.
+    `meta`: unset unless a GetWith asks for it, and then not encoded. `turned`: unset unless its queue was chosen by
+    turns.
     """
 
     id: int
@@ -32,6 +33,7 @@ class Handed(Struct, gc=False, frozen=True):
     data: bytes
     item: str | None = None
     meta: Meta | UnsetType = UNSET
+    turned: bool | UnsetType = UNSET
 
 
 class HandedMany(Struct, gc=False, frozen=True):
@@ -107,6 +109,43 @@ class DataTooLarge(Struct, gc=False, frozen=True):
 
 class TooManyQueues(Struct, gc=False, frozen=True):
     """CreateQueue, ConfigureQueue, PauseQueue: no more queues may have settings; 503 Busy."""
+
+
+class PulseExists(Struct, gc=False, frozen=True):
+    """CreatePulse: there is a pulse of this name."""
+
+
+class PulseNotFound(Struct, gc=False, frozen=True):
+    """There is no such pulse."""
+
+
+class PulseInUse(Struct, gc=False, frozen=True):
+    """DeletePulse: the settings of a queue name it."""
+
+
+class TooManyPulses(Struct, gc=False, frozen=True):
+    """No more pulses may be created; 503 Too Many Pulses."""
+
+
+class BadSetting(Struct, gc=False, frozen=True):
+    """The settings contradict those there are; 400 Bad Arguments."""
+
+
+class TicketNotFound(Struct, gc=False, frozen=True):
+    """GiveResult: there is no such ticket, it has its result, or it was given up."""
+
+
+class Granted(Struct, gc=False, frozen=True):
+    """Grant: `count` grants, with the tickets from `first` on."""
+
+    first: int
+    count: int
+
+
+class Turn(Struct, gc=False, frozen=True):
+    """TakeTurn: one grant, with this ticket."""
+
+    ticket: int
 
 
 class Removed(Struct, gc=False, frozen=True):
@@ -237,6 +276,14 @@ Reply = (
     | DataTooLarge
     | TooManyQueues
     | Removed
+    | PulseExists
+    | PulseNotFound
+    | PulseInUse
+    | TooManyPulses
+    | BadSetting
+    | TicketNotFound
+    | Granted
+    | Turn
     | Results
     | Aborted
 )
@@ -261,6 +308,12 @@ QUEUE_NOT_EMPTY = QueueNotEmpty()
 QUEUE_NOT_FOUND = QueueNotFound()
 QUEUE_PAUSED = QueuePaused()
 TOO_MANY_QUEUES = TooManyQueues()
+PULSE_EXISTS = PulseExists()
+PULSE_NOT_FOUND = PulseNotFound()
+PULSE_IN_USE = PulseInUse()
+TOO_MANY_PULSES = TooManyPulses()
+BAD_SETTING = BadSetting()
+TICKET_NOT_FOUND = TicketNotFound()
 
 
 def digests_of(replies: list[Reply]) -> list[object]:

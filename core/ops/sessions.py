@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from core.ops import jobs, queues
+from core.ops import jobs, pulses, queues
 from core.ops.cluster import CloneEnd
 
 
@@ -52,8 +52,8 @@ class TouchSession(Struct, array_like=True, tag=18, gc=False, frozen=True):
 
 
 Requested = (
-    jobs.Atomic | jobs.Get | jobs.GetWith | jobs.DoneAll | jobs.LaterAll | jobs.Kick | jobs.Batch | queues.OnQueues
-    | CloneEnd
+    jobs.Atomic | jobs.Taking | jobs.DoneAll | jobs.LaterAll | jobs.Kick | jobs.Batch | queues.OnQueues
+    | pulses.OnPulses | CloneEnd
 )
 
 

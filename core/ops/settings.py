@@ -6,11 +6,11 @@ from msgspec import Struct
 
 from core.limits import PORTION_MAX
 from core.ops.jobs import Policy, Then
-from core.ops.queues import Order
+from core.ops.queues import Order, Overflow
 
 
 class QueueSettings(Struct, gc=False, frozen=True):
-    """Of one queue; 0 means no limit. QueueChange explains each."""
+    """Of one queue; 0 means no limit. QueueChange and MoreSettings explain each."""
 
     expire_ms: int = 0
     then: Then = Then.LATER
@@ -27,6 +27,10 @@ class QueueSettings(Struct, gc=False, frozen=True):
     keep_ms: int = 0
     paused_in: bool = False
     paused_out: bool = False
+    ttl_ms: int = 0
+    idle_ms: int = 0
+    overflow: Overflow = Overflow.REFUSE
+    bound: int = 0              # the session with which the queue ends; 0: none
 
 
 class ClusterSettings(Struct, gc=False, frozen=True):

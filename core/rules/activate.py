@@ -55,6 +55,8 @@ def pass_time(state: State) -> None:
         release(state)
     _process_releases(state)
     _activate(state)
+    if state.queues.indexing:
+        state.queues.grow_index()
 
 
 def release(state: State) -> None:

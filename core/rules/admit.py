@@ -1,9 +1,16 @@
-"""Admission: the reasons why a queue does not take a job."""
+"""Admission: the reasons why a queue does not take a job, and what a new job means for the others."""
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
+from core import limits
+from core.ops.queues import Overflow
 from core.ops.replies import DATA_TOO_LARGE, QUEUE_FULL, QUEUE_NOT_FOUND, QUEUE_PAUSED, Reply
+from core.rules.remove_queue import drop
 from core.state import State
+from core.store.job import DelayedJob, Job
+from core.store.queues import Queue
 
 
 def rejects_puts(state: State, queue: str, data_bytes: int) -> Reply | None:
@@ -26,9 +33,51 @@ def too_large(state: State, queue: str, data_bytes: int) -> Reply | None:
 def at_capacity(state: State, queue: str) -> Reply | None:
     """The refusal of a queue with as many READY and DELAYED jobs as it may have (CAPACITY); None: it has fewer."""
     one = state.queues.by_name.get(queue)
-    if one is None or one.settings is None or not one.settings.capacity:
+    return QUEUE_FULL if one is not None and _full(one) and not _drops_oldest(one) else None
+
+
+def _full(queue: Queue) -> bool:
+    settings = queue.settings
+    return settings is not None and 0 < settings.capacity <= queue.ready_count + queue.deferred
+
+
+def _drops_oldest(queue: Queue) -> bool:
+    return queue.settings is not None and queue.settings.overflow is Overflow.DROPOLDEST
+
+
+def displaced(queue: Queue) -> Job | DelayedJob | None:
+    """The job that must leave when the queue takes another one (OVERFLOW DROPOLDEST); None: there is room.
+
+    The first READY job of the least priority; if there is none the DELAYED one that is due last.
+    """
+    if not (_drops_oldest(queue) and _full(queue)):
         return None
-    return QUEUE_FULL if one.ready_count + one.deferred >= one.settings.capacity else None
+    found: list[Job] = []
+    if queue.ready.size:
+        found.append(queue.ready.first_of_least_priority)
+    if queue.blocked is not None and queue.blocked.size:
+        before = replace(queue.blocked.last, when=-1, seq=-1)       # stands before all of its priority
+        found.append(queue.blocked[queue.blocked.position(before)])
+    if found:
+        return min(found, key=lambda job: (-job.rank, job))
+    return None if queue.delayed is None else queue.delayed.last
+
+
+def admitted(state: State, queue: Queue, leaving: Job | DelayedJob | None) -> None:
+    """A job was put into the queue, which has settings: this was a use of it, and `leaving` makes room."""
+    queue.used_ms = state.clock_ms
+    if leaving is not None:
+        if leaving.extras is not None:      # it may wait for many items
+            state.spent += limits.STEP * len(leaving.extras.after)
+        drop(state, leaving)
+        state.events.tell("DROP", queue.name)
+
+
+def ttl_ms(queue: Queue, asked_ms: int | None) -> int | None:
+    """How long a job put into the queue may be READY: as its Put asks, or as the queue says; None: for ever."""
+    if asked_ms is None:
+        return None if queue.settings is None else queue.settings.ttl_ms or None
+    return None if asked_ms >= limits.DURATION_MS_MAX else max(asked_ms, 0)
 
 
 def key_taken(state: State, queue: str, key: str) -> bool:

@@ -82,7 +82,10 @@ def put_back(state: State, job: RunningJob, options: LaterWith = NO_OPTIONS, *, 
     else:
         seq = state.new_seq()
     attempts = job.attempts - options.yielded
-    back = Job(-priority, 0, seq, queue.name, job.data, job.item, attempts, at_ms, job.extras)
+    extras = job.extras
+    if options.first:
+        extras = replace(extras or Extras(), ready_ms=state.clock_ms)
+    back = Job(-priority, 0, seq, queue.name, job.data, job.item, attempts, at_ms, extras)
     if job.extras is None and (at_ms is None or at_ms <= state.clock_ms):       # nearly always
         state.make_ready(queue, back, active_ms)
     else:

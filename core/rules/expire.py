@@ -5,6 +5,7 @@ from __future__ import annotations
 from core import limits
 from core.ops.jobs import Then
 from core.rules.complete import bury, finish, put_back
+from core.rules.remove_queue import remove_queue
 from core.sessions.session import Session
 from core.state import State
 from core.store.job import RunningJob
@@ -46,9 +47,9 @@ def _end_lease(state: State, job: RunningJob) -> None:
 
 
 def end_session(state: State, session: Session, ends_max: int) -> int:
-    """Release the bound jobs and forget the session, `ends_max` jobs and sessions at most; returns how many.
+    """Release the bound jobs, remove the bound queues and forget the session; returns how many jobs and sessions ended.
 
-    The session has ended in any case. If it has more bound jobs it is due again at the next entry.
+    `ends_max` at most. The session has ended in any case. If there is more to do it is due again at the next entry.
     """
     state.sessions.end(session, state.clock_ms)
     released = [number for number, _ in zip(session.taken, range(ends_max), strict=False)]
@@ -58,7 +59,15 @@ def end_session(state: State, session: Session, ends_max: int) -> int:
         put_back(state, job)
         if state.events.endings:
             state.end_operation()
-    if len(released) == ends_max:
+    left = ends_max - len(released)
+    for name in sorted(state.queues.bound.get(session.number, ())):
+        if not left:
+            break
+        removed, gone = remove_queue(state, name, left)
+        left -= max(1, removed) if gone else left
+        if state.events.endings:
+            state.end_operation()
+    if not left:
         return ends_max
     state.sessions.remove(session)
-    return len(released) + 1
+    return ends_max - left + 1

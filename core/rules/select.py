@@ -1,19 +1,21 @@
 """The queues that have a job for a Get, and the choice among them (spec/state-machine 4.1).
 
-RANDOM: each of them is equally likely. PRIORITY: the one with the job of the highest priority; among equals the first
-in the order of the Get, or each equally likely if the Get names no queues.
-
 The candidates are determined once. A caller that hands out several jobs calls `gave` after each, and only the queue of
 that job is looked at again, as a hand-out changes nothing for the others. For Gets of any queue the state keeps sorted
-lists, so there is nothing to determine.
+lists, so there is nothing to determine; for the others the candidates are in a heap, or in the order of their names.
+
+Turns (RR, ties of PRIORITY): the first in the order of the Get, and with `in_turn` a queue that has given a job goes to
+the end. Without names it is the next one by name, cyclically.
 """
 
 from __future__ import annotations
 
-from bisect import insort
-from collections.abc import Iterator
-from heapq import heapify, heappop, heappush
+from bisect import bisect_right, insort
+from collections.abc import Callable, Iterator
+from heapq import heapify, heappop, heappush, heapreplace
 from typing import Protocol
+
+from msgspec import Struct
 
 from core import limits
 from core.ops.jobs import Policy
@@ -21,11 +23,23 @@ from core.rules.hand_out import can_hand_out
 from core.state import State
 from core.store.choice import draw
 from core.store.job import Job
+from core.store.oldest import ready_since
 from core.store.queues import Queue
+
+
+class Way(Struct, frozen=True):
+    """How a queue is chosen."""
+
+    policy: Policy
+    in_turn: bool = False           # GetInTurn: by the turns of a connection
+    after: str | None = None        # without names: the queue that gave it the last job
 
 
 class Offers(Protocol):
     """The queues that have a job, while several jobs are handed out."""
+
+    turned: bool
+    """Whether the queue just chosen turns the cycle."""
 
     def choose(self, bits: int) -> Queue | None:
         """The queue of the next job; None: there is none."""
@@ -37,30 +51,17 @@ class Offers(Protocol):
         """All jobs are handed out."""
 
 
-def offers(state: State, asked: tuple[str, ...] | None, item: str | None, policy: Policy) -> Offers:
-    """The choices for several jobs: of the queues asked for (None: any), and of the item if there is one."""
+def offers(state: State, asked: tuple[str, ...] | None, item: str | None, way: Way) -> Offers:
+    """The choices of queues: among those asked for (None: any), and with a job of the item if there is one."""
     if asked is None and item is None:
-        return _Any(state, policy)
-    if policy is Policy.PRIORITY:
+        return _Any(state, way)
+    if way.policy is Policy.RANDOM:
+        return _Random(state, asked, item)
+    if way.policy is Policy.WEIGHT:
+        return _Weighted(state, asked, item)
+    if way.policy is Policy.PRIORITY and not way.in_turn:
         return _ByRank(state, asked, item)
-    return _Random(state, asked, item)
-
-
-def choice(state: State, asked: tuple[str, ...] | None, item: str | None, policy: Policy, bits: int) -> Queue | None:
-    """The queue of a single job; None: there is none."""
-    if asked is None and item is None:
-        return _Any(state, policy).choose(bits)
-    if policy is not Policy.PRIORITY:
-        return _Random(state, asked, item).choose(bits)
-    names = _candidates(state, asked, item)
-    if not names:
-        return None
-    ranks = _ranks(state, names, item)
-    best = min(ranks)
-    if asked is not None:
-        return state.queues.by_name[names[ranks.index(best)]]
-    names = [name for name, rank in zip(names, ranks, strict=True) if rank == best]
-    return state.queues.by_name[names[draw(len(names), bits)]]
+    return _Ordered(state, asked, item, way)
 
 
 def next_job(state: State, queue: Queue, item: str | None) -> Job:
@@ -127,25 +128,57 @@ def _ranks(state: State, names: list[str], item: str | None) -> list[int]:
 class _Any:
     """Jobs of any queue, from the lists that the state keeps."""
 
-    def __init__(self, state: State, policy: Policy) -> None:
+    def __init__(self, state: State, way: Way) -> None:
+        self._state = state
         self._queues = state.queues
-        self._by_rank = policy is Policy.PRIORITY
+        self._way = way
+        self._after = way.after or ""
         self._chosen: Queue | None = None
         self._withdrawn: list[Queue] = []
+        self.turned = False
 
     def choose(self, bits: int) -> Queue | None:
         """Implements Offers."""
-        names = self._queues.nonempty
-        if not names:
+        if not self._queues.nonempty:
             return None
-        if self._by_rank:
-            pairs = self._queues.by_rank
-            first = pairs.bisect_left((pairs[0][0] + 1,))       # behind those of the highest priority
-            name: str = pairs[draw(first, bits)][1]
-        else:
-            name = names[draw(len(names), bits)]
-        self._chosen = self._queues.by_name[name]
+        self._chosen = self._queues.by_name[self._name(bits)]
         return self._chosen
+
+    def _name(self, bits: int) -> str:
+        names, policy = self._queues.nonempty, self._way.policy
+        name: str
+        if policy is Policy.RANDOM:
+            name = names[draw(len(names), bits)]
+        elif policy is Policy.PRIORITY:
+            name = self._of_highest(bits)
+        elif policy is Policy.WEIGHT:
+            name = self._queues.weights.choose(names, bits)
+        elif policy is Policy.RR:
+            self.turned = True
+            at = names.bisect_right(self._after)
+            name = names[at if at < len(names) else 0]
+            if self._way.in_turn:
+                self._after = name
+        elif policy is Policy.OLDEST:
+            name = self._queues.index_oldest().entries[0][2]
+        else:
+            name = names[0]
+        return name
+
+    def _of_highest(self, bits: int) -> str:
+        """One of the queues that have a job of the highest priority: the next one in turn, or else any."""
+        pairs = self._queues.by_rank
+        rank = pairs[0][0]
+        name: str
+        if not self._way.in_turn:
+            name = pairs[draw(pairs.bisect_left((rank + 1,)), bits)][1]
+            return name
+        self.turned = len(pairs) > 1 and pairs[1][0] == rank
+        at = pairs.bisect_right((rank, self._after)) if self.turned else 0
+        name = pairs[at if at < len(pairs) and pairs[at][0] == rank else 0][1]
+        if self.turned:
+            self._after = name
+        return name
 
     def gave(self, *, exhausted: bool) -> None:
         """Implements Offers."""
@@ -161,6 +194,8 @@ class _Any:
 
 class _Random:
     """Jobs of some queues or of an item, each queue equally likely."""
+
+    turned = False
 
     def __init__(self, state: State, asked: tuple[str, ...] | None, item: str | None) -> None:
         self._state = state
@@ -186,8 +221,58 @@ class _Random:
         """Implements Offers."""
 
 
+class _Weighted:
+    """Jobs of some queues or of an item, each queue as likely as its WEIGHT says.
+
+    The sums of weights are a Fenwick tree over the sorted names, so a draw costs O(log names).
+    """
+
+    turned = False
+
+    def __init__(self, state: State, asked: tuple[str, ...] | None, item: str | None) -> None:
+        self._state = state
+        self._item = item
+        self._queues = [state.queues.by_name[name] for name in sorted(_candidates(state, asked, item))]
+        self._weights = [1 if queue.settings is None else queue.settings.weight for queue in self._queues]
+        self._sums = [0, *self._weights]
+        for at in range(1, len(self._sums)):
+            above = at + (at & -at)
+            if above < len(self._sums):
+                self._sums[above] += self._sums[at]
+        self._total = sum(self._weights)
+        self._at = 0
+
+    def choose(self, bits: int) -> Queue | None:
+        """Implements Offers."""
+        if not self._total:
+            return None
+        left, at, step = draw(self._total, bits), 0, 1 << len(self._queues).bit_length()
+        while step:
+            if at + step < len(self._sums) and self._sums[at + step] <= left:
+                at += step
+                left -= self._sums[at]
+            step >>= 1
+        self._at = at
+        return self._queues[at]
+
+    def gave(self, *, exhausted: bool) -> None:
+        """Implements Offers."""
+        if not exhausted and _can_hand_out(self._state, self._queues[self._at], self._item):
+            return
+        weight, at = self._weights[self._at], self._at + 1
+        self._total -= weight
+        while at < len(self._sums):
+            self._sums[at] -= weight
+            at += at & -at
+
+    def end(self) -> None:
+        """Implements Offers."""
+
+
 class _ByRank:
-    """Jobs of some queues, or of an item, those of the highest priority first."""
+    """Jobs of some queues, or of an item, those of the highest priority first; for a GetWith, which knows no turns."""
+
+    turned = False
 
     def __init__(self, state: State, asked: tuple[str, ...] | None, item: str | None) -> None:
         self._state = state
@@ -223,6 +308,65 @@ class _ByRank:
             self._equal[rank] = []
             heappush(self._first, rank)
         insort(self._equal[rank], place)
+
+    def end(self) -> None:
+        """Implements Offers."""
+
+
+# What a queue is ordered by, the least first: of its next job, and its turn.
+_Key = Callable[[Job, int], tuple[int, int]]
+
+_KEYS: dict[Policy, _Key] = {
+    Policy.PRIORITY: lambda job, turn: (job.rank, turn),
+    Policy.OLDEST: lambda job, turn: ready_since(job),
+    Policy.RR: lambda job, turn: (0, turn),
+    Policy.ORDER: lambda job, turn: (0, turn),
+    Policy.SORTED: lambda job, turn: (0, turn),
+}
+_BY_TURN = (Policy.PRIORITY, Policy.RR)
+
+
+class _Ordered:
+    """Jobs of some queues or of an item, always of the queue that is the first by the policy."""
+
+    def __init__(self, state: State, asked: tuple[str, ...] | None, item: str | None, way: Way) -> None:
+        self._state = state
+        self._item = item
+        self._way = way
+        names = _candidates(state, asked, item)
+        if way.policy is Policy.SORTED:
+            names.sort()
+        elif asked is None and way.after is not None and way.policy in _BY_TURN:
+            at = bisect_right(names, way.after)
+            names = names[at:] + names[:at]
+        self._turn = len(names)
+        key, by_name = _KEYS[way.policy], state.queues.by_name
+        self._heap = [(*key(next_job(state, by_name[name], item), at), at, name) for at, name in enumerate(names)]
+        heapify(self._heap)
+        self.turned = False
+
+    def choose(self, bits: int) -> Queue | None:
+        """Implements Offers."""
+        heap = self._heap
+        if not heap:
+            return None
+        self.turned = self._way.policy is Policy.RR or (
+            self._way.policy is Policy.PRIORITY and any(one[0] == heap[0][0] for one in heap[1:3])
+        )
+        return self._state.queues.by_name[heap[0][3]]
+
+    def gave(self, *, exhausted: bool) -> None:
+        """Implements Offers."""
+        _, _, place, name = self._heap[0]
+        queue = self._state.queues.by_name.get(name)
+        if exhausted or queue is None or not _can_hand_out(self._state, queue, self._item):
+            heappop(self._heap)
+            return
+        if self.turned and self._way.in_turn:
+            self._turn += 1
+            place = self._turn
+        key = _KEYS[self._way.policy]
+        heapreplace(self._heap, (*key(next_job(self._state, queue, self._item), place), place, name))
 
     def end(self) -> None:
         """Implements Offers."""

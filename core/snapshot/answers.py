@@ -28,6 +28,12 @@ _COMMON: list[tuple[replies.Reply, frames.SingleAnswer]] = [
     (replies.QUEUE_PAUSED, frames.PlainAnswer("queue paused")),
     (replies.DATA_TOO_LARGE, frames.PlainAnswer("too large")),
     (replies.TOO_MANY_QUEUES, frames.PlainAnswer("too many queues")),
+    (replies.PULSE_EXISTS, frames.PlainAnswer("pulse exists")),
+    (replies.PULSE_NOT_FOUND, frames.PlainAnswer("pulse not found")),
+    (replies.PULSE_IN_USE, frames.PlainAnswer("pulse in use")),
+    (replies.TOO_MANY_PULSES, frames.PlainAnswer("too many pulses")),
+    (replies.BAD_SETTING, frames.PlainAnswer("bad setting")),
+    (replies.TICKET_NOT_FOUND, frames.PlainAnswer("ticket not found")),
 ]
 _ROWS: dict[Answer, frames.SingleAnswer] = dict(_COMMON)
 _ANSWERS = {row: answer for answer, row in _COMMON}
@@ -58,6 +64,8 @@ def _single_row(answer: Answer) -> frames.SingleAnswer:
             return frames.LeasedAnswer(deadline_ms)
         case replies.Removed(count, more):
             return frames.RemovedAnswer(count, more)
+        case replies.Turn(ticket):
+            return frames.TurnAnswer(ticket)
         case _:
             return _ROWS[answer]
 
@@ -94,6 +102,8 @@ def _reply_of(row: frames.SingleAnswer) -> replies.Reply:
             return replies.Leased(deadline_ms)
         case frames.RemovedAnswer(count, more):
             return replies.Removed(count, more)
+        case frames.TurnAnswer(ticket):
+            return replies.Turn(ticket)
         case _:
             check(row in _ANSWERS, "an answer in a batch that can be in none")
             return _ANSWERS[row]

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 
 from core.limits import COUNTER_MAX
 from core.ops.jobs import Policy, Then
-from core.ops.queues import Order
+from core.ops.queues import Order, Overflow
 
 Counter = Annotated[int, Meta(ge=0, le=COUNTER_MAX)]
 Number = Annotated[int, Meta(ge=0)]         # up to 64 bits
@@ -59,6 +59,7 @@ class ExtrasRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     every_ms: Counter | None
     origin: str | None
     after: tuple[str, ...]
+    ready_ms: Counter | None = None
 
 
 # priority, when, seq, item, data, attempts, at_ms, extras
@@ -132,6 +133,12 @@ class Settings(Struct, array_like=True, tag="settings", forbid_unknown_fields=Tr
     fast_empty: bool
 
 
+class OldestIndex(Struct, array_like=True, tag="oldest", forbid_unknown_fields=True):
+    """Queues are indexed by the READY time of their first job: those up to this name, None: all."""
+
+    reached: str | None
+
+
 class QueueRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     """The settings of one queue."""
 
@@ -151,12 +158,54 @@ class QueueRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     keep_ms: Counter
     paused_in: bool
     paused_out: bool
+    ttl_ms: Counter = 0
+    idle_ms: Counter = 0
+    overflow: Overflow = Overflow.REFUSE
+    bound: Counter = 0
 
 
 class QueueRows(Struct, array_like=True, tag="queues", forbid_unknown_fields=True):
     """The settings of some queues."""
 
     rows: list[QueueRow]
+
+
+class UsedRows(Struct, array_like=True, tag="used", forbid_unknown_fields=True):
+    """Some queues with IDLE: name, last use."""
+
+    rows: list[tuple[str, Counter]]
+
+
+class PulseTable(Struct, array_like=True, tag="pulses", forbid_unknown_fields=True):
+    """The counters of pulses, if there are pulses or tickets were given out."""
+
+    next_ticket: Counter
+    pulses: Counter                             # how many there are
+
+
+class PulseRow(Struct, array_like=True, tag="pulse", forbid_unknown_fields=True):
+    """One pulse: the fields of pulse.pulse.Pulse, in their order, without its queues."""
+
+    name: str
+    rate: Counter
+    per_ms: Counter
+    step_ms: Counter
+    max_pause_ms: Counter
+    max_run_ms: Counter
+    together: bool
+    max_wait_ms: Counter
+    payload: bytes
+    deny: bool
+    now: Counter
+    pause_ms: Counter
+    sleep_until_ms: Counter
+    granted: Counter
+    errors: Counter
+    period_ends_ms: Counter
+    slow: bool
+    failed: bool
+    window: list[tuple[Counter, Counter]]       # in rising time
+    tickets: list[tuple[Counter, Counter]]      # in rising number
 
 
 class CountedRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -228,13 +277,20 @@ class RemovedAnswer(Struct, array_like=True, tag="removed", forbid_unknown_field
     more: bool
 
 
+class TurnAnswer(Struct, array_like=True, tag="turn", forbid_unknown_fields=True, gc=False, frozen=True):
+    """The answer was Turn, with this ticket."""
+
+    ticket: Counter
+
+
 class PlainAnswer(Struct, array_like=True, tag="plain", forbid_unknown_fields=True, gc=False, frozen=True):
     """The answer was one without fields."""
 
     name: Literal[
         "accepted", "not found", "invalid", "no session", "job exists", "job ignored", "job replaced", "job running",
         "queue not found", "queue exists", "queue not empty", "queue full", "queue paused", "too large",
-        "too many queues",
+        "too many queues", "pulse exists", "pulse not found", "pulse in use", "too many pulses", "bad setting",
+        "ticket not found",
     ]
 
 
@@ -253,7 +309,7 @@ class ResultsAnswer(Struct, array_like=True, tag="results", forbid_unknown_field
 
 SingleAnswer = (
     StoredAnswer | HandedAnswer | EmptyAnswer | FinishedAnswer | PlainAnswer | HandedManyAnswer | RearmedAnswer
-    | LeasedAnswer | RemovedAnswer
+    | LeasedAnswer | RemovedAnswer | TurnAnswer
 )
 AnswerRow = SingleAnswer | AbortedAnswer | ResultsAnswer
 
@@ -331,6 +387,6 @@ class End(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
 
 
 Frame = (
-    Head | Settings | QueueRows | Waiting | Delayed | Running | Released | CountedRows | KeptRows | SessionTable
-    | SessionRows | UserRows | Clone | Chunk | End
+    Head | Settings | PulseTable | PulseRow | OldestIndex | QueueRows | Waiting | Delayed | Running | Released
+    | UsedRows | CountedRows | KeptRows | SessionTable | SessionRows | UserRows | Clone | Chunk | End
 )

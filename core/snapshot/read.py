@@ -27,9 +27,11 @@ from core.ops.users import User
 from core.snapshot import frames
 from core.snapshot.frames import SnapshotError, check
 from core.snapshot.jobs import JobBuilder
+from core.snapshot.pulses import order_tickets, restored_pulse
 from core.snapshot.sessions import restored_session
 from core.snapshot.write import CHECKSUM_BYTES, FORMAT, MAGIC
 from core.state import State
+from core.store.oldest import OldestFirst
 
 # The frames of each format that is read. No release ever wrote those before OLDEST.
 OLDEST = 5
@@ -43,11 +45,15 @@ _name = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")
 _ORDER: list[type[frames.Frame]] = [
     frames.Head,
     frames.Settings,
+    frames.PulseTable,
+    frames.PulseRow,
+    frames.OldestIndex,
     frames.QueueRows,
     frames.Waiting,
     frames.Delayed,
     frames.Running,
     frames.Released,
+    frames.UsedRows,
     frames.CountedRows,
     frames.KeptRows,
     frames.SessionTable,
@@ -57,8 +63,11 @@ _ORDER: list[type[frames.Frame]] = [
     frames.Chunk,
     frames.End,
 ]
-_ONCE = (frames.Head, frames.Settings, frames.SessionTable, frames.Clone, frames.End)
+_ONCE = (
+    frames.Head, frames.Settings, frames.PulseTable, frames.OldestIndex, frames.SessionTable, frames.Clone, frames.End,
+)
 _NEEDED: dict[type[frames.Frame], type[frames.Frame]] = {       # which must come before
+    frames.PulseRow: frames.PulseTable,
     frames.SessionRows: frames.SessionTable,
     frames.Chunk: frames.Clone,
 }
@@ -151,7 +160,10 @@ class _Builder:
         self._session = 0                               # number of the last session
         self._sessions = 0                              # how many there are
         self._user = ""                                 # name of the last user
+        self._pulses = 0                                # how many there are
+        self._pulse = ""                                # name of the last pulse
         self._settings = ""                             # name of the last queue with settings
+        self._used = ""                                 # name of the last queue with IDLE
         self._counted = ""                              # name of the last queue with counters
 
     def add(self, frame: frames.Frame) -> None:
@@ -207,6 +219,9 @@ class _Builder:
             frame.fast_empty,
         )
 
+    def _add_oldest(self, frame: frames.OldestIndex) -> None:
+        self.state.queues.oldest = OldestFirst(frame.reached)
+
     def _add_queues(self, frame: frames.QueueRows) -> None:
         for row in frame.rows:
             check(self._settings < row.name, "settings of queues are not in order")
@@ -219,8 +234,29 @@ class _Builder:
             del values["name"]
             self.state.queues.configure(row.name, QueueSettings(**values))
 
+    def _add_pulse_table(self, frame: frames.PulseTable) -> None:
+        check(frame.next_ticket > 1 or frame.pulses > 0, "pulses where none has been")
+        check(not self._foreign or frame.next_ticket <= limits.NUMBER_MAX, "counter is absurd")
+        self.state.pulses.next_ticket = frame.next_ticket
+        self._pulses = frame.pulses
+
+    def _add_pulse(self, row: frames.PulseRow) -> None:
+        check(self._pulse < row.name, "pulses are not in order")
+        self._pulse = row.name
+        self._check_name(row.name)
+        self.state.pulses.add(restored_pulse(row, self.state.pulses.next_ticket))
+
     def _add_jobs(self, frame: frames.Waiting | frames.Delayed | frames.Running | frames.Released) -> None:
         self._jobs.add(frame)
+
+    def _add_used(self, frame: frames.UsedRows) -> None:
+        for name, used_ms in frame.rows:
+            check(self._used < name, "uses of queues are not in order")
+            self._used = name
+            queue = self.state.queues.expiring.get(name)
+            if queue is None:
+                raise SnapshotError("inconsistent snapshot: last use of a queue without IDLE")
+            queue.used_ms = used_ms
 
     def _add_counted(self, frame: frames.CountedRows) -> None:
         for row in frame.rows:
@@ -263,7 +299,11 @@ class _Builder:
 
     def _check_sums(self, end: frames.End) -> None:
         self._jobs.check_sums(end)
-        check(self._sessions == len(self.state.sessions.by_number), "sessions are missing")
+        check(self._pulses == len(self.state.pulses.by_name), "pulses are missing")
+        order_tickets(self.state.pulses)
+        sessions = self.state.sessions.by_number
+        check(self._sessions == len(sessions), "sessions are missing")
+        check(all(number in sessions for number in self.state.queues.bound), "a queue is bound to no session")
 
     def _set_clone(self, frame: frames.Clone) -> None:
         self.clone = frame
@@ -274,11 +314,15 @@ class _Builder:
     _add: ClassVar[dict[type[frames.Frame], Callable[[_Builder, Any], None]]] = {
         frames.Head: _add_head,
         frames.Settings: _add_settings,
+        frames.PulseTable: _add_pulse_table,
+        frames.PulseRow: _add_pulse,
+        frames.OldestIndex: _add_oldest,
         frames.QueueRows: _add_queues,
         frames.Waiting: _add_jobs,
         frames.Delayed: _add_jobs,
         frames.Running: _add_jobs,
         frames.Released: _add_jobs,
+        frames.UsedRows: _add_used,
         frames.CountedRows: _add_counted,
         frames.KeptRows: _add_kept,
         frames.SessionTable: _add_session_table,

@@ -58,10 +58,11 @@ def restore(chunks: Iterable[bytes]) -> State:
 def adopt(state: State, other: State) -> None:
     """Replace the jobs of `state` by those of a restored snapshot (CLONE, spec/cluster 8.6).
 
-    The settings of queues and the retained keys come with the jobs. What belongs to this cluster stays: its index,
-    term, clock, members, server ids, cluster id, settings, whether it is online, its users, and its sessions with those
-    of their bound jobs that still exist. Counters only grow. A running job of another cluster whose id may also have
-    been assigned here goes back to its old place, so that it cannot be mistaken for the other one.
+    Pulses, the settings of queues and the retained keys come with the jobs; no queue is bound to a session any more.
+    What belongs to this cluster stays: its index, term, clock, members, server ids, cluster id, settings, whether it
+    is online, its users, and its sessions with those of their bound jobs that still exist. Counters only grow. A
+    running job of another cluster whose id may also have been assigned here goes back to its old place, so that it
+    cannot be mistaken for the other one.
     """
     if other.cluster_id is None or other.cluster_id != state.cluster_id:
         issued = [number for number in other.in_order() if number < state.next_id]
@@ -71,6 +72,12 @@ def adopt(state: State, other: State) -> None:
             undo_hand_out(other, job)
     state.sessions.rebind(other.running)
     state.sessions.next_session = max(state.sessions.next_session, other.sessions.next_session)
+    for name in [name for names in other.queues.bound.values() for name in names]:
+        other.queues.unbind(name)
+    for queue in other.queues.expiring.values():
+        queue.used_ms = state.clock_ms
+    other.pulses.adopt(state.pulses, state.clock_ms)
+    state.pulses = other.pulses
     state.queues = other.queues
     state.running = other.running
     state.leases = other.leases

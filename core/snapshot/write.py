@@ -5,12 +5,13 @@
     frames                  each: length of its body (4 bytes, big endian), body (MessagePack)
     checksum    32 bytes    BLAKE2b of everything before
 
-The frames are, in this order: one Head; Settings, when any was given; QueueRows, in name order; Waiting, queues in
-name order and the jobs of a queue in the order of their places; Delayed, likewise in the order in which they become
-active; Running, in rising id; Released, in the order in which the items were finished; CountedRows, in name order;
-KeptRows, queues in name order and the keys of a queue in the order of their expiry; SessionTable and SessionRows, in
-rising number, when there has been a session; UserRows, in name order; Clone and its Chunks, when a CLONE is in
-progress; one End. Long lists are cut into several frames.
+The frames are, in this order: one Head; Settings, when any was given; PulseTable, and PulseRows in name order, when
+there are pulses or have been; OldestIndex, when there is one; QueueRows, in name order; Waiting, queues in name order
+and the jobs of a queue in the order of their places; Delayed, likewise in the order in which they become active;
+Running, in rising id; Released, in the order in which the items were finished; UsedRows and CountedRows, in name
+order; KeptRows, queues in name order and the keys of a queue in the order of their expiry; SessionTable and
+SessionRows, in rising number, when there has been a session; UserRows, in name order; Clone and its Chunks, when a
+CLONE is in progress; one End. Long lists are cut into several frames.
 
 To change the layout of a released format: raise FORMAT and record a data directory of the new one
 (tests/upgrade/scenario.py). A row may grow at its end, by fields with defaults: so the frames of today read what older
@@ -32,6 +33,7 @@ from core import limits
 from core.ops.settings import ClusterSettings
 from core.ops.users import User
 from core.snapshot import frames
+from core.snapshot.pulses import pulse_frames
 from core.snapshot.sessions import session_frames
 from core.state import State
 from core.store.job import DelayedJob, Extras, Job, RunningJob
@@ -70,6 +72,8 @@ def _cut(chunk: bytearray) -> Iterator[bytes]:
 def _frames(state: State, users: bool) -> Iterator[frames.Frame]:
     yield _head(state)
     yield from _settings_frames(state)
+    yield from pulse_frames(state.pulses)
+    yield from _queue_frames(state)
     names = sorted(state.queues.by_name)
     for name in names:
         for jobs in _portions(state.queues.by_name[name].all_ready()):
@@ -86,6 +90,9 @@ def _frames(state: State, users: bool) -> Iterator[frames.Frame]:
     for running in _portions(state.in_order().values()):
         yield frames.Running([_running_row(job) for job in running])
     yield from _released_frames(state)
+    used = [(name, queue.used_ms) for name, queue in sorted(state.queues.expiring.items())]
+    for start in range(0, len(used), limits.FRAME_JOBS_MAX):
+        yield frames.UsedRows(used[start : start + limits.FRAME_JOBS_MAX])
     yield from _counted_frames(state)
     yield from _kept_frames(state)
     yield from session_frames(state.sessions)
@@ -132,11 +139,16 @@ def _extras_row(extras: Extras | None) -> frames.ExtrasRow | None:
     return None if extras is None else frames.ExtrasRow(*astuple(extras))
 
 
-def _settings_frames(state: State) -> Iterator[frames.Settings | frames.QueueRows]:
+def _settings_frames(state: State) -> Iterator[frames.Settings]:
     known = state.settings
     if known != ClusterSettings(expire_default=known.expire_default):
         yield frames.Settings(known.autocreate, known.policy, known.grace_ms, known.session_ttl_ms, known.fast_empty)
+
+
+def _queue_frames(state: State) -> Iterator[frames.OldestIndex | frames.QueueRows]:
     rows = [frames.QueueRow(name, **asdict(settings)) for name, settings in sorted(state.queues.settings.items())]
+    if state.queues.oldest is not None:
+        yield frames.OldestIndex(state.queues.oldest.reached)
     for start in range(0, len(rows), limits.FRAME_ROWS_MAX):
         yield frames.QueueRows(rows[start : start + limits.FRAME_ROWS_MAX])
 

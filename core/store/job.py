@@ -69,6 +69,7 @@ class Extras(Struct, gc=False, frozen=True):
     every_ms: int | None = None         # the period of a periodic job
     origin: str | None = None           # of a dead job: the queue it came from
     after: tuple[str, ...] = ()         # of a DELAYED job: items that must be finished first
+    ready_ms: int | None = None         # when it last became READY at an old place; a newer seq overrules it
 
 
 def expiring(extras: Extras | None, clock_ms: int | None) -> Extras | None:

@@ -56,6 +56,11 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
         """The first job; there must be one."""
         return self._blocks[0][0]
 
+    @property
+    def last(self) -> _Job:
+        """The last job; there must be one."""
+        return self._blocks[-1][-1]
+
     def add(self, job: _Job) -> None:
         """Put `job` at its place."""
         self.size += 1

@@ -3,7 +3,8 @@
 A queue exists while it has settings or an unfinished job: DELAYED, READY or RUNNING (spec/state-machine 5.1). A queue
 with settings only is kept apart, in `idle`, so that searches for jobs do not meet it. The names of the queues that can
 hand out a job are kept sorted, and also sorted by the rank of their next job, so a choice among a hundred thousand
-queues costs no more than one among two.
+queues costs no more than one among two; so is what is above a WEIGHT of 1. Who has been READY for longest is indexed
+from the first time it is asked for (oldest.py).
 
 The counters of a queue live and die with it.
 """
@@ -15,13 +16,16 @@ from heapq import merge
 from itertools import islice
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 from sortedcontainers import SortedDict, SortedList
 
 from core.ops.queues import Order
 from core.ops.settings import QueueSettings
 from core.store.job import AnyJob, DelayedJob, Job
 from core.store.job_list import JobList
+from core.store.oldest import OldestFirst
 from core.store.ready import ReadyJobs
+from core.store.weights import Weights
 
 # Positions in Queue.counters: jobs that came, hand-outs and how they ended, dead jobs, jobs whose TTL ended. A list,
 # because counting in it is cheapest.
@@ -44,6 +48,7 @@ class Queue(Struct, gc=False, eq=False):
     indexed_ms: int | None = None                           # due time of the first DELAYED job, as indexed in Delays
     seqs: SortedDict | None = None                          # all READY jobs by seq, if their order is another
     counters: list[int] = field(default_factory=lambda: [*NOTHING_COUNTED])
+    used_ms: int = 0                                        # its last use, if it has settings (IDLE)
     front: int | None = None                                # rank of the job to hand out next; None: there is none
 
     @property
@@ -106,14 +111,21 @@ class Queue(Struct, gc=False, eq=False):
 class Queues:
     """All queues by name, their settings, and the sums that TOTAL reports."""
 
-    __slots__ = ("by_name", "by_rank", "idle", "nonempty", "priorities", "settings", "waiting")
+    __slots__ = (
+        "bound", "by_name", "by_rank", "expiring", "idle", "nonempty", "oldest", "priorities", "settings", "waiting",
+        "weights",
+    )
 
     def __init__(self) -> None:
         self.by_name: dict[str, Queue] = {}         # those with an unfinished job
         self.idle: dict[str, Queue] = {}            # those with settings only
         self.settings: dict[str, QueueSettings] = {}
+        self.expiring: dict[str, Queue] = {}        # those with IDLE
+        self.bound: dict[int, dict[str, None]] = {}     # names of those that end with a session, by its number
         self.nonempty: SortedList = SortedList()    # names of the queues that can hand out a job
         self.by_rank: SortedList = SortedList()     # the same as pairs (front, name)
+        self.weights = Weights()                    # of those with a WEIGHT above 1
+        self.oldest: OldestFirst | None = None      # the same by the READY time of the first job, once asked for
         self.priorities = 0                         # pairs (queue, priority) with a READY or DELAYED job
         self.waiting = 0                            # READY and DELAYED jobs
 
@@ -145,6 +157,8 @@ class Queues:
             else:
                 queue.ready.add(job)
                 self.relist(queue)
+        if self.oldest is not None:
+            self._reindex(queue)
         self.count(queue, job.rank)
 
     def remove(self, queue: Queue, job: Job, blocked: bool = False) -> None:
@@ -166,6 +180,8 @@ class Queues:
             self._list(queue, None)
         elif queue.ready.front != queue.front:
             self._list(queue, queue.ready.front)
+        if self.oldest is not None:
+            self._reindex(queue)
         self.uncount(queue, job.rank)
 
     def count(self, queue: Queue, rank: int) -> None:
@@ -194,20 +210,51 @@ class Queues:
         front = queue.ready.front if queue.ready.size and not queue.closed else None
         if front != queue.front:
             self._list(queue, front)
+        if self.oldest is not None:
+            self._reindex(queue)
 
     def withdraw(self, queue: Queue) -> None:
         """Let the queue hand out nothing until `relist`."""
         self._list(queue, None)
+        if self.oldest is not None:
+            self._reindex(queue)
+
+    def _reindex(self, queue: Queue) -> None:
+        """The first job of the queue may be another one."""
+        assert self.oldest is not None
+        self.oldest.update(queue.name, None if queue.front is None else queue.ready.first)
+
+    def index_oldest(self) -> OldestFirst:
+        """The queues by the READY time of their first job; the first time, and while it grows, a portion is added."""
+        if self.oldest is None:
+            self.oldest = OldestFirst()
+            self.grow_index()
+        return self.oldest
+
+    @property
+    def indexing(self) -> bool:
+        """Whether a portion is to be listed with the next entry."""
+        return self.oldest is not None and self.oldest.reached is not None
+
+    def grow_index(self) -> None:
+        """List a portion more of the queues by the READY time of their first job."""
+        assert self.oldest is not None
+        for name in self.oldest.portion(self.nonempty):
+            self._reindex(self.by_name[name])
 
     def _list(self, queue: Queue, front: int | None) -> None:
         """Set the rank of the job to hand out next, which differs from `queue.front`."""
         before, queue.front = queue.front, front
         if before is None:
             self.nonempty.add(queue.name)
+            if queue.settings is not None and queue.settings.weight > 1:
+                self.weights.add(queue.name, queue.settings.weight)
         else:
             self.by_rank.remove((before, queue.name))
         if front is None:
             self.nonempty.remove(queue.name)
+            if queue.settings is not None:
+                self.weights.remove(queue.name)
         else:
             self.by_rank.add((front, queue.name))
 
@@ -217,7 +264,17 @@ class Queues:
         queue = self.find(name)
         if queue is None:
             queue = self.idle[name] = Queue(name)
+        if queue.front is not None:
+            self.weights.remove(name)
+            if settings.weight > 1:
+                self.weights.add(name, settings.weight)
         queue.settings = settings
+        if settings.idle_ms:
+            self.expiring[name] = queue
+        else:
+            self.expiring.pop(name, None)
+        if settings.bound:
+            self.bound.setdefault(settings.bound, {})[name] = None
         # By default the first job of a priority is the one that came first; see ready.py.
         reordered = settings.order is Order.TIME or settings.item_limit > 0
         if reordered != (queue.seqs is not None):
@@ -226,8 +283,23 @@ class Queues:
 
     def forget(self, name: str) -> None:
         """Remove the settings of a queue that has no unfinished job, and so the queue."""
-        self.settings.pop(name, None)
+        settings = self.settings.pop(name, None)
         self.idle.pop(name, None)
+        self.expiring.pop(name, None)
+        if settings is not None and settings.bound:
+            self._unbind(settings.bound, name)
+
+    def unbind(self, name: str) -> None:
+        """The queue no longer ends with its session."""
+        settings = self.settings[name]
+        self._unbind(settings.bound, name)
+        self.configure(name, replace(settings, bound=0))
+
+    def _unbind(self, session: int, name: str) -> None:
+        names = self.bound[session]
+        del names[name]
+        if not names:
+            del self.bound[session]
 
     def close(self, queue: Queue) -> bool:
         """A job has left the queue. Returns whether it was the last one, so that the queue is finished."""

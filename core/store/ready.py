@@ -155,6 +155,13 @@ class ReadyJobs(Struct, gc=False, eq=False):
             run.add(other)
             run.add(job)
 
+    @property
+    def first_of_least_priority(self) -> Job:
+        """The first job of the least priority; there must be one."""
+        if self._runs is None:
+            return self._few[bisect_left(self._few, self._few[-1].rank, key=_rank)]
+        return _first(self._runs[self._ranks[-1]])
+
     def take_first(self) -> Job:
         """Remove and return the next job; there must be one."""
         self.size -= 1
@@ -213,6 +220,10 @@ class ReadyJobs(Struct, gc=False, eq=False):
     def _search_all(self) -> None:
         """Forget what is only needed with very many priorities."""
         self._firsts, self._searched, self._rank_of = None, _NO_RUNS, _NO_JOBS
+
+
+def _rank(job: Job) -> int:
+    return job.rank
 
 
 def _first(run: Job | JobList[Job]) -> Job:

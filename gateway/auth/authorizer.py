@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cluster.api import Cluster
+from core import OWN_PREFIX
 from gateway.auth.authenticator import Access
-from gateway.auth.permissions import anybody
+from gateway.auth.permissions import anybody, may_hear
 from gateway.link import Link
 from gateway.protocol.command import Command
 from gateway.protocol.responses import AUTH_REQUIRED
@@ -45,8 +46,7 @@ class Guard:
 
     def refusal(self, command: Command) -> bytes | None:
         """Return the answer that refuses a command, None if it may be executed."""
-        if self._machine.users is not self._log_users or self._access.file_users is not self._file_users:
-            self._look_up()
+        self._refresh()
         rights, right = self._rights, command.row.right
         if rights is not None:
             # Lines that are answered but never executed, as sent between servers of the original, need no right.
@@ -57,10 +57,26 @@ class Guard:
             self._access.complain("no AUTH" if rights is None else "not permitted", self.user, self._link.peer)
         return refusal
 
+    def may_hear(self, event_type: str, name: str) -> bool:
+        """Return whether the user may be told of such an event."""
+        if not self._access.required:
+            return True
+        self._refresh()
+        return self._rights is not None and may_hear(self._rights, event_type, name)
+
     def visible(self, queues: Iterable[str]) -> list[str]:
         """Return the queues on which the user has any right."""
         seen = self._rights.seen if self._access.required and self._rights is not None else ("",)
         return [queue for queue in queues if queue.startswith(seen)]
+
+    def _refresh(self) -> None:
+        if self._machine.users is not self._log_users or self._access.file_users is not self._file_users:
+            self._look_up()
+
+    def visible_pulses(self, pulses: Iterable[str]) -> list[str]:
+        """Return the pulses on which the user has any right; that of a queue goes with the queue."""
+        seen = self._rights.seen if self._access.required and self._rights is not None else ("",)
+        return [pulse for pulse in pulses if pulse.removeprefix(OWN_PREFIX).startswith(seen)]
 
     def _look_up(self) -> None:
         self._log_users, self._file_users = self._machine.users, self._access.file_users

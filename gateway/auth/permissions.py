@@ -7,9 +7,10 @@ Rules are applied before data are read, and only where authentication is require
 from __future__ import annotations
 
 from cluster.api import Cluster
-from core import Get, GetWith, Place, Put, PutWith, Selector
+from core import OWN_PREFIX, Get, GetWith, Place, Put, PutWith, Selector
+from gateway.events.filters import MSG, OPEN, Filter
 from gateway.protocol.command import Command
-from gateway.protocol.responses import FORBIDDEN, JOB_NOT_FOUND
+from gateway.protocol.responses import FORBIDDEN, JOB_NOT_FOUND, TICKET_NOT_FOUND
 from gateway.rights import Rights
 
 
@@ -105,6 +106,28 @@ def selected(rights: Rights, command: Command, cluster: Cluster) -> bytes | None
     return None if selector.queue.startswith(rights.queue) else FORBIDDEN
 
 
+# ---- events
+
+def subscribe(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """Require the right for each name. Whoever names none is told what they may know."""
+    wish: Filter = command.arguments[0]
+    if wish.everything:
+        return None
+    names = (*wish.names, *wish.prefixes)
+    return None if all(may_hear(rights, event, name) for event in wish.types for name in names) else FORBIDDEN
+
+
+def may_hear(rights: Rights, event_type: str, name: str) -> bool:
+    """Whether events of this type about this name (or prefix) may be told."""
+    if event_type in OPEN:
+        return True
+    if event_type == "FINI":
+        return name.startswith(rights.put)      # an item belongs to whoever may put jobs under its name
+    if event_type == MSG:
+        return name.startswith(rights.get)
+    return name.removeprefix(OWN_PREFIX).startswith(rights.get + rights.queue)
+
+
 # ---- queues
 
 def queue(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
@@ -117,6 +140,37 @@ def settings(rights: Rights, command: Command, cluster: Cluster) -> bytes | None
     """Require `queue` for the queue and for its dead-letter queue, as jobs get there without any user's `put`."""
     dead = command.operation.change.dead
     return queue(rights, command, cluster) if dead is None or dead.startswith(rights.queue) else FORBIDDEN
+
+
+# ---- pulses: named like queues, and the own one of a queue goes with the queue
+
+def pulse(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """Require `queue` for the pulse, to change it."""
+    return None if _queue_of(command.operation.pulse).startswith(rights.queue) else FORBIDDEN
+
+
+def turn(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """Require `get` for the pulse, to take turns."""
+    return None if _queue_of(command.arguments[0]).startswith(rights.get) else FORBIDDEN
+
+
+def ticket(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """Require `get` for the pulse of the ticket; what is no ticket is not found, whoever asks."""
+    if "" in rights.get:
+        return None
+    pulse = cluster.machine.pulse_of_ticket(command.operation.ticket)
+    if pulse is None:
+        return TICKET_NOT_FOUND if cluster.serving else None
+    return None if _queue_of(pulse).startswith(rights.get) else FORBIDDEN
+
+
+def seen_pulse(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """Require any right on the pulse."""
+    return None if _queue_of(command.arguments[0]).startswith(rights.seen) else FORBIDDEN
+
+
+def _queue_of(pulse: str) -> str:
+    return pulse.removeprefix(OWN_PREFIX)
 
 
 def all_jobs(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:

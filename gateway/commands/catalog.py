@@ -9,9 +9,25 @@ verb, add a row here and its function in the grammar; a command that is a single
 from __future__ import annotations
 
 from gateway.auth import permissions as may
-from gateway.commands import admin, auth, bulk, choice, clone, immediate, read, sessions, streams, transactions, write
+from gateway.commands import (
+    admin,
+    auth,
+    bulk,
+    choice,
+    clone,
+    events,
+    immediate,
+    pulses,
+    read,
+    sessions,
+    streams,
+    transactions,
+    write,
+)
 from gateway.protocol.command import InTransaction, Kind, Row
 from gateway.protocol.grammar import bodies, jobs, lists, puts, queues, selectors, servers, take, users
+from gateway.protocol.grammar import events as event_lines
+from gateway.protocol.grammar import pulses as pulse_lines
 from gateway.protocol.grammar import sessions as session_lines
 from gateway.protocol.grammar.no_arguments import alone
 from gateway.protocol.verbs import Verbs
@@ -33,11 +49,11 @@ ROWS = (
     Row(b"PUTS",             puts.puts,                   may.puts,         write.puts,                   LOGGED,
         numbered=True, body=bodies.JOBS),
     Row(b"GET",              take.get,                    may.get,          write.get,                    LOGGED,
-        numbered=True),
+        numbered=True, takes=True),
     Row(b"GETB",             take.getb,                   may.get,          write.blocking_get,           LOGGED,
-        numbered=True),
+        numbered=True, takes=True),
     Row(b"GETBE",            take.getbe,                  may.get,          write.blocking_get,           LOGGED,
-        numbered=True, counted_as="GETB"),
+        numbered=True, takes=True, counted_as="GETB"),
     Row(b"DONE",             jobs.done,                   may.running,      write.proposed,               LOGGED,
         numbered=True, in_transaction=QUEUED),
     Row(b"DONE",             jobs.done_many,              may.all_running,  write.of_many,                LOGGED,
@@ -84,8 +100,23 @@ ROWS = (
     Row(b"QUEUE STAT",       queues.one_queue,            may.queue,        read.queue_stat,              READ),
     Row(b"QUEUE LIST",       queues.queue_list,           may.some_queue,   read.queue_list,              READ),
     Row(b"CONFIG",           queues.settings,             may.any_user,     read.settings,                READ),
-    Row(b"CONFIG",           queues.config,               may.admin,        write.proposed,               LOGGED,
+    Row(b"CONFIG",           queues.config,               may.admin,        choice.configure,             LOGGED,
         numbered=True),
+    # ---- pulses
+    Row(b"PULSE CREATE",     pulse_lines.pulse_create,    may.pulse,        pulses.create,                LOGGED,
+        numbered=True),
+    Row(b"PULSE CONFIG",     pulse_lines.pulse_config,    may.pulse,        write.proposed,               LOGGED,
+        numbered=True),
+    Row(b"PULSE DELETE",     pulse_lines.pulse_delete,    may.pulse,        write.proposed,               LOGGED,
+        numbered=True),
+    Row(b"PULSE SET",        pulse_lines.pulse_set,       may.pulse,        write.proposed,               LOGGED,
+        numbered=True, body=bodies.OF_PULSE),
+    Row(b"PULSE WAIT",       pulse_lines.pulse_wait,      may.turn,         pulses.wait,                  LOGGED,
+        numbered=True),
+    Row(b"PULSE RESULT",     pulse_lines.pulse_result,    may.ticket,       pulses.result,                LOGGED,
+        numbered=True),
+    Row(b"PULSE LIST",       alone,                       may.some_queue,   pulses.list_,                 READ),
+    Row(b"PULSE STAT",       pulse_lines.pulse_stat,      may.seen_pulse,   pulses.stat,                  READ),
     # ---- the whole state
     Row(b"TOTAL",            lists.total,                 may.total,        read.total,                   READ),
     Row(b"RUNLIST",          lists.runlist,               may.all_jobs,     read.run_list,                READ),
@@ -100,7 +131,12 @@ ROWS = (
     Row(b"SESSION END",      session_lines.session_end,   may.admin,        sessions.end_session,         ALONE),
     Row(b"TAKEN",            alone,                       may.any_user,     sessions.taken,               ALONE),
     Row(b"PING",             alone,                       may.anybody,      sessions.ping,                AT_ONCE,
-        in_transaction=AS_EVER),
+        in_transaction=AS_EVER, while_subscribed=True),
+    # ---- events
+    Row(b"SUBSCRIBE",        event_lines.subscribe,       may.subscribe,    events.subscribe,             ALONE,
+        while_subscribed=True),
+    Row(b"UNSUBSCRIBE",      alone,                       may.any_user,     events.unsubscribe,           ALONE,
+        while_subscribed=True),
     # ---- users
     Row(b"AUTH",             users.auth,                  may.anybody,      auth.with_secret,             ALONE),
     Row(b"AUTH",             users.auth_word,             may.anybody,      auth.with_word,               ALONE),
@@ -128,7 +164,7 @@ ROWS = (
     Row(b"CAPS",             alone,                       may.anybody,      immediate.caps,               AT_ONCE,
         in_transaction=AS_EVER),
     Row(b"QUIT",             alone,                       may.anybody,      immediate.quit_,              ALONE,
-        in_transaction=CLOSES),
+        in_transaction=CLOSES, while_subscribed=True),
 )
 # fmt: on
 

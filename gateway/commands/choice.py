@@ -1,14 +1,16 @@
-"""How a connection influences the choice among several queues: its policy and its rotation."""
+"""How a connection influences the choice among several queues: its policy and its turns."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
-from core import Get, GetWith, Policy
+from core import Get, GetInTurn, GetWith, Policy, Taking
 from gateway.commands.context.client import Client
 from gateway.protocol import responses
 from gateway.protocol.command import Command
 from gateway.waiting.rotation import Rotation
+
+BY_TURNS = (Policy.RR, Policy.PRIORITY)
 
 
 def policy(client: Client, command: Command) -> None:
@@ -17,20 +19,45 @@ def policy(client: Client, command: Command) -> None:
     client.say(responses.OK)
 
 
-def chosen(client: Client, command: Get | GetWith) -> Get | GetWith:
-    """Add the connection's policy and rotation to a command that names several queues or none."""
+def configure(client: Client, command: Command) -> None:
+    """CONFIG with a setting. GETs behind a new POLICY wait for it, as theirs may depend on it."""
+    if command.operation.policy is not None:
+        client.state.turning = True
+    client.propose(command.operation, command.numbering)
+
+
+def chosen(client: Client, command: Get | GetWith) -> Taking:
+    """Add the connection's policy and turns to a command."""
+    state = client.state
     get = command.get if isinstance(command, GetWith) else command
-    policy = client.state.policy
+    policy = state.policy
     if isinstance(command, GetWith) and command.policy is not None:
         policy = command.policy
     effective = client.hub.cluster.machine.settings.policy if policy is None else policy
-    if effective is Policy.PRIORITY and get.queues is not None:
-        if client.state.rotation is None:
-            client.state.rotation = Rotation()
-        get = replace(get, queues=client.state.rotation.order(get.queues))
+    if effective in BY_TURNS:
+        return _in_turn(client, command, get, effective)
     if isinstance(command, GetWith):
-        return replace(command, get=get, policy=policy)
-    return get if policy is None else GetWith(get, policy=policy)
+        return replace(command, policy=policy) if policy is not command.policy else command
+    one = get.queues is not None and len(get.queues) == 1
+    return get if policy is None or one else GetWith(get, policy=policy)
+
+
+def _in_turn(client: Client, command: Get | GetWith, get: Get, policy: Policy) -> Taking:
+    """The same with the turns of the connection."""
+    state = client.state
+    if state.rotation is None:
+        state.rotation = Rotation()
+    after = None
+    if get.queues is None:
+        after = state.rotation.last
+    else:
+        get = replace(get, queues=state.rotation.order(get.queues))
+        if policy is Policy.PRIORITY and get.queues is not None and len(get.queues) == 1:       # no tie, no turn
+            return replace(command, policy=None) if isinstance(command, GetWith) else command
+    state.turning = True
+    if isinstance(command, GetWith):
+        return GetInTurn(get, command.count, policy, command.meta, after)
+    return GetInTurn(get, policy=policy, after=after)
 
 
 def known_empty(client: Client, get: Get) -> bool:

@@ -33,9 +33,13 @@ def queue_list(client: Client, command: Command) -> None:
 
 def queue_stat(client: Client, command: Command) -> None:
     """QUEUE STAT: the counters of a queue."""
-    cluster = client.hub.cluster
-    counters = cluster.machine.stat(command.arguments[0], cluster.time_ms)
-    client.say(responses.QUEUE_NOT_FOUND if counters is None else listings.pairs(counters))
+    cluster, queue = client.hub.cluster, command.arguments[0]
+    counters = cluster.machine.stat(queue, cluster.time_ms)
+    if counters is None:
+        client.say(responses.QUEUE_NOT_FOUND)
+    else:
+        waiting = client.hub.waiters.waiting(queue) if cluster.serving else responses.UNKNOWN
+        client.say(listings.pairs([*counters, ("WAITERS", waiting)]))
 
 
 def queue_settings(client: Client, command: Command) -> None:

@@ -61,8 +61,8 @@ class Attached:
         if self._in_danger() or self._rested_s >= self._interval_s:
             self._rested_s = 0.0
             waiter = self._client.waiter
-            if waiter is not None and waiter.wanted.in_session:
-                self._client.hub.waiters.ask_again(waiter)
+            if waiter is not None:
+                waiter.keep_session()
         self._rest()
 
     def _in_danger(self) -> bool:

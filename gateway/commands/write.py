@@ -3,8 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-from core import Batch, Change, ChangePlace, Finished, Get, GetWith, Move, Put, PutWith, Reply, Results
+from core import (
+    Batch,
+    Change,
+    ChangePlace,
+    Finished,
+    Get,
+    GetInTurn,
+    GetWith,
+    Move,
+    Policy,
+    Put,
+    PutWith,
+    Reply,
+    Results,
+)
 from gateway.commands.choice import chosen, known_empty
 from gateway.commands.context.client import Client
 from gateway.commands.context.splitting import Many, propose_split, split
@@ -60,7 +75,7 @@ def put_wait(client: Client, command: Command) -> None:
     wanted = Wanted(wait)
     if numbering is not None:
         wanted.request = numbering.request(wait, part=1, keep_waiting=True)
-    waiter = Waiter(client, hub.waiters, wanted, rotation=client.state.rotation, too_late=responses.WAIT_TIMEOUT)
+    waiter = Waiter(client, hub.waiters, wanted, too_late=responses.WAIT_TIMEOUT)
     slot = PutOfWait(client, waiter=waiter)
     client.await_slot(slot)
     client.block(waiter)
@@ -127,7 +142,8 @@ def get(client: Client, command: Command) -> None:
     operation: Get | GetWith = command.operation
     if (
         type(operation) is Get and (queues := operation.queues) is not None and len(queues) == 1
-        and not client.hub.cluster.machine.settings.fast_empty
+        and client.state.policy is None
+        and (settings := client.hub.cluster.machine.settings).policy is Policy.RANDOM and not settings.fast_empty
     ):
         client.propose(operation, command.numbering)
     else:
@@ -136,30 +152,25 @@ def get(client: Client, command: Command) -> None:
 
 def _pick(client: Client, operation: Get | GetWith, numbering: Numbering | None) -> None:
     get = operation.get if isinstance(operation, GetWith) else operation
+    taking, rotation = chosen(client, operation), client.state.rotation
     if numbering is None and client.hub.cluster.machine.settings.fast_empty and known_empty(client, get):
         client.say(responses.QUEUE_EMPTY)
         return
-    if get.queues is None or len(get.queues) > 1:
-        operation = chosen(client, operation)
-        if client.state.rotation is not None:
-            client.propose_told(operation, client.state.rotation.note, numbering)
-            return
-    client.propose(operation, numbering)
+    if rotation is not None and type(taking) is GetInTurn:
+        note = partial(rotation.note, named=get.queues is not None)
+        client.propose_told(taking, note, numbering)
+    else:
+        client.propose(taking, numbering)
 
 
 def blocking_get(client: Client, command: Command) -> None:
     """GETB and GETBE: block until there is a job."""
     operation: Get | GetWith = command.operation
     hub, until_finished, numbering = client.hub, command.until_finished, command.numbering
-    get = operation.get if isinstance(operation, GetWith) else operation
-    if get.queues is None or len(get.queues) > 1:
-        operation = chosen(client, operation)
-    if isinstance(operation, GetWith):
-        wanted = Wanted(operation.get, until_finished, operation)
-    else:
-        wanted = Wanted(operation, until_finished)
+    taking = chosen(client, operation)
+    wanted = Wanted(taking, until_finished) if isinstance(taking, Get) else Wanted(taking.get, until_finished, taking)
     if numbering is not None:
-        wanted.request = numbering.request(operation, keep_waiting=True, until_finished=until_finished)
+        wanted.request = numbering.request(taking, keep_waiting=True, until_finished=until_finished)
     waiter = Waiter(client, hub.waiters, wanted, rotation=client.state.rotation)
     client.block(waiter)
     if command.within_ms is not None:

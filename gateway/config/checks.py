@@ -98,6 +98,7 @@ def _check_limits(limits: Limits) -> None:
     within("connections_max", 1, 1_000_000)
     within("sessions_per_owner_max", 1, SESSIONS_MAX)
     within("connections_per_address_max", 0, 1_000_000)
+    within("pulses_max", 0, 1_000_000)
     within("pipeline_bytes_max", KIB, 2**40)
     within("memory_mark_bytes", 0, 2**50)
     within("disk_free_bytes_min", 0, 2**50)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gateway.config import Config, read
+from gateway.dev.guide import program
 from gateway.dev.ports import HOST, any_port, claim, free
 
 PORTS = {"client": 11361, "peer": 11362, "http": 11363}
@@ -30,4 +31,5 @@ def configuration(folder: Path, environment: Mapping[str, str]) -> Config:
 def announce(config: Config) -> None:
     """Print where the node listens and keeps its data."""
     host, _, port = config.listen.client.rpartition(":")
-    print(f"sockpqd serves on {host} {port}, data in {config.node.data_dir}; try:  nc {host} {port}", flush=True)
+    print(f"sockpqd serves on {host} {port}, data in {config.node.data_dir}; try:  "
+          f"{program('pqctl')} --servers {config.listen.client} shell", flush=True)

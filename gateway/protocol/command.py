@@ -66,7 +66,9 @@ class Row(Struct, frozen=True, eq=False):
     kind: Kind
     numbered: bool = False                              # allowed behind REQ
     in_transaction: InTransaction = InTransaction.REFUSED
+    while_subscribed: bool = False                      # allowed on a connection that hears events
     body: Body = NO_BODY
+    takes: bool = False                                 # GET: it may depend on the turns of the connection
     counted_as: str | None = None                       # label in the metrics if not the word; "": not counted
     alone: bool = False                                 # as its kind says; copied here for speed
 

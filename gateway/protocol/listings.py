@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from core import ClusterSettings, JobView, QueueCounts, QueueSettings, RunningJob, Session, Then
+from core import ClusterSettings, JobView, Pulse, QueueCounts, QueueSettings, RunningJob, Session, Then
 from gateway.limits import SESSION_TTL_MS_DEFAULT
 from gateway.protocol.tokens import meta, seconds, unix
 
@@ -50,6 +50,31 @@ def seen_lines(jobs: Iterable[JobView], places: bool = False) -> bytes:
     return "".join([seen(job, places) for job in jobs]).encode()
 
 
+def names(names: Sequence[str]) -> bytes:
+    """Format `200 OK <n>` and a line per name."""
+    return f"200 OK {len(names)}\r\n".encode() + "".join(f"{name}\r\n" for name in names).encode()
+
+
+def pulse(pulse: Pulse, waiting: int | None, now_ms: int) -> list[tuple[str, str]]:
+    """Return the figures of PULSE STAT. `waiting`: None on a node that does not know; `now_ms`: replicated time."""
+    figures = [
+        ("RATE", str(pulse.rate)),
+        ("NOW", str(pulse.now)),
+        ("PAUSE", seconds(pulse.pause_ms)),
+        ("SLEEPUNTIL", str(unix(pulse.sleep_until_ms) if pulse.sleep_until_ms > now_ms else 0)),
+        ("WAITING", "-" if waiting is None else str(waiting)),
+        ("GRANTED", str(pulse.granted)),
+        ("ERRORS", str(pulse.errors)),
+        ("PER", seconds(pulse.per_ms)),
+        ("STEP", seconds(pulse.step_ms)),
+        ("MAXPAUSE", seconds(pulse.max_pause_ms)),
+        ("MAXRUN", seconds(pulse.max_run_ms)),
+        ("DENY", str(int(pulse.deny))),
+        ("OPEN", str(sum(until_ms > now_ms for until_ms in pulse.tickets.values()))),
+    ]
+    return [*figures, ("TOGETHER", "1"), ("MAXWAIT", seconds(pulse.max_wait_ms))] if pulse.together else figures
+
+
 def settings_of_queue(settings: QueueSettings) -> list[tuple[str, str]]:
     """Return a queue's settings and values, in the form QUEUE CREATE takes; 0 means no limit."""
     then = "" if settings.then is Then.DEFAULT else f" THEN {settings.then.name}"
@@ -67,6 +92,10 @@ def settings_of_queue(settings: QueueSettings) -> list[tuple[str, str]]:
         ("BATCH", str(settings.batch)),
         ("PORTION", str(settings.portion)),
         ("KEEP", seconds(settings.keep_ms)),
+        ("TTL", seconds(settings.ttl_ms)),
+        ("IDLE", seconds(settings.idle_ms)),
+        ("OVERFLOW", settings.overflow.name),
+        ("BOUND", str(int(settings.bound > 0))),
     ]
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from cluster.api import NodeStatus, NotPossible
 from core import (
     Aborted,
     Accepted,
+    BadSetting,
     ChangeInProgress,
     DataTooLarge,
     Empty,
@@ -29,6 +30,10 @@ from core import (
     Meta,
     NodeExists,
     NotFound,
+    Pulse,
+    PulseExists,
+    PulseInUse,
+    PulseNotFound,
     QueueExists,
     QueueFull,
     QueueNotEmpty,
@@ -44,6 +49,8 @@ from core import (
     SessionNotFound,
     SessionOpened,
     Stored,
+    TicketNotFound,
+    TooManyPulses,
     TooManyQueues,
     TooManySessions,
     TooManyUsers,
@@ -53,13 +60,16 @@ from core import (
 )
 from gateway.protocol.tokens import meta, seconds, unix
 
+UNKNOWN = "-"                   # a value that this node does not know
+
 REFUSAL = b"4"                  # sorts above every successful answer (2xx, 334) and below every error
 
 OK = b"200 OK\r\n"
 # A feature of PROTOCOL "PING, CAPS" is listed only if it is complete.
 FEATURES = (
     b"batch", b"within", b"meta", b"itemfilter", b"delay", b"ttl", b"every", b"after", b"touch", b"keys", b"change",
-    b"move", b"transaction", b"queues", b"deadletter", b"session", b"bound", b"cluster", b"auth", b"seq",
+    b"move", b"seq", b"transaction", b"queues", b"idle", b"deadletter", b"session", b"bound", b"events", b"cluster",
+    b"auth",
 )
 CAPS = b"200 OK %d\r\n" % sum(len(word) + 1 for word in FEATURES) + b"".join(word + b"\n" for word in FEATURES)
 EXISTS = b"200 OK EXISTS\r\n"
@@ -75,6 +85,8 @@ AUTH_REQUIRED = b"401 Auth Required\r\n"
 FORBIDDEN = b"403 Forbidden\r\n"
 QUEUE_EMPTY = b"404 Queue Empty\r\n"
 QUEUE_NOT_FOUND = b"404 Queue Not Found\r\n"
+PULSE_NOT_FOUND = b"404 Pulse Not Found\r\n"
+TICKET_NOT_FOUND = b"404 Ticket Not Found\r\n"
 JOB_NOT_FOUND = b"404 Job Not Found\r\n"
 NO_LEADER = b"404 No Leader\r\n"
 NODE_NOT_FOUND = b"404 Node Not Found\r\n"
@@ -84,10 +96,13 @@ WAIT_TIMEOUT = b"408 Wait Timeout\r\n"
 CHANGE_IN_PROGRESS = b"409 Change In Progress\r\n"
 JOB_EXISTS = b"409 Job Exists\r\n"
 JOB_RUNNING = b"409 Job Running\r\n"
+PULSE_EXISTS = b"409 Pulse Exists\r\n"
+PULSE_IN_USE = b"409 Pulse In Use\r\n"
 LAST_NODE = b"409 Last Node\r\n"
 NODE_EXISTS = b"409 Node Exists\r\n"
 QUEUE_EXISTS = b"409 Queue Exists\r\n"
 QUEUE_NOT_EMPTY = b"409 Queue Not Empty\r\n"
+TOO_OLD = b"409 Too Old\r\n"
 USER_IN_FILE = b"409 User In File\r\n"
 REQUEST_MISMATCH = b"409 Request Mismatch\r\n"
 REQUEST_TOO_OLD = b"409 Request Too Old\r\n"
@@ -98,7 +113,14 @@ NOT_SUPPORTED = b"501 Not Supported\r\n"
 BUSY = b"503 Busy\r\n"
 QUEUE_FULL = b"503 Queue Full\r\n"
 QUEUE_PAUSED = b"503 Queue Paused\r\n"
+TOO_MANY_PULSES = b"503 Too Many Pulses\r\n"
 OUTCOME_UNKNOWN = b"504 Outcome Unknown\r\n"
+
+
+class AtWriting(Struct, gc=False, frozen=True):
+    """An answer that is formed when it is written: what it says depends on that moment."""
+
+    form: Callable[[], bytes]
 
 
 def _stored(reply: Stored) -> bytes:
@@ -208,11 +230,18 @@ _ENCODERS: dict[type, Callable[[Any], bytes]] = {
     Results: _results,
     Aborted: _aborted,
     UserNotFound: _always(USER_NOT_FOUND),
+    PulseExists: _always(PULSE_EXISTS),
+    PulseNotFound: _always(PULSE_NOT_FOUND),
+    PulseInUse: _always(PULSE_IN_USE),
+    TooManyPulses: _always(TOO_MANY_PULSES),
+    BadSetting: _always(BAD_ARGUMENTS),
+    TicketNotFound: _always(TICKET_NOT_FOUND),
+    AtWriting: lambda answer: answer.form(),
     TooManyUsers: _always(BUSY),
 }
 
 
-def answer(reply: Reply) -> bytes:
+def answer(reply: Reply | AtWriting) -> bytes:
     """Encode the reply to an operation as the answer to its command."""
     return _ENCODERS[type(reply)](reply)
 
@@ -235,6 +264,12 @@ def session_attached(number: int, secret: int, reply: SessionAttached) -> bytes:
 def wait_for_output(reply: Stored) -> bytes:
     """The first answer to PUT .. WAIT; it names the item only if the machine generated it."""
     return b"206 Wait for output\r\n" if reply.item is None else f"206 Wait for output IS {reply.item}\r\n".encode()
+
+
+def turn(ticket: int, pulse: Pulse) -> bytes:
+    """The answer to PULSE WAIT: go on, or do not, with what was set for the pulse."""
+    word = "NOGO" if pulse.deny else "GO"
+    return f"200 OK {word} {ticket} {len(pulse.payload)}\r\n".encode() + pulse.payload
 
 
 def total(totals: Totals) -> bytes:

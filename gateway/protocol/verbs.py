@@ -88,10 +88,16 @@ class Verbs:
         while first + 2 < len(words) and words[first].upper() == REQ:
             first += 1 if self._has_body(words[first + 1].upper()) else 2       # the number may be missing
         words = words[first:] if first else words
+        family = self._of_two_words.get(words[0].upper())
+        if family is not None and len(words) > 1 and words[1] in family:
+            words = words[1:]
+            return family[words[0]][0].body.length(words)
         rows = self._of_one_word.get(words[0].upper())
         return 0 if rows is None else rows[0].body.length(words)
 
     def _has_body(self, verb: bytes) -> bool:
+        if verb in self._of_two_words:
+            return any(rows[0].body is not NO_BODY for rows in self._of_two_words[verb].values())
         return verb == REQ or (verb in self._of_one_word and self._of_one_word[verb][0].body is not NO_BODY)
 
 

@@ -57,7 +57,7 @@ class Conversation:
             if not pipeline.answering_before_waiter:
                 pipeline.finish()
                 return
-            self._hub.waiters.end_of_input(waiter)
+            waiter.end_of_input()
         pipeline.go_on()
 
     def lost(self) -> None:
@@ -85,7 +85,7 @@ class Conversation:
             return Turn.OURS, 0
         if parser.amid_command and parser.lines:    # the data of a CLONE may take any time as long as they arrive
             return Turn.REST, parser.complete if self._state.clone is None else -parser.missing_bytes
-        if self.pipeline.answering:
+        if self.pipeline.answering or self._state.subscribed is not None:
             return Turn.OURS, 0
         return (Turn.NEXT, parser.complete) if parser.lines else (Turn.HELLO, 0)
 

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Protocol
 
 from cluster.api import BACKLOG_BYTES_MAX, Cluster
-from core import Effects
+from core import Effects, Event
 from gateway.auth.authenticator import Access
 from gateway.commands.catalog import VERBS
 from gateway.counters import Tally
+from gateway.events.subscriptions import Subscriptions
 from gateway.limits import (
     COMMANDS_IN_FLIGHT_MAX,
     COMMANDS_PER_TURN_MAX,
@@ -28,6 +29,7 @@ from gateway.link import Link
 from gateway.process.memory_limit import memory_mark_bytes
 from gateway.protocol.responses import BUSY, OFFLINE_MODE
 from gateway.protocol.verbs import Verbs
+from gateway.pulses.turns import Turns
 from gateway.server.memory_account import Account, held_bytes_max
 from gateway.server.places import Places
 from gateway.waiting.slots import Outcome
@@ -111,20 +113,41 @@ class Hub:
         self.cluster = cluster
         self.access.attach(cluster.machine)
         self.waiters = Waiters(cluster)
+        self.subscriptions = Subscriptions(cluster)
+        self.turns = Turns(cluster)
 
     # ---- ClusterListener
 
     def effects(self, effects: Effects) -> None:
         """Wake the waiters that an applied entry concerns."""
         self.waiters.effects(effects)
+        self.waiters.idle_queues.applied()
+        if effects.pulses is not None or effects.restored:
+            self.turns.effects(effects)
 
     def serving_changed(self, serving: bool) -> None:
         """React to this node starting or ceasing to serve; when it ceases, all waiters end."""
         log.info("this node %s", "serves" if serving else "does not serve")
         if serving:
+            self.turns.serve()
             self.on_serving()
+            self.waiters.idle_queues.begin()
         else:
             self.waiters.stop()
+            self.waiters.idle_queues.stop()
+            self.turns.stop()
+
+    def events(self, events: list[Event]) -> None:
+        """Collect the events of an applied entry for their subscribers."""
+        self.subscriptions.events(events)
+
+    def recording(self, types: frozenset[str]) -> None:
+        """Note which types of events are recorded from now on."""
+        self.subscriptions.recording(types)
+
+    def state_replaced(self) -> None:
+        """Tell the subscribers what they missed."""
+        self.subscriptions.replaced()
 
     def turn_ended(self) -> None:
         """End the turn: advance all conversations that were waiting for it."""
@@ -141,6 +164,7 @@ class Hub:
         while self._line and self.budget > 0:
             self._advance((self._line.popleft(),))
         self.budget = COMMANDS_PER_TURN_MAX
+        self.subscriptions.turn_ended()
         if self._line:
             self._go_on_soon()
 

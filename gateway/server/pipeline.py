@@ -26,6 +26,7 @@ from gateway.protocol.request_id import Numbering
 from gateway.protocol.responses import answer as answer_of
 from gateway.server.flow import Flow
 from gateway.server.hub import Hub
+from gateway.waiting.party import Blocked
 from gateway.waiting.slots import (
     ImmediateSlot,
     MappedSlot,
@@ -36,7 +37,6 @@ from gateway.waiting.slots import (
     Slot,
     give_back,
 )
-from gateway.waiting.waiter import Waiter
 
 log = logging.getLogger("sockpqd.gateway")
 
@@ -55,7 +55,7 @@ class Pipeline:
         self.closed = False                         # no more answers are sent
         self.awake = False                          # the hub will call advance()
         self.dry = True                             # all complete commands in the parser have been executed
-        self.waiter: Waiter | None = None           # the blocked command; always the last slot
+        self.waiter: Blocked | None = None           # the blocked command; always the last slot
         self._slots: deque[Slot] = deque()
         self._held: Command | None = None           # waits until all slots are answered
         self._task: asyncio.Task[None] | None = None    # a long-running command
@@ -90,7 +90,7 @@ class Pipeline:
         """Make the outcome of `slot` the next answer."""
         self._slots.append(slot)
 
-    def block(self, waiter: Waiter) -> None:
+    def block(self, waiter: Blocked) -> None:
         """Make `waiter`'s outcome the next answer; nothing behind it is executed until then."""
         self.waiter = waiter
         self._slots.append(waiter)
@@ -202,7 +202,7 @@ class Pipeline:
                 return True
             hub.budget -= 1
             row = command.row
-            if row.alone or state.mode is not None or command.number or command.bound:
+            if row.alone or state.mode is not None or command.number or command.bound or state.turning:
                 run = self._run_of(command)
                 if run is None:
                     return False
@@ -218,7 +218,7 @@ class Pipeline:
         in_its_session = (command.number or command.bound) and not row.alone
         if state.mode is not None:
             run = state.mode(command)
-        elif row.alone:
+        elif row.alone or (row.takes and state.turning):
             run = None
         else:
             run = in_session if in_its_session else row.run
@@ -229,7 +229,8 @@ class Pipeline:
                 return None
             self._held = None
             state.mode = state.trial            # such a command cannot be part of a transaction
-            run = row.run
+            state.turning = False
+            run = in_session if in_its_session else row.run
         if not in_its_session:                  # otherwise it is counted once the session is known
             self.hub.tally.commands[row] += 1
         return run
@@ -343,7 +344,7 @@ class Pipeline:
             self._task.cancel()
         # Slots refer to the pipeline and are invisible to the garbage collector: none may remain without an outcome.
         if self.waiter is not None:
-            self.hub.waiters.cancel(self.waiter)
+            self.waiter.leave()
             self.waiter = None
         self.state.close()
         self._slots = give_back(self._cluster, self._slots)

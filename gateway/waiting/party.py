@@ -2,7 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
+
+
+class Blocked(Protocol):
+    """A blocked command: the slot of its answer, and the place where it waits."""
+
+    outcome: Any            # None until it is known
+    stood: bool             # it has stood in line
+
+    @property
+    def numbered(self) -> bool:
+        """See Slot."""
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory that it uses, beyond that of any command."""
+
+    def end_of_input(self) -> None:
+        """Its client has sent its last byte, while commands before this one have no answer yet."""
+
+    def leave(self) -> None:
+        """Its client is gone."""
+
+    def keep_session(self) -> None:
+        """Use the session it is in, if any: a blocked client sends nothing."""
 
 
 class WaitingClient(Protocol):

@@ -1,7 +1,8 @@
-"""Round-robin among queues: with BY PRIORITY, queues that hold jobs of the same priority take turns.
+"""Turns of a connection among queues: BY RR, and ties of BY PRIORITY (spec/state-machine 4.3).
 
-The order belongs to the connection (spec/state-machine 4.3): it goes into the log with each operation, and a queue that
-has given a job moves to the end.
+The cycle belongs to the connection. Its order goes into the log with each operation that needs it; new names join at
+its end, and a queue that has given a job by turns goes to the end. Gets of any queue need no cycle: the next queue by
+name follows the one that gave the last job.
 """
 
 from __future__ import annotations
@@ -11,22 +12,37 @@ from gateway.limits import ROTATION_QUEUES_MAX
 
 
 class Rotation:
-    """Remembers when each queue was last used on a connection. With too many names it starts over."""
+    """The cycle of queues of a connection. With too many names it begins anew."""
+
+    __slots__ = ("_places", "_turn", "last")
 
     def __init__(self) -> None:
-        self._used: dict[str, int] = {}
+        self._places: dict[str, int] = {}
         self._turn = 0
+        self.last: str | None = None        # the queue that gave the last job without names
 
     def order(self, queues: tuple[str, ...]) -> tuple[str, ...]:
-        """Sort the queues, least recently used first; those never used keep their order."""
-        return tuple(sorted(queues, key=lambda queue: self._used.get(queue, 0)))
+        """The queues in the order of the cycle, each once; those that are new in it join at its end."""
+        places = self._places
+        if len(places) > ROTATION_QUEUES_MAX:
+            self._places = places = {name: places[name] for name in queues if name in places}
+        for name in queues:
+            if name not in places:
+                self._move_to_end(name)
+        return tuple(sorted(dict.fromkeys(queues), key=places.__getitem__))
 
-    def note(self, reply: Reply) -> Reply:
-        """Move the queues that gave these jobs to the end; returns the reply."""
+    def _move_to_end(self, name: str) -> None:
+        self._turn += 1
+        self._places[name] = self._turn
+
+    def note(self, reply: Reply, *, named: bool) -> Reply:
+        """Turn the cycle by the jobs of this reply to a Get with names or without; returns the reply."""
         if isinstance(reply, Handed | HandedMany):
             for job in (reply,) if isinstance(reply, Handed) else reply.jobs:
-                self._turn += 1
-                self._used[job.queue] = self._turn
-            if len(self._used) > ROTATION_QUEUES_MAX:
-                self._used.clear()
+                if job.turned is not True:
+                    continue
+                if named:
+                    self._move_to_end(job.queue)
+                else:
+                    self.last = job.queue
         return reply

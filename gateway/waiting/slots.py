@@ -24,7 +24,7 @@ class NoReply(Enum):
     CANCELLED = "a blocked command whose client sent its last byte: likewise"
 
 
-Outcome = Reply | NoReply | bytes      # bytes: the answer itself
+Outcome = Reply | NoReply | bytes | responses.AtWriting     # bytes: the answer itself
 
 
 class Slot(Protocol):

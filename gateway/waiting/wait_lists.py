@@ -60,6 +60,10 @@ class WaitLists:
         firsts = [_first(items[item]) for key in (queue, None) if (items := self._items.get(key)) and item in items]
         return min(firsts) if firsts else None
 
+    def waiting(self, queue: str) -> int:
+        """Return how many waiters named this queue, for any item."""
+        return _length(self._queues.get(queue)) + sum(map(_length, self._items.get(queue, {}).values()))
+
     @property
     def of_items(self) -> bool:
         """Whether there are waiters for items."""
@@ -68,6 +72,10 @@ class WaitLists:
     def items(self, queue: str) -> list[str]:
         """Return the items waited for in this queue."""
         return [*self._items.get(queue, ()), *self._items.get(None, ())] if self._items else []
+
+
+def _length(line: Line | None) -> int:
+    return 0 if line is None else 1 if isinstance(line, int) else len(line)
 
 
 def _first(line: Line) -> int:

@@ -30,6 +30,15 @@ class Place(Protocol):
     def ask_anew(self, waiter: Waiter) -> None:
         """Propose the waiter's Get again: it had no turn."""
 
+    def ask_again(self, waiter: Waiter) -> None:
+        """Propose the waiter's Get although nothing has happened."""
+
+    def end_of_input(self, waiter: Waiter) -> None:
+        """Handle that the client has sent its last byte."""
+
+    def cancel(self, waiter: Waiter) -> None:
+        """Remove the waiter of a client that is gone."""
+
     def come_after_put(self, waiter: Waiter) -> None:
         """Let the waiter of a PUT .. WAIT wait, or propose its Get if there is an output."""
 
@@ -50,7 +59,7 @@ class Waiter(Struct, gc=False, eq=False):
     watched: tuple[str | None, str | None] | None = None    # GETBE: the unfinished queue or item it waits on
     timer: TimerHandle | None = None    # of WITHIN
     late: bool = False                  # its time is up: the Get in flight is its last
-    rotation: Rotation | None = None    # told which queue gave a job
+    rotation: Rotation | None = None    # the turns of the connection
     too_late: bytes = responses.QUEUE_EMPTY       # the answer when its time is up
 
     @property
@@ -78,7 +87,7 @@ class Waiter(Struct, gc=False, eq=False):
     def applied(self, reply: Reply) -> None:
         """Handle the reply to its Get."""
         if self.rotation is not None:
-            self.rotation.note(reply)
+            self.rotation.note(reply, named=self.wanted.get.queues is not None)
         self.place.settle(self, reply)
 
     def refused(self) -> None:
@@ -99,6 +108,19 @@ class Waiter(Struct, gc=False, eq=False):
             self.place.drop(self, responses.BUSY)
         else:
             self.place.ask_anew(self)
+
+    def end_of_input(self) -> None:
+        """Ask for a job once more, then wait no longer: the client has sent its last byte."""
+        self.place.end_of_input(self)
+
+    def leave(self) -> None:
+        """Stop waiting: the client is gone."""
+        self.place.cancel(self)
+
+    def keep_session(self) -> None:
+        """Ask again, which counts as a use of its session."""
+        if self.wanted.in_session:
+            self.place.ask_again(self)
 
     def silence(self) -> None:
         """Suppress its answer: the PUT before it was not executed, and that answer covers both."""

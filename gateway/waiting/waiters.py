@@ -31,6 +31,7 @@ from cluster.api import Cluster
 from core import Effects, Empty, Handed, HandedMany, Put, Reply, Request
 from gateway.waiting.claims import Claims
 from gateway.waiting.finish_watch import Watchers
+from gateway.waiting.idle_queues import IdleQueues
 from gateway.waiting.slots import NoReply, Outcome
 from gateway.waiting.wait_lists import WaitLists
 from gateway.waiting.waiter import Waiter
@@ -48,9 +49,14 @@ class Waiters:
         self._claims = Claims()
         self._requests: dict[tuple[int, int], dict[int, Waiter]] = {}   # session, request: numbered waiters
         self._watchers = Watchers()
+        self.idle_queues = IdleQueues(cluster, self.waiting)
 
     def __len__(self) -> int:
         return len(self._standing)
+
+    def waiting(self, queue: str) -> int:
+        """Return how many clients wait for this queue by name."""
+        return self._lines.waiting(queue)
 
     # ---- coming and going
 
@@ -329,6 +335,8 @@ class Waiters:
         number = waiter.number
         del self._standing[number]
         self._lines.leave(waiter.wanted.get, number)
+        if self._cluster.machine.expiring:
+            self.idle_queues.waited(waiter.wanted.get.queues)
         request = waiter.wanted.request
         if request is not None:
             same = self._requests[request.session, request.number]

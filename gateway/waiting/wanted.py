@@ -5,16 +5,16 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core import Get, GetWith, Operation, Request
+from core import Get, GetInTurn, GetWith, Operation, Request
 from gateway.limits import FEW_QUEUES, WAITER_QUEUE_BYTES
 
 
 class Wanted(Struct, gc=False, eq=False):
-    """The operation of a blocked command: `get`, possibly wrapped in a GetWith or a Request."""
+    """The operation of a blocked command: `get`, possibly with options or in a Request."""
 
     get: Get
     until_finished: bool = False        # GETBE
-    pick: GetWith | None = None            # if it is more than a Get
+    pick: GetWith | GetInTurn | None = None     # if it is more than a Get
     request: Request | None = None      # of a numbered command
 
     @property

@@ -29,6 +29,11 @@ def settings(function: Callable[..., int]) -> Callable[..., int]:
         click.option("--batch", type=click.IntRange(0), metavar="N", help="How many jobs one GET takes at most."),
         click.option("--portion", type=click.IntRange(1), metavar="N", help="How many due jobs are activated at once."),
         click.option("--keep", type=Seconds(0), metavar="SECONDS", help="How long to remember keys of finished jobs."),
+        click.option("--ttl", type=Seconds(0), metavar="SECONDS", help="Remove jobs that nobody takes for so long."),
+        click.option("--idle", type=Seconds(0), metavar="SECONDS",
+                     help="Delete the queue, with its jobs, when nobody uses it for so long: 1 or more, or 0."),
+        click.option("--overflow", type=click.Choice(["refuse", "drop_oldest"]),
+                     help="What a full queue does with a new job: refuse it, or drop an old one. Needs a capacity."),
     )):
         function = option(function)
     return function

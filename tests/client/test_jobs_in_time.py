@@ -242,6 +242,18 @@ def test_a_queue_does_as_it_was_told(client: Client) -> None:
             command("q")                            # type: ignore[operator]
 
 
+def test_a_queue_drops_what_is_too_old_and_goes_when_nobody_uses_it(client: Client) -> None:
+    client.queue_create("brief", capacity=1, overflow="drop_oldest", idle=1, ttl=60)
+    client.put("brief", b"1")
+    client.put("brief", b"2", ttl=0)
+    assert client.queue_stat("brief")["waiters"] == 0
+    assert [job.data for job in client.peek_queue("brief", "ready", 9)] == [b"2"]
+    deadline = time.monotonic() + 15
+    while client.total("brief").queues:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
 def test_the_cluster_does_as_it_was_told(client: Client) -> None:
     assert client.config(autocreate=False, fast_empty=True)["autocreate"] == "OFF"
     try:

@@ -57,10 +57,11 @@ def lines(*made: Command[Any]) -> list[bytes]:
         (queues.queue_create("q", {}), b"QUEUE CREATE q\r\n"),
         (queues.queue_config("q", {
             "expire": 300, "then": "later", "order": "time", "tries": 5, "dead": "d", "weight": 3, "limit": 1,
-            "item_limit": 2, "capacity": 4, "data_bytes_max": 5, "batch": 6, "portion": 7, "keep": 0.5,
+            "item_limit": 2, "capacity": 4, "data_bytes_max": 5, "batch": 6, "portion": 7, "keep": 0.5, "ttl": 60,
+            "idle": 0, "overflow": "drop_oldest",
         }).before[0],
          b"QUEUE CONFIG q EXPIRE 300 THEN LATER ORDER TIME TRIES 5 DEAD d WEIGHT 3 LIMIT 1 ITEMLIMIT 2 CAPACITY 4 "
-         b"MAXDATA 5 BATCH 6 PORTION 7 KEEP 0.500\r\n"),
+         b"MAXDATA 5 BATCH 6 PORTION 7 KEEP 0.500 TTL 60 IDLE OFF OVERFLOW DROPOLDEST\r\n"),
         (queues.queue_config("q", {}).last, b"QUEUE CONFIG q\r\n"),
         (queues.queue_delete("q", force=True), b"QUEUE DELETE q FORCE\r\n"),
         (queues.queue_purge("q", "all"), b"QUEUE PURGE q ALL\r\n"),
@@ -127,7 +128,7 @@ def test_what_would_be_taken_for_commands_is_not_sent_to_a_server_that_does_not_
         lambda: jobs.put("q", b"", delay=math.nan),
         lambda: jobs.put("q", b"", at=-1),
         lambda: jobs.put("q", b"", at=math.inf),
-        lambda: jobs.put("q", b"", ttl=0),
+        lambda: jobs.put("q", b"", ttl=-1),
         lambda: jobs.put("q", b"", every=0),
         lambda: jobs.put("q", b"", tries=0),
         lambda: jobs.put("q", b"", after=[]),
@@ -154,6 +155,8 @@ def test_what_would_be_taken_for_commands_is_not_sent_to_a_server_that_does_not_
         lambda: queues.queue_create("q", {"order": "lifo"}),              # type: ignore[typeddict-item]
         lambda: queues.queue_create("q", {"dead": "d"}),
         lambda: queues.queue_create("q", {"limit": -1}),
+        lambda: queues.queue_create("q", {"idle": 0.5}),
+        lambda: queues.queue_create("q", {"overflow": "drop"}),           # type: ignore[typeddict-item]
         lambda: queues.queue_purge("q", "running"),
         lambda: queues.queue_pause("q", "both"),                          # type: ignore[arg-type]
         lambda: queues.config({"policy": "fair"}),       # type: ignore[typeddict-item]

@@ -15,7 +15,7 @@ import pytest
 
 from cluster import ClusterNode, Member, NodeSettings
 from cluster.storage.disk import Disk
-from core import Effects, Put, Reply
+from core import Effects, Event, Put, Reply
 
 PATIENCE_S = 30.0
 
@@ -54,6 +54,15 @@ class Ignorant:
 
     def effects(self, effects: Effects) -> None:
         pass
+
+    def events(self, events: list[Event]) -> None:
+        """As ClusterListener."""
+
+    def recording(self, types: frozenset[str]) -> None:
+        """As ClusterListener."""
+
+    def state_replaced(self) -> None:
+        """As ClusterListener."""
 
     def serving_changed(self, serving: bool) -> None:
         pass

@@ -139,7 +139,7 @@ def test_an_item_that_there_is_not_has_nothing_to_give(
 
 def test_queues_that_have_given_their_batch_give_again_afterwards(machine: Machine) -> None:
     ask(machine, *[ConfigureQueue(queue, QueueChange(batch=1)) for queue in "ab"])
-    ask(machine, *[Put(queue, 0, b"") for queue in "ab" for _ in range(3)])
+    ask(machine, *[Put(queue, 0, b"") for queue in "ab" for _ in range(len(Policy) + 1)])
     for policy in Policy:
         (reply,) = ask(machine, GetWith(Get(None), 10, policy))
         assert isinstance(reply, HandedMany)

@@ -10,9 +10,12 @@ from core import (
     Batch,
     Bury,
     Change,
+    CloseSession,
     Configure,
     ConfigureQueue,
+    ConfigureQueueWith,
     CreateQueue,
+    CreateQueueWith,
     DataTooLarge,
     DeleteQueue,
     Done,
@@ -20,6 +23,7 @@ from core import (
     DoneLast,
     Due,
     Empty,
+    ExpireQueue,
     Finished,
     Get,
     GetWith,
@@ -35,17 +39,20 @@ from core import (
     LaterWith,
     Leased,
     Machine,
+    MoreSettings,
     Move,
     NotFound,
     OnDup,
     OpenSession,
     Order,
+    Overflow,
     PauseQueue,
     Policy,
     PurgeQueue,
     Put,
     PutWith,
     QueueChange,
+    QueueExists,
     QueueFull,
     QueueNotEmpty,
     QueueNotFound,
@@ -57,6 +64,7 @@ from core import (
     ResumeQueue,
     Return,
     Selector,
+    SessionNotFound,
     Stored,
     SwitchService,
     Then,
@@ -322,3 +330,94 @@ def test_lease_that_ends_then_dead_needs_no_attempts(machine: Machine) -> None:
     ask(machine, Put("q", 0, b""), Get(("q",), 10, Then.DEAD))
     run(machine, Tick(), now_ms=100)
     assert list(machine.nonempty()) == ["q_dead"]
+
+
+# --- queues that end by themselves, and what a full one drops
+
+def more(machine: Machine, queue: str = "q", now_ms: int = 0, **settings: object) -> None:
+    """The queue has these settings."""
+    operation = ConfigureQueueWith(queue, QueueChange(), MoreSettings(**settings))  # type: ignore[arg-type]
+    assert ask(machine, operation, now_ms=now_ms) == [Accepted()]
+
+
+def test_ttl_of_the_queue_is_decided_at_put(machine: Machine) -> None:
+    more(machine, ttl_ms=50)
+    ask(machine, Put("q", 0, b"1"), PutWith(Put("q", 0, b"2"), ttl_ms=100), now_ms=0)
+    more(machine, ttl_ms=0)
+    ask(machine, Put("q", 0, b"3"))
+    run(machine, Tick(), now_ms=50)
+    assert [job.data for job in machine.peek_queue("q", JobState.READY, 9)] == [b"2", b"3"]
+
+
+def test_full_queue_drops_the_first_of_the_least_priority_even_a_withheld_one(machine: Machine) -> None:
+    settings(machine, capacity=3, item_limit=1)
+    more(machine, overflow=Overflow.DROPOLDEST)
+    ask(machine, Put("q", 0, b"1", "x"), Put("q", -1, b"2", "x"), Put("q", -1, b"3"))
+    assert ask(machine, Put("q", -9, b"4"))[0] == Stored()
+    assert [job.data for job in machine.peek_queue("q", JobState.READY, 9)] == [b"1", b"3", b"4"]
+
+
+def test_full_queue_of_one_job_is_never_finished_in_between(machine: Machine) -> None:
+    settings(machine, capacity=1)
+    more(machine, overflow=Overflow.DROPOLDEST)
+    ask(machine, PutWith(Put("q", 0, b"1", "x"), Due(50)))
+    applied = run(machine, Put("q", 0, b"2"))
+    assert (list(applied.effects.ended), list(applied.effects.ended_items)) == ([], [("q", "x")])
+    assert data_of(ask(machine, GET)) == [b"2"]
+
+
+def test_dropped_job_is_back_when_the_batch_is_refused(machine: Machine) -> None:
+    settings(machine, capacity=1)
+    more(machine, overflow=Overflow.DROPOLDEST, idle_ms=100)
+    ask(machine, Put("q", 0, b"1"), now_ms=10)
+    assert ask(machine, Batch((Put("q", 0, b"2"), Done(7)), True), now_ms=20) == [Aborted(2, NotFound())]
+    assert machine.used_ms("q") == 10
+    assert data_of(ask(machine, GET)) == [b"1"]
+
+
+def test_idle_queue_goes_with_its_jobs_unless_the_state_knows_of_a_use(machine: Machine) -> None:
+    more(machine, idle_ms=100, now_ms=0)
+    ask(machine, Put("q", 0, b""), now_ms=50)
+    for since_ms, now_ms in ((49, 1000), (950, 1040)):          # there was a Put since; not long enough ago
+        assert ask(machine, ExpireQueue("q", since_ms), now_ms=now_ms) == [Accepted()]
+        assert machine.ready("q") == 1
+    ask(machine, GET, now_ms=1050)
+    assert ask(machine, ExpireQueue("q", 1050), now_ms=2000) == [Accepted()]        # its job runs
+    ask(machine, Later(1), now_ms=2000)
+    assert ask(machine, ExpireQueue("q", 2000), now_ms=2100) == [Accepted()]
+    assert machine.counts("q") is None
+    assert ask(machine, ExpireQueue("q", 2000), ExpireQueue("never", 0), now_ms=2100) == [Accepted(), Accepted()]
+
+
+def test_idle_queue_with_many_jobs_goes_in_portions(machine: Machine) -> None:
+    ask(machine, *[Put("q", 0, b"")] * 1500)
+    more(machine, idle_ms=100)
+    expire = ExpireQueue("q", 0)
+    assert ask(machine, expire, now_ms=100) == [Removed(1000, True)]
+    assert ask(machine, expire, now_ms=101) == [Accepted()]
+    assert machine.counts("q") is None
+
+
+@pytest.mark.parametrize("get", [GET, GetWith(GET, 1), Get(("a", "q")), Get(("q",), item="x")])
+def test_asking_for_a_queue_by_name_uses_it(machine: Machine, get: Get | GetWith) -> None:
+    more(machine, idle_ms=100)
+    assert isinstance(ask(machine, get, now_ms=70)[0], Empty)
+    assert machine.used_ms("q") == 70
+    ask(machine, Get(None), now_ms=90)
+    assert machine.used_ms("q") == 70
+
+
+def test_bound_queue_ends_with_its_session_and_needs_one(machine: Machine) -> None:
+    ask(machine, OpenSession(7, 1000), now_ms=0)
+    create = CreateQueueWith("q", QueueChange(), MoreSettings(), 1)
+    assert ask(machine, create, create) == [Accepted(), QueueExists()]
+    ask(machine, *[Put("q", 0, b"")] * 1500, GET)
+    run(machine, Tick(), now_ms=1020)
+    assert machine.counts("q") is not None
+    run(machine, Tick(), now_ms=1021)
+    assert (machine.counts("q"), machine.session_count) == (None, 0)
+    assert ask(machine, create) == [SessionNotFound()]
+    ask(machine, OpenSession(7, 1000))
+    create = CreateQueueWith("q", QueueChange(), MoreSettings(), 2)
+    assert ask(machine, create, CloseSession(2, False)) == [Accepted(), Accepted()]
+    assert machine.counts("q") is None

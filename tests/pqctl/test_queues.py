@@ -33,7 +33,8 @@ def tell(capsys: pytest.CaptureFixture[str], servers: list[str], *arguments: str
 
 
 def test_a_queue_from_its_making_to_its_end(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    told = tell(capsys, servers, "queue", "create", "q", "--limit", "1", "--tries", "3", "--dead", "d", "--keep", "5")
+    told = tell(capsys, servers, "queue", "create", "q", "--limit", "1", "--tries", "3", "--dead", "d", "--keep", "5",
+                "--ttl", "60", "--idle", "90", "--overflow", "drop_oldest")
     assert (told["queue"], told["settings"]["limit"], told["settings"]["tries"]) == ("q", "1", "3 DEAD d")
     code, told = ask(capsys, servers, "queue", "create", "q")
     assert (code, told["error"]) == (REFUSED, "refused")

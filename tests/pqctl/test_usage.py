@@ -64,7 +64,7 @@ NEEDED = {                      # arguments with which each command is complete
 
 def test_the_commands() -> None:
     expected = [(group, name) for group, names in NAMES.items() for name in names or []]
-    assert sorted(LEAVES) == sorted([*expected, ("bench",), ("config",), ("doctor",)])
+    assert sorted(LEAVES) == sorted([*expected, ("bench",), ("config",), ("doctor",), ("shell",)])
 
 
 @pytest.mark.parametrize("path", LEAVES, ids=" ".join)
@@ -272,7 +272,8 @@ def test_output_that_cannot_be_written_is_told(cluster: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize(("words", "expected"), [
-    ("pqctl ", {"cluster", "node", "queue", "job", "snapshot", "session", "user", "config", "bench", "doctor"}),
+    ("pqctl ", {"cluster", "node", "queue", "job", "snapshot", "session", "user", "config", "bench", "doctor",
+                "shell"}),
     ("pqctl cluster ", set(NAMES["cluster"] or [])),
     ("pqctl job get --th", {"--then"}),
     ("pqctl job get --then ", {"later", "done", "dead"}),

@@ -10,6 +10,7 @@ segments, jobs put before, between and behind the snapshots. NAME.json says what
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import random
 import sys
@@ -165,26 +166,36 @@ def stopped_node(name: str, **raft: int) -> Iterator[LocalCluster]:
 def unpack(archive: Path, directory: Path) -> None:
     """The directory again. Blocks of zeros become holes, so that it takes little space and time."""
     directory.mkdir(parents=True)
+    for name, size, blocks in _contents(archive):
+        path = directory / name
+        if blocks is None:
+            path.mkdir()
+            continue
+        with path.open("wb") as target:
+            for position, block in blocks:
+                target.seek(position)
+                target.write(block)
+            target.truncate(size)
+
+
+@functools.cache
+def _contents(archive: Path) -> list[tuple[str, int, list[tuple[int, bytes]] | None]]:
+    """Name, size and blocks that are not zeros of each file; no blocks are a folder's. Most of it is zeros."""
+    contents: list[tuple[str, int, list[tuple[int, bytes]] | None]] = []
     with tarfile.open(archive, "r:xz") as tar:
         for member in tar:
-            path = directory / member.name
-            if member.isdir():
-                path.mkdir()
-                continue
             source = tar.extractfile(member)
-            assert source is not None
-            with path.open("wb") as target:
-                _copy(source, target, member.size)
+            contents.append((member.name, member.size, None if source is None else list(_blocks(source))))
+    return contents
 
 
-def _copy(source: IO[bytes], target: IO[bytes], size: int) -> None:
+def _blocks(source: IO[bytes]) -> Iterator[tuple[int, bytes]]:
     zeros = bytes(BLOCK_BYTES)
+    position = 0
     while block := source.read(BLOCK_BYTES):
-        if block == zeros[:len(block)]:
-            target.seek(len(block), 1)
-        else:
-            target.write(block)
-    target.truncate(size)
+        if block != zeros[:len(block)]:
+            yield position, block
+        position += len(block)
 
 
 if __name__ == "__main__":

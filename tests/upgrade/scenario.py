@@ -26,7 +26,7 @@ from msgspec.structs import astuple
 from cluster import ClusterNode, Member, NodeSettings
 from cluster.snapshots.snapshot_file import SnapshotFile
 from cluster.storage.disk import Disk
-from core import Applied, Effects, JobState, Machine, Operation, Request, encode_entry
+from core import Applied, Effects, Event, JobState, Machine, Operation, Request, encode_entry
 from devcluster.cluster import LocalCluster, say
 from tests.upgrade.directories import DATA, SETTLED_S, pack, unpack
 from tests.wire import Wire
@@ -434,6 +434,15 @@ class _Deaf:
 
     def effects(self, effects: Effects) -> None:
         pass
+
+    def events(self, events: list[Event]) -> None:
+        """As ClusterListener."""
+
+    def recording(self, types: frozenset[str]) -> None:
+        """As ClusterListener."""
+
+    def state_replaced(self) -> None:
+        """As ClusterListener."""
 
     def serving_changed(self, serving: bool) -> None:
         pass

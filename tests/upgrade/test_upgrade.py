@@ -22,7 +22,7 @@ import pytest
 import sockpq
 
 from cluster import ClusterNode, Member, NodeSettings
-from core import Effects
+from core import Effects, Event
 from devcluster.cluster import LocalCluster, say
 from tests.upgrade.directories import DATA, LEASE_MAX_S, stopped_node, unpack
 
@@ -120,6 +120,15 @@ class Deaf:
 
     def effects(self, effects: Effects) -> None:
         pass
+
+    def events(self, events: list[Event]) -> None:
+        """As ClusterListener."""
+
+    def recording(self, types: frozenset[str]) -> None:
+        """As ClusterListener."""
+
+    def state_replaced(self) -> None:
+        """As ClusterListener."""
 
     def serving_changed(self, serving: bool) -> None:
         pass

@@ -11,7 +11,7 @@ from core.ops import replies
 from core.ops.queues import Order
 from core.ops.replies import ACCEPTED, FINISHED, NOT_FOUND, Reply
 from core.rules import activate, complete
-from core.rules.admit import at_capacity, key_taken, rejects_puts, too_large
+from core.rules.admit import admitted, at_capacity, displaced, key_taken, rejects_puts, too_large, ttl_ms
 from core.state import State
 from core.store.job import DelayedJob, Extras, Job, RunningJob
 from core.store.queues import DONE, PUT, Queue
@@ -140,7 +140,8 @@ def move(state: State, operation: ops.Move, seed: int) -> Reply:
     state.queues.by_name[job.queue].counters[DONE] += 1
     state.events.tell("DONE", job.queue, job.priority, job.id)
     queue = state.queues.open(operation.queue)
-    extras = Extras(key=extras.key, tries=extras.tries)
+    leaving = None if queue.settings is None else displaced(queue)
+    extras = Extras(key=extras.key, tries=extras.tries, ttl_ms=ttl_ms(queue, None))
     at_ms = None if operation.when is None else activate.moment(state, operation.when)
     moved = Job(
         rank=-job.priority if operation.priority is None else -operation.priority,
@@ -156,6 +157,8 @@ def move(state: State, operation: ops.Move, seed: int) -> Reply:
     activate.place(state, queue, moved, active_ms=at_ms)
     queue.counters[PUT] += 1
     state.events.tell("PUT", queue.name, -moved.rank)
+    if queue.settings is not None:
+        admitted(state, queue, leaving)
     return FINISHED[state.close(job.queue, job.item)[0], False]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from msgspec import UNSET, UnsetType
+
 from core import limits
-from core.handlers.cost import BASE_BYTES, ID_BYTES, JOB, NAME_BYTES, Cost
-from core.ops.jobs import Get, GetWith, Policy
+from core.handlers.cost import BASE_BYTES, ID_BYTES, JOB, NAME_BYTES, Cost, of_names
+from core.ops.jobs import Get, GetInTurn, GetWith, Policy
 from core.ops.replies import EMPTY, EMPTY_UNFINISHED, SESSION_NOT_FOUND, Handed, HandedMany, Meta, Reply
 from core.rules.hand_out import hand_out, lease, unfinished
-from core.rules.select import choice, next_job, offers
+from core.rules.select import Way, next_job, offers
 from core.state import State
 from core.store.job import RunningJob
 
@@ -39,17 +41,30 @@ def get(state: State, operation: Get, seed: int) -> Reply:
     if item is None and queues is not None and len(queues) == 1:
         queue = state.queues.by_name.get(queues[0])
         if queue is None:
+            if state.queues.expiring:
+                _asked(state, queues)
             return EMPTY
         if not queue.ready.size or queue.closed:
+            queue.used_ms = state.clock_ms
             return EMPTY_UNFINISHED
     else:
-        queue = choice(state, queues, item, state.settings.policy, seed)
+        if queues is not None and state.queues.expiring:
+            _asked(state, queues)
+        queue = offers(state, queues, item, Way(state.settings.policy)).choose(seed)
         if queue is None:
             return EMPTY_UNFINISHED if unfinished(state, queues, item) else EMPTY
     job = hand_out(state, queue, item, operation)
     if session is not None:
         session.bind(job)
     return Handed(job.id, job.queue, job.priority, job.data, job.item)
+
+
+def _asked(state: State, names: tuple[str, ...]) -> None:
+    """Somebody asked for these queues by name: those with IDLE were used."""
+    for name in names:
+        queue = state.queues.expiring.get(name)
+        if queue is not None:
+            queue.used_ms = state.clock_ms
 
 
 def get_cost(operation: Get) -> Cost:
@@ -65,6 +80,17 @@ def get_cost(operation: Get) -> Cost:
 
 def get_with(state: State, operation: GetWith, seed: int) -> Reply:
     """Hand out one job, or up to `count`, with a new choice of the queue for each."""
+    policy = state.settings.policy if operation.policy is None else operation.policy
+    return _get_some(state, operation, Way(policy), seed)
+
+
+def get_in_turn(state: State, operation: GetInTurn, seed: int) -> Reply:
+    """The same, in the turns of a connection."""
+    policy = state.settings.policy if operation.policy is None else operation.policy
+    return _get_some(state, operation, Way(policy, in_turn=True, after=operation.after), seed)
+
+
+def _get_some(state: State, operation: GetWith | GetInTurn, way: Way, seed: int) -> Reply:
     get = operation.get
     session = None
     if get.session is not None:
@@ -74,26 +100,33 @@ def get_with(state: State, operation: GetWith, seed: int) -> Reply:
     item = state.put_item if get.item_of_put else get.item
     if get.item_of_put and item is None:
         return EMPTY
-    policy = state.settings.policy if operation.policy is None else operation.policy
     count = 1 if operation.count is None else min(operation.count, limits.COUNT_MAX)
+    if get.queues is not None and state.queues.expiring:
+        _asked(state, get.queues)
+    turned: dict[int, None] = {}
     if item is None and get.queues is not None and len(get.queues) == 1:
         jobs = _of_one_queue(state, get, get.queues[0], count)
-    elif count == 1:
-        queue = choice(state, get.queues, item, policy, seed)
-        jobs = [] if queue is None else [hand_out(state, queue, item, get)]
+        if way.policy is Policy.RR:
+            turned = dict.fromkeys([job.id for job in jobs])
     else:
-        jobs = _of_many_queues(state, get, item, policy, count, seed)
+        jobs, turned = _of_many_queues(state, get, item, way, count, seed)
     if not jobs:
         return EMPTY_UNFINISHED if unfinished(state, get.queues, item) else EMPTY
     if session is not None:
         for job in jobs:
             session.bind(job)
     if operation.count is None:
-        return handed(jobs[0], operation.meta)
-    return HandedMany(tuple([handed(job, operation.meta) for job in jobs]))
+        return handed(jobs[0], operation.meta, turned=True if turned else UNSET)
+    return HandedMany(tuple([handed(job, operation.meta, turned=True if job.id in turned else UNSET) for job in jobs]))
 
 
-def get_with_cost(operation: GetWith) -> Cost:
+def get_in_turn_cost(operation: GetInTurn) -> Cost:
+    """Bytes and work of a GetInTurn."""
+    size, work = get_with_cost(operation)
+    return size + of_names(operation.after), work
+
+
+def get_with_cost(operation: GetWith | GetInTurn) -> Cost:
     """Bytes and work of a GetWith."""
     size, work = get_cost(operation.get)
     count = operation.count
@@ -121,10 +154,12 @@ def _of_one_queue(state: State, get: Get, name: str, count: int) -> list[Running
 
 
 def _of_many_queues(
-    state: State, get: Get, item: str | None, policy: Policy, count: int, seed: int,
-) -> list[RunningJob]:
+    state: State, get: Get, item: str | None, way: Way, count: int, seed: int,
+) -> tuple[list[RunningJob], dict[int, None]]:
+    """The jobs, and the ids of those whose queues were chosen by turns."""
     jobs: list[RunningJob] = []
-    offered = offers(state, get.queues, item, policy)
+    turned: dict[int, None] = {}
+    offered = offers(state, get.queues, item, way)
     left: dict[str, int] = {}       # how many jobs each queue with a BATCH may still hand out
     room, work = limits.HANDED_BYTES_MAX - state.spent, limits.OPERATION_WORK_MAX
     while len(jobs) < count:
@@ -141,15 +176,18 @@ def _of_many_queues(
             left[queue.name] = left.get(queue.name, queue.settings.batch) - 1
             exhausted = not left[queue.name]
         jobs.append(hand_out(state, queue, item, get))
-        offered.gave(exhausted=exhausted)
+        if offered.turned:
+            turned[jobs[-1].id] = None
+        if len(jobs) < count:
+            offered.gave(exhausted=exhausted)
     offered.end()
-    return jobs
+    return jobs, turned
 
 
-def handed(job: RunningJob, meta: bool) -> Handed:
-    """The reply that hands out this job."""
+def handed(job: RunningJob, meta: bool, turned: bool | UnsetType = UNSET) -> Handed:
+    """The reply that hands out this job; `turned`: see Handed."""
     if not meta:
-        return Handed(job.id, job.queue, job.priority, job.data, job.item)
+        return Handed(job.id, job.queue, job.priority, job.data, job.item, UNSET, turned)
     key = None if job.extras is None else job.extras.key
     attempt_data = Meta(key, job.attempts, job.at_ms, job.deadline_ms)
-    return Handed(job.id, job.queue, job.priority, job.data, job.item, attempt_data)
+    return Handed(job.id, job.queue, job.priority, job.data, job.item, attempt_data, turned)

@@ -7,8 +7,9 @@ from core.handlers.cost import AFTER, BASE_BYTES, JOB, JOB_WITH_EXTRAS, OPTIONS_
 from core.ops import replies
 from core.ops.jobs import OnDup, Put, PutWith
 from core.ops.replies import STORED, Reply, Stored
+from core.ops.settings import QueueSettings
 from core.rules import activate
-from core.rules.admit import at_capacity, key_taken, rejects_puts
+from core.rules.admit import admitted, at_capacity, displaced, key_taken, rejects_puts, ttl_ms
 from core.state import State
 from core.store.job import DelayedJob, Extras, Job, RunningJob
 from core.store.queues import PUT, Queue
@@ -19,6 +20,8 @@ def put(state: State, operation: Put, seed: int) -> Reply:
     name = operation.queue
     queue = state.queues.by_name.get(name)
     if queue is None or queue.settings is not None:
+        if name in state.queues.settings and _shapes_puts(state.queues.settings[name]):
+            return put_with(state, PutWith(operation), seed)
         refusal = rejects_puts(state, name, len(operation.data)) or at_capacity(state, name)
         if refusal is not None:
             state.put_item = None
@@ -36,6 +39,11 @@ def put(state: State, operation: Put, seed: int) -> Reply:
     if events.recorded:
         events.record("PUT", queue.name, operation.priority)
     return Stored(item) if operation.new_item else STORED
+
+
+def _shapes_puts(settings: QueueSettings) -> bool:
+    """Whether a Put without options is more than a job at the tail."""
+    return bool(settings.ttl_ms or settings.idle_ms or settings.overflow)
 
 
 def put_cost(operation: Put) -> Cost:
@@ -60,11 +68,14 @@ def put_with(state: State, operation: PutWith, seed: int) -> Reply:
     if refusal is not None:
         return refusal
     queue = state.queues.open(name)
+    leaving = None if queue.settings is None else displaced(queue)
     item = state.items.new_name(seed) if put.new_item else put.item
     state.put_item = item
     _place(state, operation, queue, item, state.new_seq())
     queue.counters[PUT] += 1
     state.events.tell("PUT", queue.name, put.priority)
+    if queue.settings is not None:
+        admitted(state, queue, leaving)
     return Stored(item) if put.new_item else STORED
 
 
@@ -92,6 +103,7 @@ def _duplicate(state: State, operation: PutWith, key: str, seed: int) -> Reply:
         state.remove(queue, job)
     item = state.items.new_name(seed) if put.new_item else put.item
     _place(state, operation, queue, item, job.seq, replaced=job)
+    queue.used_ms = state.clock_ms
     if job.item is not None:
         state.close_item(job.item, job.queue)
     return replies.JOB_REPLACED
@@ -109,10 +121,11 @@ def _place(
     extras = Extras(
         key=operation.key,
         tries=_bounded(operation.tries, limits.NUMBER_MAX),
-        ttl_ms=_bounded(operation.ttl_ms, limits.DURATION_MS_MAX),
+        ttl_ms=ttl_ms(queue, operation.ttl_ms),
         every_ms=every_ms,
         origin=None if replaced is None or replaced.extras is None else replaced.extras.origin,
         after=activate.unfinished_items(state, operation.after),
+        ready_ms=state.clock_ms if isinstance(replaced, DelayedJob) else _ready_ms(replaced),
     )
     job = Job(
         rank=-put.priority,
@@ -126,6 +139,11 @@ def _place(
         extras=None if extras == Extras() else extras,
     )
     activate.place(state, queue, job, active_ms=at_ms)
+
+
+def _ready_ms(replaced: Job | None) -> int | None:
+    """A READY job that is replaced has been READY for as long as before."""
+    return None if replaced is None or replaced.extras is None else replaced.extras.ready_ms
 
 
 def _bounded(value: int | None, most: int) -> int | None:

@@ -13,11 +13,13 @@ from gateway.auth.authenticator import Access
 from gateway.auth.authorizer import Guard
 from gateway.commands.context.client_state import ClientState
 from gateway.counters import Tally
+from gateway.events.subscriptions import Subscriptions
 from gateway.limits import Limits
 from gateway.link import Link
 from gateway.protocol.request_id import Numbering
+from gateway.pulses.turns import Turns
+from gateway.waiting.party import Blocked
 from gateway.waiting.slots import Outcome, Slot
-from gateway.waiting.waiter import Waiter
 from gateway.waiting.waiters import Waiters
 
 
@@ -32,6 +34,8 @@ class Services(Protocol):
 
     cluster: Cluster
     waiters: Waiters
+    subscriptions: Subscriptions
+    turns: Turns
     access: Access
     limits: Limits
     tally: Tally
@@ -55,7 +59,7 @@ class Client(Protocol):
     guard: Guard                            # who the client is
     ended: bool                             # the client has sent its last byte
     state: ClientState                      # the state of its connection
-    waiter: Waiter | None                   # the blocked command
+    waiter: Blocked | None                  # the blocked command
 
     @property
     def hub(self) -> Services:
@@ -78,10 +82,13 @@ class Client(Protocol):
     def say_last(self, answer: bytes) -> None:
         """Send the answer and close."""
 
+    def cut(self, why: str) -> None:
+        """Close immediately and log the reason."""
+
     def await_slot(self, slot: Slot) -> None:
         """Make the outcome of `slot` the next answer."""
 
-    def block(self, waiter: Waiter) -> None:
+    def block(self, waiter: Blocked) -> None:
         """Make the waiter's outcome the next answer; nothing behind it is executed until then."""
 
     def run(self, work: Coroutine[None, None, None]) -> None:

@@ -25,6 +25,13 @@ class Attachment(Protocol):
         """Detach the connection from the session."""
 
 
+class Subscribed(Protocol):
+    """The subscription of a connection; see events.py."""
+
+    def cancel(self) -> None:
+        """End it."""
+
+
 class Upload(Protocol):
     """A CLONE whose data are arriving; see clone.py."""
 
@@ -38,7 +45,9 @@ class Upload(Protocol):
 class ClientState:
     """The state of one connection. `trial`: the mode of a client let in only if it is an administrator, else None."""
 
-    __slots__ = ("_link", "attached", "clone", "mode", "policy", "rotation", "transaction", "trial")
+    __slots__ = (
+        "_link", "attached", "clone", "mode", "policy", "rotation", "subscribed", "transaction", "trial", "turning",
+    )
 
     def __init__(self, link: Link, trial: Mode | None) -> None:
         self.attached: Attachment | None = None         # the session of the connection
@@ -47,7 +56,9 @@ class ClientState:
         self.mode = trial                               # overrides how the rows of commands say to run them
         self.clone: Upload | None = None                # the CLONE whose data are arriving
         self.policy: Policy | None = None               # of this connection (POLICY)
-        self.rotation: Rotation | None = None           # round-robin order of queues
+        self.subscribed: Subscribed | None = None       # what it hears of events
+        self.rotation: Rotation | None = None           # its turns among queues
+        self.turning = False        # a command in flight may change what the next GET depends on: turns, policy
         self._link = link
 
     def attach(self, attached: Attachment | None) -> None:
@@ -55,6 +66,13 @@ class ClientState:
         if self.attached is not None:
             self.attached.leave()
         self.attached = attached
+
+    def subscribe(self, subscribed: Subscribed | None, mode: Mode | None) -> None:
+        """Hear this from now on, or nothing; `mode` decides how commands are run meanwhile."""
+        before, self.subscribed = self.subscribed, subscribed
+        if before is not None:
+            before.cancel()
+        self.mode = mode
 
     def enter_transaction(self, mode: Mode, transaction: Transaction | None) -> None:
         """Start a transaction: until it is left, `mode` decides how commands are run."""
@@ -75,6 +93,7 @@ class ClientState:
         """Release everything when the connection is closed."""
         self.transaction = None
         self.attach(None)
+        self.subscribe(None, self.trial)
         if self.clone is not None:
             self.clone.cancel()
             self.clone = None

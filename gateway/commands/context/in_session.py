@@ -1,10 +1,10 @@
-"""Commands that need the connection's session: with REQ they are requests of it, with BOUND it gets the jobs."""
+"""Commands that need the connection's session: with REQ they are requests of it, with BOUND it gets jobs or a queue."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
-from core import Get, GetWith
+from core import CreateQueueWith, Get, GetWith
 from gateway.commands.context.client import Client
 from gateway.protocol import responses
 from gateway.protocol.command import Command
@@ -32,7 +32,7 @@ def numbering(session: int, command: Command) -> Numbering:
     return Numbering(session, command.number, command.digest)
 
 
-def _bound(operation: Get | GetWith, session: int) -> Get | GetWith:
+def _bound(operation: Get | GetWith | CreateQueueWith, session: int) -> Get | GetWith | CreateQueueWith:
     if isinstance(operation, GetWith):
         return replace(operation, get=replace(operation.get, session=session))
     return replace(operation, session=session)

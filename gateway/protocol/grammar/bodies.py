@@ -25,6 +25,7 @@ def _of_sync(words: Words) -> int | None:
 
 
 JOB = Body(lambda words: length_at(words, 3))           # the data of a new job
+OF_PULSE = Body(lambda words: length_at(words, 2))      # of PULSE SET
 OTHER_DATA = Body(_behind_data)                         # optional: the line ends with DATA <length>
 JOBS = Body(lambda words: None)                         # argument lines with their data
 SNAPSHOT = Body(lambda words: length_at(words, 1))      # in pieces

@@ -62,7 +62,7 @@ def one_of(values: Mapping[bytes, Any]) -> Callable[[bytes], Any]:
 
 
 THEN = {b"DONE": Then.DONE, b"LATER": Then.LATER, b"DEAD": Then.DEAD}
-POLICIES = {b"RANDOM": Policy.RANDOM, b"PRIORITY": Policy.PRIORITY}
+POLICIES = {policy.name.encode(): policy for policy in Policy}
 
 EXPIRE = Option("expire_ms", milliseconds, behind=(b"THEN", Option("then", one_of(THEN))))
 WHEN = {

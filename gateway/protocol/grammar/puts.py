@@ -6,7 +6,7 @@ so every word is interpreted by its position.
 
 from __future__ import annotations
 
-from core import Get, OnDup, Put, PutWith
+from core import DURATION_MS_MAX, Get, OnDup, Put, PutWith
 from gateway.limits import AFTER_ITEMS_MAX, BATCH_JOBS_MAX, SETTING_MAX
 from gateway.protocol.arguments import (
     ArgumentError,
@@ -36,7 +36,7 @@ _OPTIONS = {
     b"KEY": Option("key", key, behind=(b"ONDUP", Option("on_dup", one_of(_ON_DUP)))),
     **WHEN,
     b"EVERY": Option("every_ms", positive_ms),
-    b"TTL": Option("ttl_ms", lambda word: milliseconds(word) or None),      # 0: no limit, as everywhere
+    b"TTL": Option("ttl_ms", lambda word: milliseconds(word) or DURATION_MS_MAX),    # 0: none
     b"TRIES": Option("tries", between(1, SETTING_MAX)),
     b"AFTER": Option("after", _items),
     b"WITHIN": Option("within_ms", milliseconds),

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from core import (
     Configure,
     ConfigureQueue,
+    ConfigureQueueWith,
     CreateQueue,
+    CreateQueueWith,
     DeleteQueue,
     JobState,
+    MoreSettings,
     Order,
+    Overflow,
     PauseQueue,
     PurgeQueue,
     QueueChange,
@@ -17,6 +24,7 @@ from core import (
 )
 from gateway.limits import (
     BATCH_JOBS_MAX,
+    IDLE_MS_MIN,
     PORTION_MAX,
     SETTING_MAX,
     WEIGHT_MAX,
@@ -28,19 +36,41 @@ from gateway.protocol.grammar.sessions import session_ttl_ms
 
 _number = between(0, SETTING_MAX)
 
+
+
+def _or_off(read: Callable[[bytes], Any], off: Any = 0) -> Callable[[bytes], Any]:
+    """Return a parser that also accepts OFF, which takes the setting away: `off` is its value then."""
+    return lambda word: off if word == b"OFF" else read(word)
+
+
+def _idle_ms(word: bytes) -> int:
+    idle_ms = milliseconds(word)
+    if idle_ms < IDLE_MS_MIN:
+        raise ArgumentError
+    return idle_ms
+
+
+_order = one_of({b"FIFO": Order.FIFO, b"TIME": Order.TIME})
+_overflow = one_of({b"REFUSE": Overflow.REFUSE, b"DROPOLDEST": Overflow.DROPOLDEST})
+
 SETTINGS = {
-    b"EXPIRE": EXPIRE,
-    b"ORDER": Option("order", one_of({b"FIFO": Order.FIFO, b"TIME": Order.TIME})),
-    b"TRIES": Option("tries", _number, behind=(b"DEAD", Option("dead", name))),
-    b"WEIGHT": Option("weight", between(1, WEIGHT_MAX)),
-    b"LIMIT": Option("limit", _number),
-    b"ITEMLIMIT": Option("item_limit", _number),
-    b"CAPACITY": Option("capacity", _number),
-    b"MAXDATA": Option("data_bytes_max", _number),
-    b"BATCH": Option("batch", between(0, BATCH_JOBS_MAX)),
-    b"PORTION": Option("portion", between(1, PORTION_MAX)),
-    b"KEEP": Option("keep_ms", milliseconds),
+    b"EXPIRE": Option("expire_ms", _or_off(milliseconds), behind=EXPIRE.behind),
+    b"ORDER": Option("order", _or_off(_order, Order.FIFO)),
+    b"TRIES": Option("tries", _or_off(_number), behind=(b"DEAD", Option("dead", name))),
+    b"WEIGHT": Option("weight", _or_off(between(1, WEIGHT_MAX), 1)),
+    b"LIMIT": Option("limit", _or_off(_number)),
+    b"ITEMLIMIT": Option("item_limit", _or_off(_number)),
+    b"CAPACITY": Option("capacity", _or_off(_number)),
+    b"MAXDATA": Option("data_bytes_max", _or_off(_number)),
+    b"BATCH": Option("batch", _or_off(between(0, BATCH_JOBS_MAX))),
+    b"PORTION": Option("portion", _or_off(between(1, PORTION_MAX), PORTION_MAX)),
+    b"KEEP": Option("keep_ms", _or_off(milliseconds)),
+    b"TTL": Option("ttl_ms", _or_off(milliseconds)),
+    b"IDLE": Option("idle_ms", _or_off(_idle_ms)),
+    b"OVERFLOW": Option("overflow", _or_off(_overflow, Overflow.REFUSE)),
 }
+_CREATE = {**SETTINGS, b"BOUND": Option("bound")}
+_MORE = frozenset(MoreSettings.__struct_fields__)
 
 _purged = one_of({
     b"READY": JobState.READY, b"DELAYED": JobState.DELAYED, b"DEAD": JobState.DEAD, b"ALL": None,
@@ -48,19 +78,28 @@ _purged = one_of({
 _paused = one_of({b"IN": (True, False), b"OUT": (False, True), b"ALL": (True, True)})
 
 
-def _change(words: Words) -> QueueChange:
-    """Parse the settings after QUEUE CREATE|CONFIG <queue>."""
-    change = QueueChange(**read_options(words, 2, SETTINGS))
+def _change(found: dict[str, Any], words: Words) -> tuple[QueueChange, MoreSettings | None]:
+    """Sort the settings found after QUEUE CREATE|CONFIG <queue>; None: only those of a QueueChange are named."""
+    more = {field: found.pop(field) for field in sorted(_MORE & found.keys())}
+    change = QueueChange(**found)
     if change.dead is not None and change.dead == name(words[1]):
         raise ArgumentError
-    return change
+    return change, MoreSettings(**more) if more else None
 
 
 def queue_create(words: Words) -> Command:
-    """QUEUE CREATE <queue>, with or without settings."""
+    """QUEUE CREATE <queue>, with or without settings; BOUND stands last."""
     if len(words) < 2:
         raise ArgumentError
-    return Command(CreateQueue(name(words[1]), _change(words)))
+    found = read_options(words, 2, _CREATE)
+    bound = found.pop("bound", False)
+    if bound and words[-1] != b"BOUND":
+        raise ArgumentError
+    change, more = _change(found, words)
+    queue = name(words[1])
+    if more is None and not bound:
+        return Command(CreateQueue(queue, change))
+    return Command(CreateQueueWith(queue, change, more or MoreSettings()), bound=bound)
 
 
 def queue_settings(words: Words) -> Command | None:
@@ -72,7 +111,9 @@ def queue_config(words: Words) -> Command:
     """QUEUE CONFIG <queue> with settings: change them."""
     if len(words) < 2:
         raise ArgumentError
-    return Command(ConfigureQueue(name(words[1]), _change(words)))
+    change, more = _change(read_options(words, 2, SETTINGS), words)
+    queue = name(words[1])
+    return Command(ConfigureQueue(queue, change) if more is None else ConfigureQueueWith(queue, change, more))
 
 
 def queue_delete(words: Words) -> Command:

@@ -15,7 +15,7 @@ from cluster.journal.journal import Journal
 from cluster.settings import Member, NodeSettings
 from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.wire.messages import Hello, Message
-from core import Effects, Machine, Operation, Put, Reply
+from core import Effects, Event, Machine, Operation, Put, Reply
 from tests.cluster.helpers.memory_disk import MemoryDisk
 
 DELAY_S = 0.001
@@ -95,6 +95,15 @@ class SmallNode:
     # Listener
     def effects(self, effects: Effects) -> None:
         pass
+
+    def events(self, events: list[Event]) -> None:
+        """As ClusterListener."""
+
+    def recording(self, types: frozenset[str]) -> None:
+        """As ClusterListener."""
+
+    def state_replaced(self) -> None:
+        """As ClusterListener."""
 
     def serving_changed(self, serving: bool) -> None:
         self.serving_log.append(serving)

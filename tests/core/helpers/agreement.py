@@ -101,6 +101,7 @@ def _assert_same_running(machine: Machine, model: Model) -> None:
 
 def _assert_same_queue(machine: Machine, model: Model, queue: str) -> None:
     assert machine.queue_settings(queue) == model.queues.get(queue)
+    assert machine.used_ms(queue) == model.used_ms(queue)
     assert machine.counts(queue) == model.counts(queue)
     assert machine.history(queue, machine.clock_ms) == model.history(queue)
     assert machine.ready(queue) == model.ready(queue)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from core import (
+    DURATION_MS_MAX,
     Atomic,
     Batch,
     Bury,
@@ -17,7 +18,9 @@ from core import (
     CloseSession,
     Configure,
     ConfigureQueue,
+    ConfigureQueueWith,
     CreateQueue,
+    CreateQueueWith,
     Delete,
     DeletePlace,
     DeleteQueue,
@@ -25,7 +28,9 @@ from core import (
     DoneAll,
     DoneLast,
     Due,
+    ExpireQueue,
     Get,
+    GetInTurn,
     GetWith,
     Handed,
     HandedMany,
@@ -35,11 +40,13 @@ from core import (
     LaterAll,
     LaterWith,
     Machine,
+    MoreSettings,
     Move,
     OnDup,
     OpenSession,
     Operation,
     Order,
+    Overflow,
     PauseQueue,
     Place,
     Policy,
@@ -85,7 +92,7 @@ put_with = st.builds(
     PutWith,
     _put,
     _maybe_when,
-    st.sampled_from([None, None, 1, 50]),
+    st.sampled_from([None, None, 1, 50, DURATION_MS_MAX]),
     st.sampled_from([None, None, None, 7, 50]),
     st.sampled_from([(), (), ("x",), ("x", "y"), ("x", "x")]),
     st.sampled_from([None, *KEYS]),
@@ -103,6 +110,11 @@ _get = st.builds(
 )
 pick = st.builds(
     GetWith, _get, st.sampled_from([None, 1, 2, 3, 10]), st.sampled_from([None, *Policy]), st.booleans()
+)
+pick_in_turn = st.builds(
+    GetInTurn, _get, st.sampled_from([None, 1, 2, 3, 10]),
+    st.sampled_from([None, Policy.RR, Policy.RR, Policy.PRIORITY, *Policy]), st.booleans(),
+    st.sampled_from([None, "", "a", "b", "zz"]),
 )
 later_with = st.builds(
     LaterWith, _id, _maybe_when, st.none() | _priority, st.sampled_from([False, False, True]), st.booleans()
@@ -160,7 +172,16 @@ queue_change = st.builds(
     st.sampled_from([None, None, 1, 2]),
     st.sampled_from([None, None, 0, 30, 100]),
 )
+_more = st.builds(
+    MoreSettings,
+    st.sampled_from([None, None, 0, 30]),
+    st.sampled_from([None, None, 0, 50, 100]),
+    st.sampled_from([None, None, *Overflow]),
+)
+_expire_queue = st.builds(ExpireQueue, _queue, st.sampled_from([0, 50, 100, 200, 1000]))
 on_queue: st.SearchStrategy[Requested] = often(
+    st.builds(ConfigureQueueWith, _queue, queue_change, _more),
+    st.builds(CreateQueueWith, _queue, queue_change, _more, st.sampled_from([None, 1])),
     st.builds(ConfigureQueue, _queue, queue_change),
     st.builds(ConfigureQueue, _queue, queue_change),
     st.builds(ConfigureQueue, _queue, queue_change),
@@ -186,12 +207,12 @@ on_queue: st.SearchStrategy[Requested] = often(
     ),
 )
 requested: st.SearchStrategy[Requested] = often(
-    put_with, put_with, _get, pick, pick, _on_running, change, st.builds(Delete, selector), _on_place, _many, batch,
-    on_queue,
+    put_with, put_with, _get, pick, pick_in_turn, _on_running, change, st.builds(Delete, selector), _on_place, _many,
+    batch, on_queue,
 )
 time_operations: st.SearchStrategy[Operation] = often(
     put_with, put_with, put_with, _put, pick, pick, _get, _on_running, _on_running, _on_running, change, _many, batch,
-    st.builds(Delete, selector), _on_place, on_queue, st.builds(Return, _id),
+    st.builds(Delete, selector), _on_place, on_queue, st.builds(Return, _id), _expire_queue,
     often(operations, operations, st.builds(CloseSession, st.just(1), st.booleans())),
 )
 _step_ms = st.sampled_from([0, 0, 1, 7, 20, 50, 100, 500])
@@ -304,7 +325,10 @@ def random_time_operation(random: Random, ids: list[int], now_ms: int) -> Operat
         queues = random.choice([None, (queue,), QUEUES])
         get = Get(queues, random.choice([None, None, 30, 300]), random.choice(list(Then)), random.choice(
             [None, None, None, *ITEMS]))
-        return GetWith(get, random.choice([None, 1, 3]), random.choice([None, *Policy]), random.random() < 0.5)
+        count, policy, meta = random.choice([None, 1, 3]), random.choice([None, *Policy]), random.random() < 0.5
+        if random.random() < 0.4:
+            return GetInTurn(get, count, policy, meta, random.choice([None, *QUEUES]))
+        return GetWith(get, count, policy, meta)
     if kind < 0.9:
         when = _random_when(random, now_ms)
         one: list[Atomic] = [
@@ -358,7 +382,10 @@ def _random_on_queue(random: Random, queue: str) -> Operation:
     )
     states = [JobState.READY, JobState.DELAYED, JobState.DEAD, None]
     return random.choice([
-        ConfigureQueue(queue, change), ConfigureQueue(queue, change), ConfigureQueue(queue, change),
+        ConfigureQueue(queue, change), ConfigureQueue(queue, change),
+        ConfigureQueueWith(queue, change, MoreSettings(
+            random.choice([None, 0, 300]), random.choice([None, 0, 1000]), random.choice([None, *Overflow])
+        )),
         PauseQueue(queue, random.random() < 0.2, random.random() < 0.3), ResumeQueue(queue), ResumeQueue(queue),
         DeleteQueue(queue, random.random() < 0.1), PurgeQueue(queue, random.choice(states)),
         Configure(policy=random.choice(list(Policy))),

@@ -86,6 +86,8 @@ class ModelEnd(ModelPut):
         job.attempts -= later.yielded
         if later.priority is not None:
             job.priority = later.priority
+        if later.first:
+            job.back_ms = self.clock_ms
         self.come_back(job, later.when, later.first)
 
     def undo(self, job: ModelJob) -> None:
@@ -124,6 +126,8 @@ class ModelEnd(ModelPut):
             return NotFound()
         if job.id is not None and isinstance(delete.selector, Selector) and not delete.selector.id:
             return JobRunning()
+        if job.id is not None:
+            self.use(job.queue)
         self.remove(job)
         return self._finished(job.queue, job.item)
 

@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
-from core import Empty, Get, GetWith, Handed, HandedMany, JobState, Meta, Policy, Reply, SessionNotFound, Then
-from tests.core.model.jobs import ModelJob, first, random_bits
+from msgspec import UNSET, UnsetType
+
+from core import (
+    Empty,
+    Get,
+    GetInTurn,
+    GetWith,
+    Handed,
+    HandedMany,
+    JobState,
+    Meta,
+    Reply,
+    SessionNotFound,
+    Then,
+)
+from tests.core.model.choice import chosen_queue
+from tests.core.model.jobs import ModelJob, first
 from tests.core.model.time import ModelTime
 
 CENTURY_MS = 100 * 366 * 24 * 3600 * 1000
@@ -37,44 +52,51 @@ class ModelGive(ModelTime):
         """One job."""
         return self.pick(GetWith(get), bits)
 
-    def pick(self, pick: GetWith, bits: int) -> Reply:
+    def pick(self, pick: GetWith | GetInTurn, bits: int) -> Reply:
         """One job, or several."""
         get = pick.get
         if get.session is not None and not self.sessions.use(get.session, self.clock_ms):
             return SessionNotFound()
         if get.item_of_put and self.put_item is None:
             return Empty(False)
+        for queue in get.queues or ():
+            self.use(queue)
         item = self.put_item if get.item_of_put else get.item
         policy = self.settings.policy if pick.policy is None else pick.policy
         given: list[ModelJob] = []
+        turned: list[ModelJob] = []
+        order = list(dict.fromkeys(get.queues or ()))
+        after = pick.after if isinstance(pick, GetInTurn) else None
         room = PICK_BYTES - self.spent
         while len(given) < (1 if pick.count is None else pick.count):
-            job = self._next(get.queues, item, policy, (bits + len(given) * GOLDEN) % 2**64, given)
+            lists = self._candidates(get.queues, item, given)
+            name, by_turn = chosen_queue(
+                lists, None if get.queues is None else order, policy, (bits + len(given) * GOLDEN) % 2**64,
+                in_turn=isinstance(pick, GetInTurn), after=after,
+                weights={name: self.settings_of(name).weight for name in lists},
+            )
+            job = None if name is None else first(lists[name])
             if job is None or (given and sum(len(one.data) for one in [*given, job]) > room):
                 break
             self._hand_out(job, get)
             self.end_operation()
             given.append(job)
+            turned += [job] * by_turn
+            if by_turn and isinstance(pick, GetInTurn):
+                after = job.queue
+                order = [one for one in order if one != after] + [after]
         if not given:
             return Empty(any(self.unfinished(queue, item) for queue in (get.queues or ())) if get.queues is not None
                          else self.unfinished(None, item))
-        jobs = tuple(self.handed(job, pick.meta) for job in given)
+        jobs = tuple(self.handed(job, pick.meta, turned=True if job in turned else UNSET) for job in given)
         return jobs[0] if pick.count is None else HandedMany(jobs)
 
-    def _next(
-        self, asked: tuple[str, ...] | None, item: str | None, policy: Policy, bits: int, given: list[ModelJob]
-    ) -> ModelJob | None:
+    def _candidates(
+        self, asked: tuple[str, ...] | None, item: str | None, given: list[ModelJob],
+    ) -> dict[str, list[ModelJob]]:
         names = {job.queue for job in self.jobs} if asked is None else {*asked}
         lists = {name: self.givable(name, item) for name in names if not self._has_given(name, given)}
-        queues = sorted(name for name in lists if lists[name])
-        if not queues:
-            return None
-        if policy is Policy.PRIORITY:
-            highest = max(first(lists[name]).priority for name in queues)
-            queues = [name for name in queues if first(lists[name]).priority == highest]
-            if asked is not None:
-                queues = sorted(queues, key=asked.index)[:1]
-        return first(lists[queues[random_bits(bits) * len(queues) // 2**64]])
+        return {name: jobs for name, jobs in sorted(lists.items()) if jobs}
 
     def _has_given(self, queue: str, given: list[ModelJob]) -> bool:
         batch = self.settings_of(queue).batch
@@ -83,6 +105,7 @@ class ModelGive(ModelTime):
     def _hand_out(self, job: ModelJob, get: Get) -> None:
         settings = self.settings_of(job.queue)
         self.count(job.queue, "taken")
+        self.use(job.queue)
         job.id = self.next_id
         self.tell("TAKE", job.queue, job.priority, self.next_id)
         self.next_id += 1
@@ -99,10 +122,10 @@ class ModelGive(ModelTime):
         job.then = Then.LATER if expire_ms <= 0 else self.settings.expire_default if then is Then.DEFAULT else then
         job.graced = False
 
-    def handed(self, job: ModelJob, meta: bool = False) -> Handed:
+    def handed(self, job: ModelJob, meta: bool = False, turned: bool | UnsetType = UNSET) -> Handed:
         """What is told of a job that runs."""
         assert job.id is not None
         if not meta:
-            return Handed(job.id, job.queue, job.priority, job.data, job.item)
+            return Handed(job.id, job.queue, job.priority, job.data, job.item, UNSET, turned)
         about = Meta(job.key, job.attempts, job.at_ms, job.deadline_ms)
-        return Handed(job.id, job.queue, job.priority, job.data, job.item, about)
+        return Handed(job.id, job.queue, job.priority, job.data, job.item, about, turned)

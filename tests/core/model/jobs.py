@@ -23,6 +23,7 @@ class ModelJob:
     key: str | None = None
     at_ms: int | None = None            # the time it was put for
     place_ms: int = 0                   # when it became active, if its queue is in the order of time
+    back_ms: int = 0                    # when it last became READY at an old place
     attempts: int = 0
     tries: int | None = None
     ttl_ms: int | None = None
@@ -56,6 +57,10 @@ class ModelJob:
     def place(self) -> tuple[int, int, int]:
         """Jobs that can be handed out sort by this."""
         return (-self.priority, self.place_ms, self.seq)
+
+    def ready_since(self) -> tuple[int, int]:
+        """When it last became READY, and its place among those of that moment."""
+        return (max(self.back_ms, self.seq // 1024), self.seq)
 
     def facts(self) -> tuple[object, ...]:
         """What can be read of a running job."""

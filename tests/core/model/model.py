@@ -25,7 +25,9 @@ from core import (
     CloseSession,
     Configure,
     ConfigureQueue,
+    ConfigureQueueWith,
     CreateQueue,
+    CreateQueueWith,
     Delete,
     DeletePlace,
     DeleteQueue,
@@ -34,8 +36,10 @@ from core import (
     DoneAll,
     DoneLast,
     Empty,
+    ExpireQueue,
     Finished,
     Get,
+    GetInTurn,
     GetWith,
     Handed,
     HandedMany,
@@ -184,6 +188,8 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 return self._close_session(operation)
             case Request():
                 return self._request(operation, bits, applied)
+            case ExpireQueue():
+                return self.on_queue(operation)
             case Return():
                 return self.on_running(operation)
             case SetUser():
@@ -203,7 +209,7 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 return self.put(operation)
             case Get():
                 return self.get(operation, bits)
-            case GetWith():
+            case GetWith() | GetInTurn():
                 return self.pick(operation, bits)
             case Done() | DoneLast() | Later() | LaterWith() | Bury() | Touch():
                 return self.on_running(operation)
@@ -221,6 +227,12 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 return self._batch(operation, bits, applied)
             case CloneEnd():
                 return self._clone(operation, applied)
+            case CreateQueueWith():
+                if operation.session is not None and not self.sessions.use(operation.session, self.clock_ms):
+                    return SessionNotFound()
+                return self.on_queue(operation)
+            case ConfigureQueueWith():
+                return self.on_queue(operation)
             case CreateQueue() | ConfigureQueue() | DeleteQueue() | PurgeQueue() | PauseQueue() | ResumeQueue():
                 return self.on_queue(operation)
             case Configure():
@@ -284,7 +296,7 @@ class Model(ModelView, ModelEnd, ModelMembers):
         answer = session.answers.get((request.number, request.part))
         if not isinstance(answer, Handed | HandedMany):
             return answer
-        meta = isinstance(request.operation, GetWith) and request.operation.meta
+        meta = isinstance(request.operation, GetWith | GetInTurn) and request.operation.meta
         ids = [answer.id] if isinstance(answer, Handed) else [one.id for one in answer.jobs]
         jobs = tuple(self.handed(job, meta) for number in ids if (job := self.job(number)) is not None)
         self.spent += sum(len(one.data) for one in jobs)
@@ -337,7 +349,8 @@ class Model(ModelView, ModelEnd, ModelMembers):
         bound = {job.id: job.session for job in self.running()}
         self.jobs = other.jobs
         self.releases = other.releases
-        self.queues = other.queues
+        self.queues = {name: structs.replace(one, bound=0) for name, one in other.queues.items()}
+        self.used = dict.fromkeys(other.used, self.clock_ms)
         self.kept = other.kept
         self.past = other.past
         self.given_ms = other.given_ms

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core import (
+    DURATION_MS_MAX,
     DataTooLarge,
     Due,
     Finished,
@@ -15,6 +16,7 @@ from core import (
     Move,
     NotFound,
     OnDup,
+    Overflow,
     Put,
     PutWith,
     QueueFull,
@@ -52,8 +54,9 @@ class ModelPut(ModelGive):
                 return JobExists()
             if twin.id is not None:
                 return JobRunning()
-        elif self._full(put.queue):
+        elif self._refuses(put.queue):
             return QueueFull()
+        leaving = self._leaving(put.queue) if twin is None else None
         item = self._new_item() if put.new_item else put.item
         waits = [one for one in dict.fromkeys(wish.after) if self.unfinished(None, one)]
         if twin is not None and twin.item is not None:
@@ -62,14 +65,21 @@ class ModelPut(ModelGive):
         if twin is None:
             self.jobs.append(job)
         job.priority, job.data, job.item = put.priority, put.data, item
-        job.key, job.tries, job.ttl_ms, job.every_ms = wish.key, wish.tries, wish.ttl_ms, wish.every_ms
+        if twin is not None and twin.delayed:
+            job.back_ms = self.clock_ms
+        job.key, job.tries, job.every_ms = wish.key, wish.tries, wish.every_ms
+        job.ttl_ms = self._ttl_ms(put.queue, wish.ttl_ms)
         job.waits, job.told = waits, []
         self._start(job, wish.when)
+        self.use(put.queue)
         if twin is not None:
             return JobReplaced()
         self.put_item = item
         self.count(put.queue, "put")
         self.tell("PUT", put.queue, put.priority)
+        if leaving is not None:
+            self.remove(leaving)
+            self.tell("DROP", put.queue)
         return Stored(item if put.new_item else None)
 
     def _start(self, job: ModelJob, when: Due | None) -> None:
@@ -99,6 +109,22 @@ class ModelPut(ModelGive):
             return DataTooLarge()
         return None
 
+    def _ttl_ms(self, queue: str, wish_ms: int | None) -> int | None:
+        if wish_ms is None:
+            return self.settings_of(queue).ttl_ms or None
+        return None if wish_ms >= DURATION_MS_MAX else wish_ms
+
+    def _refuses(self, queue: str) -> bool:
+        return self._full(queue) and self.settings_of(queue).overflow is Overflow.REFUSE
+
+    def _leaving(self, queue: str) -> ModelJob | None:
+        """The job that makes room for a new one."""
+        if not self._full(queue) or self._refuses(queue):
+            return None
+        ready, delayed = self.in_state(queue, JobState.READY), self.in_state(queue, JobState.DELAYED)
+        least = min((job.priority for job in ready), default=0)
+        return next((job for job in ready if job.priority == least), None) or delayed[-1]
+
     def _full(self, queue: str) -> bool:
         waiting = [*self.in_state(queue, JobState.READY), *self.in_state(queue, JobState.DELAYED)]
         return 0 < self.settings_of(queue).capacity <= len(waiting)
@@ -115,9 +141,11 @@ class ModelPut(ModelGive):
         taken = self.holder(move.queue, job.key) is not None or self.key_kept(move.queue, job.key)
         if taken and move.queue != job.queue:
             return JobExists()
-        if self._full(move.queue):
+        if self._refuses(move.queue):
             return QueueFull()
+        leaving = self._leaving(move.queue)
         old = job.queue
+        self.use(old)
         self.count(old, "done")
         self.tell("DONE", old, job.priority, move.id)
         job.queue = move.queue
@@ -126,9 +154,15 @@ class ModelPut(ModelGive):
         job.priority = job.priority if move.priority is None else move.priority
         self.tell("PUT", move.queue, job.priority)
         job.attempts = 0
-        job.ttl_ms = job.every_ms = job.origin = job.at_ms = None
+        job.every_ms = job.origin = job.at_ms = None
+        job.ttl_ms = self._ttl_ms(move.queue, None)
         job.seq = self.new_seq()
+        job.id = None
         self._start(job, move.when)
+        self.use(move.queue)
+        if leaving is not None:
+            self.remove(leaving)
+            self.tell("DROP", move.queue)
         self.left_queue(old)
         return Finished(not self.unfinished(old), False)
 

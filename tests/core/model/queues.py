@@ -11,10 +11,14 @@ from core import (
     ClusterSettings,
     Configure,
     ConfigureQueue,
+    ConfigureQueueWith,
     CreateQueue,
+    CreateQueueWith,
     DeleteQueue,
     Event,
+    ExpireQueue,
     JobState,
+    MoreSettings,
     Order,
     PauseQueue,
     PurgeQueue,
@@ -34,7 +38,10 @@ QUEUES_MAX = 100_000
 PORTION = 1000
 RESORTED_MAX = 2_000
 
-OnQueue = CreateQueue | ConfigureQueue | DeleteQueue | PurgeQueue | PauseQueue | ResumeQueue | Configure
+OnQueue = (
+    CreateQueue | ConfigureQueue | DeleteQueue | PurgeQueue | PauseQueue | ResumeQueue | Configure | CreateQueueWith
+    | ConfigureQueueWith | ExpireQueue
+)
 
 
 class ModelQueues:
@@ -50,6 +57,7 @@ class ModelQueues:
         self.clock_ms = 0
         self.next_seq = 1
         self.given_ms: dict[int, int] = {}                      # when each place was given
+        self.used: dict[str, int] = {}                          # the last use of each queue with IDLE
         self.past: dict[str, Counter[str]] = {}                 # what happened in the queues that there are
         self.event_seq = 0                                      # how many events there have been
         self.events: list[Event] = []                           # those of this entry
@@ -106,6 +114,11 @@ class ModelQueues:
         """It happened in this queue."""
         self.past.setdefault(queue, Counter())[event] += 1
 
+    def use(self, queue: str) -> None:
+        """Somebody used it."""
+        if self.settings_of(queue).idle_ms:
+            self.used[queue] = self.clock_ms
+
     def left_queue(self, queue: str) -> None:
         """A job, or the settings, are gone from there: a queue that is no more has no past."""
         if not self.known(queue):
@@ -137,11 +150,16 @@ class ModelQueues:
     def on_queue(self, operation: OnQueue) -> Reply:
         """One of the operations on queues and settings."""
         match operation:
-            case CreateQueue():
+            case CreateQueue() | CreateQueueWith():
                 if self.known(operation.queue):
                     return QueueExists()
-                return self._give_settings(operation.queue, _changed(QueueSettings(), operation.change))
-            case ConfigureQueue():
+                settings = _changed(QueueSettings(), operation.change)
+                if isinstance(operation, CreateQueueWith):
+                    settings = structs.replace(_more(settings, operation.more), bound=operation.session or 0)
+                return self._give_settings(operation.queue, settings)
+            case ExpireQueue():
+                return self._expire(operation)
+            case ConfigureQueue() | ConfigureQueueWith():
                 return self._configure(operation)
             case PauseQueue():
                 old = self.settings_of(operation.queue)
@@ -159,6 +177,7 @@ class ModelQueues:
                 if operation.queue in self.queues:
                     old = self.queues[operation.queue]
                     self.queues[operation.queue] = structs.replace(old, paused_in=False, paused_out=False)
+                    self.use(operation.queue)
                 return Accepted()
             case DeleteQueue():
                 return self._delete_queue(operation)
@@ -173,6 +192,8 @@ class ModelQueues:
         if queue not in self.queues and len(self.queues) >= QUEUES_MAX:
             return TooManyQueues()
         self.queues[queue] = settings
+        self.used.pop(queue, None)
+        self.use(queue)
         if settings.keep_ms == 0:
             self._forget_keys(queue)
         return Accepted()
@@ -180,10 +201,12 @@ class ModelQueues:
     def _forget_keys(self, queue: str) -> None:
         self.kept = {name: until_ms for name, until_ms in self.kept.items() if name[0] != queue}
 
-    def _configure(self, operation: ConfigureQueue) -> Reply:
+    def _configure(self, operation: ConfigureQueue | ConfigureQueueWith) -> Reply:
         queue = operation.queue
         old = self.settings_of(queue)
         new = _changed(old, operation.change)
+        if isinstance(operation, ConfigureQueueWith):
+            new = _more(new, operation.more)
         waiting = self.in_state(queue, JobState.READY)
         if (new.order, new.item_limit) != (old.order, old.item_limit) and len(waiting) > RESORTED_MAX:
             return QueueNotEmpty()
@@ -201,17 +224,37 @@ class ModelQueues:
             return QueueNotFound()
         if not operation.force and (self.unfinished(queue) or dead):
             return QueueNotEmpty()
+        removed, gone = self.delete_all(queue, PORTION)
+        return Accepted() if gone else Removed(removed, True)
+
+    def _expire(self, operation: ExpireQueue) -> Reply:
+        queue = operation.queue
+        idle_ms = self.settings_of(queue).idle_ms
+        if idle_ms == 0 or self.used[queue] > operation.since_ms or self.in_state(queue, JobState.RUNNING):
+            return Accepted()
+        if operation.since_ms + idle_ms > self.clock_ms:
+            return Accepted()
+        removed, gone = self.delete_all(queue, PORTION)
+        if gone:
+            self.tell("IDLE", queue)
+        return Accepted() if gone else Removed(removed, True)
+
+    def delete_all(self, queue: str, portion: int) -> tuple[int, bool]:
+        """Its jobs, so many at most, then the queue: how many were that, and is it gone?"""
         found: list[ModelJob] = []
         for state in (JobState.READY, JobState.DELAYED, JobState.DEAD, JobState.RUNNING):
             found += [job for job in self.in_state(queue, state) if job not in found]
-        for job in found[:PORTION]:
+        for job in found[:portion]:
+            if job.id is not None:
+                self.use(queue)
             self.remove(job)
-        if len(found) > PORTION:
-            return Removed(PORTION, True)
+        if len(found) > portion:
+            return portion, False
         self.queues.pop(queue, None)
+        self.used.pop(queue, None)
         self.left_queue(queue)
         self._forget_keys(queue)
-        return Accepted()
+        return len(found), True
 
     def _purge(self, operation: PurgeQueue) -> Reply:
         queue = operation.queue
@@ -227,6 +270,11 @@ class ModelQueues:
         for job in found[:PORTION]:
             self.remove(job)
         return Removed(min(len(found), PORTION), len(found) > PORTION)
+
+
+def _more(settings: QueueSettings, more: MoreSettings) -> QueueSettings:
+    values = {name: value for name, value in structs.asdict(more).items() if value is not None}
+    return structs.replace(settings, **values)
 
 
 def _changed(settings: QueueSettings, change: QueueChange) -> QueueSettings:

@@ -89,6 +89,7 @@ class ModelTime(ModelQueues):
     def die(self, job: ModelJob) -> None:
         """To the dead queue."""
         self.count(job.queue, "dead")
+        self.use(job.queue)
         name = self.settings_of(job.queue).dead or job.queue[: NAME_MAX - len(DEAD_SUFFIX)] + DEAD_SUFFIX
         self.tell("DEAD", job.queue, name, job.id or 0)
         job.origin = job.queue
@@ -107,6 +108,7 @@ class ModelTime(ModelQueues):
     def done(self, job: ModelJob, last: bool = False) -> int | None:
         """The job is done; when it is a periodic one, its next activation."""
         self.count(job.queue, "done")
+        self.use(job.queue)
         if job.every_ms is None or last or job.origin is not None:
             self.remove(job)
             self.keep_key(job)
@@ -120,6 +122,8 @@ class ModelTime(ModelQueues):
         return next_ms
 
     def _stop(self, job: ModelJob) -> None:
+        if job.id is not None:
+            self.use(job.queue)
         job.id = None
         job.deadline_ms = None
         job.lease_ms = None
@@ -172,12 +176,18 @@ class ModelTime(ModelQueues):
             self.failed(job)
             self.end_operation()
         (session,) = [one for one in self.sessions.all if one.number == number]
-        if len(bound) >= ends_max:
+        left = max(0, ends_max - len(bound))
+        for queue in sorted(name for name, settings in self.queues.items() if settings.bound == number):
+            if left > 0:
+                removed, gone = self.delete_all(queue, left)
+                left -= max(1, removed) if gone else left
+                self.end_operation()
+        if left == 0:
             session.ending = True
             session.deadline_ms = min(session.deadline_ms, self.clock_ms)
             return ends_max
         self.sessions.all.remove(session)
-        return len(bound) + 1
+        return ends_max - left + 1
 
     def settle(self) -> None:
         """After an operation: which items are finished that jobs wait for?"""

@@ -34,6 +34,10 @@ class ModelView(ModelEnd):
         """How many jobs are in each state."""
         return counted(self.jobs, queue) if queue in self.queue_names("") else None
 
+    def used_ms(self, queue: str) -> int | None:
+        """The last use of a queue with IDLE in which no job runs."""
+        return None if self.in_state(queue, JobState.RUNNING) else self.used.get(queue)
+
     def history(self, queue: str) -> QueueHistory:
         """What happened in it, and how long ago the READY job got its place that has it for longest."""
         past = self.past.get(queue, {})

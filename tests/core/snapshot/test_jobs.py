@@ -28,6 +28,7 @@ from core import (
     OpenSession,
     Operation,
     Order,
+    Overflow,
     PauseQueue,
     Policy,
     PurgeQueue,
@@ -55,21 +56,23 @@ NEVER_MS = 2**63 - 1
 SETTINGS: list[Any] = ["settings", False, Policy.PRIORITY.value, 5000, None, True]
 QUEUE: list[Any] = [
     "q", 60_000, Then.DEAD.value, Order.FIFO.value, 3, "graves", 1, 10, 1, 0, 0, 5, 1000, 50, False, True,
+    70, 80, Overflow.DROPOLDEST.value, 0,
 ]
 QUEUES: list[Any] = ["queues", [QUEUE, ["r", *QUEUE[1:]]]]
-# key, tries, ttl_ms, expires_at_ms, every_ms, origin, after
+# key, tries, ttl_ms, expires_at_ms, every_ms, origin, after, ready_ms
 DELAYED: list[Any] = [
     "delayed",
     "q",
     [
-        [5000, 6, 0, None, b"e", 0, 5000, ["k", 2, 10, None, 60, None, []]],
-        [NEVER_MS, 5, 0, None, b"f", 0, None, [None, None, None, None, None, None, ["x", "y"]]],
+        [5000, 6, 0, None, b"e", 0, 5000, ["k", 2, 10, None, 60, None, [], None]],
+        [NEVER_MS, 5, 0, None, b"f", 0, None, [None, None, None, None, None, None, ["x", "y"], None]],
     ],
 ]
 RELEASED: list[Any] = ["released", "y", [5], False]
+USED: list[Any] = ["used", [["q", 900], ["r", 950]]]
 KEPT: list[Any] = ["kept", [["q", "old", 1040], ["r", "old", 1050]]]
 END: list[Any] = ["end", 4, 2, 2]
-ALL = [HEAD, SETTINGS, QUEUES, WAITING, DELAYED, RUNNING, RELEASED, KEPT, END]
+ALL = [HEAD, SETTINGS, QUEUES, WAITING, DELAYED, RUNNING, RELEASED, USED, KEPT, END]
 
 
 @pytest.fixture
@@ -129,6 +132,10 @@ def test_forged_snapshot_is_right_as_it_stands() -> None:
         "negative grace": instead(SETTINGS, changed(SETTINGS, 3, -1)),
         "autocreate is no truth value": instead(SETTINGS, changed(SETTINGS, 1, 1)),
         "queues out of order": instead(QUEUES, ["queues", [QUEUES[1][1], QUEUES[1][0]]]),
+        "bound to no session": instead(QUEUES, ["queues", [[*QUEUE[:-1], 7], QUEUES[1][1]]]),
+        "last uses out of order": instead(USED, ["used", [["r", 900], ["q", 950]]]),
+        "last use twice": instead(USED, ["used", [["q", 900], ["q", 950]]]),
+        "last use of a queue without IDLE": instead(USED, ["used", [["never", 900]]]),
         "queue twice": instead(QUEUES, ["queues", [QUEUE, QUEUE]]),
         "queue twice in two frames": instead(QUEUES, ["queues", [QUEUE]], ["queues", [QUEUE]]),
         "settings without a name": instead(QUEUES, queue(0, "")),

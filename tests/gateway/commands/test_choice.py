@@ -3,40 +3,61 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import UNSET
 
-from core import Get, GetWith, Handed, HandedMany, Operation, Policy, Put
+from core import Get, GetInTurn, GetWith, Handed, HandedMany, Operation, Policy, Put
 from gateway.limits import ROTATION_QUEUES_MAX
 from gateway.waiting.rotation import Rotation
 from tests.gateway.helpers.fake_cluster import FakeCluster
 from tests.gateway.helpers.memory import MemoryGateway, attached, with_gateway
 
 
-def test_the_queue_that_was_used_goes_to_the_end() -> None:
+def handed(number: int, queue: str, *, turned: bool = True) -> Handed:
+    """The reply that hands out a job of this queue."""
+    return Handed(number, queue, 0, b"", turned=turned or UNSET)
+
+
+def test_the_queue_that_gave_goes_to_the_end_and_new_names_join_there() -> None:
     rotation = Rotation()
     assert rotation.order(("b", "a", "c")) == ("b", "a", "c")
-    rotation.note(Handed(1, "a", 0, b""))
+    rotation.note(handed(1, "a"), named=True)
     assert rotation.order(("b", "a", "c")) == ("b", "c", "a")
-    rotation.note(HandedMany((Handed(2, "c", 0, b""), Handed(3, "b", 0, b""))))
+    rotation.note(HandedMany((handed(2, "c"), handed(3, "b"))), named=True)
     assert rotation.order(("b", "a", "c")) == ("a", "c", "b")
-    assert rotation.order(("x", "b")) == ("x", "b")
+    assert rotation.order(("x", "b")) == ("b", "x")
+    assert rotation.order(("x", "x", "c")) == ("c", "x")
+
+
+def test_only_turns_turn() -> None:
+    rotation = Rotation()
+    rotation.order(("a", "b"))
+    rotation.note(handed(1, "a", turned=False), named=True)
+    assert rotation.order(("a", "b")) == ("a", "b")
+    rotation.note(handed(2, "a"), named=False)
+    assert (rotation.order(("a", "b")), rotation.last) == (("a", "b"), "a")
 
 
 def test_not_more_queues_are_remembered_than_may_be() -> None:
     rotation = Rotation()
-    for number in range(ROTATION_QUEUES_MAX + 1):
-        rotation.note(Handed(1, f"q{number}", 0, b""))
-    assert rotation._used == {}
+    rotation.order(("b", "a", *[f"q{number}" for number in range(ROTATION_QUEUES_MAX)]))
+    rotation.note(handed(1, "b"), named=True)
+    assert rotation.order(("b", "a", "x")) == ("a", "b", "x")
+    assert rotation.order(("q0", "a")) == ("a", "q0")
+    assert len(rotation._places) == 4
 
 
 @pytest.mark.parametrize(("said", "proposed"), [
     (b"GET a|b\r\n", Get(("a", "b"))),
-    (b"GET a|b BY PRIORITY\r\n", GetWith(Get(("a", "b")), policy=Policy.PRIORITY)),
-    (b"POLICY PRIORITY\r\nGET a|b\r\n", GetWith(Get(("a", "b")), policy=Policy.PRIORITY)),
-    (b"POLICY PRIORITY\r\nGETB a|b WITHIN 0\r\n", GetWith(Get(("a", "b")), policy=Policy.PRIORITY)),
-    (b"POLICY PRIORITY\r\nGET a|b BY RANDOM\r\n", GetWith(Get(("a", "b")), policy=Policy.RANDOM)),
-    (b"POLICY PRIORITY\r\nGET a|b COUNT 3\r\n", GetWith(Get(("a", "b")), 3, Policy.PRIORITY)),
+    (b"GET a|b BY PRIORITY\r\n", GetInTurn(Get(("a", "b")), policy=Policy.PRIORITY)),
+    (b"POLICY PRIORITY\r\nGET a|b\r\n", GetInTurn(Get(("a", "b")), policy=Policy.PRIORITY)),
+    (b"POLICY RR\r\nGETB a|b WITHIN 0\r\n", GetInTurn(Get(("a", "b")), policy=Policy.RR)),
+    (b"POLICY RR\r\nGET a|b BY RANDOM\r\n", GetWith(Get(("a", "b")), policy=Policy.RANDOM)),
+    (b"POLICY PRIORITY\r\nGET a|b COUNT 3\r\n", GetInTurn(Get(("a", "b")), 3, Policy.PRIORITY)),
     (b"POLICY PRIORITY\r\nGET a\r\n", Get(("a",))),
-    (b"POLICY PRIORITY\r\nGET\r\n", GetWith(Get(None), policy=Policy.PRIORITY)),
+    (b"POLICY RR\r\nGET a\r\n", GetInTurn(Get(("a",)), policy=Policy.RR)),
+    (b"POLICY WEIGHT\r\nGET a\r\n", Get(("a",))),
+    (b"POLICY RR\r\nGET\r\n", GetInTurn(Get(None), policy=Policy.RR)),
+    (b"POLICY OLDEST\r\nGET\r\n", GetWith(Get(None), policy=Policy.OLDEST)),
     (b"POLICY RANDOM\r\nGET\r\n", GetWith(Get(None), policy=Policy.RANDOM)),
 ])
 def test_only_who_chooses_among_queues_needs_a_policy(said: bytes, proposed: Operation) -> None:
@@ -46,15 +67,31 @@ def test_only_who_chooses_among_queues_needs_a_policy(said: bytes, proposed: Ope
     with_gateway(test, automatic=False)
 
 
-def test_without_a_policy_names_are_left_as_they_are() -> None:
+def test_without_turns_names_are_left_as_they_are() -> None:
     async def test(gateway: MemoryGateway) -> None:
         client = gateway.connect()
         client.send(b"PUT a 0 1\r\nxPUT b 0 1\r\ny")
         gateway.cluster.commit()
-        client.send(b"GET a|b BY PRIORITY\r\n")         # the connection has an order from now on
+        client.send(b"GET a|b BY RR\r\n")         # the connection has an order from now on
         gateway.cluster.commit()
-        client.send(b"GET a|b\r\nGET a|b BY PRIORITY\r\n")
-        assert gateway.cluster.in_flight == [Get(("a", "b")), GetWith(Get(("b", "a")), policy=Policy.PRIORITY)]
+        client.send(b"GET a|b\r\nGET a|b BY RR\r\n")
+        assert gateway.cluster.in_flight == [Get(("a", "b")), GetInTurn(Get(("b", "a")), policy=Policy.RR)]
+    with_gateway(test, automatic=False)
+
+
+def test_pipelined_commands_take_the_turns_they_would_take_one_by_one() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        client.send(b"PUTS 4\r\na 0 1\r\n1a 0 1\r\n2b 0 1\r\n3c 0 1\r\n4")
+        gateway.cluster.commit()
+        client.take()
+        client.send(b"CONFIG POLICY RR\r\nGET b|a\r\nGET a|b\r\nGET * BY RR\r\nGET *\r\n")
+        while gateway.cluster.in_flight:
+            gateway.cluster.commit()
+            await gateway.settle()
+        assert [line.split()[2] for line in client.take().split(b"\r\n") if line.count(b" ") > 3] == [
+            b"b", b"a", b"a", b"c",
+        ]
     with_gateway(test, automatic=False)
 
 

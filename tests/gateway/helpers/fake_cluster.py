@@ -78,6 +78,7 @@ class FakeCluster:
         self.machine = Machine()
         self.serving = False
         self.online = True
+        self.leased = True              # whether the lease holds while this node serves
         self.automatic = automatic
         self.log: list[list[Operation]] = []
         self.now_ms = 1_700_000_000_000
@@ -89,6 +90,7 @@ class FakeCluster:
         self.lag = 0                            # of this node
         self.impossible: str | None = None      # why REMOVE and TRANSFER are refused
         self.broken_disk = False
+        self.recorded: frozenset[str] = frozenset()     # types of events
         self._listener: ClusterListener | None = None
         self._leader: str | None = None
         self._in_flight: list[tuple[Operation, ClientPending]] = []
@@ -167,6 +169,11 @@ class FakeCluster:
 
     # ---- Cluster
 
+    @property
+    def holds_lease(self) -> bool:
+        """As cluster.api."""
+        return self.serving and self.leased
+
     def propose(self, operation: Operation, pending: Pending) -> None:
         """As cluster.api."""
         self.propose_for(None, operation, cast(ClientPending, pending))
@@ -183,6 +190,14 @@ class FakeCluster:
             assert isinstance(_inner(self._in_flight[-1][0]), Put | PutWith), "a hand-out stands right behind its PUT"
         self._append(operation, pending)
         return self.sated or self.backlog_bytes > BACKLOG_BYTES_MAX
+
+    def subscribed(self, types: frozenset[str]) -> None:
+        """As cluster.api, but nothing is recorded longer than somebody listens."""
+        if types != self.recorded:
+            self.recorded = types
+            self.machine.record(types)
+            if self._listener is not None:
+                self._listener.recording(types)
 
     def leader(self) -> str | None:
         """As cluster.api."""
@@ -332,6 +347,8 @@ class FakeCluster:
                 self._in_flight.insert(0, (operation, pending))
         for pending, reply in zip(pendings or [], applied.replies, strict=False):
             pending.applied(reply)
+        if applied.events and self._listener is not None:
+            self._listener.events(applied.events)
         if self.serving and self._listener is not None:
             self._listener.effects(applied.effects)
         self._judge()

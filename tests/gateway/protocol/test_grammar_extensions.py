@@ -66,6 +66,7 @@ LINES: list[tuple[str, object]] = [
     # GET
     ("GET q COUNT 5", GetWith(Q, 5)), ("GET q META", GetWith(Q, meta=True)),
     ("GET * BY RANDOM", GetWith(Get(None), None, Policy.RANDOM)),
+    *[(f"GET * BY {policy.name}", GetWith(Get(None), None, policy)) for policy in Policy],
     ("GET q BY PRIORITY COUNT 1", GetWith(Q, 1, Policy.PRIORITY)), ("GET q IS i", Get(("q",), item="i")),
     ("GET * IS i EXPIRE 5", Get(None, 5000, item="i")), ("GET q EXPIRE 5 THEN DEAD", Get(("q",), 5000, Then.DEAD)),
     ("GET EXPIRE 5 THEN DEAD", Get(None, 5000, Then.DEAD)), ("GET COUNT", Get(("COUNT",))),

@@ -15,7 +15,7 @@ from cluster.settings import Member, NodeSettings
 from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.storage.errors import StorageDamaged
 from cluster.wire.messages import Hello, Message
-from core import Applied, Effects, PromoteLearner, decode_entry
+from core import Applied, Effects, Event, PromoteLearner, decode_entry
 from tests.cluster.helpers.faulty_disk import Crash
 from tests.sim.clients.outcomes import Outcome
 from tests.sim.oracles.durability import Durability
@@ -382,6 +382,15 @@ class SimNode:
 
     def effects(self, effects: Effects) -> None:
         """See Listener."""
+
+    def events(self, events: list[Event]) -> None:
+        """As ClusterListener."""
+
+    def recording(self, types: frozenset[str]) -> None:
+        """As ClusterListener."""
+
+    def state_replaced(self) -> None:
+        """As ClusterListener."""
 
     def serving_changed(self, serving: bool) -> None:
         """See Listener."""

@@ -418,11 +418,12 @@ class Client:
         client's `codec` encodes. `item` puts it into a group, `new_item` into a new group named by the server. What is
         returned has the `item` and the `key`.
 
-        Times in seconds. `delay`: it becomes active that much later; or `at`: at this Unix time. `ttl`: it is removed
-        if nobody takes it within that time. `every`: DONE makes it active again after this period, until it is deleted.
-        `after`: an item, or several: it waits until these have no unfinished job. `key`: its name in its queue; if an
-        unfinished job has that name, `on_duplicate` says what happens: "fail" (JobExists), "ignore", or "replace".
-        `tries`: it is given up after that many hand-outs without done().
+        Times in seconds. `delay`: it becomes active that much later; or `at`: at this Unix time. `ttl`: it is
+        removed if nobody takes it within that time (0: never, whatever its queue says). `every`: DONE makes it
+        active again after this period, until it is deleted. `after`: an item, or several: it waits until these have
+        no unfinished job. `key`: its name in its queue; if an unfinished job has that name, `on_duplicate` says
+        what happens: "fail" (JobExists), "ignore", or "replace". `tries`: it is given up after that many hand-outs
+        without done().
 
         Raises JobExists, QueueFull, QueuePaused, QueueNotFound where these options or the queue's settings ask for it.
         """
@@ -640,13 +641,16 @@ class Client:
         batch: int | None = None,
         portion: int | None = None,
         keep: float | None = None,
+        ttl: float | None = None,
+        idle: float | None = None,
+        overflow: Literal["refuse", "drop_oldest"] | None = None,
         timeout: float | None = None,
     ) -> None:
         """Make a queue with these settings (sockpq.QueueSettings). Raises QueueExists."""
         run(self._executor.run(
             queue_commands.queue_create(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
             weight=weight, limit=limit, item_limit=item_limit, capacity=capacity, data_bytes_max=data_bytes_max,
-            batch=batch, portion=portion, keep=keep)), timeout=timeout
+            batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow)), timeout=timeout
         ))
 
     def queue_config(
@@ -666,6 +670,9 @@ class Client:
         batch: int | None = None,
         portion: int | None = None,
         keep: float | None = None,
+        ttl: float | None = None,
+        idle: float | None = None,
+        overflow: Literal["refuse", "drop_oldest"] | None = None,
         timeout: float | None = None,
     ) -> dict[str, str]:
         """Change settings of a queue (sockpq.QueueSettings), which need not exist; without any only look.
@@ -676,7 +683,7 @@ class Client:
         return run(self._executor.run_steps(
             queue_commands.queue_config(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
             weight=weight, limit=limit, item_limit=item_limit, capacity=capacity, data_bytes_max=data_bytes_max,
-            batch=batch, portion=portion, keep=keep)), timeout=timeout
+            batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow)), timeout=timeout
         ))
 
     def queue_delete(self, queue: str, *, force: bool = False, timeout: float | None = None) -> None:
@@ -717,7 +724,10 @@ class Client:
         server: str | None = None,
         timeout: float | None = None,
     ) -> dict[str, int]:
-        """The counters of a queue, in the protocol's words. Raises QueueNotFound."""
+        """The counters of a queue, in the protocol's words. Raises QueueNotFound.
+
+        `waiters`, how many clients wait for it by name, is known to the leader only.
+        """
         return run(self._executor.run_where(queue_commands.queue_stat(queue), server, timeout=timeout))
 
     def config(

@@ -169,6 +169,11 @@ class App:
             return handler.policy
         return next((task.policy for task in self.tasks.values() if task.queue == queue), Policy())
 
+    def lease_of(self, queue: str) -> float:
+        """The longest lease that a job of this queue needs, in seconds."""
+        leases = [task.policy.expire for task in self.tasks.values() if task.queue == queue]
+        return max([*leases, self.policy_of(queue).expire]) if leases else self.policy_of(queue).expire
+
     # clients
 
     @property
@@ -194,6 +199,12 @@ class App:
     def new_async_client(self) -> AsyncClient:
         """A client for the pool, apart from those of tasks."""
         return AsyncClient(self._servers, **self._options)
+
+    async def close_async_client(self) -> None:
+        """Close the client of the running event loop, if there is one."""
+        client = self._async_clients.pop(asyncio.get_running_loop(), None)
+        if client:
+            await client.close()
 
     def use_servers(self, servers: str) -> None:
         """Talk to these servers from now on; what the program was told goes before what the app says."""

@@ -3,27 +3,42 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from time import monotonic
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from sockpq.model import Meta
 from sockpq.worker.app import App
 from sockpq.worker.current import CURRENT
-from sockpq.worker.envelope import Envelope, error_body, opened, result_body
+from sockpq.worker.envelope import error_body, opened, result_body
 from sockpq.worker.errors import BadJob, UnknownTask
-from sockpq.worker.outcome import Outcome, after_error
+from sockpq.worker.outcome import Outcome, after_error, after_loss
 from sockpq.worker.policy import Policy
 
 
 class GivenJob(Protocol):
-    """What is needed of a sockpq.Job, of either client."""
+    """What is needed of a job as it came."""
 
-    id: int
-    queue: str
-    data: bytes
-    item: str | None
-    _ended: bool
+    @property
+    def id(self) -> int:
+        """The number of this hand-out."""
+        ...
+
+    @property
+    def queue(self) -> str:
+        """Where it was taken."""
+        ...
+
+    @property
+    def data(self) -> bytes:
+        """Its body."""
+        ...
+
+    @property
+    def item(self) -> str | None:
+        """The group it belongs to."""
+        ...
 
     @property
     def meta(self) -> Meta | None:
@@ -31,21 +46,28 @@ class GivenJob(Protocol):
         ...
 
 
+G = TypeVar("G", bound=GivenJob)
+
+
 class Work(NamedTuple):
-    """A function with the arguments for one job. `reply`: somebody waits for what it returns."""
+    """What is to be done for a job. `args` None: the function gets the job. `reply`: somebody waits for the result."""
 
     function: Callable[..., Any]
-    args: list[Any]
+    args: list[Any] | None
     kwargs: dict[str, Any]
     policy: Policy
     reply: bool = False
+
+    def call(self, held: Any) -> Any:
+        """Call the function; `held` is the job as the function sees it."""
+        return self.function(held) if self.args is None else self.function(*self.args, **self.kwargs)
 
 
 def find(app: App, job: GivenJob) -> Work:
     """What is to be called for this job; raises BadJob, UnknownTask."""
     handler = app.handlers.get(job.queue)
     if handler:
-        return Work(handler.function, [job], {}, handler.policy)
+        return Work(handler.function, None, {}, handler.policy)
     envelope = opened(job.data, app.codec)
     task = app.tasks.get(envelope.task)
     if task is None:
@@ -53,34 +75,55 @@ def find(app: App, job: GivenJob) -> Work:
     return Work(task.function, envelope.args, envelope.kwargs, task.policy, envelope.reply and bool(job.item))
 
 
-def run(app: App, job: GivenJob, await_: Callable[[Any], Any]) -> Outcome:
-    """Work on a job in this thread; `await_` runs what an async function returns to its end."""
+def policy_for(app: App, job: GivenJob) -> Policy:
+    """What is agreed about this job."""
+    try:
+        return find(app, job).policy
+    except (BadJob, UnknownTask):
+        return app.policy_of(job.queue)
+
+
+def run(app: App, job: G, hold: Callable[[G, Work], Any], await_: Callable[[Any], Any]) -> Outcome:
+    """Work on a job in this thread.
+
+    `hold` makes the job that the function sees; `await_` runs what an async function returns to its end.
+    """
     begun = monotonic()
-    token = CURRENT.set(job)
     work: Work | None = None
+    held: Any = None
+    token = CURRENT.set(None)
     try:
         work = find(app, job)
-        value = work.function(*work.args, **work.kwargs)
+        held = hold(job, work)
+        CURRENT.set(held)
+        value = work.call(held)
         if inspect.isawaitable(value):
             value = await_(value)
-        outcome = _returned(app, job, work, value)
+        outcome = _returned(app, held, work, value)
     except BaseException as error:      # SystemExit as well: a task must not end its worker
-        outcome = _raised(app, job, work, error)
+        outcome = _raised(app, job, held, work, error)
     finally:
         CURRENT.reset(token)
     return outcome._replace(run_s=monotonic() - begun)
 
 
-async def arun(app: App, job: GivenJob, call: Callable[[Work], Any]) -> Outcome:
-    """The same in a task of an event loop. `call` begins the work: what it returns is awaited."""
+async def arun(
+    app: App, job: G, hold: Callable[[G, Work], Awaitable[Any]],
+    call: Callable[[Callable[[], Any], bool], Awaitable[Any]],
+) -> Outcome:
+    """The same in a task of an event loop. `call` calls a function, which is async or not, and awaits its value."""
     begun = monotonic()
-    token = CURRENT.set(job)
     work: Work | None = None
+    held: Any = None
+    token = CURRENT.set(None)
     try:
         work = find(app, job)
-        outcome = _returned(app, job, work, await call(work))
+        held = await hold(job, work)
+        CURRENT.set(held)
+        value = await call(partial(work.call, held), inspect.iscoroutinefunction(work.function))
+        outcome = _returned(app, held, work, value)
     except Exception as error:
-        outcome = _raised(app, job, work, error)
+        outcome = _raised(app, job, held, work, error)
     finally:
         CURRENT.reset(token)
     return outcome._replace(run_s=monotonic() - begun)
@@ -91,26 +134,33 @@ def attempt_of(job: GivenJob) -> int:
     return max(job.meta.attempt, 1) if job.meta else 1
 
 
-def replying(app: App, data: bytes) -> Envelope | None:
-    """What the body says if somebody waits for the result of this job."""
-    try:
-        envelope = opened(data, app.codec)
-    except BadJob:
-        return None
-    return envelope if envelope.reply else None
-
-
-def _returned(app: App, job: GivenJob, work: Work, value: Any) -> Outcome:
-    if job._ended:
+def _returned(app: App, held: Any, work: Work, value: Any) -> Outcome:
+    if held._ended:
         return Outcome("ended")
     return Outcome("done", result=result_body(app.codec, value) if work.reply else None)
 
 
-def _raised(app: App, job: GivenJob, work: Work | None, error: BaseException) -> Outcome:
+def _raised(app: App, job: GivenJob, held: Any, work: Work | None, error: BaseException) -> Outcome:
     policy = work.policy if work else app.policy_of(job.queue)
     outcome = after_error(error, attempt_of(job), policy)
-    if job._ended:
+    if held is not None and held._ended:
         return Outcome("ended", failure=outcome.failure)
-    if outcome.kind == "dead" and work and work.reply and outcome.failure:
-        return outcome._replace(result=error_body(app.codec, outcome.failure.kind, outcome.failure.message))
-    return outcome
+    return with_error_result(app, outcome, work is not None and work.reply)
+
+
+def with_error_result(app: App, outcome: Outcome, reply: bool) -> Outcome:
+    """The outcome with the body for whoever waits for the result of a job that is given up."""
+    if not reply or outcome.kind != "dead" or outcome.failure is None:
+        return outcome
+    return outcome._replace(result=error_body(app.codec, outcome.failure.kind, outcome.failure.message))
+
+
+def lost(app: App, job: GivenJob, kind: str, message: str) -> Outcome:
+    """What becomes of a job whose child has ended under it."""
+    outcome = after_loss(kind, message, attempt_of(job), policy_for(app, job))
+    if outcome.kind != "dead":
+        return outcome
+    try:
+        return with_error_result(app, outcome, find(app, job).reply)
+    except (BadJob, UnknownTask):
+        return outcome

@@ -20,7 +20,7 @@ def log_failure(job: GivenJob, outcome: Outcome) -> None:
         return
     fields: dict[str, Any] = {
         "queue": job.queue, "id": job.id, "key": job.meta.key if job.meta else None, "attempt": attempt_of(job),
-        "outcome": outcome.kind, "error": failure.kind, "message": failure.message,
+        "outcome": outcome.kind, "error": failure.kind, "error_message": failure.message,
     }
     if outcome.kind == "later":
         fields["delay"] = round(outcome.delay, 3)

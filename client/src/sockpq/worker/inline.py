@@ -123,7 +123,7 @@ class Inline:
 
     def _attempt(self, job: InlineJob, await_: Callable[[Any], Any]) -> Ran:
         job.meta = job.meta._replace(attempt=job.meta.attempt + 1)
-        ran = Ran(job, run(self.app, job, await_))
+        ran = Ran(job, run(self.app, job, lambda given, work: given, await_))
         log_failure(job, ran.outcome)
         if ran.outcome.kind == "dead":
             self.dead.append(ran)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
+import os
 import re
 import traceback
 from typing import Literal, NamedTuple
@@ -12,6 +15,8 @@ from sockpq.worker.policy import Policy
 Kind = Literal["done", "later", "dead", "ended"]
 
 REASON_MAX = 64
+# Where a task is called from: it is no news in a traceback.
+CALLERS = tuple(os.path.dirname(path) + os.sep for path in (__file__, asyncio.__file__, concurrent.futures.__file__))
 
 
 class Failure(NamedTuple):
@@ -41,7 +46,7 @@ class Outcome(NamedTuple):
 
 def after_error(error: BaseException, attempt: int, policy: Policy) -> Outcome:
     """What becomes of a job whose attempt (1, 2, ..) ended with this error."""
-    failure = Failure(type(error).__name__, _message(error), "".join(traceback.format_exception(error)))
+    failure = Failure(type(error).__name__, _message(error), _trace(error))
     reason = reason_of(type(error).__name__)
     if isinstance(error, SlowDown):
         return Outcome("later", policy.pause(attempt), reason, slow=True, failure=failure)
@@ -65,6 +70,14 @@ def after_loss(kind: str, message: str, attempt: int, policy: Policy) -> Outcome
 def reason_of(kind: str) -> str:
     """A word that the protocol takes as a REASON."""
     return re.sub(r"[^A-Za-z0-9_.:-]", "_", kind)[:REASON_MAX] or "Error"
+
+
+def _trace(error: BaseException) -> str:
+    """The traceback, from the task's own function on."""
+    frames = error.__traceback__
+    while frames and frames.tb_frame.f_code.co_filename.startswith(CALLERS):
+        frames = frames.tb_next
+    return "".join(traceback.format_exception(type(error), error, frames))
 
 
 def _message(error: BaseException) -> str:

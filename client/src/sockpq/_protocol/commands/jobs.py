@@ -9,6 +9,7 @@ from typing import Any
 from sockpq._protocol import arguments
 from sockpq._protocol.arguments import (
     ABSENT,
+    EXPIRE_S_MAX,
     INT64_MAX,
     PLAIN,
     Block,
@@ -85,11 +86,12 @@ def put(
     client's `codec` encodes. `item` puts it into a group, `new_item` into a new group named by the server. What is
     returned has the `item` and the `key`.
 
-    Times in seconds. `delay`: it becomes active that much later; or `at`: at this Unix time. `ttl`: it is removed
-    if nobody takes it within that time. `every`: DONE makes it active again after this period, until it is deleted.
-    `after`: an item, or several: it waits until these have no unfinished job. `key`: its name in its queue; if an
-    unfinished job has that name, `on_duplicate` says what happens: "fail" (JobExists), "ignore", or "replace".
-    `tries`: it is given up after that many hand-outs without done().
+    Times in seconds. `delay`: it becomes active that much later; or `at`: at this Unix time. `ttl`: it is
+    removed if nobody takes it within that time (0: never, whatever its queue says). `every`: DONE makes it
+    active again after this period, until it is deleted. `after`: an item, or several: it waits until these have
+    no unfinished job. `key`: its name in its queue; if an unfinished job has that name, `on_duplicate` says
+    what happens: "fail" (JobExists), "ignore", or "replace". `tries`: it is given up after that many hand-outs
+    without done().
 
     Raises JobExists, QueueFull, QueuePaused, QueueNotFound where these options or the queue's settings ask for it.
     """
@@ -127,7 +129,7 @@ def put_options(
     """The end of a PUT line: " DELAY 5 KEY a1"; see put()."""
     text = when(delay, at)
     if ttl is not None:
-        text += f" TTL {arguments.period(ttl, 'ttl')}"
+        text += f" TTL {arguments.seconds(ttl, 'ttl', 0, EXPIRE_S_MAX)}"
     if every is not None:
         text += f" EVERY {arguments.period(every, 'every')}"
     if after is not None:

@@ -37,7 +37,9 @@ class QueueSettings(TypedDict, total=False):
     goes to the queue `dead` (the queue's name and "_dead"). `weight`: for policies. `limit`: how many jobs may run at
     a time, `item_limit`: of one item. `capacity`: how many may wait; others are refused. `data_bytes_max`: of one job.
     `batch`: how many at most are given to one get_many(). `portion`: how many due jobs are activated at once. `keep`:
-    how long the keys of finished jobs are remembered.
+    how long the keys of finished jobs are remembered. `ttl`: of jobs put without one. `idle`: the queue is deleted,
+    with its jobs, when nobody has used it for so long (1 or more). `overflow`: what a full queue does with another job,
+    "refuse" or "drop_oldest".
     """
 
     expire: float
@@ -53,6 +55,9 @@ class QueueSettings(TypedDict, total=False):
     batch: int
     portion: int
     keep: float
+    ttl: float
+    idle: float
+    overflow: Literal["refuse", "drop_oldest"]
 
 
 class ClusterSettings(TypedDict, total=False):
@@ -75,11 +80,13 @@ _NUMBERS = {
     "weight": "WEIGHT", "limit": "LIMIT", "item_limit": "ITEMLIMIT", "capacity": "CAPACITY",
     "data_bytes_max": "MAXDATA", "batch": "BATCH", "portion": "PORTION",
 }
+_OVERFLOW = {"refuse": "REFUSE", "drop_oldest": "DROPOLDEST"}
 _CLUSTER = {
     "expire_default": "EXPIREDEFAULT", "autocreate": "AUTOCREATE", "policy": "POLICY", "grace": "GRACE",
     "session_ttl": "SESSIONTTL", "fast_empty": "FASTEMPTY",
 }
 _NAMES = {word: name for name, word in {**_NUMBERS, **_CLUSTER}.items()}
+_UNKNOWN = "-"
 _SETTING = re.compile(r"[A-Z][A-Z_]{0,31}")
 
 
@@ -222,7 +229,10 @@ def queue_resume(queue: str) -> Command[None]:
 
 @call("any")
 def queue_stat(queue: str) -> Command[dict[str, int]]:
-    """The counters of a queue, in the protocol's words. Raises QueueNotFound."""
+    """The counters of a queue, in the protocol's words. Raises QueueNotFound.
+
+    `waiters`, how many clients wait for it by name, is known to the leader only.
+    """
     return Command(f"QUEUE STAT {_queue(queue)}\r\n".encode(), b"", _counters, Repeat.FREELY)
 
 
@@ -267,6 +277,15 @@ def _settings(settings: QueueSettings) -> str:
             text += f" {word} {arguments.integer(settings[name], name, 0, COUNT_MAX)}"      # type: ignore[literal-required]
     if "keep" in settings:
         text += f" KEEP {arguments.seconds(settings['keep'], 'keep', 0, EXPIRE_S_MAX)}"
+    if "ttl" in settings:
+        text += f" TTL {arguments.seconds(settings['ttl'], 'ttl', 0, EXPIRE_S_MAX)}"
+    if "idle" in settings:
+        idle = settings["idle"]
+        text += f" IDLE {arguments.seconds(idle, 'idle', 1, EXPIRE_S_MAX) if idle else 'OFF'}"
+    if "overflow" in settings:
+        if settings["overflow"] not in _OVERFLOW:
+            raise BadArguments(f"overflow is 'refuse' or 'drop_oldest', not {settings['overflow']!r}")
+        text += f" OVERFLOW {_OVERFLOW[settings['overflow']]}"
     return text
 
 
@@ -304,4 +323,5 @@ def _settings_list(names: Mapping[str, str]) -> Reader[dict[str, str]]:
 
 
 def _counters() -> Reader[dict[str, int]]:
-    return {word: as_number(value) for word, value in (yield from _settings_list({})).items()}
+    pairs = yield from _settings_list({})
+    return {word: as_number(value) for word, value in pairs.items() if value != _UNKNOWN}

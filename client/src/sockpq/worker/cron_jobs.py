@@ -1,0 +1,152 @@
+"""Periodic tasks without a scheduler: each run is a job with a key and a time, put by the worker of the run before.
+
+The key is `<task>.<unix time>`: whoever else puts the same run finds it there, also for a day after it was done (the
+queue's KEEP). The schedule travels in the body, so that workers of an older and of a newer program do not get into each
+other's way; what has changed is put right when a worker starts.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from sockpq._async.client import Client
+from sockpq.errors import ForbiddenError, JobNotFound, JobRunning, NotSupported, SockpqError
+from sockpq.model import Handed, Key, PeekedJob
+from sockpq.worker import cron_times
+from sockpq.worker.app import App
+from sockpq.worker.envelope import Envelope, opened
+from sockpq.worker.errors import BadJob
+from sockpq.worker.task import Schedule, Task
+
+LOG = logging.getLogger("sockpq.worker")
+
+KEEP_S = 86_400
+LOOK_JOBS_MAX = 10_000
+
+
+class Run(NamedTuple):
+    """One run of a periodic task: when, by which schedule, of which app."""
+
+    task: str
+    at: int
+    schedule: Schedule
+    app: str
+
+    @property
+    def key(self) -> str:
+        """The key of its job."""
+        return f"{self.task}.{self.at}"
+
+
+class CronJobs:
+    """The periodic tasks of an app."""
+
+    def __init__(self, app: App, now: Callable[[], float] = time.time) -> None:
+        """`now`: Unix time."""
+        self._app = app
+        self._now = now
+        self._tasks = {task.name: task for task in app.tasks.values() if task.schedule}
+
+    async def start(self, client: Client) -> None:
+        """Put the first run of each task, as every worker does at its start; remove those that are no more wanted."""
+        queues = dict.fromkeys(task.queue for task in self._tasks.values())
+        for queue in queues:
+            await _keep_keys(client, queue)
+            await self._remove_unwanted(client, queue)
+        for task in self._tasks.values():
+            assert task.schedule
+            at = cron_times.next_time(task.schedule.line, task.schedule.tz, int(self._now()))
+            waiting = await self._waiting_runs(client, task)
+            if not waiting:
+                await self._put(client, task.queue, Run(task.name, at, task.schedule, self._app.name))
+
+    async def before_work(self, job: Handed, client: Client) -> bool:
+        """Put the run after this one; False when this one is to be left out (`catch_up="none"`)."""
+        run = run_of(job.data, self._app)
+        if run is None or run.task not in self._app.tasks:
+            return True             # no run of a schedule, or of a task that this worker does not have
+        now = int(self._now())
+        following = cron_times.next_time(run.schedule.line, run.schedule.tz, run.at)
+        missed = following <= now
+        if missed and run.schedule.catch_up != "all":
+            following = cron_times.next_time(run.schedule.line, run.schedule.tz, now)
+        await self._put(client, job.queue, run._replace(at=following))
+        return not (missed and run.schedule.catch_up == "none")
+
+    async def _put(self, client: Client, queue: str, run: Run) -> None:
+        told = {"at": run.at, "app": run.app, **run.schedule._asdict()}
+        body = Envelope(run.task, [], {}, cron=told).encoded(self._app.codec)
+        await client.put(queue, body, at=run.at, key=run.key, on_duplicate="ignore")
+
+    async def _waiting_runs(self, client: Client, task: Task[Any, Any]) -> list[Run]:
+        """The runs of this task that are put already, by its schedule of today."""
+        runs = [run for _, run in await self._runs(client, task.queue)]
+        return [run for run in runs if run.task == task.name and run.schedule == task.schedule]
+
+    async def _remove_unwanted(self, client: Client, queue: str) -> None:
+        """Remove the runs of this app's tasks that are gone, or have another schedule now."""
+        for job, run in await self._runs(client, queue):
+            task = self._tasks.get(run.task)
+            if run.app != self._app.name or job.key is None or (task and task.schedule == run.schedule):
+                continue
+            try:
+                await client.delete(Key(queue, job.key))
+                LOG.info("removed the next run of %s: its schedule is another now, or none", run.task)
+            except (JobNotFound, JobRunning):
+                pass                # it is just being worked on
+
+    async def _runs(self, client: Client, queue: str) -> list[tuple[PeekedJob, Run]]:
+        found = []
+        for state in ("delayed", "ready"):
+            for job in await client.peek_queue(queue, state, LOOK_JOBS_MAX):
+                run = run_of(job.data, self._app)
+                if run:
+                    found.append((job, run))
+        return found
+
+
+def run_of(data: bytes, app: App) -> Run | None:
+    """Which run the body of a job is; None when it is none."""
+    try:
+        envelope = opened(data, app.codec)
+    except BadJob:
+        return None
+    return _run(envelope.task, envelope.cron)
+
+
+def run_of_json(data: bytes) -> Run | None:
+    """The same for bodies in JSON, of whatever app."""
+    try:
+        fields = json.loads(data)
+        return _run(fields["task"], fields.get("cron"))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _run(task: Any, told: Any) -> Run | None:
+    if not isinstance(task, str) or not isinstance(told, dict):
+        return None
+    at, app = told.get("at"), told.get("app")
+    words = [told.get(name) for name in Schedule._fields]
+    if not isinstance(at, int) or not isinstance(app, str) or not all(isinstance(word, str) for word in words):
+        return None
+    line, tz, catch_up = (str(word) for word in words)
+    try:
+        cron_times.check(line, tz)
+    except SockpqError:
+        return None
+    return Run(task, at, Schedule(line, tz, catch_up), app)
+
+
+async def _keep_keys(client: Client, queue: str) -> None:
+    """Let the queue remember the keys of its finished jobs for a day at least."""
+    try:
+        settings = await client.queue_config(queue)
+        if int(float(settings.get("keep", "0"))) < KEEP_S:
+            await client.queue_config(queue, keep=KEEP_S)
+    except (ForbiddenError, NotSupported) as error:
+        LOG.warning("queue %s cannot be told to keep the keys of finished jobs for a day: %s", queue, error)

@@ -1,0 +1,47 @@
+"""How many children a pool should have. No IO; the time is given."""
+
+from __future__ import annotations
+
+from sockpq.errors import BadArguments
+
+KEEPALIVE_S = 30.0
+
+
+class Autoscaler:
+    """Grows a pool to min(reserved, most), shrinks it to max(reserved, least) when it has not grown for `keepalive`.
+
+    With most == least the size is fixed. `now` is a monotonic clock; the keepalive counts from the pool's start.
+    """
+
+    def __init__(self, most: int, least: int, now: float, keepalive: float = KEEPALIVE_S) -> None:
+        self._keepalive = keepalive
+        self._grown_at = now
+        self.most = self.least = 0
+        self.set_bounds(most, least)
+
+    def set_bounds(self, most: int | None = None, least: int | None = None) -> None:
+        """New bounds; one that is not given stays, unless the other passes it. Raises BadArguments."""
+        if most is not None and least is not None and least > most:
+            raise BadArguments(f"at least {least} children and at most {most}: the other way round")
+        if (most is not None and most < 1) or (least is not None and least < 0):
+            raise BadArguments("a pool may have at least no child, and at most one or more")
+        most = max(self.most, least or 0) if most is None else most
+        self.least = min(self.least, most) if least is None else least
+        self.most = most
+
+    def target(self, reserved: int, size: int, now: float, may_grow: bool = True) -> int:
+        """How many children there should be of which there are `size`; `reserved`: jobs the pool holds.
+
+        Asked at each message and each second. `may_grow`: the share of memory allows more children; the least number
+        is kept all the same.
+        """
+        if size > self.most:
+            return self.most
+        wanted = max(min(reserved, self.most), self.least) if may_grow else self.least
+        if wanted > size:
+            self._grown_at = now
+            return wanted
+        wanted = max(reserved, self.least)
+        if wanted < size and now - self._grown_at > self._keepalive:
+            return wanted
+        return size

@@ -1,0 +1,40 @@
+"""What a pool has done so far, for metrics and the live view."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+
+BUCKETS_S = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, 300.0, 1800.0)
+
+
+class RunTimes:
+    """A histogram of run times: `counts` by BUCKETS_S, the last for what is longer."""
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(BUCKETS_S) + 1)
+        self.sum_s = 0.0
+
+    def add(self, seconds: float) -> None:
+        """One more."""
+        self.counts[bisect_left(BUCKETS_S, seconds)] += 1
+        self.sum_s += seconds
+
+
+class PoolCounters:
+    """Jobs by queue and outcome, their run times, and `lost`: jobs whose leases had ended before they were."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[tuple[str, str], int] = defaultdict(int)
+        self.run_times: dict[str, RunTimes] = defaultdict(RunTimes)
+        self.lost = 0
+
+    def ended(self, queue: str, outcome: str, run_s: float) -> None:
+        """A job of this queue was worked on."""
+        self.jobs[queue, outcome] += 1
+        self.run_times[queue].add(run_s)
+
+    @property
+    def total(self) -> int:
+        """Jobs that were worked on."""
+        return sum(self.jobs.values())

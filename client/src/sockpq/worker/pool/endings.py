@@ -1,0 +1,161 @@
+"""What becomes of the jobs of a pool is told to the server: DONE in batches, everything else one by one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from time import monotonic
+from typing import Any
+
+from sockpq._engine.executor import Executor
+from sockpq._protocol.command import Command
+from sockpq._protocol.commands.batches import BATCH_JOBS_MAX
+from sockpq.errors import JobNotFound, SockpqError
+from sockpq.model import Handed
+from sockpq.worker.outcome import Outcome
+from sockpq.worker.pool.counters import PoolCounters
+from sockpq.worker.pool.ends import done, end_job, give_back
+from sockpq.worker.pool.leases import Leases
+
+LOG = logging.getLogger("sockpq.worker")
+
+TELL_S = 0.05           # a DONE waits so long for a GETB to go with
+CALL_S = 30.0           # how long nobody may serve before a call gives up, to be tried again
+PAUSE_S = 1.0           # after a call that failed
+LEAVE_S = 10.0          # how long the last words of a pool may take
+
+
+class Endings:
+    """Keeps the lease of a job until the server has heard of its end. `changed` is called when something is over."""
+
+    def __init__(
+        self, executor: Executor, leases: Leases, counters: PoolCounters, changed: Callable[[], None]
+    ) -> None:
+        self._executor = executor
+        self._leases = leases
+        self._counters = counters
+        self._changed = changed
+        self._finished: list[int] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._leaving = False
+
+    # DONE
+
+    def finish(self, job: int) -> None:
+        """The job is done. That is said with the next GETB, or soon."""
+        self._finished.append(job)
+        self._tell_soon(TELL_S)
+
+    def take_finished(self) -> list[int]:
+        """The jobs whose DONE is to go with a GETB now, as many as one command may have."""
+        now, self._finished = self._finished[:BATCH_JOBS_MAX], self._finished[BATCH_JOBS_MAX:]
+        return now
+
+    def told(self, finished: Sequence[int]) -> None:
+        """The server knows that these are done."""
+        for job in finished:
+            self._leases.end(job)
+
+    def not_told(self, finished: list[int]) -> None:
+        """Nobody knows whether it knows: it is said again, which does no harm."""
+        if finished:
+            self._finished = finished + self._finished
+            self._tell_soon(PAUSE_S)
+
+    def _tell_soon(self, seconds: float) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._tell)
+
+    def _tell(self) -> None:
+        self._timer = None
+        if self._finished:
+            self.begin(self._tell_these(self.take_finished()))
+
+    async def _tell_these(self, finished: list[int]) -> None:
+        try:
+            answers = await self._executor.run(done(finished), timeout=CALL_S)
+        except SockpqError as error:
+            LOG.warning("DONE cannot be said: %s", error)
+            if not self._leaving:
+                self.not_told(finished)
+            return
+        self.count_lost(answers)
+        self.told(finished)
+        if self._finished:
+            self._tell_soon(TELL_S)
+
+    def count_lost(self, answers: Sequence[object]) -> None:
+        """Look for jobs that were not ours any more when they were done."""
+        lost = sum(isinstance(answer, JobNotFound) for answer in answers)
+        if lost:
+            self._counters.lost += lost
+            LOG.warning("%d of %d jobs were done when their leases had ended", lost, len(answers))
+
+    # other ends
+
+    def end(self, job: Handed, outcome: Outcome) -> None:
+        """End a job in another way than by DONE, or with a result."""
+        self.begin(self._end(job, outcome))
+
+    async def _end(self, job: Handed, outcome: Outcome) -> None:
+        """Tried until the server has executed it, or the lease is over."""
+        while True:
+            try:
+                if not await end_job(self._executor, job, outcome, CALL_S):
+                    self.lost(job.id)
+                break
+            except SockpqError as error:
+                LOG.warning("%s cannot be said: %s", outcome.kind, error, extra={"fields": {"id": job.id}})
+                if self._leaving or self._leases.is_doubtful(job.id, monotonic()):
+                    break
+                await asyncio.sleep(PAUSE_S)
+        self._leases.end(job.id)
+
+    async def give_back(self, jobs: Sequence[Handed], counts: bool = False) -> None:
+        """Put jobs back to their places; unless their attempts count, as if they had not been taken."""
+        commands: list[Command[Any]] = [give_back(job, counts) for job in jobs]
+        try:
+            await self._executor.run_batch(commands, timeout=LEAVE_S)
+        except SockpqError as error:
+            LOG.warning("jobs cannot be put back, they return when their leases end: %s", error)
+        for job in jobs:
+            self._leases.end(job.id)
+
+    def lost(self, job: int) -> None:
+        """The server says that the job is not ours any more."""
+        self._leases.end(job)
+        self._counters.lost += 1
+        LOG.warning("the lease of a job has ended before its work", extra={"fields": {"id": job}})
+
+    # work under way
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something that the pool waits for at its end."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._over)
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._changed()
+        if not task.cancelled() and (error := task.exception()):
+            LOG.error("a fault of the worker itself", exc_info=error)
+
+    async def last_words(self) -> None:
+        """Say all that is still to be said, for some seconds at most."""
+        until = monotonic() + LEAVE_S
+        if self._timer:
+            self._timer.cancel()
+        self._leaving = True
+        self._tell()
+        while self._tasks and (left := until - monotonic()) > 0:
+            await asyncio.wait(set(self._tasks), timeout=left)
+        if self._timer:
+            self._timer.cancel()
+        for task in set(self._tasks):
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task

@@ -1,0 +1,76 @@
+"""How a job that was worked on is ended: the commands for its outcome."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sockpq._engine.executor import Executor
+from sockpq._protocol.command import Command
+from sockpq._protocol.commands import batches, jobs
+from sockpq.errors import Aborted, JobNotFound
+from sockpq.model import Handed
+from sockpq.worker.outcome import Outcome
+from sockpq.worker.task import RESULTS
+
+RESULT_TTL_S = 3600         # a result that nobody fetches, because its caller is gone, is not kept for ever
+LEAST_DELAY_S = 0.001
+
+
+async def end_job(executor: Executor, job: Handed, outcome: Outcome, timeout: float) -> bool:
+    """End it; False when it was not ours any more, as its lease had ended. Raises another SockpqError."""
+    command = _end(job, outcome)
+    try:
+        if outcome.result is None or job.item is None:
+            await executor.run(command, timeout=timeout)
+            return True
+        result = jobs.put(job.queue + RESULTS, outcome.result, item=job.item, ttl=RESULT_TTL_S)
+        try:
+            await executor.run(batches.transaction([_plain(command), result]), timeout=timeout)
+        except Aborted as aborted:
+            if isinstance(aborted.reason, JobNotFound):
+                return False
+            await executor.run(command, timeout=timeout)    # the queue of results is full: the job is done all the same
+        return True
+    except JobNotFound:
+        return False
+
+
+def give_back(job: Handed, counts: bool = False) -> Command[Any]:
+    """Put a job back to its old place; unless its attempt `counts`, as if it had not been taken."""
+    return jobs.later(job, first=True, yielded=not counts)
+
+
+def done(ids: list[int]) -> Command[list[Any]]:
+    """DONE of several jobs; for each a Finished, or JobNotFound."""
+    (part,) = batches.ends("DONE", ids)
+    return part.command
+
+
+def _end(job: Handed, outcome: Outcome) -> Command[Any]:
+    if outcome.kind == "done":
+        return jobs.done(job)
+    if outcome.kind == "dead":
+        return jobs.bury(job, outcome.reason)
+    plain = jobs.later(job, delay=outcome.delay if outcome.delay >= LEAST_DELAY_S else None)
+    command = plain
+    if outcome.slow or outcome.sleep is not None:
+        word = " SLOW" if outcome.slow else f" SLEEP {outcome.sleep:.3f}"
+        command = _with(plain, word, "pulse", plain)
+    if outcome.reason:
+        command = _with(command, f" REASON {outcome.reason}", "workers", command)
+    return command
+
+
+def _with(command: Command[Any], words: str, feature: str, older: Command[Any]) -> Command[Any]:
+    """The command with more words, for servers that know them."""
+    line = command.line.removesuffix(b"\r\n") + words.encode() + b"\r\n"
+    return command._replace(line=line, needs=(*command.needs, feature), older=older)
+
+
+def _plain(command: Command[Any]) -> Command[Any]:
+    """The command as every server knows it: a transaction asks for no features."""
+    while command.older is not None:
+        command = command.older
+    return command
+
+

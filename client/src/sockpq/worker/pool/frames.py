@@ -1,0 +1,45 @@
+"""Messages between a pool and its child processes: a length and a pickle. Both ends are the same program."""
+
+from __future__ import annotations
+
+import pickle
+import socket
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+_LENGTH = struct.Struct("!I")
+READ_BYTES = 262_144
+
+
+def encode(message: Any) -> bytes:
+    """The bytes of a message."""
+    body = pickle.dumps(message, protocol=5)
+    return _LENGTH.pack(len(body)) + body
+
+
+class Decoder:
+    """Puts the pieces of messages together, as they come."""
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[Any]:
+        """The messages that are complete with these bytes."""
+        self._bytes += data
+        at = 0
+        while len(self._bytes) - at >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._bytes, at)
+            end = at + _LENGTH.size + length
+            if len(self._bytes) < end:
+                break
+            yield pickle.loads(bytes(self._bytes[at + _LENGTH.size : end]))
+            at = end
+        del self._bytes[:at]
+
+
+def messages(link: socket.socket) -> Iterator[Any]:
+    """The messages that come on a blocking socket, until its other end is closed."""
+    decoder = Decoder()
+    while data := link.recv(READ_BYTES):
+        yield from decoder.feed(data)

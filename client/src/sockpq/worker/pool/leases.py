@@ -1,0 +1,63 @@
+"""Which leases the pool must renew when. No IO; the time is given, a monotonic clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+RENEWALS_PER_LEASE = 3          # two may come too late, as through a failover
+
+
+@dataclass
+class Lease:
+    """Of one job: `length` as the server has it, `wanted` as it should be, in seconds."""
+
+    length: float
+    wanted: float
+    renewed_at: float
+    due_at: float
+
+
+class Leases:
+    """The leases of all jobs that a pool holds, by the jobs' ids."""
+
+    def __init__(self) -> None:
+        self._leases: dict[int, Lease] = {}
+
+    def begin(self, job: int, taken_for: float, wanted: float, now: float) -> None:
+        """The job was taken with a lease of `taken_for` seconds, and should have one of `wanted`: at once, if other."""
+        due = now + (taken_for / RENEWALS_PER_LEASE if taken_for == wanted else 0)
+        self._leases[job] = Lease(taken_for, wanted, now, due)
+
+    def end(self, job: int) -> None:
+        """The job is not held any more."""
+        self._leases.pop(job, None)
+
+    def take_due(self, now: float) -> list[tuple[int, float | None]]:
+        """The jobs whose leases are to be renewed now, with the new length for those that get another one.
+
+        Each is due again after a third of its lease, whether or not the renewal succeeds.
+        """
+        due = []
+        for job, lease in self._leases.items():
+            if lease.due_at <= now:
+                lease.due_at = now + min(lease.length, lease.wanted) / RENEWALS_PER_LEASE
+                due.append((job, None if lease.length == lease.wanted else lease.wanted))
+        return due
+
+    def renewed(self, job: int, now: float) -> None:
+        """The server has renewed it, not earlier than `now`."""
+        lease = self._leases.get(job)
+        if lease:
+            lease.length, lease.renewed_at = lease.wanted, now
+
+    def is_doubtful(self, job: int, now: float) -> bool:
+        """May the lease have ended, because it could not be renewed in time?"""
+        lease = self._leases.get(job)
+        return lease is not None and now - lease.renewed_at >= lease.length
+
+    def next_due(self) -> float | None:
+        """When the next one is to be renewed; None without any."""
+        return min((lease.due_at for lease in self._leases.values()), default=None)
+
+    def __len__(self) -> int:
+        return len(self._leases)

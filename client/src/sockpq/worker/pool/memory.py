@@ -1,0 +1,83 @@
+"""How much memory is used: of the machine or of the container that this process is in, and by one child."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from sockpq.errors import BadArguments
+
+MEMINFO = Path("/proc/meminfo")
+CGROUP = Path("/sys/fs/cgroup")
+UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
+
+
+class MemoryShare:
+    """Whether the pool may grow: not while so large a share of the memory is used, by whomever."""
+
+    def __init__(self, share: float | None, used: Callable[[], float] | None = None) -> None:
+        """`share`: 0 to 1, None for no bound; `used`: what is used now, 0 to 1."""
+        self.share = share
+        self._used = used or used_share
+
+    def may_grow(self) -> bool:
+        """Is less used than the share?"""
+        return self.share is None or self._used() < self.share
+
+
+def used_share(meminfo: Path = MEMINFO, cgroup: Path = CGROUP) -> float:
+    """The used share of the machine's memory, or if that is greater, of what the container may use; 0 to 1."""
+    shares = [0.0]
+    fields = dict(line.split(":", 1) for line in _text(meminfo).splitlines() if ":" in line)
+    total, available = (_kib(fields.get(name, "0")) for name in ("MemTotal", "MemAvailable"))
+    if total:
+        shares.append(1 - available / total)
+    most, current = _text(cgroup / "memory.max").strip(), _text(cgroup / "memory.current").strip()
+    if most.isdigit() and current.isdigit() and int(most):
+        shares.append((int(current) - _reclaimable(cgroup)) / int(most))
+    return max(shares)
+
+
+def size_bytes(text: str) -> int:
+    """A size such as "200M", "1.5G" or "1048576" (bytes); raises BadArguments."""
+    number, unit = text.strip().upper().removesuffix("B").removesuffix("I"), ""
+    if number and number[-1] in UNITS:
+        number, unit = number[:-1], number[-1]
+    try:
+        size = int(float(number) * UNITS[unit])
+    except (ValueError, OverflowError):
+        size = 0
+    if size <= 0:
+        raise BadArguments(f"{text!r} is not a size: 200M, 1.5G")
+    return size
+
+
+def share_of(text: str) -> float:
+    """A share such as "60%"; raises BadArguments."""
+    try:
+        share = float(text.strip().removesuffix("%")) / 100
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1 or not text.strip().endswith("%"):
+        raise BadArguments(f"{text!r} is not a share: 60%")
+    return share
+
+
+def _reclaimable(cgroup: Path) -> int:
+    """Pages of files that nobody used of late: they count as used, and would be given up."""
+    for line in _text(cgroup / "memory.stat").splitlines():
+        if line.startswith("inactive_file "):
+            return int(line.split()[1])
+    return 0
+
+
+def _kib(text: str) -> int:
+    word = text.split()[0] if text.split() else "0"
+    return int(word) if word.isdigit() else 0
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""

@@ -1,0 +1,474 @@
+"""The pool: one asyncio program that takes jobs, has its children work on them, and says what became of each.
+
+Everything happens in one event loop, so that between two awaits nothing else changes. Jobs go through these hands:
+taken (`_take_loop`), waiting (`_waiting`), with a child (`_roster`), at their ends (`_endings`). Their leases are kept
+until the server has heard of those.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from time import monotonic
+from typing import Any
+
+from sockpq._async.client import Client
+from sockpq._protocol.command import Command
+from sockpq._protocol.commands import batches, jobs
+from sockpq.errors import BadArguments, JobNotFound, SockpqError
+from sockpq.model import Handed
+from sockpq.worker.app import App
+from sockpq.worker.execution import lost
+from sockpq.worker.failures import log_failure
+from sockpq.worker.outcome import Outcome
+from sockpq.worker.pool.autoscale import Autoscaler
+from sockpq.worker.pool.balancing import to_ask
+from sockpq.worker.pool.child import Usage
+from sockpq.worker.pool.counters import PoolCounters
+from sockpq.worker.pool.endings import CALL_S, PAUSE_S, Endings
+from sockpq.worker.pool.ends import done, give_back
+from sockpq.worker.pool.leases import Leases
+from sockpq.worker.pool.memory import MemoryShare
+from sockpq.worker.pool.roster import Roster
+from sockpq.worker.pool.settings import PoolSettings
+from sockpq.worker.pool.spawning import Spawner, spawner
+
+LOG = logging.getLogger("sockpq.worker")
+
+TICK_S = 1.0
+WAIT_S = 60.0           # a GETB that is blocked for longer is said anew
+RESTART_PAUSES_S = 1.0, 30.0        # after children that died before they were ready: the first, the longest
+PREPARE_PAUSE_S = 5.0   # a periodic run whose next one cannot be put
+RETIRE_S = 10.0         # how long a child that has no job may take to end
+
+
+class Pool:
+    """Runs until stop() or, at once, halt()."""
+
+    def __init__(
+        self, app: App, settings: PoolSettings,
+        before_work: Callable[[Handed, Client], Coroutine[Any, Any, bool]] | None = None,
+        children: Spawner | None = None,
+    ) -> None:
+        """`before_work`: called for each job of a queue with periodic tasks; False: it is DONE without work.
+
+        `children`: makes them; by default as the settings say.
+        """
+        self.settings = settings.checked()
+        self.counters = PoolCounters()
+        self._app = app
+        self._before_work = before_work
+        self._periodic = {task.queue for task in app.tasks.values() if task.schedule} if before_work else set()
+        self._children = children or spawner(app, settings)
+        self._paused = self._stopping = self._halting = False
+        self._waiting: deque[Handed] = deque()
+        self._failed_starts = 0
+        self._may_start_at = 0.0
+        self._changed = asyncio.Event()
+        self._taking: asyncio.Task[list[Handed]] | None = None
+        self._touching = False
+        self.client = app.new_async_client()
+        self._leases = Leases()
+        self._endings = Endings(self.client._executor, self._leases, self.counters, self._changed.set)
+        self._roster = Roster(
+            lambda number: self._children.spawn(number, self, self.settings), settings.strategy, settings.prefetch
+        )
+        self._scaler = Autoscaler(settings.most, settings.least, monotonic(), settings.keepalive)
+        self._memory = MemoryShare(settings.memory_share)
+
+    # what others see and do
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """Where jobs are taken from."""
+        return self.settings.queues or self._app.queues
+
+    @property
+    def size(self) -> int:
+        """Children that work or will."""
+        return self._roster.size
+
+    @property
+    def busy(self) -> int:
+        """Children that work on a job."""
+        return self._roster.busy
+
+    @property
+    def held(self) -> int:
+        """Jobs that were taken and not yet worked on to the end."""
+        return len(self._waiting) + sum(len(one.inbox) + (one.job is not None) for one in self._roster)
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The most and the least children."""
+        return self._scaler.most, self._scaler.least
+
+    @property
+    def state(self) -> str:
+        """RUN, PAUSE or STOP."""
+        return "STOP" if self._stopping else "PAUSE" if self._paused else "RUN"
+
+    def running(self) -> list[tuple[int, Handed, float]]:
+        """Each busy child with its job, and for how many seconds it has worked on it."""
+        now = monotonic()
+        return [(one.child.number, one.job, now - one.begun_at) for one in self._roster if one.job]
+
+    def stop(self) -> None:
+        """Finish what runs, give back the rest, end."""
+        self._stopping = True
+        self._interrupt()
+
+    def halt(self) -> None:
+        """Stop now: children are killed, their jobs go back."""
+        self._halting = True
+        self.stop()
+        for member in self._roster:
+            self._roster.kill(member.child.number, "halted")
+
+    def pause(self, paused: bool = True) -> None:
+        """Take no more jobs, or go on."""
+        if paused != self._paused:
+            self._paused = paused
+            self._interrupt()
+
+    def set_bounds(self, most: int | None, least: int | None) -> None:
+        """Other bounds of the number of children, at once."""
+        if (most in (None, self._scaler.most)) and (least in (None, self._scaler.least)):
+            return
+        self._scaler.set_bounds(most, least)
+        LOG.info("at most %d children, at least %d", self._scaler.most, self._scaler.least)
+        self._interrupt()
+        self._scale()
+
+    def configure(self, settings: PoolSettings) -> None:
+        """Work by these settings from now on; `kind` and `name` stay. Raises BadArguments."""
+        settings = settings._replace(kind=self.settings.kind, name=self.settings.name).checked()
+        self.settings = settings
+        self._roster.configure(settings.strategy, settings.prefetch)
+        self._memory = MemoryShare(settings.memory_share)
+        self._interrupt()
+        self.set_bounds(settings.most, settings.least)
+
+    async def run(self) -> None:
+        """Work until stop() or halt()."""
+        if not self.queues:
+            raise BadArguments("no queue to take jobs from: the app has no task and no handler")
+        tick = asyncio.create_task(self._tick())
+        taker = asyncio.create_task(self._take_loop())
+        try:
+            self._scale()
+            await taker
+            await self._give_back_waiting()
+            await self._wind_up()
+        finally:
+            self._stopping = True
+            tick.cancel()
+            taker.cancel()
+            for member in self._roster:
+                self._roster.kill(member.child.number, "the pool has ended")
+            with suppress(asyncio.CancelledError):
+                await tick
+            while not self._roster.empty:
+                await self._wait(RETIRE_S)
+            await self._give_back_waiting()
+            await self._endings.last_words()
+            self._children.close()
+            await self.client.close()
+
+    # taking
+
+    async def _take_loop(self) -> None:
+        while not self._stopping:
+            count = 0 if self._paused else self._to_ask()
+            if not count:
+                await self._wait(None)
+                continue
+            self._taking = asyncio.create_task(self._take(count, self._endings.take_finished()))
+            try:
+                for job in await self._taking:
+                    self._arrived(job)
+            except asyncio.CancelledError:
+                if not self._taking.cancelled():
+                    raise
+            except SockpqError as error:
+                LOG.warning("cannot take jobs: %s", error, extra={"fields": {"queues": self.queues}})
+                await self._sleep(PAUSE_S)
+            finally:
+                self._taking = None
+            self._dispatch()
+            self._scale()
+
+    async def _take(self, count: int, finished: list[int]) -> list[Handed]:
+        """The next jobs; the DONEs of those that are finished ride with the request."""
+        asked: list[str] = list(self.queues)
+        source = batches.TakeSource(
+            tuple(asked), True, self._taken_for(), None, WAIT_S, None, True, self.settings.by,   # type: ignore[arg-type]
+        )
+        told = False
+
+        def put_back(taken: list[Handed]) -> list[Command[Any]]:
+            return [give_back(job) for job in taken]
+
+        try:
+            taken = await self.client._executor.run_behind(
+                done(finished) if finished else None, source.many(count, True), put_back, timeout=CALL_S, wait=WAIT_S
+            )
+            told = True
+            return taken
+        except asyncio.CancelledError:
+            told = True                 # an interrupted call executes what goes before it
+            raise
+        finally:
+            if told:
+                self._endings.told(finished)
+            else:
+                self._endings.not_told(finished)
+
+    def _taken_for(self) -> float:
+        return min(self._app.lease_of(queue) for queue in self.queues)
+
+    def _to_ask(self) -> int:
+        room = self._scaler.most - self._roster.size if self._can_grow() else 0
+        return to_ask(
+            len(self._roster.idle) + max(room, 0), max(self._roster.ready + max(room, 0), 0), self.held,
+            len(self._waiting), self.settings.prefetch,
+        )
+
+    def _can_grow(self) -> bool:
+        return not self._failed_starts and self._scaler.most > self._scaler.least and self._memory.may_grow()
+
+    def _arrived(self, job: Handed) -> None:
+        self._leases.begin(job.id, self._taken_for(), self._app.lease_of(job.queue), monotonic())
+        if job.queue in self._periodic:
+            self._endings.begin(self._prepare(job))
+        else:
+            self._waiting.append(job)
+
+    async def _prepare(self, job: Handed) -> None:
+        """What must be done before the run of a periodic task; then it waits for a child as others do."""
+        assert self._before_work
+        try:
+            work = await self._before_work(job, self.client)
+        except SockpqError as error:
+            LOG.warning("the next run cannot be put: %s", error, extra={"fields": {"queue": job.queue, "id": job.id}})
+            self._endings.end(job, Outcome("later", delay=PREPARE_PAUSE_S))
+            return
+        if not work:
+            self._endings.finish(job.id)
+        elif self._stopping:
+            await self._endings.give_back([job])
+        else:
+            self._waiting.append(job)
+            self._dispatch()
+            self._scale()
+
+    # children
+
+    def _dispatch(self) -> None:
+        """Give waiting jobs to children."""
+        while self._waiting and not self._stopping:
+            job = self._waiting[0]
+            if self._leases.is_doubtful(job.id, monotonic()):
+                self._waiting.popleft()
+                self._endings.begin(self._verify(job))
+            elif self._roster.assign(job):
+                self._waiting.popleft()
+            else:
+                break
+
+    async def _verify(self, job: Handed) -> None:
+        """The pool stood still for so long that another may have the job: begin it only if it is still ours."""
+        asked_at = monotonic()
+        try:
+            await self.client._executor.run(jobs.touch(job), timeout=CALL_S)
+        except SockpqError:
+            self._endings.lost(job.id)
+            return
+        self._leases.renewed(job.id, asked_at)
+        self._waiting.appendleft(job)
+        self._dispatch()
+
+    def _scale(self) -> None:
+        """Start and end children, as many as there should be."""
+        now = monotonic()
+        if self._stopping:
+            return
+        target = self._scaler.target(self.held, self._roster.size, now, self._memory.may_grow())
+        while self._roster.size < target and now >= self._may_start_at:
+            self._roster.start_one()
+        surplus = self._roster.size - target
+        for number in self._roster.idle[:surplus] if surplus > 0 else []:
+            self._retire(number)
+
+    def _retire(self, number: int) -> None:
+        self._waiting.extendleft(reversed(self._roster.retire(number)))
+
+    def ready(self, child: int) -> None:
+        """A child can work. See Parent."""
+        self._failed_starts = 0
+        self._may_start_at = 0.0
+        self._roster.is_ready(child)
+        self._dispatch()
+        self._changed.set()
+
+    def ended(self, child: int, job: int, outcome: Outcome, usage: Usage) -> None:
+        """A child has worked on its job. See Parent."""
+        member = self._roster.get(child)
+        if member is None or member.job is None or member.job.id != job:
+            return
+        worked_on = member.job
+        worn = not member.retiring and self._is_worn(member.tasks + 1, usage)
+        self._roster.ended(child, go_on=not worn)
+        if worn:
+            self._retire(child)
+        self._account(worked_on, outcome)
+        self._dispatch()
+        self._scale()
+        self._changed.set()
+
+    def _is_worn(self, tasks: int, usage: Usage) -> bool:
+        """Has the child done so much, or got so large, that another takes its place?"""
+        tasks_max, bytes_max = self.settings.tasks_max, self.settings.memory_bytes_max
+        return (tasks_max is not None and tasks >= tasks_max) or (
+            bytes_max is not None and (usage.memory_bytes or 0) > bytes_max
+        )
+
+    def gone(self, child: int, why: str) -> None:
+        """A child is not there any more. See Parent."""
+        member = self._roster.gone(child)
+        if member is None:
+            return
+        self._waiting.extendleft(reversed(member.inbox))
+        if member.job and self._halting:
+            self._endings.begin(self._endings.give_back([member.job], counts=True))
+        elif member.job:
+            kind = "TimeLimit" if member.killed == "time limit" else "ChildDied"
+            self._account(member.job, lost(self._app, member.job, kind, member.killed or why))
+        if not member.ready and not self._stopping:
+            self._failed_starts += 1
+            first, longest = RESTART_PAUSES_S
+            pause = min(first * 2 ** (self._failed_starts - 1), longest)
+            self._may_start_at = monotonic() + pause
+            LOG.error("a child ended before it was ready: %s; pause of %g s", member.killed or why, pause)
+            if not self._roster.ready:
+                self._endings.begin(self._give_back_waiting())
+        elif not member.retiring or member.killed:
+            LOG.warning("a child has ended: %s", member.killed or why, extra={"fields": {"child": child}})
+        self._dispatch()
+        self._scale()
+        self._changed.set()
+
+    def _account(self, job: Handed, outcome: Outcome) -> None:
+        """Count what became of a job, and have the server told."""
+        self.counters.ended(job.queue, outcome.kind, outcome.run_s)
+        log_failure(job, outcome)
+        if outcome.kind == "ended":
+            self._leases.end(job.id)
+        elif outcome.kind == "done" and outcome.result is None:
+            self._endings.finish(job.id)
+        else:
+            self._endings.end(job, outcome)
+
+    async def _give_back_waiting(self) -> None:
+        """Put the jobs that no child has begun back to their places."""
+        back = list(self._waiting)
+        self._waiting.clear()
+        for member in self._roster:
+            back += member.inbox
+            member.inbox.clear()
+        if back:
+            await self._endings.give_back(back)
+
+    # what time brings
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(self._until_next())
+            now = monotonic()
+            for member in self._roster:
+                self._judge(member.child.number, now)
+            if not self._touching and (due := self._leases.take_due(now)):
+                self._touching = True
+                self._endings.begin(self._touch(due, now))
+            self._dispatch()
+            self._scale()
+            self._changed.set()
+
+    def _until_next(self) -> float:
+        """Seconds to the next look: a second, or less where limits are short."""
+        due = self._leases.next_due()
+        least = min(TICK_S, self.settings.start_limit / 4, (self.settings.time_limit or TICK_S) / 4)
+        return max(min(least, TICK_S if due is None else due - monotonic()), 0.01)
+
+    def _judge(self, number: int, now: float) -> None:
+        """End a child that takes too long: to start, for its job, to end."""
+        member = self._roster.get(number)
+        if member is None or member.killed:
+            return
+        limit = self.settings.time_limit
+        if member.retiring and not member.job:
+            if now - member.retired_at > RETIRE_S:
+                self._roster.kill(number, "it did not end")
+        elif not member.ready and now - member.started_at > self.settings.start_limit:
+            self._roster.kill(number, f"it did not report within {self.settings.start_limit:g} s of its start")
+        elif member.job and limit is not None and now - member.begun_at > limit:
+            self._roster.kill(number, "time limit")
+
+    async def _touch(self, due: list[tuple[int, float | None]], now: float) -> None:
+        try:
+            answers = await self.client._executor.run_batch(
+                [jobs.touch(job, expire) for job, expire in due], timeout=CALL_S
+            )
+        except SockpqError as error:
+            LOG.warning("leases cannot be renewed just now: %s", error)
+            return
+        finally:
+            self._touching = False
+        for (job, _), answer in zip(due, answers, strict=True):
+            if answer and answer.error is None:
+                self._leases.renewed(job, now)
+            elif answer and isinstance(answer.error, JobNotFound):
+                self._not_ours(job)
+
+    def _not_ours(self, job: int) -> None:
+        """A lease has ended. What waits is dropped; what runs is not believed at its end; what is ended is ended."""
+        waits = next((one for one in self._waiting if one.id == job), None)
+        if waits:
+            self._waiting.remove(waits)
+        if waits or any(member.job and member.job.id == job for member in self._roster):
+            self._endings.lost(job)
+
+    # ends of the pool
+
+    async def _wind_up(self) -> None:
+        """Wait until all children have ended what they do, and then themselves."""
+        while not self._roster.empty:
+            for member in self._roster:
+                if not member.retiring:
+                    self._roster.retire(member.child.number)
+            await self._wait(TICK_S)
+
+    # waking
+
+    def _interrupt(self) -> None:
+        """Let the loop look anew, also while it waits for jobs."""
+        if self._taking:
+            self._taking.cancel()
+        self._changed.set()
+
+    async def _wait(self, seconds: float | None) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+        self._changed.clear()
+
+    async def _sleep(self, seconds: float) -> None:
+        """A pause that stop() ends."""
+        until = monotonic() + seconds
+        while not self._stopping and (left := until - monotonic()) > 0:
+            await self._wait(left)
+
+

@@ -1,0 +1,114 @@
+"""A child at work: one job after the other, by one thread with an event loop for async functions."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import signal
+import threading
+from contextlib import suppress
+from types import FrameType
+from typing import Any
+
+from sockpq._async.job import Job as AsyncJob
+from sockpq._sync.job import Job
+from sockpq.model import Handed
+from sockpq.worker.app import App
+from sockpq.worker.errors import SoftTimeLimit
+from sockpq.worker.execution import Work, run
+from sockpq.worker.outcome import Outcome
+
+
+class Serving:
+    """Calls the functions of an app. `soft_time_limit`: seconds after which SoftTimeLimit is raised in a function.
+
+    Where that is not async it takes a signal, and so the main thread of a process.
+    """
+
+    def __init__(self, app: App, soft_time_limit: float | None = None) -> None:
+        self._app = app
+        self._limit = soft_time_limit
+        self._by_signal = soft_time_limit is not None and threading.current_thread() is threading.main_thread()
+        self._runner: asyncio.Runner | None = None
+        self._working = False
+        if self._by_signal:
+            signal.signal(signal.SIGALRM, self._alarm)
+
+    def start(self) -> None:
+        """Call what the app wants to be called in each child."""
+        for function in self._app.child_starts:
+            value = function()
+            if inspect.isawaitable(value):
+                self._await(value)
+
+    def work(self, job: Handed) -> Outcome:
+        """Work on a job."""
+        outcome: Outcome | None = None
+        # The alarm may come when the work is over and the timer is not yet off: then it is too late to count.
+        with suppress(SoftTimeLimit):
+            self._arm(self._limit)
+            try:
+                outcome = run(self._app, without_trace(self._app, job), self._hold, self._await)
+            finally:
+                self._arm(None)
+        return outcome or Outcome("later", reason="SoftTimeLimit")
+
+    def close(self) -> None:
+        """End the event loop and the clients."""
+        if self._runner:
+            self._runner.run(close_async(self._app))
+            self._runner.close()
+
+    def _hold(self, job: Handed, work: Work) -> Any:
+        if inspect.iscoroutinefunction(work.function):
+            return self._await(async_job(self._app, job))
+        return Job(self._app.client._executor, job)
+
+    def _await(self, value: Any) -> Any:
+        """Run an awaitable to its end, within the time limit; by another timer, as a signal would hit the loop."""
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+        self._arm(None)
+        return self._runner.run(limited(value, self._limit), context=contextvars.copy_context())
+
+    def _arm(self, seconds: float | None) -> None:
+        if self._by_signal:
+            self._working = seconds is not None
+            signal.setitimer(signal.ITIMER_REAL, seconds or 0)
+
+    def _alarm(self, number: int, frame: FrameType | None) -> None:
+        if self._working:
+            self._working = False
+            raise SoftTimeLimit(f"{self._limit:g} s are over")
+
+
+async def limited(value: Any, limit: float | None) -> Any:
+    """Await, for at most `limit` seconds; raises SoftTimeLimit inside when they are over."""
+    if limit is None:
+        return await value
+    try:
+        async with asyncio.timeout(limit) as timer:
+            return await value
+    except TimeoutError as error:
+        if timer.expired():
+            raise SoftTimeLimit(f"{limit:g} s are over") from error
+        raise
+
+
+async def async_job(app: App, job: Handed) -> AsyncJob:
+    """The job for an async function."""
+    return AsyncJob(app.async_client._executor, job)
+
+
+async def close_async(app: App) -> None:
+    """Close the client of this event loop, if one was used."""
+    await app.close_async_client()
+
+
+def without_trace(app: App, job: Handed) -> Handed:
+    """The job with the body that its producer gave, where programs trace."""
+    tracing = app.client._executor.tracing
+    return job._replace(data=tracing.unmark(job.data)[0]) if tracing else job
+
+

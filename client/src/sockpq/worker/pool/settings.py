@@ -1,0 +1,62 @@
+"""What a pool is told."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from sockpq.errors import BadArguments
+from sockpq.worker.pool.autoscale import KEEPALIVE_S
+from sockpq.worker.pool.balancing import Strategy
+
+Kind = Literal["processes", "threads", "asyncio"]
+KINDS = ("processes", "threads", "asyncio")
+STRATEGIES = ("fair", "fast")
+CHILDREN_MAX = 10_000
+PREFETCH_MAX = 1000
+
+
+class PoolSettings(NamedTuple):
+    """How a pool works; times in seconds.
+
+    `queues`: none means those of the app. `most`, `least`: children; equal without autoscaling. `by`: how the server
+    chooses among queues. `tasks_max`, `memory_bytes_max`: after so many tasks, or with so much memory, a child is
+    replaced. `memory_share`: of all memory, 0 to 1; above it the pool does not grow. Only `queues` to `name` may change
+    while it runs.
+    """
+
+    queues: tuple[str, ...] = ()
+    most: int = 4
+    least: int = 4
+    strategy: Strategy = "fair"
+    prefetch: int = 4
+    by: str | None = None
+    tasks_max: int | None = None
+    memory_bytes_max: int | None = None
+    memory_share: float | None = None
+    time_limit: float | None = None
+    soft_time_limit: float | None = None
+    name: str = "worker"
+    kind: Kind = "processes"
+    keepalive: float = KEEPALIVE_S
+    start_limit: float = 4.0
+    heartbeat: float = 2.0
+
+    def checked(self) -> PoolSettings:
+        """Itself; raises BadArguments."""
+        if not 0 <= self.least <= self.most <= CHILDREN_MAX or not self.most:
+            raise BadArguments(f"{self.least} to {self.most} children: needs 0 <= least <= most <= {CHILDREN_MAX}")
+        if self.kind not in KINDS:
+            raise BadArguments(f"a pool has {', '.join(KINDS)}, not {self.kind!r}")
+        if self.strategy not in STRATEGIES:
+            raise BadArguments(f"a strategy is {' or '.join(STRATEGIES)}, not {self.strategy!r}")
+        if not 1 <= self.prefetch <= PREFETCH_MAX:
+            raise BadArguments(f"prefetch {self.prefetch} is not between 1 and {PREFETCH_MAX}")
+        for name in ("tasks_max", "memory_bytes_max", "time_limit", "soft_time_limit"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < float("inf"):
+                raise BadArguments(f"{name} must be greater than 0, not {value}")
+        if self.kind == "threads" and (self.time_limit or self.soft_time_limit):
+            raise BadArguments("a thread cannot be ended: time limits need processes or asyncio")
+        if self.kind != "processes" and (self.memory_bytes_max or self.tasks_max):
+            raise BadArguments("limits of memory and of tasks for each child need processes")
+        return self

@@ -1,0 +1,166 @@
+"""A child that is a task of an event loop in a thread beside the pool's: hundreds of them cost next to nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextvars
+import inspect
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from sockpq._sync.job import Job
+from sockpq.model import Handed
+from sockpq.worker.app import App
+from sockpq.worker.execution import Work, arun
+from sockpq.worker.outcome import Outcome
+from sockpq.worker.pool.child import Parent, Usage
+from sockpq.worker.pool.serving import async_job, close_async, limited, without_trace
+
+CLOSE_S = 2.0
+
+
+class TaskLoop:
+    """The event loop that the tasks of one pool share. Not the pool's own: no task can delay a renewal of leases."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+        self.loop = asyncio.new_event_loop()
+        self._begun: asyncio.Future[None] | None = None
+        self._thread = threading.Thread(target=self._run, name="sockpq tasks", daemon=True)
+        self._thread.start()
+
+    def begin(self) -> concurrent.futures.Future[None]:
+        """Call what the app wants to be called, once for all children; done when that is."""
+        return asyncio.run_coroutine_threadsafe(self._begin(), self.loop)
+
+    def close(self) -> None:
+        """End the loop; what is stuck in it is left behind."""
+        with suppress(concurrent.futures.TimeoutError, RuntimeError):
+            asyncio.run_coroutine_threadsafe(close_async(self.app), self.loop).result(CLOSE_S)
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(CLOSE_S)
+
+    async def _begin(self) -> None:
+        if self._begun is None:
+            self._begun = asyncio.ensure_future(self._call_starts())
+        await asyncio.shield(self._begun)
+
+    async def _call_starts(self) -> None:
+        for function in self.app.child_starts:
+            value = function()
+            if inspect.isawaitable(value):
+                await value
+
+    def _run(self) -> None:
+        self.loop.run_forever()
+        with suppress(RuntimeError):
+            self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+        self.loop.close()
+
+
+async def in_thread(function: Callable[[], Any]) -> Any:
+    """Call it in a thread of its own, which does not keep the program from ending, unlike those of an executor."""
+    loop = asyncio.get_running_loop()
+    called: asyncio.Future[Any] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(value: Any, error: BaseException | None) -> None:
+        if called.done():
+            return
+        if error:
+            called.set_exception(error)
+        else:
+            called.set_result(value)
+
+    def call() -> None:
+        value, error = None, None
+        try:
+            value = context.run(function)
+        except BaseException as raised:
+            # A future takes no StopIteration, and others are no ends of a task.
+            error = raised if isinstance(raised, Exception) and not isinstance(raised, StopIteration) else (
+                RuntimeError(f"{type(raised).__name__}: {raised}")
+            )
+        with suppress(RuntimeError):        # the loop has ended meanwhile
+            loop.call_soon_threadsafe(settle, value, error)
+
+    threading.Thread(target=call, name="sockpq call", daemon=True).start()
+    return await called
+
+
+class TaskChild:
+    """One slot. Functions that are not async run in threads."""
+
+    def __init__(self, number: int, tasks: TaskLoop, soft_time_limit: float | None, parent: Parent) -> None:
+        self.number = number
+        self._tasks = tasks
+        self._limit = soft_time_limit
+        self._parent = parent
+        self._loop = asyncio.get_running_loop()
+        self._work: concurrent.futures.Future[None] | None = None
+        self._gone = self._busy = self._stopping = False
+
+    def start(self) -> None:
+        """Ready when the app's own start is over."""
+        self._tasks.begin().add_done_callback(self._started)
+
+    def give(self, job: Handed) -> None:
+        """Work on this job."""
+        self._busy = True
+        self._work = asyncio.run_coroutine_threadsafe(self._run(job), self._tasks.loop)
+
+    def stop(self) -> None:
+        """End when there is no job."""
+        self._stopping = True
+        if not self._busy:
+            self._end("stopped")
+
+    def kill(self) -> None:
+        """Cancel the task."""
+        if self._work:
+            self._work.cancel()
+        self._end("cancelled")
+
+    def _end(self, why: str) -> None:
+        if not self._gone:
+            self._gone = True
+            self._loop.call_soon(self._parent.gone, self.number, why)
+
+    def _started(self, begun: concurrent.futures.Future[None]) -> None:
+        error = begun.exception()
+        if error:
+            self._tell(lambda: self._end(f"{type(error).__name__}: {error}"))
+        else:
+            self._tell(lambda: self._parent.ready(self.number))
+
+    async def _run(self, job: Handed) -> None:
+        app = self._tasks.app
+
+        async def hold(given: Handed, work: Work) -> Any:
+            if inspect.iscoroutinefunction(work.function):
+                return await async_job(app, given)
+            return Job(app.client._executor, given)
+
+        async def call(function: Callable[[], Any], is_async: bool) -> Any:
+            value = function() if is_async else await in_thread(function)
+            return await limited(value, self._limit) if inspect.isawaitable(value) else value
+
+        outcome = await arun(app, without_trace(app, job), hold, call)
+        self._tell(lambda: self._ended(job, outcome))
+
+    def _ended(self, job: Handed, outcome: Outcome) -> None:
+        self._busy = False
+        self._parent.ended(self.number, job.id, outcome, Usage())
+        if self._stopping:
+            self._end("stopped")
+
+    def _tell(self, news: Callable[[], None]) -> None:
+        def tell() -> None:
+            if not self._gone:
+                news()
+
+        with suppress(RuntimeError):        # the pool has ended meanwhile
+            self._loop.call_soon_threadsafe(tell)

@@ -1,0 +1,76 @@
+"""A child that is a thread of the pool's process: cheap, for tasks that wait most of the time. It cannot be killed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import threading
+from collections.abc import Callable
+
+from sockpq.model import Handed
+from sockpq.worker.app import App
+from sockpq.worker.pool.child import Parent, Usage
+from sockpq.worker.pool.serving import Serving
+
+LOG = logging.getLogger("sockpq.worker")
+
+
+class ThreadChild:
+    """kill() abandons it: what it still does has no consequence for its job."""
+
+    def __init__(self, number: int, app: App, soft_time_limit: float | None, parent: Parent) -> None:
+        self.number = number
+        self._app = app
+        self._soft_time_limit = soft_time_limit
+        self._parent = parent
+        self._loop = asyncio.get_running_loop()
+        self._jobs: queue.SimpleQueue[Handed | None] = queue.SimpleQueue()
+        self._abandoned = False
+
+    def start(self) -> None:
+        """Start the thread."""
+        threading.Thread(target=self._run, name=f"sockpq child {self.number}", daemon=True).start()
+
+    def give(self, job: Handed) -> None:
+        """Work on this job."""
+        self._jobs.put(job)
+
+    def stop(self) -> None:
+        """End when there is no job."""
+        self._jobs.put(None)
+
+    def kill(self) -> None:
+        """Hear no more of it."""
+        if not self._abandoned:
+            self._abandoned = True
+            self._jobs.put(None)
+            self._loop.call_soon(self._parent.gone, self.number, "abandoned")
+
+    def _run(self) -> None:
+        why = "stopped"
+        try:
+            serving = Serving(self._app, self._soft_time_limit)
+            serving.start()
+            self._tell(lambda: self._parent.ready(self.number))
+            while job := self._jobs.get():
+                self._work(serving, job)
+            serving.close()
+        except BaseException as error:
+            LOG.exception("a thread of the pool has ended")
+            why = f"{type(error).__name__}: {error}"
+        self._tell(lambda: self._parent.gone(self.number, why))
+
+    def _work(self, serving: Serving, job: Handed) -> None:
+        outcome = serving.work(job)
+        self._tell(lambda: self._parent.ended(self.number, job.id, outcome, Usage()))
+
+    def _tell(self, news: Callable[[], None]) -> None:
+        def tell() -> None:
+            if not self._abandoned:
+                news()
+
+        try:
+            self._loop.call_soon_threadsafe(tell)
+        except RuntimeError:        # the pool has ended meanwhile, and its loop with it
+            self._abandoned = True

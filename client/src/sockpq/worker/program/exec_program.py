@@ -1,0 +1,57 @@
+"""`--exec`: a program is run for each job. Its body is the standard input, the exit code decides."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from typing import Any
+
+from sockpq.errors import BadArguments
+from sockpq.worker.pool.process_child import die_with_parent
+
+PLACES = re.compile(r"%(.)")
+STDERR_CHARACTERS_MAX = 2000
+
+
+class ProgramFailed(Exception):  # noqa: N818 - its name is the reason that is kept with the job
+    """The program has ended with another exit code than 0."""
+
+
+class ExecLine:
+    """A line such as `convert - out/%k.png`, split as a shell would; no shell runs it.
+
+    In its words %k is the job's key (or its id), %q the queue, %i the id, %a the attempt, %% a percent sign. None of
+    them can be more than a part of a word, and none holds a slash.
+    """
+
+    def __init__(self, line: str) -> None:
+        try:
+            self._words = shlex.split(line)
+        except ValueError as error:
+            raise BadArguments(f"--exec {line!r}: {error}") from error
+        if not self._words:
+            raise BadArguments("--exec needs a program")
+        for word in self._words:
+            for place in PLACES.findall(word):
+                if place not in "kqia%":
+                    raise BadArguments(f"--exec: there is no %{place}; there are %k %q %i %a %%")
+
+    def words(self, job: Any) -> list[str]:
+        """The words for this job."""
+        key, attempt = (job.meta.key, job.meta.attempt) if job.meta else (None, 1)
+        values = {"k": key or str(job.id), "q": job.queue, "i": str(job.id), "a": str(attempt), "%": "%"}
+        return [PLACES.sub(lambda place: values[place[1]], word) for word in self._words]
+
+    def __call__(self, job: Any) -> None:
+        """Run it; raises ProgramFailed. Its standard output is the worker's, of what it complains the end is logged."""
+        parent = os.getpid()
+        ended = subprocess.run(
+            self.words(job), input=job.data, stderr=subprocess.PIPE, check=False,
+            preexec_fn=lambda: die_with_parent(parent),
+        )
+        if ended.returncode:
+            told = ended.stderr.decode("utf-8", "replace")[-STDERR_CHARACTERS_MAX:].strip()
+            how = f"signal {-ended.returncode}" if ended.returncode < 0 else f"exit code {ended.returncode}"
+            raise ProgramFailed(f"{how}: {told}" if told else how)

@@ -1,0 +1,109 @@
+"""The program `pqworker`: `pqworker app:app -c 4`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Sequence
+
+from sockpq.errors import BadArguments, SockpqError
+from sockpq.worker.app import App
+from sockpq.worker.cron_jobs import CronJobs
+from sockpq.worker.failures import JsonLines, TextLines
+from sockpq.worker.pool.pool import Pool
+from sockpq.worker.pool.settings import PoolSettings
+from sockpq.worker.program.loading import load
+from sockpq.worker.program.options import Options, parse, pool_settings
+from sockpq.worker.program.signals import Signals
+
+LOG = logging.getLogger("sockpq.worker")
+
+FAILED = 1
+MISUSED = 64        # as pqctl
+CRON_PAUSE_S = 5.0
+# What a running worker does not change.
+FIXED = ("servers", "pool", "name", "log-format", "metrics", "progress", "exec", "expire", "tries", "backoff")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program; returns its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        options = parse(given)
+        settings = pool_settings(options)
+        _log_to_stderr(options.get("log-format", "json"))
+        app = load(options)
+    except BadArguments as error:
+        print(f"pqworker: {error} (see `pqworker --help`)", file=sys.stderr)
+        return MISUSED
+    try:
+        asyncio.run(_work(app, options, settings, given))
+    except BadArguments as error:
+        print(f"pqworker: {error}", file=sys.stderr)
+        return MISUSED
+    except Exception:
+        LOG.exception("the worker has failed")
+        return FAILED
+    finally:
+        app.close()
+    return 0
+
+
+async def _work(app: App, options: Options, settings: PoolSettings, given: list[str]) -> None:
+    """Run a pool with all that goes with it, to its end."""
+    cron = CronJobs(app)
+    pool = Pool(app, settings, cron.before_work)
+    signals = Signals(pool, lambda: _reload(pool, options, given))
+    signals.install()
+    helpers = [asyncio.create_task(_start_cron(cron, pool))]
+    LOG.info(
+        "worker %s: %s of %s, at most %d and at least %d", settings.name, settings.kind, ", ".join(pool.queues),
+        settings.most, settings.least,
+    )
+    try:
+        await pool.run()
+    finally:
+        for helper in helpers:
+            helper.cancel()
+        await asyncio.gather(*helpers, return_exceptions=True)
+    LOG.info("worker %s has ended after %d jobs", settings.name, pool.counters.total)
+
+
+async def _start_cron(cron: CronJobs, pool: Pool) -> None:
+    """Put the first runs of periodic tasks; again until the servers have taken them."""
+    while True:
+        try:
+            await cron.start(pool.client)
+            return
+        except SockpqError as error:
+            LOG.warning("the first runs of periodic tasks cannot be put: %s", error)
+            await asyncio.sleep(CRON_PAUSE_S)
+
+
+def _reload(pool: Pool, options: Options, given: list[str]) -> None:
+    """HUP: read the configuration file again; what is wrong with it changes nothing."""
+    if options.config is None:
+        LOG.warning("HUP: there is no --config file to be read again")
+        return
+    try:
+        read = parse(given)
+        settings = pool_settings(read)
+        pool.configure(settings)
+    except (BadArguments, SystemExit) as error:
+        LOG.error("the configuration is not good, and changes nothing: %s", error)
+        return
+    fixed = [key for key in FIXED if read.get(key) != options.get(key)]
+    if fixed:
+        LOG.warning("%s: this takes a new start of the worker", ", ".join(fixed))
+    LOG.info("read %s again", options.config)
+
+
+def _log_to_stderr(form: str) -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    logging.getLogger("sockpq").setLevel(logging.WARNING)       # each reconnect of the client is no news here
+    LOG.setLevel(logging.INFO)

@@ -1,0 +1,216 @@
+"""The options of pqworker, from the command line and from a TOML file whose keys are called as they are."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import socket
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sockpq._protocol.arguments import name as queue_name
+from sockpq.errors import BadArguments
+from sockpq.worker.policy import BACKOFF_S, EXPIRE_S, TRIES
+from sockpq.worker.pool.memory import share_of, size_bytes
+from sockpq.worker.pool.settings import KINDS, STRATEGIES, PoolSettings
+
+WORKER_NAME_MAX = 64
+LOG_FORMATS = ("json", "text")
+
+
+class Options(NamedTuple):
+    """What the program was told. `given`: by option what was said, without defaults."""
+
+    app: str | None
+    exec_line: str | None
+    config: str | None
+    given: Mapping[str, Any]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """What was said, or the default."""
+        return self.given.get(key, default)
+
+
+def parse(arguments: Sequence[str]) -> Options:
+    """Read the command line, and the configuration file if it names one. Raises BadArguments; exits for --help."""
+    found = vars(_parser().parse_args(arguments))
+    app, config = found.pop("app"), found.pop("config")
+    given = {key: _checked(key, value, "option") for key, value in found.items() if value is not None}
+    if config is not None:
+        given = {**read_config(config), **given}
+    exec_line = given.get("exec")
+    if (app is None) == (exec_line is None):
+        raise BadArguments("name an app, as in `pqworker app:app`, or a program by --exec: one of them")
+    return Options(app, exec_line, config, given)
+
+
+def read_config(path: str) -> dict[str, Any]:
+    """What the file says, by option; raises BadArguments."""
+    try:
+        settings = tomllib.loads(Path(path).read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadArguments(f"{path}: {error}") from error
+    unknown = {key for key in settings if key not in KEYS}
+    if unknown:
+        raise BadArguments(f"{path}: there is no option {', '.join(sorted(unknown))}")
+    return {key: _checked(key, value, path) for key, value in settings.items()}
+
+
+def pool_settings(options: Options) -> PoolSettings:
+    """How the pool shall work. Raises BadArguments."""
+    get = options.get
+    most, least = get("autoscale") or (get("concurrency", os.cpu_count() or 1),) * 2
+    return PoolSettings(
+        queues=get("queues", ()), most=most, least=least, strategy=get("strategy", "fair"),
+        prefetch=get("prefetch", 4), by=get("by"), tasks_max=get("max-tasks-per-child"),
+        memory_bytes_max=get("max-memory-per-child"), memory_share=get("memory-share"),
+        time_limit=get("time-limit"), soft_time_limit=get("soft-time-limit"),
+        name=get("name") or default_name(), kind=get("pool", "processes"),
+    ).checked()
+
+
+def default_name() -> str:
+    """A name of this worker: its host and its process."""
+    host = "".join(one if one.isalnum() or one in "_.-" else "-" for one in socket.gethostname())
+    pid = str(os.getpid())
+    return f"{host[: WORKER_NAME_MAX - len(pid) - 1]}-{pid}"
+
+
+def _queues(value: Any) -> tuple[str, ...]:
+    names = value.split(",") if isinstance(value, str) else value
+    if not isinstance(names, list | tuple):
+        raise BadArguments("needs a list of queues")
+    return tuple(dict.fromkeys(queue_name(one.strip() if isinstance(one, str) else one, "queue") for one in names))
+
+
+def _pair(value: Any) -> tuple[int, int]:
+    words = value.split(",") if isinstance(value, str) else value
+    if not isinstance(words, list | tuple) or len(words) != 2:
+        raise BadArguments("needs the most and the least children: 10,3")
+    most, least = (_count(word, 0) for word in words)
+    if least > most or not most:
+        raise BadArguments("needs the most children first: 10,3")
+    return most, least
+
+
+def _backoff(value: Any) -> tuple[float, float]:
+    words = value.split(",") if isinstance(value, str) else value
+    if not isinstance(words, list | tuple) or len(words) != 2:
+        raise BadArguments("needs the first pause and the longest: 2,600")
+    first, longest = (float(word) for word in words)
+    return first, longest
+
+
+def _count(value: Any, least: int = 1) -> int:
+    number = int(value)
+    if isinstance(value, bool | float) or number < least:
+        raise BadArguments(f"needs a number of {least} or more")
+    return number
+
+
+def _seconds(value: Any) -> float:
+    seconds = float(value)
+    if isinstance(value, bool) or not 0 < seconds < float("inf"):
+        raise BadArguments("needs a positive number of seconds")
+    return seconds
+
+
+def _size(value: Any) -> int:
+    return size_bytes(str(value))
+
+
+def _share(value: Any) -> float:
+    return share_of(str(value))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise BadArguments("needs a text")
+    return value
+
+
+def _name(value: Any) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_.:@-]{1,64}", _text(value)) or value in ("LIST", "SET"):
+        raise BadArguments("needs 1 to 64 of A-Z a-z 0-9 _ . : @ -, neither LIST nor SET")
+    return str(value)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise BadArguments("is true or false")
+    return value
+
+
+def _one_of(*words: str) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        if value not in words:
+            raise BadArguments(f"is one of {', '.join(words)}")
+        return str(value)
+
+    return read
+
+
+class Option(NamedTuple):
+    """One option: how its value is read, what stands for it in the help page, and what that says."""
+
+    read: Callable[[Any], Any]
+    metavar: str
+    help: str
+    short: str = ""
+
+
+KEYS: dict[str, Option] = {
+    "servers": Option(_text, "HOST:PORT,..", "servers of the cluster, instead of the app's and the configured ones"),
+    "queues": Option(_queues, "A,B", "take jobs from these queues only; without it from all that the app has"),
+    "concurrency": Option(_count, "N", "children; by default as many as there are processors", "-c"),
+    "autoscale": Option(_pair, "MOST,LEAST", "as many children as there is work for, within these bounds"),
+    "pool": Option(_one_of(*KINDS), "KIND", "what children are: processes (default), threads or asyncio"),
+    "strategy": Option(_one_of(*STRATEGIES), "WHICH", "fair (default): jobs go to idle children; fast: spread to all"),
+    "prefetch": Option(_count, "N", "jobs taken at once for each idle child (4)"),
+    "by": Option(_one_of("random", "priority", "fair"), "POLICY", "how the server chooses among queues"),
+    "max-tasks-per-child": Option(_count, "N", "replace a child after so many tasks"),
+    "max-memory-per-child": Option(_size, "SIZE", "replace a child that has had more memory: 200M"),
+    "memory-share": Option(_share, "PERCENT", "do not grow while so much of all memory is used: 60%%"),
+    "time-limit": Option(_seconds, "S", "kill a child that works on one job for longer"),
+    "soft-time-limit": Option(_seconds, "S", "raise SoftTimeLimit in a task after so long"),
+    "name": Option(_name, "NAME", "the worker's name in `pqctl worker list`; by default host and process"),
+    "log-format": Option(_one_of(*LOG_FORMATS), "FORMAT", "json (default) or text"),
+    "metrics": Option(_text, "HOST:PORT", "serve Prometheus metrics there"),
+    "progress": Option(_flag, "", "show what is going on, on a terminal"),
+    "exec": Option(_text, "LINE", "run a program for each job: its body on standard input; %%k key, %%q queue, %%i id"),
+    "expire": Option(_seconds, "S", f"for --exec: the lease ({EXPIRE_S:g})"),
+    "tries": Option(_count, "N", f"for --exec: how often a job is tried ({TRIES})"),
+    "backoff": Option(_backoff, "S,S", "for --exec: the first pause after a failure and the longest "
+                      f"({BACKOFF_S[0]:g},{BACKOFF_S[1]:g})"),
+}
+FOR_EXEC = ("expire", "tries", "backoff")
+
+
+def _checked(key: str, value: Any, origin: str) -> Any:
+    try:
+        return KEYS[key].read(value)
+    except (BadArguments, ValueError, TypeError) as error:
+        told = error if isinstance(error, BadArguments) else "is not a value for it"
+        raise BadArguments(f"{origin}: {key} = {value!r}: {told}") from error
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="pqworker", description="Runs the tasks of an app, or a program for each job.", allow_abbrev=False,
+        epilog="Signals: TERM finishes what runs and gives back the rest; a second TERM, or QUIT, stops at once; HUP "
+        "reads --config again.",
+    )
+    parser.add_argument("app", nargs="?", metavar="MODULE:APP", help="where the App is: app:app")
+    parser.add_argument("--config", metavar="FILE", help="options in TOML, called as here; the command line goes first")
+    for key, option in KEYS.items():
+        flags = [option.short, f"--{key}"] if option.short else [f"--{key}"]
+        if option.read is _flag:
+            parser.add_argument(*flags, dest=key, action="store_true", default=None, help=option.help)
+        else:
+            parser.add_argument(*flags, dest=key, metavar=option.metavar, help=option.help)
+    return parser
+
+

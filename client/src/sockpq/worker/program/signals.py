@@ -1,0 +1,53 @@
+"""What signals mean to the worker program."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable
+from typing import Protocol
+
+LOG = logging.getLogger("sockpq.worker")
+
+
+class Stoppable(Protocol):
+    """A pool."""
+
+    def stop(self) -> None:
+        """Finish what runs, give back the rest, end."""
+        ...
+
+    def halt(self) -> None:
+        """Stop now."""
+        ...
+
+
+class Signals:
+    """TERM and INT: stop; a second one, or QUIT: stop now; HUP: read the configuration again."""
+
+    def __init__(self, pool: Stoppable, reload: Callable[[], None]) -> None:
+        self._pool = pool
+        self._reload = reload
+        self._stopping = False
+
+    def install(self) -> None:
+        """In the running event loop."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop)
+        loop.add_signal_handler(signal.SIGQUIT, self._halt)
+        loop.add_signal_handler(signal.SIGHUP, self._reload)
+
+    def _stop(self) -> None:
+        if self._stopping:
+            self._halt()
+            return
+        self._stopping = True
+        LOG.info("stopping: what runs is finished, the rest goes back")
+        self._pool.stop()
+
+    def _halt(self) -> None:
+        self._stopping = True
+        LOG.warning("stopping at once: all jobs go back")
+        self._pool.halt()

@@ -1,0 +1,100 @@
+"""The operations on pulses: rates that many clients keep together (spec/pulse 1.1)."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from msgspec import Struct
+
+
+class Feedback(IntEnum):
+    """How what a grant allowed has turned out (PULSE RESULT)."""
+
+    OK = 0
+    FAIL = 1        # an error that says nothing about the rate
+    SLOW = 2        # the rate was too high
+    SLEEP = 3       # no grants for a while
+
+
+class PulseChange(Struct, array_like=True, gc=False, frozen=True):
+    """New values for settings of a pulse; None: unchanged, or the default of a new one."""
+
+    rate: int | None = None             # grants per period, at most
+    per_ms: int | None = None           # the length of a period
+    step_ms: int | None = None          # by how much the pause grows and shrinks
+    max_pause_ms: int | None = None
+    max_run_ms: int | None = None       # how long after its grant a result is awaited
+    max_wait_ms: int | None = None      # with TOGETHER: how long the first one waits for the others
+
+
+class CreatePulse(Struct, array_like=True, tag=53, gc=False, frozen=True):
+    """PULSE CREATE. `pulses_max`: there may be as many; None: any number.
+
+    Replies: Accepted, PulseExists, TooManyPulses.
+    """
+
+    pulse: str
+    change: PulseChange
+    together: bool = False
+    pulses_max: int | None = None
+
+
+class ConfigurePulse(Struct, array_like=True, tag=54, gc=False, frozen=True):
+    """PULSE CONFIG. A `rate` or `per_ms` lets the pulse begin anew (spec/pulse 4.4).
+
+    Replies: Accepted, PulseNotFound, BadSetting (a `max_wait_ms` without TOGETHER, a rate of a queue's own pulse).
+    """
+
+    pulse: str
+    change: PulseChange
+
+
+class DeletePulse(Struct, array_like=True, tag=55, gc=False, frozen=True):
+    """PULSE DELETE. Replies: Accepted, PulseNotFound, PulseInUse."""
+
+    pulse: str
+
+
+class SetPulse(Struct, array_like=True, tag=56, gc=False, frozen=True):
+    """PULSE SET: the data that come with each grant; `deny`: the grants say not to act.
+
+    Replies: Accepted, PulseNotFound.
+    """
+
+    pulse: str
+    data: bytes
+    deny: bool = False
+
+
+class Grant(Struct, array_like=True, tag=57, gc=False, frozen=True):
+    """Give `count` grants, for which the proposer knows that the window has room (spec/pulse 2.1).
+
+    Replies: Granted (of none while the pulse sleeps), PulseNotFound.
+    """
+
+    pulse: str
+    count: int
+
+
+class TakeTurn(Struct, array_like=True, tag=58, gc=False, frozen=True):
+    """PULSE WAIT as a request of a session. `free`: the window has room for one grant.
+
+    Replies: Turn; Empty, which is not an answer yet; PulseNotFound.
+    """
+
+    pulse: str
+    free: bool
+
+
+class GiveResult(Struct, array_like=True, tag=59, gc=False, frozen=True):
+    """PULSE RESULT of this ticket, which is closed. `sleep_ms`: read with SLEEP only.
+
+    Replies: Accepted, TicketNotFound.
+    """
+
+    ticket: int
+    result: Feedback
+    sleep_ms: int = 0
+
+
+OnPulses = CreatePulse | ConfigurePulse | DeletePulse | SetPulse | TakeTurn | GiveResult

@@ -1,0 +1,135 @@
+"""All pulses, their tickets, and which of them has results to judge next.
+
+What is free in a window is known to the leader that writes the grants, and comes with the operations (spec/pulse 2.1).
+The state only remembers when it gave grants, for the next leader: that cannot know which of them were written, and
+counts them all as written at its Lead entry (2.2).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from core import limits
+from core.ops.pulses import Feedback
+from core.pulse.pulse import Pulse
+from core.store.timer_index import TimerIndex
+
+
+class Pulses:
+    """The pulses by name."""
+
+    __slots__ = ("by_name", "next_ticket", "periods", "tickets")
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Pulse] = {}
+        self.tickets: dict[int, str] = {}           # the open ones in rising order, with the names of their pulses
+        self.next_ticket = 1
+        self.periods: TimerIndex[tuple[int, str]] = TimerIndex(limits.DUE_BITS)     # of the law: when they end, of whom
+
+    def add(self, pulse: Pulse) -> None:
+        """Add a pulse, with the tickets it has."""
+        self.by_name[pulse.name] = pulse
+        if pulse.period_ends_ms:
+            self.periods.add((pulse.period_ends_ms, pulse.name))
+
+    def remove(self, name: str) -> None:
+        """Remove a pulse and its tickets."""
+        pulse = self.by_name.pop(name)
+        self.end_period(pulse)
+        for ticket in pulse.tickets:
+            del self.tickets[ticket]
+
+    def end_period(self, pulse: Pulse) -> None:
+        """Take the pulse off the list of those with results to judge, before its period is dropped or judged."""
+        if pulse.period_ends_ms:
+            self.periods.remove((pulse.period_ends_ms, pulse.name))
+
+    # ---- grants
+
+    def count(self, pulse: Pulse, count: int, clock_ms: int) -> None:
+        """Note that `count` grants were given at this time."""
+        pulse.granted += count
+        window = pulse.window
+        keep_ms = clock_ms - pulse.length_ms - limits.GRANT_WRITTEN_MS_MAX
+        while window and window[0][0] < keep_ms:
+            window.popleft()
+        if window and window[-1][0] == clock_ms:
+            count += window.pop()[1]
+        window.append((clock_ms, count))
+
+    def issue(self, pulse: Pulse, count: int, clock_ms: int) -> int:
+        """Give `count` grants with tickets; returns the number of the first, which the others follow."""
+        self.count(pulse, count, clock_ms)
+        self._give_up(pulse, clock_ms, 2 * count)
+        first = self.next_ticket
+        self.next_ticket = first + count
+        numbers = range(first, first + count)
+        pulse.tickets.update(dict.fromkeys(numbers, clock_ms + pulse.max_run_ms))
+        self.tickets.update(dict.fromkeys(numbers, pulse.name))
+        while len(self.tickets) > limits.TICKETS_MAX:
+            self.close(next(iter(self.tickets)))
+        return first
+
+    def _give_up(self, pulse: Pulse, clock_ms: int, count: int) -> None:
+        """Forget tickets of the pulse whose time is over, `count` at most: so what is forgotten costs no entry."""
+        over: list[int] = []
+        for ticket, until_ms in pulse.tickets.items():
+            if until_ms > clock_ms or len(over) == count:
+                break
+            over.append(ticket)
+        for ticket in over:
+            self.close(ticket)
+
+    def of_ticket(self, ticket: int, clock_ms: int) -> Pulse | None:
+        """The pulse of an open ticket; None: there is none, or its time is over."""
+        name = self.tickets.get(ticket)
+        if name is None:
+            return None
+        pulse = self.by_name[name]
+        return pulse if pulse.tickets[ticket] > clock_ms else None
+
+    def close(self, ticket: int) -> None:
+        """Forget a ticket."""
+        del self.by_name[self.tickets.pop(ticket)].tickets[ticket]
+
+    # ---- results
+
+    def note(self, pulse: Pulse, result: Feedback, sleep_ms: int, clock_ms: int) -> None:
+        """Note a result of one of the pulse's grants."""
+        if pulse.note(result, sleep_ms, clock_ms):
+            self.periods.add((pulse.period_ends_ms, pulse.name))
+
+    def judge(self, clock_ms: int) -> list[Pulse]:
+        """Judge the results of periods that are over, of DUE_MAX pulses at most; returns whose speed has changed."""
+        changed: list[Pulse] = []
+        for _ in range(limits.DUE_MAX):
+            due = self.periods.first_due(clock_ms)
+            if due is None:
+                break
+            pulse = self.by_name[due[1]]
+            self.end_period(pulse)
+            if pulse.judge():
+                changed.append(pulse)
+        return changed
+
+    # ---- changes of leader
+
+    def lead(self, clock_ms: int) -> None:
+        """A new leader: count each grant that the ones before may have written not long ago as written now."""
+        for pulse in self.by_name.values():
+            since_ms = clock_ms - pulse.length_ms - limits.GRANT_WRITTEN_MS_MAX
+            counted = sum(count for at_ms, count in pulse.window if at_ms >= since_ms)
+            pulse.window = deque([(clock_ms, counted)] if counted else ())
+
+    def adopt(self, before: Pulses, clock_ms: int) -> None:
+        """These pulses were restored (CLONE) in place of `before`.
+
+        What was granted counts on for pulses of the same name, with their tickets. Of any other as many grants as it
+        may give in a period count as written now.
+        """
+        self.next_ticket = before.next_ticket
+        self.tickets = {ticket: name for ticket, name in before.tickets.items() if name in self.by_name}
+        for pulse in self.by_name.values():
+            old = before.by_name.get(pulse.name)
+            pulse.window = deque([(clock_ms, pulse.now)]) if old is None else old.window
+            pulse.tickets = {} if old is None else old.tickets

@@ -1,0 +1,63 @@
+"""Removes jobs without their being done, and whole queues with their jobs (spec/state-machine 10.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+from core.ops.queues import JobState
+from core.state import State
+from core.store.job import DelayedJob, Job
+
+
+def exists(state: State, name: str) -> bool:
+    """Whether there is something to delete: settings, unfinished jobs, or dead ones that came from the queue."""
+    return name in state.queues.settings or name in state.queues.by_name or name in state.dead
+
+
+def not_running(
+    state: State, name: str, which: JobState | None, before_seq: int | None, count: int | None,
+) -> list[Job | DelayedJob]:
+    """The first `count` jobs of the queue in this state (None: any but RUNNING), only those put before `before_seq`."""
+    queue = state.queues.by_name.get(name)
+    jobs: dict[int, Job | DelayedJob] = {}
+    sources: list[tuple[JobState, Iterable[Job | DelayedJob]]] = [(JobState.DEAD, state.dead.get(name, ()))]
+    if queue is not None:
+        sources = [(JobState.READY, queue.all_ready()), (JobState.DELAYED, queue.delayed or ()), *sources]
+    for its_state, source in sources:
+        if which is None or which is its_state:
+            found = (job for job in source if before_seq is None or job.seq < before_seq)
+            jobs.update((job.seq, job) for job in islice(found, None if count is None else count - len(jobs)))
+    return list(jobs.values())
+
+
+def drop(state: State, job: Job | DelayedJob) -> None:
+    """The job ends."""
+    queue = state.queues.by_name[job.queue]
+    if isinstance(job, Job):
+        state.remove(queue, job)
+    else:
+        state.undefer(queue, job)
+    state.close(job.queue, job.item)
+
+
+def remove_queue(state: State, name: str, jobs_max: int) -> tuple[int, bool]:
+    """Remove the jobs of the queue, `jobs_max` at most, then the queue itself.
+
+    Returns how many jobs were removed, and whether the queue is gone.
+    """
+    jobs = not_running(state, name, None, None, jobs_max)
+    for job in jobs:
+        drop(state, job)
+    queue = state.queues.by_name.get(name)
+    taken = [] if queue is None else queue.first_taken(jobs_max - len(jobs))
+    for number in taken:
+        running = state.stop(number)
+        assert running is not None
+        state.close(name, running.item)
+    removed = len(jobs) + len(taken)
+    if name in state.queues.by_name or name in state.dead:
+        return removed, False
+    state.queues.forget(name)
+    state.retained_keys.drop(name)
+    return removed, True

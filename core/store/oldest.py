@@ -1,0 +1,58 @@
+"""The queues that can hand out a job, by how long their first job has been READY: for GET * BY OLDEST.
+
+Kept from the first such GET on, as each hand-out changes it. A hundred thousand queues are not listed in one entry: the
+first 1,000 by name with that GET, 1,000 more with each entry after it. Until then the choice is among those listed.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from sortedcontainers import SortedList
+
+from core.limits import PORTION_MAX, SEQ_BITS
+from core.store.job import Job
+
+
+def ready_since(job: Job) -> tuple[int, int]:
+    """When the job last became READY, in ms, and its seq for those of one moment."""
+    extras, since_ms = job.extras, job.seq >> SEQ_BITS
+    if extras is not None and extras.ready_ms is not None:
+        since_ms = max(since_ms, extras.ready_ms)
+    return since_ms, job.seq
+
+
+class OldestFirst:
+    """Queues by the time since when their first job is READY.
+
+    `reached`: queues up to this name are listed; None: all.
+    """
+
+    __slots__ = ("_keys", "entries", "reached")
+
+    def __init__(self, reached: str | None = "") -> None:
+        self.entries: SortedList = SortedList()             # (since_ms, seq, name)
+        self._keys: dict[str, tuple[int, int, str]] = {}
+        self.reached = reached
+
+    def update(self, name: str, first: Job | None) -> None:
+        """The queue hands out `first` next, or nothing."""
+        if self.reached is not None and name > self.reached:
+            return
+        key = None if first is None else (*ready_since(first), name)
+        before = self._keys.get(name)
+        if key == before:
+            return
+        if before is not None:
+            self.entries.remove(before)
+        if key is None:
+            del self._keys[name]
+        else:
+            self.entries.add(key)
+            self._keys[name] = key
+
+    def portion(self, names: SortedList) -> list[str]:
+        """The next queues to list, of all that can hand out a job; they must be told by `update`."""
+        found = list(islice(names.irange(self.reached, None, (False, True)), PORTION_MAX))
+        self.reached = found[-1] if len(found) == PORTION_MAX else None
+        return found

@@ -1,0 +1,59 @@
+"""The commands on pulses (PROTOCOL "Pulses")."""
+
+from __future__ import annotations
+
+import logging
+
+from msgspec.structs import replace
+
+from core import Accepted, Pulse, Reply
+from gateway.commands.context.client import Client
+from gateway.protocol import listings, responses
+from gateway.protocol.command import Command
+from gateway.pulses.turn_waiter import TurnWaiter
+
+log = logging.getLogger("sockpqd.gateway")
+
+
+def create(client: Client, command: Command) -> None:
+    """PULSE CREATE: the limit on their number is this node's, so it travels with the operation."""
+    client.propose(replace(command.operation, pulses_max=client.hub.limits.pulses_max), command.numbering)
+
+
+def wait(client: Client, command: Command) -> None:
+    """PULSE WAIT: block until there is a grant."""
+    turns = client.hub.turns
+    waiter = TurnWaiter(client, turns, command.arguments[0], command.numbering)
+    client.block(waiter)
+    turns.wait(waiter, command.within_ms)
+
+
+def result(client: Client, command: Command) -> None:
+    """PULSE RESULT: the reason goes to the server's log."""
+    def tell(reply: Reply) -> Reply:
+        if isinstance(reply, Accepted):
+            operation = command.operation
+            log.info("%s: ticket %d: %s, %s", client.link.peer, operation.ticket, operation.result.name,
+                     command.arguments[0])
+        return reply
+    if command.arguments:
+        client.propose_told(command.operation, tell, command.numbering)
+    else:
+        client.propose(command.operation, command.numbering)
+
+
+def list_(client: Client, command: Command) -> None:
+    """PULSE LIST: the names of those that the user may see."""
+    names = client.guard.visible_pulses(sorted(client.hub.cluster.machine.pulses))
+    client.say(listings.names(names))
+
+
+def stat(client: Client, command: Command) -> None:
+    """PULSE STAT: settings and figures of a pulse. Who waits is known to the leader only."""
+    hub, name = client.hub, command.arguments[0]
+    pulse: Pulse | None = hub.cluster.machine.pulses.get(name)
+    if pulse is None:
+        client.say(responses.PULSE_NOT_FOUND)
+    else:
+        waiting = hub.turns.waiting(name) if hub.cluster.serving else None
+        client.say(listings.pairs(listings.pulse(pulse, waiting, hub.cluster.time_ms)))

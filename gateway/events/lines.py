@@ -1,0 +1,20 @@
+"""The lines that subscribers get (PROTOCOL "SUBSCRIBE, UNSUBSCRIBE")."""
+
+from __future__ import annotations
+
+from core import Event
+
+
+def line_of(event: Event) -> bytes:
+    """The line of one event."""
+    if event.type == "LEADER":
+        number, node, client = event.words
+        host, _, port = str(client).rpartition(":")
+        return f"250 {event.seq} LEADER {number} {node} {host.strip('[]') or '-'} {port or '-'}\r\n".encode()
+    words = "".join([f" {word}" for word in event.words])
+    return f"250 {event.seq} {event.type}{' ' + event.name if event.name else ''}{words}\r\n".encode()
+
+
+def gap(first: int, last: int) -> bytes:
+    """The line that says that events of these numbers may be missing."""
+    return b"250 %d GAP %d %d\r\n" % (last, first, last)

@@ -1,0 +1,207 @@
+"""The subscribers of this node, and how events reach them.
+
+Events are collected while entries are applied and written at the end of the turn, one write for each subscriber. A
+subscriber that begins in the past reads the history piece by piece, as fast as it takes it, until it has caught up.
+Whoever leaves too much unread is cut: a slow reader costs the others nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from cluster.api import Cluster
+from core import GAP, Event
+from gateway.events.filters import MSG, UNNAMED, Filter
+from gateway.events.history import History
+from gateway.events.lines import gap
+from gateway.limits import EVENT_BACKLOG_BYTES, EVENT_PIECE_BYTES
+
+
+class Subscriber(Protocol):
+    """Whoever hears events."""
+
+    def tell(self, lines: bytes) -> None:
+        """Send lines."""
+
+    def unsent_bytes(self) -> int:
+        """How much of what was sent it has not taken yet."""
+
+    def may_hear(self, event_type: str, name: str) -> bool:
+        """Whether its rights cover such an event."""
+
+    def cut(self, why: str) -> None:
+        """Close its connection, and cancel the subscription."""
+
+
+class Subscription:
+    """What a subscriber gets from now on. `seq`: events up to this number it has had, or does not want."""
+
+    __slots__ = ("behind", "lines", "seq", "subscriber", "wish")
+
+    def __init__(self, subscriber: Subscriber, wish: Filter, seq: int, *, behind: bool) -> None:
+        self.subscriber = subscriber
+        self.wish = wish
+        self.seq = seq
+        self.behind = behind                # it still reads the history
+        self.lines: list[bytes] = []        # of this turn
+
+    def hears(self, event: Event) -> bool:
+        """Whether the event is for this subscriber."""
+        if event.seq <= self.seq:
+            return False
+        if event.type == GAP:
+            return True
+        wish = self.wish
+        return (
+            event.type in wish.types and wish.wants(event.type, event.name)
+            and self.subscriber.may_hear(event.type, event.name)
+        )
+
+
+class Subscriptions:
+    """All subscriptions of this node, found by type and name of an event."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.history = History(cluster.machine.event_seq)
+        self._all: dict[Subscription, None] = {}
+        self._types: dict[str, int] = {}                # how many subscriptions each has
+        # By type and name, those of exact names; by type and "", those of all names and of prefixes.
+        self._places: dict[tuple[str, str], dict[Subscription, None]] = {}
+        self._told: dict[Subscription, None] = {}                               # have lines to be written
+        self._behind: dict[Subscription, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    # ---- for commands
+
+    def may_begin(self, wish: Filter, after: int) -> bool:
+        """Whether a subscription can begin behind this number: all events since are there, or still to come."""
+        self.history.newest = newest = self._cluster.machine.event_seq
+        if after > newest:
+            return not self._cluster.serving
+        return self.history.reaches_back_to(after, [one for one in wish.types if one != MSG])
+
+    def add(self, subscriber: Subscriber, wish: Filter, after: int | None) -> tuple[Subscription, int]:
+        """Subscribe from now on, or behind the number `after`; returns the subscription and the newest number."""
+        newest = self._cluster.machine.event_seq
+        seq = newest if after is None else after
+        subscription = Subscription(subscriber, wish, seq, behind=seq < newest)
+        self._all[subscription] = None
+        if subscription.behind:
+            self._behind[subscription] = None
+        for place in _places(wish):
+            self._places.setdefault(place, {})[subscription] = None
+        self._count(wish, 1)
+        return subscription, newest
+
+    def remove(self, subscription: Subscription) -> None:
+        """End a subscription: nothing more is written to its subscriber."""
+        if self._all.pop(subscription, self) is self:
+            return
+        self._told.pop(subscription, None)
+        self._behind.pop(subscription, None)
+        for place in _places(subscription.wish):
+            left = self._places[place]
+            del left[subscription]
+            if not left:
+                del self._places[place]
+        self._count(subscription.wish, -1)
+
+    def _count(self, wish: Filter, step: int) -> None:
+        for event_type in wish.types:
+            self._types[event_type] = self._types.get(event_type, 0) + step
+        self._cluster.subscribed(frozenset(event_type for event_type, count in self._types.items() if count))
+
+    # ---- from the cluster
+
+    def recording(self, types: frozenset[str]) -> None:
+        """These types are recorded from now on."""
+        self.history.record(types, self._cluster.machine.event_seq)
+
+    def events(self, events: Sequence[Event]) -> None:
+        """An entry was applied that brought these."""
+        recorded = self.history.add(events)
+        if self._all:
+            for event, line in recorded:
+                self._dispatch(event, line)
+
+    def replaced(self) -> None:
+        """A snapshot was installed: everybody has missed what happened in between."""
+        before, newest = self.history.newest, self._cluster.machine.event_seq
+        self.history.replace(newest)
+        self._behind.clear()
+        for subscription in self._all:
+            known = subscription.seq if subscription.behind else max(before, subscription.seq)
+            subscription.behind = False
+            if newest > known:
+                self._write(subscription, gap(known + 1, newest))
+
+    def turn_ended(self) -> None:
+        """Write what has happened in the turn."""
+        self.history.newest = self._cluster.machine.event_seq
+        if self._told:
+            told, self._told = self._told, {}
+            for subscription in told:
+                lines, subscription.lines = subscription.lines, []
+                if subscription in self._all:
+                    self._send(subscription, b"".join(lines))
+        for subscription in list(self._behind):
+            self._catch_up(subscription)
+
+    # ---- inside
+
+    def _dispatch(self, event: Event, line: bytes) -> None:
+        if event.type == GAP:
+            hearers = self._all
+        else:
+            hearers = self._places.get((event.type, ""), {})
+            named = self._places.get((event.type, event.name)) if event.name else None
+            if named:
+                hearers = {**hearers, **named}
+        for subscription in hearers:
+            if not subscription.behind and subscription.hears(event):
+                self._write(subscription, line)
+
+    def _write(self, subscription: Subscription, line: bytes) -> None:
+        subscription.lines.append(line)
+        self._told[subscription] = None
+
+    def _send(self, subscription: Subscription, lines: bytes) -> None:
+        """Write these lines, unless too much is unread."""
+        subscriber = subscription.subscriber
+        if subscriber.unsent_bytes() >= EVENT_BACKLOG_BYTES:
+            self.remove(subscription)
+            subscriber.cut("it does not read its events")
+        else:
+            subscriber.tell(lines)
+
+    def _catch_up(self, subscription: Subscription) -> None:
+        """Write the next pieces of the history to a subscriber that takes them."""
+        while subscription.subscriber.unsent_bytes() < EVENT_PIECE_BYTES:
+            if not self.history.reaches_back_to(subscription.seq, ()):
+                self.remove(subscription)
+                subscription.subscriber.cut("it does not read its events")
+                return
+            piece = self.history.after(subscription.seq)
+            if not piece:
+                subscription.behind = False
+                del self._behind[subscription]
+                return
+            lines = [line for event, line in piece if subscription.hears(event)]
+            subscription.seq = piece[-1][0].seq
+            if lines:
+                subscription.subscriber.tell(b"".join(lines))
+
+
+def _places(wish: Filter) -> list[tuple[str, str]]:
+    """Where a subscription is found: type and exact name, or "" for all others."""
+    places: list[tuple[str, str]] = []
+    for event_type in wish.types:
+        if wish.everything or wish.prefixes or event_type in UNNAMED:
+            places.append((event_type, ""))
+        if not wish.everything and event_type not in UNNAMED:
+            places += [(event_type, name) for name in wish.names]
+    return places

@@ -1,0 +1,122 @@
+"""The grammar of PULSE."""
+
+from __future__ import annotations
+
+from core import (
+    OWN_PREFIX,
+    PER_MS_MAX,
+    PER_MS_MIN,
+    RATE_MAX,
+    ConfigurePulse,
+    CreatePulse,
+    DeletePulse,
+    Feedback,
+    GiveResult,
+    PulseChange,
+    SetPulse,
+)
+from gateway.limits import PULSE_DATA_BYTES_MAX
+from gateway.protocol.arguments import ArgumentError, between, milliseconds, name, plain_word, unsigned
+from gateway.protocol.command import Command, Words
+from gateway.protocol.grammar.options import Option, read_options
+from gateway.protocol.responses import TOO_LARGE
+
+
+def _length_ms(lowest_ms: int) -> Option:
+    def read(word: bytes) -> int:
+        length_ms = milliseconds(word)
+        if not lowest_ms <= length_ms <= PER_MS_MAX:
+            raise ArgumentError
+        return length_ms
+    return Option("", read)
+
+
+rate = between(1, RATE_MAX)
+per_ms = _length_ms(PER_MS_MIN).read
+_at_least_1_ms, _any_length_ms = _length_ms(1).read, _length_ms(0).read
+
+_SETTINGS = {
+    b"RATE": Option("rate", rate),
+    b"PER": Option("per_ms", per_ms),
+    b"STEP": Option("step_ms", _at_least_1_ms),
+    b"MAXPAUSE": Option("max_pause_ms", _any_length_ms),
+    b"MAXRUN": Option("max_run_ms", _at_least_1_ms),
+}
+_MAX_WAIT = Option("max_wait_ms", _any_length_ms)
+_CREATE = {**_SETTINGS, b"TOGETHER": Option("together", behind=(b"MAXWAIT", _MAX_WAIT))}
+_CONFIG = {**_SETTINGS, b"MAXWAIT": _MAX_WAIT}
+_WITHIN = {b"WITHIN": Option("within_ms", milliseconds)}
+_REASON = {b"REASON": Option("reason", plain_word)}
+
+
+def pulse_name(word: bytes) -> str:
+    """Parse the name of a pulse."""
+    if word == b"OFF":
+        raise ArgumentError
+    return name(word)
+
+
+def pulse_create(words: Words) -> Command:
+    """PULSE CREATE <name> with settings; the names of queues' own pulses are not for others."""
+    found = read_options(words, 2, _CREATE)
+    pulse = _named(words)
+    if pulse.startswith(OWN_PREFIX):
+        raise ArgumentError
+    together = found.pop("together", False)
+    return Command(CreatePulse(pulse, PulseChange(**found), together))
+
+
+def pulse_config(words: Words) -> Command:
+    """PULSE CONFIG <name> with settings, one at least. The rate of a queue's own pulse is a setting of the queue."""
+    found = read_options(words, 2, _CONFIG)
+    pulse = _named(words)
+    if not found or (pulse.startswith(OWN_PREFIX) and ("rate" in found or "per_ms" in found)):
+        raise ArgumentError
+    return Command(ConfigurePulse(pulse, PulseChange(**found)))
+
+
+def _named(words: Words) -> str:
+    if len(words) < 2:
+        raise ArgumentError
+    return pulse_name(words[1])
+
+
+def pulse_delete(words: Words) -> Command:
+    """PULSE DELETE <name>."""
+    if len(words) != 2:
+        raise ArgumentError
+    return Command(DeletePulse(pulse_name(words[1])))
+
+
+def pulse_stat(words: Words) -> Command:
+    """PULSE STAT <name>. Arguments: the pulse."""
+    if len(words) != 2:
+        raise ArgumentError
+    return Command(arguments=(pulse_name(words[1]),))
+
+
+def pulse_set(words: Words) -> Command:
+    """PULSE SET <name> <len> [DENY]: the data follow."""
+    if len(words) not in (3, 4) or (len(words) == 4 and words[3] != b"DENY"):
+        raise ArgumentError
+    pulse, length = pulse_name(words[1]), unsigned(words[2])
+    answer = TOO_LARGE if length > PULSE_DATA_BYTES_MAX else None
+    return Command(SetPulse(pulse, b"", len(words) == 4), length, answer=answer)
+
+
+def pulse_wait(words: Words) -> Command:
+    """PULSE WAIT <name> [WITHIN <sec>]. Arguments: the pulse."""
+    return Command(arguments=(_named(words),), within_ms=read_options(words, 2, _WITHIN).get("within_ms"))
+
+
+def pulse_result(words: Words) -> Command:
+    """PULSE RESULT <ticket> OK|FAIL|SLOW|SLEEP <sec> [REASON <word>]. Arguments: the reason if given."""
+    match words[1:]:
+        case [ticket, (b"OK" | b"FAIL" | b"SLOW") as result, *_]:
+            operation, at = GiveResult(unsigned(ticket), Feedback[result.decode()]), 3
+        case [ticket, b"SLEEP", length, *_]:
+            operation, at = GiveResult(unsigned(ticket), Feedback.SLEEP, milliseconds(length)), 4
+        case _:
+            raise ArgumentError
+    reason = read_options(words, at, _REASON).get("reason")
+    return Command(operation, arguments=() if reason is None else (reason,))

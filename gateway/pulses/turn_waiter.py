@@ -1,0 +1,117 @@
+"""A client that waits for a turn: the slot of its answer, and what becomes of the grant that it gets."""
+
+from __future__ import annotations
+
+from asyncio import TimerHandle
+from typing import Protocol
+
+from msgspec import Struct
+
+from core import Grant, Operation, Reply, TakeTurn
+from gateway.protocol import responses
+from gateway.protocol.request_id import Numbering
+from gateway.pulses.window import Window
+from gateway.waiting.party import WaitingClient
+from gateway.waiting.slots import NoReply, Outcome
+
+
+class Going(Struct, gc=False, eq=False):
+    """A grant on its way to a client: it counts as written from the moment when the answer is written."""
+
+    window: Window
+    ticket: int
+    stamp_ms: int               # replicated time of its entry
+
+
+class Place(Protocol):
+    """The interface of `Turns` to a waiter; see turns.py."""
+
+    def settle(self, waiter: TurnWaiter, reply: Reply) -> None:
+        """Handle the reply to the waiter's operation."""
+
+    def give_up(self, waiter: TurnWaiter, outcome: Outcome) -> None:
+        """End the waiter: its operation was not executed, or the outcome is unknown."""
+
+    def ask_anew(self, waiter: TurnWaiter) -> None:
+        """Propose the waiter's operation again: it had no turn."""
+
+    def cancel(self, waiter: TurnWaiter) -> None:
+        """Remove the waiter of a client that is gone."""
+
+    def use_session(self, session: int) -> None:
+        """Let the session know that it is used."""
+
+
+class TurnWaiter(Struct, gc=False, eq=False):
+    """A PULSE WAIT: the slot of its answer."""
+
+    client: WaitingClient
+    place: Place
+    pulse: str
+    numbering: Numbering | None = None  # of a numbered command
+    outcome: Outcome | None = None
+    number: int = 0                     # order of arrival; 0: it has not had to wait yet
+    stood: bool = False                 # it has stood in line
+    timer: TimerHandle | None = None    # of WITHIN
+    late: bool = False                  # its time is up: what is under way is its last chance
+    claimed: Window | None = None       # where the operation under way has a grant
+    going: Going | None = None          # its grant, until that is written
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory that the waiter uses, beyond that of any command."""
+        return 0
+
+    @property
+    def numbered(self) -> bool:
+        """See Slot."""
+        return self.numbering is not None
+
+    @property
+    def operation(self) -> Operation:
+        """The operation to propose: of a numbered command its request, else a look whether there is such a pulse."""
+        if self.numbering is None:
+            return Grant(self.pulse, 0)
+        return self.numbering.request(TakeTurn(self.pulse, self.claimed is not None), keep_waiting=True)
+
+    def end(self, outcome: Outcome) -> None:
+        """Set its answer."""
+        self.outcome = outcome
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+        self.client.wake()
+
+    def end_of_input(self) -> None:
+        """Wait no longer: the client has sent its last byte."""
+        self.place.cancel(self)
+
+    def leave(self) -> None:
+        """The client is gone."""
+        self.place.cancel(self)
+
+    def keep_session(self) -> None:
+        """Use its session, which must not end while it waits."""
+        if self.numbering is not None:
+            self.place.use_session(self.numbering.session)
+
+    # ---- the outcome of its operation
+
+    def applied(self, reply: Reply) -> None:
+        """Handle the reply."""
+        self.place.settle(self, reply)
+
+    def refused(self) -> None:
+        """End it: this node no longer serves."""
+        self.place.give_up(self, NoReply.REFUSED)
+
+    def unknown(self) -> None:
+        """End it: whether it has a grant is unknown."""
+        self.place.give_up(self, NoReply.UNKNOWN if self.numbering is None else NoReply.UNKNOWN_REQUEST)
+
+    def overdue(self) -> None:
+        """Try again."""
+        if self.late:
+            self.place.give_up(self, responses.BUSY)
+        else:
+            self.place.ask_anew(self)

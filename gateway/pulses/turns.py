@@ -1,0 +1,454 @@
+"""Clients that wait for turns, first come first served, and the grants proposed for them (spec/pulse 3).
+
+Whenever something may be free (a grant leaves the window, somebody comes, the pulse changes) the pulse is looked at,
+once in a round of the loop: all grants that are free then are one operation, and those of all pulses one entry. A grant
+finds its client when the entry is applied, so one whose client has gone goes to the next. Only a numbered command has
+an operation of its own, as the session must remember its ticket.
+
+An answer is formed when it is written: only then is it known whether this node may still write it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from msgspec import Struct
+from sortedcontainers import SortedDict
+
+from cluster.api import Cluster
+from core import (
+    GRANT_WRITTEN_MS_MAX,
+    GRANTS_MAX,
+    Effects,
+    Empty,
+    Grant,
+    Granted,
+    Pulse,
+    PulseNotFound,
+    Reply,
+    TouchSession,
+    Turn,
+)
+from gateway.protocol import responses
+from gateway.protocol.responses import AtWriting
+from gateway.pulses.turn_waiter import Going, TurnWaiter
+from gateway.pulses.window import Window
+from gateway.waiting.slots import IGNORED, NoReply, Outcome
+
+log = logging.getLogger("sockpqd.gateway")
+
+WRITTEN_MS_MAX = GRANT_WRITTEN_MS_MAX // 2      # half of what a new leader counts on
+
+
+class Line(Struct, eq=False):
+    """The clients that wait for turns of one pulse."""
+
+    standing: Any               # SortedDict[int, TurnWaiter] by number
+    sent: dict[int, TurnWaiter]     # those for whom a grant is under way, in their order
+    late: bool = False          # one of those standing has no more time
+    free_since: float | None = None     # TOGETHER: since when somebody waits while the window is clear
+    timer: asyncio.TimerHandle | None = None
+
+
+class _Granting:
+    """Grants under way for the first in a line."""
+
+    def __init__(self, turns: Turns, pulse: str, window: Window, count: int) -> None:
+        self._turns, self._pulse, self._window, self._count = turns, pulse, window, count
+
+    def applied(self, reply: Reply) -> None:
+        """Give the grants to whoever waits now."""
+        if isinstance(reply, Granted) and reply.count:
+            self._turns.hand_out(self._pulse, self._window, reply)
+        else:
+            self._turns.take_back(self._pulse, self._window, self._count)
+
+    def refused(self) -> None:
+        """The clients wait on, if this node still serves."""
+        self._turns.take_back(self._pulse, self._window, self._count)
+
+    def unknown(self) -> None:
+        """The same: nothing was written, and nothing will be."""
+        self._turns.take_back(self._pulse, self._window, self._count)
+
+
+class Turns:
+    """All clients of this node that wait for turns, and the windows of all pulses."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._loop = asyncio.get_running_loop()
+        self._last_number = 0
+        self._lines: dict[str, Line] = {}
+        self._requests: dict[tuple[int, int], TurnWaiter] = {}      # session, request: who waits in a line
+        self._windows: dict[str, Window] = {}
+        self._term = -1                             # of the Lead entry that the windows begin with
+        self._due: dict[str, None] = {}             # pulses to look at in this round
+        self._writing: dict[str, Window] = {}       # pulses with grants written in this round
+
+    def waiting(self, pulse: str) -> int:
+        """How many clients wait for a turn."""
+        line = self._lines.get(pulse)
+        return 0 if line is None else len(line.standing) + len(line.sent)
+
+    # ---- what is free
+
+    def window(self, pulse: str) -> Window:
+        """The window of this pulse."""
+        window = self._windows.get(pulse)
+        if window is None:
+            window = self._windows[pulse] = Window()
+        return window
+
+    def free(self, pulse: Pulse) -> int:
+        """How many grants of this pulse may be proposed now."""
+        if self._cluster.time_ms < pulse.sleep_until_ms:
+            return 0
+        return self.window(pulse.name).free(pulse, self._loop.time())
+
+    def may_write(self, stamp_ms: int) -> bool:
+        """Whether a grant with this stamp may be written now: a new leader counts on it that later it is not."""
+        return self._cluster.holds_lease and self._cluster.time_ms - stamp_ms <= WRITTEN_MS_MAX
+
+    def written(self, pulse: str, window: Window, count: int) -> None:
+        """Note that grants under way are being written in this round."""
+        window.write(count)
+        if not self._writing:
+            self._loop.call_soon(self._stamp)
+        self._writing[pulse] = window
+
+    def _stamp(self) -> None:
+        now = self._loop.time()
+        writing, self._writing = self._writing, {}
+        for pulse, window in writing.items():
+            window.stamp(now)
+            self.look_at(pulse)
+
+    # ---- coming and going
+
+    def wait(self, waiter: TurnWaiter, within_ms: int | None) -> None:
+        """A client waits, for so long at most."""
+        if within_ms == 0:
+            waiter.late = True
+        elif within_ms is not None:
+            waiter.timer = self._loop.call_later(within_ms / 1000, self._time_over, waiter)
+        pulse = self._cluster.machine.pulses.get(waiter.pulse)
+        if waiter.numbering is not None:
+            line = self._lines.get(waiter.pulse)
+            if pulse is not None and line is None and not pulse.together and self.free(pulse):
+                self._claim(waiter)
+            self.ask_anew(waiter)
+        elif pulse is None:                     # it may be created by a command before this one
+            self.ask_anew(waiter)
+        elif self._cluster.serving:
+            self._stand(waiter)
+        else:
+            waiter.end(NoReply.REFUSED)
+
+    def _claim(self, waiter: TurnWaiter) -> None:
+        waiter.claimed = self.window(waiter.pulse)
+        waiter.claimed.under_way += 1
+
+    def ask_anew(self, waiter: TurnWaiter) -> None:
+        """Propose the waiter's operation."""
+        self._cluster.propose_for(waiter.client, waiter.operation, waiter)
+
+    def _stand(self, waiter: TurnWaiter) -> None:
+        """Add the waiter to its line, at its old place if it was there before."""
+        if not waiter.number:
+            self._last_number += 1
+            waiter.number = self._last_number
+        request = waiter.numbering
+        if request is not None:
+            first = self._requests.get((request.session, request.number))
+            if first is not None:               # its client has given it up
+                waiter.number = first.number
+                self._leave(first)
+                first.end(NoReply.CANCELLED)
+            self._requests[request.session, request.number] = waiter
+        line = self._lines.get(waiter.pulse)
+        if line is None:
+            line = self._lines[waiter.pulse] = Line(SortedDict(), {})
+        line.standing[waiter.number] = waiter
+        waiter.stood = True
+        line.late |= waiter.late
+        self.look_at(waiter.pulse)
+
+    def _leave(self, waiter: TurnWaiter) -> None:
+        """Take a waiter out of its line, where it stands or is sent for."""
+        line = self._lines[waiter.pulse]
+        if line.sent.pop(waiter.number, None) is None:
+            del line.standing[waiter.number]
+        self._forget_request(waiter)
+        self._close(waiter.pulse, line)
+
+    def _forget_request(self, waiter: TurnWaiter) -> None:
+        request = waiter.numbering
+        if request is not None:
+            del self._requests[request.session, request.number]
+
+    def _close(self, pulse: str, line: Line) -> None:
+        """Forget a line without clients."""
+        if not line.standing and not line.sent:
+            if line.timer is not None:
+                line.timer.cancel()
+            self._lines.pop(pulse, None)
+
+    def _in_line(self, waiter: TurnWaiter) -> bool:
+        line = self._lines.get(waiter.pulse)
+        return line is not None and (
+            line.standing.get(waiter.number) is waiter or line.sent.get(waiter.number) is waiter
+        )
+
+    def _time_over(self, waiter: TurnWaiter) -> None:
+        waiter.timer = None
+        waiter.late = True
+        line = self._lines.get(waiter.pulse)
+        if line is not None and line.standing.get(waiter.number) is waiter:
+            self._leave(waiter)
+            waiter.end(responses.WAIT_TIMEOUT)
+
+    def cancel(self, waiter: TurnWaiter) -> None:
+        """Remove the waiter of a client that is gone. A grant that was not written goes to the next."""
+        going, waiter.going = waiter.going, None
+        if self._in_line(waiter):
+            self._leave(waiter)
+        elif going is not None and waiter.numbering is None:
+            self._pass_on(waiter.pulse, going)
+        elif going is not None:
+            going.window.under_way -= 1
+            self.look_at(waiter.pulse)
+        waiter.end(NoReply.CANCELLED)
+
+    def use_session(self, session: int) -> None:
+        """Let the session of a waiting client know that it is used."""
+        self._cluster.propose(TouchSession(session), IGNORED)
+
+    def stop(self) -> None:
+        """Refuse all waiters, as this node no longer serves."""
+        for pulse in list(self._lines):
+            self._end_line(pulse, NoReply.REFUSED)
+
+    def _end_line(self, pulse: str, outcome: Outcome) -> None:
+        line = self._lines.pop(pulse)
+        if line.timer is not None:
+            line.timer.cancel()
+        for waiter in (*line.sent.values(), *line.standing.values()):
+            self._forget_request(waiter)
+            waiter.end(outcome)
+
+    # ---- what happens
+
+    def serve(self) -> None:
+        """This node serves. Under a new Lead entry all that the state counts was written now, for all we know."""
+        machine = self._cluster.machine
+        if machine.term == self._term:
+            return                              # it has served before in this leadership, and nobody else has
+        self._term = machine.term
+        now = self._loop.time()
+        self._windows = {
+            name: Window(sum(count for _, count in pulse.window), now) for name, pulse in machine.pulses.items()
+        }
+
+    def effects(self, effects: Effects) -> None:
+        """Look at the pulses that an applied entry has changed."""
+        if effects.restored:
+            self._restored()
+        for name in effects.pulses or ():
+            if name in self._cluster.machine.pulses:
+                self.look_at(name)
+            else:
+                self._windows.pop(name, None)
+                if name in self._lines:
+                    self._end_line(name, responses.PULSE_NOT_FOUND)
+
+    def _restored(self) -> None:
+        """Everything was replaced (CLONE): a pulse that was not there before has what the state counts."""
+        now = self._loop.time()
+        pulses = self._cluster.machine.pulses
+        self._windows = {
+            name: self._windows.get(name) or Window(sum(count for _, count in pulse.window), now)
+            for name, pulse in pulses.items()
+        }
+        for name in list(self._lines):
+            if name in pulses:
+                self.look_at(name)
+            else:
+                self._end_line(name, responses.PULSE_NOT_FOUND)
+
+    def look_at(self, pulse: str) -> None:
+        """Look at this pulse at the end of the round: there may be grants for those who wait."""
+        if not self._due:
+            self._loop.call_soon(self._look)
+        self._due[pulse] = None
+
+    def _look(self) -> None:
+        due, self._due = self._due, {}
+        for name in due:
+            line, pulse = self._lines.get(name), self._cluster.machine.pulses.get(name)
+            if line is None or pulse is None or not self._cluster.serving:
+                continue
+            count = self._releasable(line, pulse)
+            if count:
+                self._propose(line, pulse, count)
+            self._end_late(line)
+            self._wake_later(line, pulse)
+            self._close(name, line)
+
+    def _releasable(self, line: Line, pulse: Pulse) -> int:
+        """How many of those standing may be given grants now."""
+        standing = len(line.standing)
+        free = min(self.free(pulse), standing, GRANTS_MAX)
+        if not free or not pulse.together:
+            return free
+        now = self._loop.time()
+        if not self.window(pulse.name).clear(pulse, now):
+            line.free_since = None
+            return 0
+        if line.free_since is None:
+            line.free_since = now
+        if standing < pulse.now and now < line.free_since + pulse.max_wait_ms / 1000:
+            return 0
+        line.free_since = None
+        return free
+
+    def _propose(self, line: Line, pulse: Pulse, count: int) -> None:
+        window = self.window(pulse.name)
+        anonymous = 0
+        for _ in range(count):
+            number, waiter = line.standing.popitem(0)
+            if waiter.numbering is None:
+                line.sent[number] = waiter
+                anonymous += 1
+            else:
+                self._forget_request(waiter)
+                self._claim(waiter)
+                self.ask_anew(waiter)
+        if anonymous:
+            window.under_way += anonymous
+            self._cluster.propose(Grant(pulse.name, anonymous), _Granting(self, pulse.name, window, anonymous))
+
+    def _end_late(self, line: Line) -> None:
+        """Those who would not wait have had their chance."""
+        if not line.late:
+            return
+        line.late = False
+        for waiter in [waiter for waiter in line.standing.values() if waiter.late]:
+            del line.standing[waiter.number]
+            self._forget_request(waiter)
+            waiter.end(responses.WAIT_TIMEOUT)
+
+    def _wake_later(self, line: Line, pulse: Pulse) -> None:
+        """Look again when a grant becomes free by time."""
+        if line.timer is not None:
+            line.timer.cancel()
+            line.timer = None
+        if not line.standing:
+            return
+        now, window = self._loop.time(), self.window(pulse.name)
+        asleep_s = (pulse.sleep_until_ms - self._cluster.time_ms) / 1000
+        if asleep_s > 0:
+            pause_s: float | None = asleep_s
+        elif line.free_since is not None:
+            pause_s = line.free_since + pulse.max_wait_ms / 1000 - now
+        elif pulse.together:
+            pause_s = window.last_leaves_s(now)
+        else:
+            pause_s = window.first_leaves_s(now)
+        if pause_s is not None:
+            line.timer = self._loop.call_later(max(pause_s, 0.0) + 0.0005, self.look_at, pulse.name)
+
+    # ---- grants
+
+    def hand_out(self, pulse: str, window: Window, granted: Granted) -> None:
+        """Give these grants to the clients for whom they were asked, or to those that wait now."""
+        stamp_ms = self._cluster.machine.clock_ms
+        for ticket in range(granted.first, granted.first + granted.count):
+            self._pass_on(pulse, Going(window, ticket, stamp_ms))
+
+    def _pass_on(self, pulse: str, going: Going) -> None:
+        """Give the grant to the first client that waits; if there is none it is not used."""
+        line = self._lines.get(pulse)
+        waiter = None if line is None else self._next(line)
+        if waiter is None:
+            going.window.under_way -= 1
+            self.look_at(pulse)
+        else:
+            self._go(waiter, going)
+        if line is not None:
+            self._close(pulse, line)
+
+    def _next(self, line: Line) -> TurnWaiter | None:
+        if line.sent:
+            return line.sent.pop(next(iter(line.sent)))
+        for number, waiter in line.standing.items():
+            if waiter.numbering is None:
+                del line.standing[number]
+                found: TurnWaiter = waiter
+                return found
+        return None
+
+    def _go(self, waiter: TurnWaiter, going: Going) -> None:
+        waiter.going = going
+        waiter.end(AtWriting(lambda: self._write(waiter)))
+
+    def _write(self, waiter: TurnWaiter) -> bytes:
+        """The answer, at the moment when it is written."""
+        going, waiter.going = waiter.going, None
+        pulse = self._cluster.machine.pulses.get(waiter.pulse)
+        assert going is not None
+        if pulse is None or not self.may_write(going.stamp_ms):
+            going.window.under_way -= 1
+            return responses.OFFLINE_MODE if pulse is not None else responses.PULSE_NOT_FOUND
+        self.written(waiter.pulse, going.window, 1)
+        return responses.turn(going.ticket, pulse)
+
+    def take_back(self, pulse: str, window: Window, count: int) -> None:
+        """Grants asked for will not come: those for whom they were stand in line again."""
+        window.under_way -= count
+        line = self._lines.get(pulse)
+        if line is None:
+            return
+        for number in list(line.sent)[:count]:
+            waiter = line.standing[number] = line.sent.pop(number)
+            line.late |= waiter.late
+        self._end_late(line)
+        self._close(pulse, line)
+        self.look_at(pulse)
+
+    # ---- numbered commands
+
+    def settle(self, waiter: TurnWaiter, reply: Reply) -> None:
+        """Handle the reply to a waiter's operation."""
+        claimed, waiter.claimed = waiter.claimed, None
+        if isinstance(reply, Turn):
+            if claimed is None:                 # a repetition: the ticket it was given before
+                claimed = self.window(waiter.pulse)
+                claimed.under_way += 1
+            if waiter.outcome is None:
+                self._go(waiter, Going(claimed, reply.ticket, self._cluster.machine.clock_ms))
+            else:
+                claimed.under_way -= 1
+            return
+        if claimed is not None:
+            claimed.under_way -= 1
+        if waiter.outcome is not None:
+            return
+        if not isinstance(reply, Empty | Granted):
+            waiter.end(responses.PULSE_NOT_FOUND if isinstance(reply, PulseNotFound) else reply)
+        elif waiter.client.ended:
+            waiter.end(NoReply.CANCELLED)
+        elif not self._cluster.serving:
+            waiter.end(NoReply.REFUSED)
+        else:
+            self._stand(waiter)
+
+    def give_up(self, waiter: TurnWaiter, outcome: Outcome) -> None:
+        """End a waiter whose operation was not executed, or whose outcome is unknown."""
+        claimed, waiter.claimed = waiter.claimed, None
+        if claimed is not None:
+            claimed.under_way -= 1
+        if waiter.outcome is None:
+            waiter.end(outcome)

@@ -1,0 +1,75 @@
+"""The window of a pulse: how many grants may be given now, so that never too many are written (spec/pulse 2.1).
+
+A grant is under way from its proposal until it is written, or known never to be. Both kinds count; the time of a
+written one is taken after the bytes have left, so that it is never too early. Times are monotonic seconds of this node.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from core import GRANT_WRITTEN_MS_MAX, Pulse
+
+MARGIN_S = 0.001        # for clients that measure: their clocks do not tick when ours does
+KEEP_S = GRANT_WRITTEN_MS_MAX / 1000        # grants that have left are remembered so long, should the window grow
+
+
+class Window:
+    """The grants of one pulse that this leader wrote, or has under way."""
+
+    __slots__ = ("_count", "_left", "_length_s", "_written", "under_way", "unstamped")
+
+    def __init__(self, counted: int = 0, now: float = 0.0) -> None:
+        """`counted`: grants that may have been written before; they count from `now` on."""
+        self.under_way = 0
+        self.unstamped = 0                                      # written, but the time is not taken yet
+        self._written: deque[tuple[float, int]] = deque()       # those in the window: when, how many
+        self._left: deque[tuple[float, int]] = deque()          # those that have left it
+        self._count = counted                                   # how many are in the window
+        self._length_s = 0.0
+        if counted:
+            self._written.append((now, counted))
+
+    def write(self, count: int) -> None:
+        """Grants under way are being written; `stamp` must follow."""
+        self.under_way -= count
+        self.unstamped += count
+
+    def stamp(self, now: float) -> None:
+        """Whatever was being written has been."""
+        if self.unstamped:
+            self._written.append((now, self.unstamped))
+            self._count += self.unstamped
+            self.unstamped = 0
+
+    def free(self, pulse: Pulse, now: float) -> int:
+        """How many more grants there may be now."""
+        self._pass(pulse, now)
+        return max(0, pulse.now - self._count - self.under_way - self.unstamped)
+
+    def clear(self, pulse: Pulse, now: float) -> bool:
+        """Whether no grant is in the window or under way."""
+        self._pass(pulse, now)
+        return not (self._count or self.under_way or self.unstamped)
+
+    def first_leaves_s(self, now: float) -> float | None:
+        """In how many seconds the first grant leaves the window, as of the last look; None: there is none."""
+        return self._written[0][0] + self._length_s - now if self._written else None
+
+    def last_leaves_s(self, now: float) -> float | None:
+        """In how many seconds the last grant leaves the window, as of the last look; None: there is none."""
+        return self._written[-1][0] + self._length_s - now if self._written else None
+
+    def _pass(self, pulse: Pulse, now: float) -> None:
+        length_s = pulse.length_ms / 1000 + MARGIN_S
+        begin = now - length_s
+        if length_s > self._length_s:           # the pause has grown: some come back
+            while self._left and self._left[-1][0] >= begin:
+                self._written.appendleft(self._left.pop())
+                self._count += self._written[0][1]
+        self._length_s = length_s
+        while self._written and self._written[0][0] < begin:
+            self._count -= self._written[0][1]
+            self._left.append(self._written.popleft())
+        while self._left and self._left[0][0] < begin - KEEP_S:
+            self._left.popleft()

@@ -1,0 +1,118 @@
+"""Queues that nobody uses: the serving leader has them deleted when their IDLE is over (spec/state-machine 10.2).
+
+Most uses are in the log, so the state knows when each queue was last used. Who waits for a job is known to the leader
+only. So it proposes the deletion, with the moment since when the queue is idle by its knowledge, and applying it does
+nothing if the state knows of a later use. A leader knows nothing of those who waited before it, so it counts from the
+beginning of its own service.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from cluster.api import Cluster
+from core import ExpireQueue, Removed, Reply
+from gateway.limits import IDLE_LOOK_S, IDLE_LOOKS_MAX
+
+
+class IdleQueues:
+    """Looks for idle queues while this node serves. `waiting`: how many clients wait for a queue by name."""
+
+    def __init__(self, cluster: Cluster, waiting: Callable[[str], int]) -> None:
+        self._cluster = cluster
+        self._waiting = waiting
+        self._since_ms = 0                      # replicated time from which on this leader knows who waits
+        self._left_ms: dict[str, int] = {}      # when somebody last stopped waiting, by queue
+        self._to_see: list[str] = []            # queues that this round has yet to look at
+        self._expiring: set[str] = set()        # those whose deletion is under way
+        self._looked_ms = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self) -> None:
+        """This node serves from now on."""
+        self._since_ms = self._looked_ms = self._cluster.time_ms
+        self._left_ms.clear()
+        self._to_see.clear()
+        self._schedule()
+
+    def stop(self) -> None:
+        """This node no longer serves."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def waited(self, names: tuple[str, ...] | None) -> None:
+        """Somebody waited for these queues until now."""
+        expiring, now_ms = self._cluster.machine.expiring, self._cluster.time_ms
+        for name in names or ():
+            if name in expiring:
+                self._left_ms[name] = now_ms
+
+    def applied(self) -> None:
+        """Time may have passed: look, if that is due."""
+        if self._cluster.machine.expiring and self._cluster.time_ms - self._looked_ms >= IDLE_LOOK_S * 1000:
+            self._look()
+
+    def _schedule(self) -> None:
+        self.stop()
+        self._timer = asyncio.get_running_loop().call_later(IDLE_LOOK_S, self._tick)
+
+    def _tick(self) -> None:
+        self._schedule()
+        if self._cluster.machine.expiring:
+            self._look()
+
+    def _look(self) -> None:
+        """Look at some of the queues, so that a round takes as many looks as it must."""
+        self._looked_ms = self._cluster.time_ms
+        if not self._to_see:
+            expiring = self._cluster.machine.expiring
+            self._left_ms = {name: left_ms for name, left_ms in self._left_ms.items() if name in expiring}
+            self._to_see = list(expiring)
+        some, self._to_see = self._to_see[:IDLE_LOOKS_MAX], self._to_see[IDLE_LOOKS_MAX:]
+        for name in some:
+            if name not in self._expiring:
+                self._look_at(name)
+
+    def _look_at(self, name: str) -> None:
+        machine = self._cluster.machine
+        used_ms, settings = machine.used_ms(name), machine.queue_settings(name)
+        if used_ms is None or settings is None or self._waiting(name):
+            return
+        since_ms = max(used_ms, self._since_ms, self._left_ms.get(name, 0))
+        if self._cluster.time_ms - since_ms >= settings.idle_ms:
+            self._expiring.add(name)
+            self._cluster.propose(ExpireQueue(name, since_ms), _Deletion(self, name, since_ms))
+
+    def delete_rest(self, deletion: _Deletion) -> None:
+        """Some of its jobs are deleted: go on."""
+        self._cluster.propose(ExpireQueue(deletion.name, deletion.since_ms), deletion)
+
+    def ended(self, name: str) -> None:
+        """The deletion has an outcome."""
+        self._expiring.discard(name)
+
+
+class _Deletion:
+    """Receives the outcome of an ExpireQueue."""
+
+    def __init__(self, queues: IdleQueues, name: str, since_ms: int) -> None:
+        self.name = name
+        self.since_ms = since_ms
+        self._queues = queues
+
+    def applied(self, reply: Reply) -> None:
+        """Go on if there were more jobs than one entry may remove."""
+        if isinstance(reply, Removed):
+            self._queues.delete_rest(self)
+        else:
+            self._queues.ended(self.name)
+
+    def refused(self) -> None:
+        """Note that nothing was deleted."""
+        self._queues.ended(self.name)
+
+    def unknown(self) -> None:
+        """Note that another leader looks after it now."""
+        self._queues.ended(self.name)

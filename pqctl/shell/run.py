@@ -1,0 +1,197 @@
+"""The loop of `pqctl shell`: a command is read and executed, and its answer shown, until the input ends."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from sockpq import Unavailable
+
+from pqctl.connect import cluster_of
+from pqctl.invocation import Call
+from pqctl.output.exit_codes import DONE
+from pqctl.output.stdio import output, say
+from pqctl.shell.leader import Conversation
+from pqctl.shell.typed import FILE_BYTES_MAX, Mistyped, Typed, understand
+from pqctl.shell.words import Words
+
+if TYPE_CHECKING:
+    from pqctl.shell.keyboard import Keyboard
+
+WELCOME = """Commands go to the leader. Data may stand in the line: PUT mail 0 "hello", or PUT mail 0 <FILE.
+Tab completes, Ctrl-C gives up waiting, Ctrl-D ends."""
+
+
+class Input(Protocol):
+    """Where commands come from."""
+
+    def command(self, prompt: str) -> str:
+        """Read a command; raises EOFError."""
+
+    def data(self, prompt: str, count: int) -> bytes:
+        """Read `count` bytes of data; raises EOFError and Mistyped."""
+
+
+def run(call: Call) -> int:
+    """Run the shell on standard input and output."""
+    screen = Screen(call)
+    conversation = Conversation(call, screen.show, say)
+    conversation.connect()
+    try:
+        if sys.stdin.isatty():
+            _at_terminal(call, conversation, screen)
+        else:
+            with contextlib.suppress(EOFError):
+                _loop(conversation, screen, Piped())
+            conversation.finish()
+    finally:
+        conversation.close()
+    screen.end_answer("")
+    return DONE
+
+
+def _at_terminal(call: Call, conversation: Conversation, screen: Screen) -> None:
+    from pqctl.shell.keyboard import Keyboard
+
+    keyboard = Keyboard(Words(lambda: _queue_names(call)))
+    print(f"{conversation.server}\n{WELCOME}", flush=True)
+    with keyboard.undisturbed():
+        while True:
+            try:
+                _loop(conversation, screen, Typist(keyboard))
+                return
+            except EOFError:
+                return
+            except KeyboardInterrupt:
+                conversation.interrupt()
+
+
+def _loop(conversation: Conversation, screen: Screen, source: Input) -> None:
+    """Execute commands until QUIT. Raises EOFError at the end of the input."""
+    while True:
+        text = source.command(f"{conversation.server or 'not connected'}> ")
+        if not text.strip():
+            continue
+        try:
+            typed, rest = _complete(text, source)
+            more = conversation.execute(typed, rest)
+        except (Mistyped, Unavailable) as error:
+            say(str(error))
+            continue
+        screen.end_answer(typed.line)
+        if not more:
+            return
+
+
+def _complete(text: str, source: Input) -> tuple[Typed, bytes]:
+    """Return the command, with the data that had to be asked for."""
+    typed = understand(text, _read_file)
+    rest = source.data(f"{typed.missing_bytes} bytes> ", typed.missing_bytes) if typed.missing_bytes else b""
+    for number in range(typed.parts):
+        part = understand(source.command(f"{number + 1} of {typed.parts}> "), _read_file, part=True)
+        rest += part.line.encode() + b"\r\n" + part.data
+        if part.missing_bytes:
+            rest += source.data(f"{part.missing_bytes} bytes> ", part.missing_bytes)
+    return typed, rest
+
+
+class Screen:
+    """Shows answers: as they are, or an object for each with --json. On a terminal no answer can move the cursor."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._json = b""
+        self._ended = True          # the last line has its end
+
+    def show(self, data: bytes) -> None:
+        """Show some bytes of an answer."""
+        if self._call.as_json:
+            self._json += data
+        elif sys.stdin.isatty() and sys.stdout.isatty():
+            sys.stdout.write(harmless(data))
+            sys.stdout.flush()
+        else:
+            self._call.write(data)
+        self._ended = data.endswith(b"\n")
+
+    def end_answer(self, command: str) -> None:
+        """End the answer to this command."""
+        if self._call.as_json:
+            if self._json:
+                with output():
+                    answer = self._json.decode("utf-8", "backslashreplace")
+                    print(json.dumps({"command": command, "answer": answer}), flush=True)
+            self._json = b""
+        elif not self._ended:
+            self.show(b"\n")
+        self._ended = True
+
+
+class Piped:
+    """Standard input that is a file or pipe."""
+
+    def __init__(self) -> None:
+        self._stream = sys.stdin.buffer
+
+    def command(self, prompt: str) -> str:
+        """Read a line."""
+        line = self._stream.readline()
+        if not line:
+            raise EOFError
+        return line.decode("utf-8", "surrogateescape")
+
+    def data(self, prompt: str, count: int) -> bytes:
+        """Read bytes."""
+        data = self._stream.read(count)
+        if len(data) < count:
+            raise EOFError
+        return data
+
+
+class Typist:
+    """Somebody at a terminal."""
+
+    def __init__(self, keyboard: Keyboard) -> None:
+        self._keyboard = keyboard
+
+    def command(self, prompt: str) -> str:
+        """Read a line."""
+        return self._keyboard.command(prompt)
+
+    def data(self, prompt: str, count: int) -> bytes:
+        """Read lines until there are enough bytes; the line end of the last one does not count."""
+        data = self._keyboard.data(prompt).encode()
+        while len(data) < count:
+            data += b"\n" + self._keyboard.data(f"{count - len(data) - 1} more> ").encode()
+        if len(data) > count:
+            raise Mistyped(f"these are {len(data)} bytes, not {count}: nothing was sent")
+        return data
+
+
+def harmless(data: bytes) -> str:
+    """Return bytes as text in which only line ends and tabs have an effect on a terminal."""
+    text = data.decode("utf-8", "backslashreplace").replace("\r\n", "\n")
+    return "".join(
+        letter if letter in "\n\t" or letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
+
+
+def _read_file(name: str) -> bytes:
+    try:
+        with Path(name).expanduser().open("rb") as file:
+            data = file.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise Mistyped(f"{name}: {error.strerror}") from None
+    if len(data) > FILE_BYTES_MAX:
+        raise Mistyped(f"{name} is too large")
+    return data
+
+
+def _queue_names(call: Call) -> Sequence[str]:
+    with cluster_of(call) as (client, _):
+        return [queue.name for queue in client.queues()]

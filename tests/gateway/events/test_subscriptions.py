@@ -1,0 +1,217 @@
+"""Subscribers of one node: those that come back, those that are slow, and a state that is replaced."""
+
+from __future__ import annotations
+
+import pytest
+
+from core import Event, Machine, Put
+from gateway.events import history
+from gateway.events.filters import Filter
+from gateway.events.subscriptions import Subscriptions
+from gateway.limits import EVENT_BACKLOG_BYTES, EVENT_PIECE_BYTES
+from tests.gateway.helpers.fake_cluster import FakeCluster
+
+ALL_PUTS = Filter(("PUT",))
+
+
+class Listener:
+    """The part of the hub that events go through."""
+
+    def __init__(self, cluster: FakeCluster) -> None:
+        self.subscriptions = Subscriptions(cluster)
+
+    def effects(self, effects: object) -> None:
+        pass
+
+    def serving_changed(self, serving: bool) -> None:
+        pass
+
+    def events(self, events: list) -> None:     # type: ignore[type-arg]
+        self.subscriptions.events(events)
+
+    def recording(self, types: frozenset[str]) -> None:
+        self.subscriptions.recording(types)
+
+    def state_replaced(self) -> None:
+        self.subscriptions.replaced()
+
+    def turn_ended(self) -> None:
+        self.subscriptions.turn_ended()
+
+
+class Hearer:
+    """A subscriber that takes what it is told when it is asked to."""
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+        self.unsent = 0
+        self.reads = True
+        self.ended: str | None = None
+
+    def tell(self, lines: bytes) -> None:
+        assert self.ended is None
+        self.lines += lines.splitlines()
+        if not self.reads:
+            self.unsent += len(lines)
+
+    def unsent_bytes(self) -> int:
+        return self.unsent
+
+    def may_hear(self, event_type: str, name: str) -> bool:
+        return not name.startswith("secret")
+
+    def cut(self, why: str) -> None:
+        self.ended = why
+
+
+@pytest.fixture
+def cluster() -> FakeCluster:
+    return FakeCluster(automatic=False)
+
+
+@pytest.fixture
+def node(cluster: FakeCluster) -> Subscriptions:
+    listener = Listener(cluster)
+    cluster.start(listener)
+    return listener.subscriptions
+
+
+def put(cluster: FakeCluster, queue: str, count: int = 1) -> None:
+    """So many jobs come in one entry."""
+    cluster._apply([Put(queue, 0, b"")] * count)
+    cluster.pass_time(0)
+
+
+def numbers(hearer: Hearer) -> list[int]:
+    return [int(line.split()[1]) for line in hearer.lines]
+
+
+def test_each_hears_what_it_asked_for_and_may_know(cluster: FakeCluster, node: Subscriptions) -> None:
+    every, named, prefixed, both, deaf = (Hearer() for _ in range(5))
+    node.add(every, ALL_PUTS, None)
+    node.add(named, Filter(("PUT", "FINQ"), ("a", "b")), None)
+    node.add(prefixed, Filter(("PUT",), (), ("a",)), None)
+    node.add(both, Filter(("PUT",), ("a1",), ("a",)), None)
+    node.add(deaf, Filter(("FINQ",)), None)
+    for queue in ("a", "a1", "c", "secret"):
+        put(cluster, queue)
+    assert [line.split()[3] for line in every.lines] == [b"a", b"a1", b"c"]
+    assert [line.split()[3] for line in named.lines] == [b"a"]
+    assert [line.split()[3] for line in prefixed.lines] == [b"a", b"a1"]
+    assert [line.split()[3] for line in both.lines] == [b"a", b"a1"]        # once
+    assert deaf.lines == []
+
+
+def test_who_leaves_hears_nothing_more(cluster: FakeCluster, node: Subscriptions) -> None:
+    hearer = Hearer()
+    subscription, _ = node.add(hearer, ALL_PUTS, None)
+    node.events([Event(7, "PUT", "q", (0,))])       # in the same turn
+    node.remove(subscription)
+    node.remove(subscription)
+    put(cluster, "q")
+    assert hearer.lines == []
+    assert len(node) == 0
+    assert cluster.recorded == frozenset()
+
+
+def test_a_slow_reader_is_cut_when_the_next_line_is_due(cluster: FakeCluster, node: Subscriptions) -> None:
+    slow, quick = Hearer(), Hearer()
+    node.add(slow, ALL_PUTS, None)
+    node.add(quick, ALL_PUTS, None)
+    slow.unsent = EVENT_BACKLOG_BYTES - 1
+    put(cluster, "q")
+    assert slow.ended is None
+    slow.unsent = EVENT_BACKLOG_BYTES
+    assert slow.ended is None
+    put(cluster, "q")
+    assert slow.ended is not None
+    put(cluster, "q")
+    assert numbers(slow) == numbers(quick)[:1]
+    assert len(quick.lines) == 3
+
+
+def test_who_comes_back_reads_the_past_in_pieces_and_then_goes_on(cluster: FakeCluster, node: Subscriptions) -> None:
+    node.add(Hearer(), ALL_PUTS, None)
+    begun = cluster.machine.event_seq
+    for _ in range(10):
+        put(cluster, "q", 1000)
+    hearer = Hearer()
+    hearer.reads = False
+    assert node.may_begin(ALL_PUTS, begun)
+    node.add(hearer, ALL_PUTS, begun)
+    node.turn_ended()
+    first = len(hearer.lines)
+    assert EVENT_PIECE_BYTES <= hearer.unsent < 2 * EVENT_PIECE_BYTES
+    put(cluster, "q")                           # it does not hear this before the rest
+    assert len(hearer.lines) == first
+    while len(hearer.lines) < 10_001:
+        hearer.unsent = 0
+        put(cluster, "other")
+        assert numbers(hearer) == list(range(begun + 1, begun + 1 + len(hearer.lines)))
+    assert hearer.ended is None
+
+
+def test_who_reads_the_past_too_slowly_is_cut(
+    cluster: FakeCluster, node: Subscriptions, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(history, "EVENT_HISTORY_MAX", 5000)
+    node.add(Hearer(), ALL_PUTS, None)
+    begun = cluster.machine.event_seq
+    put(cluster, "q" * 100, 5000)
+    hearer = Hearer()
+    hearer.reads = False
+    node.add(hearer, ALL_PUTS, begun)
+    node.turn_ended()
+    for _ in range(5):
+        put(cluster, "q", 1000)
+    assert hearer.ended is None                 # nothing is held for it
+    hearer.unsent = 0
+    node.turn_ended()
+    assert hearer.ended is not None
+
+
+def test_what_is_forgotten_or_was_not_recorded_is_too_old(
+    cluster: FakeCluster, node: Subscriptions, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(history, "EVENT_HISTORY_MAX", 10)
+    put(cluster, "q")
+    assert not node.may_begin(ALL_PUTS, cluster.machine.event_seq - 1)
+    assert node.may_begin(ALL_PUTS, cluster.machine.event_seq)
+    node.add(Hearer(), ALL_PUTS, None)
+    begun = cluster.machine.event_seq
+    put(cluster, "q", 10)
+    assert node.may_begin(ALL_PUTS, begun)
+    put(cluster, "q", 1)
+    assert not node.may_begin(ALL_PUTS, begun)
+    assert node.may_begin(ALL_PUTS, begun + 1)
+    assert not node.may_begin(Filter(("PUT", "TAKE")), begun + 1)
+    assert node.may_begin(Filter(("PUT", "MSG")), begun + 1)
+    assert not node.may_begin(ALL_PUTS, begun + 12)
+    cluster.follow("n2")
+    assert node.may_begin(ALL_PUTS, begun + 99)
+
+
+def test_a_snapshot_of_another_node_is_told_as_a_gap(cluster: FakeCluster, node: Subscriptions) -> None:
+    hearer, ahead = Hearer(), Hearer()
+    node.add(hearer, ALL_PUTS, None)
+    put(cluster, "q")
+    before = cluster.machine.event_seq
+    other = Machine()
+    other.restore(cluster.machine.snapshot())
+    other.apply(other.index + 1, 0, 0, [Put("q", 0, b"")] * 5)
+    cluster.follow("n2")
+    before = cluster.machine.event_seq
+    node.add(ahead, ALL_PUTS, before + 100)
+    snapshot = b"".join(other.snapshot())
+    other.apply(other.index + 1, 0, 0, [Put("q", 0, b"")] * 5)
+    cluster.machine.restore([snapshot])
+    cluster._index = cluster.machine.index
+    node.replaced()
+    node.turn_ended()
+    newest = cluster.machine.event_seq
+    assert newest == before - 1 + 5             # the leader's change was only in this node's history
+    assert hearer.lines[1:] == [b"250 %d GAP %d %d" % (newest, before + 1, newest)]
+    assert ahead.lines == []
+    assert not node.may_begin(ALL_PUTS, before)
+    put(cluster, "q")
+    assert numbers(hearer)[-1] == newest + 1

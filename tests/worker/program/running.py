@@ -1,0 +1,119 @@
+"""Starts the real program on an app written by the test, and looks at what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+PROGRAM = "import sys; from sockpq.worker.program.main import main; sys.exit(main())"
+WAIT_S = 30.0
+
+# The start of every app: what a task does is recorded outside, in a file.
+HEAD = '''
+import os, time, asyncio, sys
+from sockpq.worker import *
+app = App()
+def record(*words):
+    with open(os.environ["RECORD"], "a") as file:
+        file.write(" ".join(map(str, words)) + "\\n")
+'''
+
+
+class Worker:
+    """One pqworker, in a folder with the app; killed at the end of the block if it is still there."""
+
+    def __init__(self, folder: Path, servers: str, app: str, *arguments: str) -> None:
+        (folder / "tested_app.py").write_text(HEAD + app)
+        self.record_file = folder / "record"
+        self._log = folder / f"log{time.monotonic_ns()}"
+        place = () if "--exec" in arguments else ("tested_app:app",)
+        environment = {**os.environ, "SOCKPQ_SERVERS": servers, "RECORD": str(self.record_file)}
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", PROGRAM, *place, *arguments], cwd=folder, env=environment, stderr=log,
+                stdout=log,
+            )
+
+    @property
+    def record(self) -> list[str]:
+        """What the tasks have recorded."""
+        return self.record_file.read_text().splitlines() if self.record_file.exists() else []
+
+    @property
+    def log(self) -> list[dict[str, Any]]:
+        """The log lines, each one JSON object."""
+        return [json.loads(line) for line in self._log.read_text().splitlines() if line.startswith("{")]
+
+    @property
+    def text(self) -> str:
+        """All it has printed."""
+        return self._log.read_text()
+
+    def children(self) -> list[int]:
+        """The processes that it has started and that are there, zombies too."""
+        return children_of(self.process.pid)
+
+    def until(self, condition: Callable[[], bool], seconds: float = WAIT_S) -> None:
+        """Wait for it; fails with the log."""
+        end = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < end, f"still not after {seconds} s:\n{self.text[-4000:]}\n{self.record[-20:]}"
+            assert self.process.poll() is None, f"it has ended:\n{self.text[-4000:]}"
+            time.sleep(0.02)
+
+    def ready(self, children: int = 1) -> Worker:
+        """Wait until it has so many children."""
+        self.until(lambda: len(self.children()) >= children)
+        return self
+
+    def end(self, *signals: signal.Signals) -> int:
+        """Send signals, and wait for its end; its exit code."""
+        for number in signals:
+            self.process.send_signal(number)
+            time.sleep(0.1)
+        return self.process.wait(WAIT_S)
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.process.send_signal(signal.SIGCONT)
+        self.process.kill()
+        self.process.wait(WAIT_S)
+
+
+def children_of(pid: int) -> list[int]:
+    """The child processes of this one, zombies too."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[1]) == pid:
+                found.append(int(entry.name))
+    return found
+
+
+def is_there(pid: int) -> bool:
+    """Is there such a process?"""
+    return Path(f"/proc/{pid}").exists()
+
+
+def all_gone(pids: list[int], seconds: float = 10.0) -> bool:
+    """Are these gone within that time?"""
+    end = time.monotonic() + seconds
+    while any(map(is_there, pids)) and time.monotonic() < end:
+        time.sleep(0.02)
+    return not any(map(is_there, pids))

@@ -11,7 +11,7 @@ TOOLS  := .tools
 TOXIPROXY         := github.com/Shopify/toxiproxy/v2/cmd/server
 TOXIPROXY_VERSION := v2.12.0
 
-.PHONY: install dev check test-fast test test-deploy client-faces toxiproxy sim chaos chaos-long hostile demo play bench-plots clean
+.PHONY: install dev check test-fast test test-deploy client-faces toxiproxy sim chaos chaos-long hostile demo play dist manual bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd and pqctl, nothing for developers
 dev: $(VENV)/.installed-dev          ## the same with the test tools
@@ -78,6 +78,13 @@ demo: install                        ## three nodes, real work, a killed leader;
 
 play: install                        ## three nodes that stay, a producer and workers; kill what you like, Ctrl-C ends it
 	$(BIN)/python -m bench.play
+
+dist: dev manual                     ## wheels and sources of sockpqd and sockpq, in dist/
+	$(BIN)/python -m build --outdir dist client
+	$(BIN)/python -m build --outdir dist .
+
+manual: $(VENV)/.installed           ## man pages and completions, from the programs
+	$(BIN)/python deploy/manual/make.py
 
 bench-plots: dev                     ## tables and pictures of docs/BENCHMARKS.md anew, from what is in bench/results
 	$(BIN)/python -m bench.tables bench/results/*.jsonl --into docs/BENCHMARKS.md

@@ -37,6 +37,7 @@ from core.ops.jobs import (
     Atomic,
     Batch,
     Bury,
+    BuryWithReason,
     Change,
     ChangePlace,
     Delete,
@@ -51,7 +52,9 @@ from core.ops.jobs import (
     Kick,
     Later,
     LaterAll,
+    LaterAllFirst,
     LaterWith,
+    LaterWithReason,
     Move,
     OnDup,
     Place,
@@ -63,6 +66,7 @@ from core.ops.jobs import (
     Taking,
     Then,
     Touch,
+    TouchAll,
 )
 from core.ops.pulses import (
     ConfigurePulse,
@@ -142,7 +146,15 @@ from core.ops.replies import (
     UserNotFound,
     digests_of,
 )
-from core.ops.sessions import AttachSession, CloseSession, OpenSession, Request, Requested, TouchSession
+from core.ops.sessions import (
+    AttachSession,
+    CloseSession,
+    CloseSessionFirst,
+    OpenSession,
+    Request,
+    Requested,
+    TouchSession,
+)
 from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import DeleteUser, SetUser, User
 from core.pulse.pulse import OWN_PREFIX, Pulse
@@ -178,6 +190,7 @@ __all__ = [
     "BadSetting",
     "Batch",
     "Bury",
+    "BuryWithReason",
     "Change",
     "ChangeInProgress",
     "ChangePlace",
@@ -185,6 +198,7 @@ __all__ = [
     "CloneChunk",
     "CloneEnd",
     "CloseSession",
+    "CloseSessionFirst",
     "ClusterSettings",
     "Configure",
     "ConfigurePulse",
@@ -230,7 +244,9 @@ __all__ = [
     "LastNode",
     "Later",
     "LaterAll",
+    "LaterAllFirst",
     "LaterWith",
+    "LaterWithReason",
     "Lead",
     "Leased",
     "Machine",
@@ -300,6 +316,7 @@ __all__ = [
     "TooManyUsers",
     "Totals",
     "Touch",
+    "TouchAll",
     "TouchSession",
     "Turn",
     "UnknownNode",

@@ -28,7 +28,8 @@ class JobView(Struct, gc=False, frozen=True):
     attempts: int               # hand-outs so far
     at_ms: int | None           # the time it was put for, if any
     deadline_ms: int | None     # of a running job with a lease
-    seq: int                    # the number of its place; of a running job that of its old one
+    reason: str | None = None   # why it was put back or buried last, if its worker said it
+    seq: int = 0                # the number of its place; of a running job that of its old one
 
 
 class QueueCounts(Struct, gc=False, frozen=True):
@@ -150,12 +151,14 @@ def peek_queue(state: State, name: str, which: JobState, count: int) -> list[Job
 
 def _seen(job: AnyJob, ready: JobState = JobState.READY) -> JobView:
     """A job as clients see it. `ready`: the state of one that is READY, which may also be DEAD."""
-    key = None if job.extras is None else job.extras.key
+    key, reason = (None, None) if job.extras is None else (job.extras.key, job.extras.reason)
     if isinstance(job, RunningJob):
         return JobView(
             job.queue, job.id, job.priority, job.data, JobState.RUNNING, job.item, key, job.attempts, job.at_ms,
-            job.deadline_ms, job.seq,
+            job.deadline_ms, reason, job.seq,
         )
     if isinstance(job, DelayedJob):
         ready = JobState.DELAYED
-    return JobView(job.queue, None, -job.rank, job.data, ready, job.item, key, job.attempts, job.at_ms, None, job.seq)
+    return JobView(
+        job.queue, None, -job.rank, job.data, ready, job.item, key, job.attempts, job.at_ms, None, reason, job.seq,
+    )

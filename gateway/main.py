@@ -33,11 +33,14 @@ EXIT_START_AGAIN = 75           # EX_TEMPFAIL
 
 NODES_MAX = 9                   # of a cluster for trying things out
 
+DEFAULT_FILE = Path("/etc/sockpqd.toml")     # read when nothing else is asked for
+
 CONFIG_FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--config", "config_file", type=CONFIG_FILE, help="Run the node that this TOML file describes.")
+@click.option("--config", "config_file", type=CONFIG_FILE,
+              help="Run the node that this TOML file describes.  [default: /etc/sockpqd.toml]")
 @click.option("--check-config", "check_file", type=CONFIG_FILE, help="Check a configuration file and exit.")
 @click.option("--dev", "as_dev", is_flag=True, help="Run a node alone on loopback, its data in ./sockpqd-dev.")
 @click.option("--nodes", type=click.IntRange(1, NODES_MAX), default=1, metavar="N",
@@ -51,8 +54,13 @@ def main(
     config_file: Path | None, check_file: Path | None, as_dev: bool, nodes: int, as_hash: bool, bootstrap: bool
 ) -> None:
     """One node of a replicated priority job queue."""
-    if sum((config_file is not None, check_file is not None, as_dev, as_hash)) != 1:
-        raise click.UsageError("give exactly one of --config FILE, --check-config FILE, --hash-secret and --dev")
+    chosen = sum((config_file is not None, check_file is not None, as_dev, as_hash))
+    if chosen > 1:
+        raise click.UsageError("give one of --config FILE, --check-config FILE, --hash-secret and --dev")
+    if not chosen:
+        if not DEFAULT_FILE.exists():
+            raise click.UsageError(f"there is no {DEFAULT_FILE}: give --config FILE, or --dev to try things out")
+        config_file = DEFAULT_FILE
     if nodes > 1 and (not as_dev or bootstrap):
         raise click.UsageError("--nodes goes with --dev only")
     if as_hash:

@@ -32,8 +32,8 @@ ORDER = {
         "shell", "commands", "program", "main",
     ),
     "sockpq": (
-        "errors", "model", "configuration", "_protocol", "_backends", "_engine", "_async", "_sync", "aio", "worker",
-        "_guardian", "testing",
+        "_version", "errors", "model", "configuration", "_protocol", "_backends", "_engine", "_async", "_sync", "aio",
+        "worker", "_guardian", "testing",
     ),
     "devcluster": ("ports", "authority", "guardian", "node", "cluster"),
 }

@@ -9,6 +9,7 @@ from core.handlers.cost import BASE_BYTES, JOB, Cost, of_names
 from core.ops import replies
 from core.ops import sessions as ops
 from core.ops.replies import ACCEPTED, SESSION_NOT_FOUND, Reply
+from core.rules.complete import FIRST, put_back
 from core.rules.expire import end_session
 from core.state import State
 
@@ -69,7 +70,25 @@ def close_session(state: State, operation: ops.CloseSession, seed: int) -> Reply
     return ACCEPTED
 
 
-def close_cost(operation: ops.CloseSession) -> Cost:
+def close_session_first(state: State, operation: ops.CloseSessionFirst, seed: int) -> Reply:
+    """End the session, its jobs back at their old places. With more than DUE_MAX jobs it goes on with the others."""
+    session = state.sessions.get(operation.session)
+    if session is None:
+        return SESSION_NOT_FOUND
+    for number in list(islice(session.taken, limits.DUE_MAX)):
+        job = state.stop(number)
+        assert job is not None
+        put_back(state, job, FIRST)
+        if state.events.endings:
+            state.end_operation()
+    if session.taken:
+        state.sessions.use(operation.session, state.clock_ms)
+        return replies.Removed(limits.DUE_MAX, more=True)
+    end_session(state, session, limits.DUE_MAX)
+    return ACCEPTED
+
+
+def close_cost(operation: ops.CloseSession | ops.CloseSessionFirst) -> Cost:
     """Bytes and work of a CloseSession: it releases DUE_MAX jobs, or unbinds more, which is less work for each."""
     return BASE_BYTES, JOB * limits.PORTION_MAX
 

@@ -22,6 +22,8 @@ Operation = (
     | jobs.GetInTurn
     | jobs.DoneAll
     | jobs.LaterAll
+    | jobs.LaterAllFirst
+    | jobs.TouchAll
     | jobs.Kick
     | jobs.Batch
     | queues.OnQueues
@@ -31,6 +33,7 @@ Operation = (
     | sessions.OpenSession
     | sessions.AttachSession
     | sessions.CloseSession
+    | sessions.CloseSessionFirst
     | sessions.TouchSession
     | sessions.Request
     | users.SetUser

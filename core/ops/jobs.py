@@ -153,6 +153,12 @@ class LaterAll(Struct, array_like=True, tag=25, gc=False, frozen=True):
     ids: tuple[int, ...]
 
 
+class LaterAllFirst(Struct, array_like=True, tag=67, gc=False, frozen=True):
+    """LATER .. FIRST of several jobs: each to its old place. Reply: Results, with a reply for each."""
+
+    ids: tuple[int, ...]
+
+
 class DoneLast(Struct, array_like=True, tag=26, gc=False, frozen=True):
     """DONE .. LAST: even a periodic job ends."""
 
@@ -181,6 +187,25 @@ class Touch(Struct, array_like=True, tag=28, gc=False, frozen=True):
     id: int
     expire_ms: int | None = None
     then: Then = Then.DEFAULT
+
+
+class TouchAll(Struct, array_like=True, tag=66, gc=False, frozen=True):
+    """TOUCH of several jobs. Reply: Results, with a reply for each."""
+
+    ids: tuple[int, ...]
+    expire_ms: int | None = None
+    then: Then = Then.DEFAULT
+
+
+class LaterWithReason(Struct, array_like=True, tag=68, gc=False, frozen=True):
+    """A LaterWith whose `reason` is kept with the job (LATER .. REASON)."""
+
+    id: int
+    reason: str
+    when: Due | None = None
+    priority: int | None = None
+    first: bool = False
+    yielded: bool = False
 
 
 class Selector(Struct, array_like=True, gc=False, frozen=True):
@@ -257,6 +282,13 @@ class Bury(Struct, array_like=True, tag=32, gc=False, frozen=True):
     id: int
 
 
+class BuryWithReason(Struct, array_like=True, tag=69, gc=False, frozen=True):
+    """A Bury whose `reason` is kept with the job (BURY .. REASON)."""
+
+    id: int
+    reason: str
+
+
 class Kick(Struct, array_like=True, tag=33, gc=False, frozen=True):
     """KICK (spec/state-machine 8.3): put up to `count` dead jobs that came from `queue` back there.
 
@@ -268,8 +300,8 @@ class Kick(Struct, array_like=True, tag=33, gc=False, frozen=True):
 
 
 Atomic = (
-    Put | PutWith | Done | DoneLast | Later | LaterWith | Move | Change | Delete | Touch | Bury
-    | ChangePlace | DeletePlace
+    Put | PutWith | Done | DoneLast | Later | LaterWith | Move | Change | Delete | Touch | Bury | LaterWithReason
+    | BuryWithReason | ChangePlace | DeletePlace
 )
 
 

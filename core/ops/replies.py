@@ -18,6 +18,7 @@ class Meta(Struct, gc=False, frozen=True):
     attempt: int                # this hand-out is the n-th
     at_ms: int | None           # the time it was put for, if any
     deadline_ms: int | None
+    reason: str | None = None   # why it was put back last, if its worker said it
 
 
 class Handed(Struct, gc=False, frozen=True):

@@ -45,6 +45,12 @@ class CloseSession(Struct, array_like=True, tag=17, gc=False, frozen=True):
     release: bool
 
 
+class CloseSessionFirst(Struct, array_like=True, tag=70, gc=False, frozen=True):
+    """End the session; jobs bound to it go back to their old places. Replies: those of CloseSession."""
+
+    session: int
+
+
 class TouchSession(Struct, array_like=True, tag=18, gc=False, frozen=True):
     """Use the session, so that it does not end."""
 
@@ -52,7 +58,8 @@ class TouchSession(Struct, array_like=True, tag=18, gc=False, frozen=True):
 
 
 Requested = (
-    jobs.Atomic | jobs.Taking | jobs.DoneAll | jobs.LaterAll | jobs.Kick | jobs.Batch | queues.OnQueues
+    jobs.Atomic | jobs.Taking | jobs.DoneAll | jobs.LaterAll | jobs.LaterAllFirst
+    | jobs.TouchAll | jobs.Kick | jobs.Batch | queues.OnQueues
     | pulses.OnPulses | CloneEnd
 )
 

@@ -18,6 +18,7 @@ from core.store.queues import DEAD, DONE, LATER, PUT
 
 DEAD_SUFFIX = "_dead"
 NO_OPTIONS = LaterWith(0)
+FIRST = LaterWith(0, first=True)
 
 
 def finish(state: State, job: RunningJob, last: bool = False, *, expired: bool = False) -> Reply:
@@ -60,11 +61,16 @@ def _retain_key(state: State, queue: str, key: str) -> None:
             state.undo.retained(queue, key, before_ms, forgotten)
 
 
-def put_back(state: State, job: RunningJob, options: LaterWith = NO_OPTIONS, *, expired: bool = False) -> None:
+def put_back(
+    state: State, job: RunningJob, options: LaterWith = NO_OPTIONS, *, expired: bool = False, reason: str | None = None,
+) -> None:
     """The stopped job goes back to its queue, or is dead after its last attempt.
 
-    `expired`: because its lease is over, for which there is a counter and an event of its own.
+    `reason`: why, as its worker says; it is kept with the job. `expired`: because its lease is over, for which
+    there is a counter and an event of its own.
     """
+    if reason is not None:
+        job = replace(job, extras=replace(job.extras or Extras(), reason=reason))
     queue = state.queues.by_name[job.queue]
     queue.counters[LATER] += not expired
     worn_out = not options.yielded and _worn_out(state, job)
@@ -111,7 +117,7 @@ def _worn_out(state: State, job: RunningJob) -> bool:
     return 0 < tries <= job.attempts
 
 
-def bury(state: State, job: RunningJob) -> bool:
+def bury(state: State, job: RunningJob, reason: str | None = None) -> bool:
     """The stopped job is dead: it goes to the dead queue. Returns whether its own queue is finished."""
     state.queues.by_name[job.queue].counters[DEAD] += 1
     settings = state.queues.settings.get(job.queue)
@@ -128,6 +134,7 @@ def bury(state: State, job: RunningJob) -> bool:
         expires_at_ms=None,
         origin=job.queue,
         after=(),
+        reason=reason or extras.reason,
     )
     dead = job.ready(state.new_seq(), attempts=job.attempts, extras=extras)
     state.make_ready(queue, replace(dead, queue=queue.name, at_ms=None))
@@ -147,6 +154,7 @@ def kick(state: State, name: str, count: int) -> int:
             key=None if queue.keys is not None and job.extras.key in queue.keys else job.extras.key,
             expires_at_ms=None,
             origin=None,
+            reason=None,
         )
         back = replace(
             job,

@@ -60,6 +60,7 @@ class ExtrasRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     origin: str | None
     after: tuple[str, ...]
     ready_ms: Counter | None = None
+    reason: str | None = None
 
 
 # priority, when, seq, item, data, attempts, at_ms, extras

@@ -126,6 +126,8 @@ class JobBuilder:
         for name in (extras.key, extras.origin, *extras.after):
             if name is not None:
                 self._check_name(name)
+        reason = extras.reason or ""
+        check(reason.isascii() and reason.isprintable() and " " not in reason, "a reason is no word")
         taken = queue.keys is not None and extras.key in queue.keys
         check(not taken, "two jobs of a queue have one key")
         periodic = extras.every_ms is not None and extras.origin is None

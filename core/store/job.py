@@ -70,6 +70,7 @@ class Extras(Struct, gc=False, frozen=True):
     origin: str | None = None           # of a dead job: the queue it came from
     after: tuple[str, ...] = ()         # of a DELAYED job: items that must be finished first
     ready_ms: int | None = None         # when it last became READY at an old place; a newer seq overrules it
+    reason: str | None = None           # why it was put back or buried, as its worker said last
 
 
 def expiring(extras: Extras | None, clock_ms: int | None) -> Extras | None:

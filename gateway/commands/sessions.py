@@ -13,6 +13,7 @@ from core import (
     Accepted,
     AttachSession,
     CloseSession,
+    CloseSessionFirst,
     OpenSession,
     Removed,
     Reply,
@@ -112,18 +113,19 @@ async def _attach(client: Client, number: int, secret: int) -> None:
 
 
 def close_session(client: Client, command: Command) -> None:
-    """SESSION CLOSE [RELEASE]: close the connection's session."""
-    client.run(_close(client, command.arguments[0]))
+    """SESSION CLOSE [RELEASE [FIRST]]: close the connection's session."""
+    client.run(_close(client, *command.arguments))
 
 
-async def _close(client: Client, release: bool) -> None:
+async def _close(client: Client, release: bool, first: bool) -> None:
     attached = client.state.attached
     if attached is None:
         client.say(without_session(client))
         return
+    operation = CloseSessionFirst(attached.number) if first else CloseSession(attached.number, release)
     outcome: Reply | NoReply = Removed(0, more=True)
-    while isinstance(outcome, Removed):         # its jobs are unbound in portions
-        outcome = await propose(client.hub.cluster, CloseSession(attached.number, release))
+    while isinstance(outcome, Removed):         # its jobs are unbound or released in portions
+        outcome = await propose(client.hub.cluster, operation)
     if isinstance(outcome, Accepted | SessionNotFound):
         client.state.attach(None)
     client.say(outcome)

@@ -181,7 +181,7 @@ def blocking_get(client: Client, command: Command) -> None:
 # ---- the others
 
 def of_many(client: Client, command: Command) -> None:
-    """DONE and LATER on many jobs."""
+    """DONE, LATER and TOUCH on many jobs."""
     _propose_many(client, command.operation, command.numbering, lambda reply: reply)
 
 

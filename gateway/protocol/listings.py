@@ -40,7 +40,7 @@ def run_lines(jobs: Sequence[RunningJob], with_data: bool) -> bytes:
 def seen(job: JobView, places: bool = False) -> str:
     """Format the line of PEEK for a job: `<q> <id|-> <p> <len> <state> [meta] [SEQ <n>]`, with all its meta tokens."""
     number = "-" if job.id is None else str(job.id)
-    tokens = meta(job.item, job.key, job.attempts, job.at_ms, job.deadline_ms)
+    tokens = meta(job.item, job.key, job.attempts, job.reason, job.at_ms, job.deadline_ms)
     place = f" SEQ {job.seq}" if places else ""
     return f"{job.queue} {number} {job.priority} {len(job.data)} {job.state.name}{tokens}{place}\r\n"
 

@@ -140,7 +140,7 @@ def _meta_of(reply: Handed) -> str:
     given = reply.meta
     if not isinstance(given, Meta):
         return "" if reply.item is None else f" IS {reply.item}"
-    return meta(reply.item, given.key, given.attempt, given.at_ms, given.deadline_ms)
+    return meta(reply.item, given.key, given.attempt, given.reason, given.at_ms, given.deadline_ms)
 
 
 def _handed_many(reply: HandedMany) -> bytes:

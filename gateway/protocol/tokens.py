@@ -14,12 +14,16 @@ def unix(time_ms: int) -> int:
     return -(-time_ms // 1000)
 
 
-def meta(item: str | None, key: str | None, attempts: int, at_ms: int | None, deadline_ms: int | None) -> str:
+def meta(
+    item: str | None, key: str | None, attempts: int, reason: str | None, at_ms: int | None, deadline_ms: int | None,
+) -> str:
     """Format the meta tokens in their fixed order, each preceded by a space."""
     words = "" if item is None else f" IS {item}"
     if key is not None:
         words += f" KEY {key}"
     words += f" TRY {attempts}"
+    if reason is not None:
+        words += f" REASON {reason}"
     if at_ms is not None:
         words += f" AT {unix(at_ms)}"
     if deadline_ms is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from core import DoneAll, GetWith, LaterAll
+from core import DoneAll, GetWith, LaterAll, LaterAllFirst, TouchAll
 from gateway.limits import NUMBERED_BATCH_JOBS_MAX
 from gateway.protocol.arguments import ArgumentError, unsigned
 from gateway.protocol.command import NO_BODY, Command, Row, Words
@@ -102,7 +102,9 @@ class Verbs:
 
 
 def _jobs(operation: object) -> int:
-    """Return how many jobs the answer can contain."""
+    """Return how many jobs the answer can contain; one with a time, as TOUCH has, counts twice."""
     if isinstance(operation, GetWith):
         return operation.count or 1
-    return len(operation.ids) if isinstance(operation, DoneAll | LaterAll) else 1
+    if isinstance(operation, TouchAll):
+        return 2 * len(operation.ids)
+    return len(operation.ids) if isinstance(operation, DoneAll | LaterAll | LaterAllFirst) else 1

@@ -81,12 +81,14 @@ def _row(job: PeekedJob, characters_max: int | None) -> list[str]:
 
 def _times(job: PeekedJob) -> list[str]:
     times = (("for", job.at), ("lease ends", job.expires_at))
-    return [f"{name} {local_time(unix)}" for name, unix in times if unix is not None]
+    reason = [] if job.reason is None else [f"reason: {job.reason}"]
+    return reason + [f"{name} {local_time(unix)}" for name, unix in times if unix is not None]
 
 
 def _as_json(job: PeekedJob) -> dict[str, object]:
     return {
         "id": job.id, "queue": job.queue, "priority": job.priority, "state": job.state, "item": job.item,
         "key": job.key, "attempt": job.attempt, "at": job.at, "expires_at": job.expires_at,
+        "reason": job.reason,
         "data_base64": b64encode(job.data).decode(),
     }

@@ -242,6 +242,21 @@ def test_a_queue_does_as_it_was_told(client: Client) -> None:
             command("q")                            # type: ignore[operator]
 
 
+def test_the_reason_of_a_failure_stays_with_the_job(client: Client) -> None:
+    client.put("reasons", b"1")
+    client.put("reasons", b"2")
+    first, second = client.get_many(2, "reasons", expire=60)
+    assert client.touch_many([first, second, 999_999], expire=90) == [True, True, False]
+    client.later(first, reason="no.route", first=True)
+    client.bury(second, "broken")
+    (dead,) = client.peek_queue("reasons", "dead", 9)
+    assert (dead.data, dead.reason) == (b"2", "broken")
+    again = client.get("reasons", expire=60, meta=True)
+    assert again is not None
+    assert again.meta is not None
+    assert (again.data, again.meta.reason) == (b"1", "no.route")
+
+
 def test_a_queue_drops_what_is_too_old_and_goes_when_nobody_uses_it(client: Client) -> None:
     client.queue_create("brief", capacity=1, overflow="drop_oldest", idle=1, ttl=60)
     client.put("brief", b"1")

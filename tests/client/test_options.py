@@ -54,6 +54,8 @@ def lines(*made: Command[Any]) -> list[bytes]:
         (jobs.kick("q", 10), b"KICK q 10\r\n"),
         (jobs.peek(Key("q", "k")), b"PEEK KEY q k\r\n"),
         (jobs.peek_queue("q", "dead", 3), b"PEEK q DEAD COUNT 3\r\n"),
+        (jobs.later(5, reason="slow"), b"LATER 5 REASON slow\r\n"),
+        (jobs.touch_many([5, 6], 60, "done"), b"TOUCH 5 6 EXPIRE 60 THEN DONE\r\n"),
         (queues.queue_create("q", {}), b"QUEUE CREATE q\r\n"),
         (queues.queue_config("q", {
             "expire": 300, "then": "later", "order": "time", "tries": 5, "dead": "d", "weight": 3, "limit": 1,

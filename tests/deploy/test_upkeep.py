@@ -31,8 +31,12 @@ def newer(folder: Path) -> str:
     for name in ("core", "cluster", "gateway", "pqctl", "client"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     shutil.copy(ROOT / "README.md", source)
-    text = (ROOT / "pyproject.toml").read_text()
-    (source / "pyproject.toml").write_text(text.replace('version = "0.1.0"', 'version = "0.1.1"'))
+    for name in ("manual", "systemd"):
+        shutil.copytree(ROOT / "deploy" / name, source / "deploy" / name)
+    shutil.copy(ROOT / "pyproject.toml", source)
+    version_file = source / "client" / "src" / "sockpq" / "_version.py"
+    text = version_file.read_text()
+    version_file.write_text(text.replace('"1.0.0rc1"', '"1.0.0rc2"'))
     return str(source)
 
 
@@ -53,13 +57,13 @@ def test_a_rolling_upgrade_and_the_way_back_under_load(cluster: Installed, tmp_p
     leader = cluster.wait_until_well()["leader"]
     run = under_load(cluster, "-e", f"sockpqd_source={newer(tmp_path)}", "-e", f"sockpqd_build_dir={tmp_path}/build")
     versions = {node["version"] for node in cluster.wait_until_well()["nodes"]}
-    assert versions == {"0.1.1"}
+    assert versions == {"1.0.0rc2"}
     assert re.findall(r"Hand leadership over\] \*+\nchanged: \[(\w+)\]", run.output) == [leader]
     assert run.output.rindex(f"changed: [{leader}]") > max(
         run.output.rindex(f"changed: [{name}]") for name in cluster.names if name != leader
     )
     under_load(cluster, "-e", f"sockpqd_release={old}")
-    assert {node["version"] for node in cluster.wait_until_well()["nodes"]} == {"0.1.0"}
+    assert {node["version"] for node in cluster.wait_until_well()["nodes"]} == {"1.0.0rc1"}
     assert cluster.ssh("n1", "readlink /opt/sockpqd/current").strip() == old
 
 
@@ -77,7 +81,7 @@ def test_an_upgrade_stops_at_the_first_node_that_does_not_come_back(cluster: Ins
     assert status["serving"]
     assert cluster.ssh(down[0], "systemctl show sockpqd --property NRestarts --value") == "0\n"     # 70: not in a loop
     cluster.playbook("site.yml")                # with the good release again
-    assert {node["version"] for node in cluster.wait_until_well()["nodes"]} == {"0.1.0"}
+    assert {node["version"] for node in cluster.wait_until_well()["nodes"]} == {"1.0.0rc1"}
 
 
 def test_a_node_that_stands_still_is_restarted(cluster: Installed) -> None:

@@ -11,7 +11,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from gateway import main as main_module
 from tests.gateway.helpers.program import Dev, read_all, sockpqd, write_config
 
 
@@ -138,6 +140,21 @@ def test_wrong_arguments_are_refused(arguments: list[str], tmp_path: Path) -> No
     assert run.returncode == 2
     assert "Error: " in run.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_without_arguments_it_reads_the_file_in_etc(tmp_path: Path) -> None:
+    assert str(main_module.DEFAULT_FILE) == "/etc/sockpqd.toml"
+    if main_module.DEFAULT_FILE.exists():
+        pytest.skip("there is one, and this machine's node may run")
+    run = sockpqd(folder=tmp_path)
+    assert (run.returncode, "there is no /etc/sockpqd.toml" in run.stderr) == (2, True)
+
+
+def test_the_default_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = write_config(tmp_path, "[limits]\ndata = 5\n")
+    monkeypatch.setattr(main_module, "DEFAULT_FILE", config)
+    run = CliRunner().invoke(main_module.main, [])
+    assert (run.exit_code, run.output) == (2, "sockpqd: limits.data: unknown key\n")
 
 
 def test_an_address_in_use_is_a_clear_end(tmp_path: Path) -> None:

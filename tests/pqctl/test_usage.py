@@ -25,6 +25,7 @@ NAMES = {
     "snapshot": ["restore", "save"],
     "session": ["close", "list"],
     "user": ["delete", "list", "set"],
+    "cron": ["delete", "list"],
     "config": None,
     "bench": None,
     "doctor": None,
@@ -57,7 +58,7 @@ NEEDED = {                      # arguments with which each command is complete
     ("job", "peek"): ["1"], ("job", "touch"): ["1"],
     ("job", "put"): ["q", "body"], ("job", "done"): ["1"], ("job", "later"): ["1"],
     ("snapshot", "save"): ["/dev/null/x"], ("snapshot", "restore"): [__file__, "--yes"],
-    ("session", "close"): ["1"],
+    ("session", "close"): ["1"], ("cron", "delete"): ["task"],
     ("user", "set"): ["ann", "--rights", "put"], ("user", "delete"): ["ann"],
 }
 
@@ -272,7 +273,7 @@ def test_output_that_cannot_be_written_is_told(cluster: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize(("words", "expected"), [
-    ("pqctl ", {"cluster", "node", "queue", "job", "snapshot", "session", "user", "config", "bench", "doctor",
+    ("pqctl ", {"cluster", "node", "queue", "job", "snapshot", "session", "user", "cron", "config", "bench", "doctor",
                 "shell"}),
     ("pqctl cluster ", set(NAMES["cluster"] or [])),
     ("pqctl job get --th", {"--then"}),

@@ -16,13 +16,14 @@ class Meta(NamedTuple):
     """What get(meta=True) tells of a job: this hand-out is its `attempt`-th.
 
     `at`: the time for which it was put, if it was; `expires_at`: when its lease ends, None without one. Both are Unix
-    time in seconds, rounded up.
+    time in seconds, rounded up. `reason`: why a worker put it back last, if that said it.
     """
 
     key: str | None
     attempt: int
     at: int | None
     expires_at: int | None
+    reason: str | None = None
 
 
 class Handed(NamedTuple):
@@ -66,7 +67,8 @@ class Finished(NamedTuple):
 class PeekedJob(NamedTuple):
     """PEEK: a job in whatever `state`: "ready", "delayed", "running", "dead"; `id` only while it is running.
 
-    `attempt`: how often it was handed out; `at` and `expires_at` as in Meta.
+    `attempt`: how often it was handed out; `at`, `expires_at` and `reason` as in Meta; `reason` also says
+    why it was buried.
     """
 
     id: int | None
@@ -79,6 +81,7 @@ class PeekedJob(NamedTuple):
     attempt: int
     at: int | None
     expires_at: int | None
+    reason: str | None = None
 
 
 class Totals(NamedTuple):

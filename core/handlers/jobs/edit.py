@@ -34,6 +34,12 @@ def touch(state: State, operation: ops.Touch, seed: int) -> Reply:
     return replies.Leased(deadline_ms)
 
 
+def touch_all(state: State, operation: ops.TouchAll, seed: int) -> Reply:
+    """Let each lease count from now."""
+    expire_ms, then = operation.expire_ms, operation.then
+    return replies.Results(tuple([touch(state, ops.Touch(number, expire_ms, then), seed) for number in operation.ids]))
+
+
 def change(state: State, operation: ops.Change | ops.ChangePlace, seed: int) -> Reply:
     """Give a job other data, or another priority, item or time."""
     job = _selected(state, operation.selector)

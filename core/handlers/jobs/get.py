@@ -188,6 +188,6 @@ def handed(job: RunningJob, meta: bool, turned: bool | UnsetType = UNSET) -> Han
     """The reply that hands out this job; `turned`: see Handed."""
     if not meta:
         return Handed(job.id, job.queue, job.priority, job.data, job.item, UNSET, turned)
-    key = None if job.extras is None else job.extras.key
-    attempt_data = Meta(key, job.attempts, job.at_ms, job.deadline_ms)
+    key, reason = (None, None) if job.extras is None else (job.extras.key, job.extras.reason)
+    attempt_data = Meta(key, job.attempts, job.at_ms, job.deadline_ms, reason)
     return Handed(job.id, job.queue, job.priority, job.data, job.item, attempt_data, turned)

@@ -1,8 +1,8 @@
 """Splits commands on many jobs into several operations, proposed back to back, so that none delays other clients.
 
-Most commands are one operation. Where PUTS, DONE or LATER would exceed the cost limit of one (core/handlers/cost.py),
-each operation takes as many of the jobs as it can, and the answer combines all replies. With REQ each operation is a
-part of the request.
+Most commands are one operation. Where PUTS, DONE, LATER or TOUCH would exceed the cost limit of one
+(core/handlers/cost.py), each operation takes as many of the jobs as it can, and the answer combines all replies. With
+REQ each operation is a part of the request.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core import (
     OPERATION_BYTES_MAX,
@@ -17,18 +18,20 @@ from core import (
     Batch,
     DoneAll,
     LaterAll,
+    LaterAllFirst,
     Put,
     PutWith,
     Reply,
     Requested,
     Results,
+    TouchAll,
     cost,
 )
 from gateway.commands.context.client import Client
 from gateway.protocol.request_id import Numbering
 from gateway.waiting.slots import NoReply, Outcome
 
-Many = Batch | DoneAll | LaterAll
+Many = Batch | DoneAll | LaterAll | LaterAllFirst | TouchAll
 
 
 def split(operation: Many) -> list[Many]:
@@ -40,7 +43,7 @@ def split(operation: Many) -> list[Many]:
         return [Batch(puts, atomic=False) for puts in _portions(operation)]
     ids, count = operation.ids, -(-work // OPERATION_WORK_MAX)
     length = -(-len(ids) // count)
-    return [type(operation)(ids[start:start + length]) for start in range(0, len(ids), length)]
+    return [replace(operation, ids=ids[start:start + length]) for start in range(0, len(ids), length)]
 
 
 def _portions(batch: Batch) -> Iterable[tuple[Put | PutWith, ...]]:

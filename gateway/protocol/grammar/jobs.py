@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from core import Bury, Done, DoneAll, DoneLast, Kick, Later, LaterAll, LaterWith, Touch
+from core import (
+    Bury,
+    BuryWithReason,
+    Done,
+    DoneAll,
+    DoneLast,
+    Kick,
+    Later,
+    LaterAll,
+    LaterAllFirst,
+    LaterWith,
+    LaterWithReason,
+    Touch,
+    TouchAll,
+)
 from gateway.limits import BATCH_JOBS_MAX
 from gateway.protocol.arguments import SIGNED_MAX, ArgumentError, between, name, plain_word, signed, unsigned
 from gateway.protocol.command import Command, Words
@@ -10,7 +24,13 @@ from gateway.protocol.grammar.options import EXPIRE, WHEN, Option, read_options
 
 PRI = {b"PRI": Option("priority", signed)}
 
-_LATER = {**WHEN, **PRI, b"FIRST": Option("first"), b"YIELD": Option("yielded")}
+_LATER = {
+    **WHEN,
+    **PRI,
+    b"FIRST": Option("first"),
+    b"YIELD": Option("yielded"),
+    b"REASON": Option("reason", plain_word),
+}
 _TOUCH = {b"EXPIRE": EXPIRE}
 
 
@@ -45,11 +65,13 @@ def later(words: Words) -> Command | None:
     number, found = unsigned(words[1]), read_options(words, 2, _LATER)
     if "first" in found and "when" in found:        # contradictory: its old place, and another one
         raise ArgumentError
-    return Command(LaterWith(number, **found))
+    return Command(LaterWithReason(number, **found) if "reason" in found else LaterWith(number, **found))
 
 
 def later_many(words: Words) -> Command:
-    """LATER <id> <id> .."""
+    """LATER <id> <id> .. [FIRST]."""
+    if words[-1] == b"FIRST":
+        return Command(LaterAllFirst(_ids(words[:-1])))
     return Command(LaterAll(_ids(words)))
 
 
@@ -59,20 +81,29 @@ def _ids(words: Words) -> tuple[int, ...]:
     return tuple(map(unsigned, words[1:]))
 
 
-def touch(words: Words) -> Command:
+def touch(words: Words) -> Command | None:
     """TOUCH <id> [EXPIRE <sec> [THEN ..]]."""
     if len(words) < 2:
         raise ArgumentError
+    if len(words) > 2 and words[2].isdigit():
+        return None
     return Command(Touch(unsigned(words[1]), **read_options(words, 2, _TOUCH)))
 
 
+def touch_many(words: Words) -> Command:
+    """TOUCH <id> <id> .. [EXPIRE <sec> [THEN ..]]."""
+    end = next((at for at, word in enumerate(words) if at and not word.isdigit()), len(words))
+    return Command(TouchAll(_ids(words[:end]), **read_options(words, end, _TOUCH)))
+
+
 def bury(words: Words) -> Command:
-    """BURY <id> [REASON <word>]. Arguments: the reason if given, for the server's log."""
+    """BURY <id> [REASON <word>]. Arguments: the reason if given, also for the server's log."""
     match words[1:]:
         case [number]:
             return Command(Bury(unsigned(number)))
         case [number, b"REASON", reason]:
-            return Command(Bury(unsigned(number)), arguments=(plain_word(reason),))
+            word = plain_word(reason)
+            return Command(BuryWithReason(unsigned(number), word), arguments=(word,))
     raise ArgumentError
 
 

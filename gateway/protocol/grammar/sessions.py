@@ -35,10 +35,10 @@ def session_attach(words: Words) -> Command:
 
 
 def session_close(words: Words) -> Command:
-    """SESSION CLOSE [RELEASE]. Arguments: whether to release bound jobs."""
-    if len(words) > 2 or (len(words) == 2 and words[1] != b"RELEASE"):
+    """SESSION CLOSE [RELEASE [FIRST]]. Arguments: whether to release bound jobs, and whether to their old places."""
+    if words[1:] not in ([], [b"RELEASE"], [b"RELEASE", b"FIRST"]):
         raise ArgumentError
-    return Command(arguments=(len(words) == 2,))
+    return Command(arguments=(len(words) > 1, len(words) > 2))
 
 
 def session_end(words: Words) -> Command:

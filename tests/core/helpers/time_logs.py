@@ -13,9 +13,11 @@ from core import (
     Atomic,
     Batch,
     Bury,
+    BuryWithReason,
     Change,
     ChangePlace,
     CloseSession,
+    CloseSessionFirst,
     Configure,
     ConfigureQueue,
     ConfigureQueueWith,
@@ -38,7 +40,9 @@ from core import (
     Kick,
     Later,
     LaterAll,
+    LaterAllFirst,
     LaterWith,
+    LaterWithReason,
     Machine,
     MoreSettings,
     Move,
@@ -61,6 +65,7 @@ from core import (
     Selector,
     Then,
     Touch,
+    TouchAll,
 )
 from tests.core.helpers.logs import LogEntry, lead, operations
 from tests.core.helpers.session_logs import KINDS
@@ -144,6 +149,8 @@ _on_running: st.SearchStrategy[Atomic] = often(
     later_with,
     later_with,
     st.builds(Bury, _id),
+    st.builds(BuryWithReason, _id, st.just("broken")),
+    st.builds(LaterWithReason, _id, st.sampled_from(["slow", "busy"]), _maybe_when, st.none() | _priority),
     st.builds(Touch, _id, st.sampled_from([None, None, 0, 20, 10**30]), st.sampled_from(Then)),
     st.builds(Move, _id, _queue, st.none() | _priority, _maybe_when, st.none() | _data),
 )
@@ -153,7 +160,9 @@ _atomic: st.SearchStrategy[Atomic] = often(
 batch = st.builds(Batch, st.lists(_atomic, max_size=5).map(tuple), st.booleans())
 _ids = st.lists(_id, max_size=4).map(tuple)
 _many = often(
-    st.builds(DoneAll, _ids), st.builds(LaterAll, _ids), st.builds(Kick, _queue, st.sampled_from([0, 1, 2, 10]))
+    st.builds(DoneAll, _ids), st.builds(LaterAll, _ids), st.builds(LaterAllFirst, _ids),
+    st.builds(TouchAll, _ids, st.sampled_from([None, 20]), st.sampled_from(Then)),
+    st.builds(Kick, _queue, st.sampled_from([0, 1, 2, 10]))
 )
 _limit = st.sampled_from([None, None, None, 0, 1, 2])
 queue_change = st.builds(
@@ -213,7 +222,10 @@ requested: st.SearchStrategy[Requested] = often(
 time_operations: st.SearchStrategy[Operation] = often(
     put_with, put_with, put_with, _put, pick, pick, _get, _on_running, _on_running, _on_running, change, _many, batch,
     st.builds(Delete, selector), _on_place, on_queue, st.builds(Return, _id), _expire_queue,
-    often(operations, operations, st.builds(CloseSession, st.just(1), st.booleans())),
+    often(
+        operations, operations, st.builds(CloseSession, st.just(1), st.booleans()),
+        st.builds(CloseSessionFirst, st.just(1)),
+    ),
 )
 _step_ms = st.sampled_from([0, 0, 1, 7, 20, 50, 100, 500])
 _bits = st.integers(0, 2**64 - 1)

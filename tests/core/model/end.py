@@ -5,6 +5,7 @@ from __future__ import annotations
 from core import (
     Accepted,
     Bury,
+    BuryWithReason,
     Change,
     ChangePlace,
     DataTooLarge,
@@ -17,7 +18,9 @@ from core import (
     JobRunning,
     Later,
     LaterAll,
+    LaterAllFirst,
     LaterWith,
+    LaterWithReason,
     Leased,
     NotFound,
     Place,
@@ -28,12 +31,13 @@ from core import (
     Selector,
     Then,
     Touch,
+    TouchAll,
 )
 from tests.core.model.jobs import ModelJob
 from tests.core.model.put import ModelPut
 
-OnRunning = Done | DoneLast | Later | LaterWith | Return | Bury | Touch
-OnMany = DoneAll | LaterAll
+OnRunning = Done | DoneLast | Later | LaterWith | Return | Bury | Touch | LaterWithReason | BuryWithReason
+OnMany = DoneAll | LaterAll | LaterAllFirst | TouchAll
 
 
 class ModelEnd(ModelPut):
@@ -41,10 +45,17 @@ class ModelEnd(ModelPut):
 
     def on_many(self, operation: OnMany) -> Reply:
         """Each as if it were alone."""
-        one = Done if isinstance(operation, DoneAll) else Later
         replies = []
         for number in operation.ids:
-            replies.append(self.on_running(one(number)))
+            match operation:
+                case DoneAll():
+                    replies.append(self.on_running(Done(number)))
+                case LaterAllFirst():
+                    replies.append(self.on_running(LaterWith(number, first=True)))
+                case TouchAll():
+                    replies.append(self.on_running(Touch(number, operation.expire_ms, operation.then)))
+                case LaterAll():
+                    replies.append(self.on_running(Later(number)))
             self.end_operation()
         return Results(tuple(replies))
 
@@ -61,6 +72,14 @@ class ModelEnd(ModelPut):
                 return self._finished(queue, item) if next_ms is None else Rearmed(next_ms)
             case Later():
                 self.failed(job)
+            case LaterWithReason():
+                job.reason = operation.reason
+                options = LaterWith(job.id or 0, operation.when, operation.priority, operation.first, operation.yielded)
+                self._later(job, options)
+            case BuryWithReason():
+                job.reason = operation.reason
+                self.die(job)
+                return Finished(not self.unfinished(queue), False)
             case LaterWith():
                 self._later(job, operation)
             case Return():

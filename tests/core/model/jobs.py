@@ -29,6 +29,7 @@ class ModelJob:
     ttl_ms: int | None = None
     fade_ms: int | None = None          # when it is removed, if it is still there then
     every_ms: int | None = None
+    reason: str | None = None           # why it was put back or buried
     origin: str | None = None           # of a dead job: the queue it comes from
     # while it is deferred
     delayed: bool = False
@@ -70,7 +71,7 @@ class ModelJob:
         """What PEEK shows, for one who asked for jobs in this state."""
         return JobView(
             self.queue, self.id, self.priority, self.data, state or self.state(), self.item, self.key, self.attempts,
-            self.at_ms, self.deadline_ms, self.seq,
+            self.at_ms, self.deadline_ms, self.reason, self.seq,
         )
 
 

@@ -17,12 +17,14 @@ from core import (
     AttachSession,
     Batch,
     Bury,
+    BuryWithReason,
     Change,
     ChangePlace,
     CloneBegin,
     CloneChunk,
     CloneEnd,
     CloseSession,
+    CloseSessionFirst,
     Configure,
     ConfigureQueue,
     ConfigureQueueWith,
@@ -49,7 +51,9 @@ from core import (
     Kick,
     Later,
     LaterAll,
+    LaterAllFirst,
     LaterWith,
+    LaterWithReason,
     Lead,
     Leased,
     Move,
@@ -77,6 +81,7 @@ from core import (
     Tick,
     TooManyUsers,
     Touch,
+    TouchAll,
     TouchSession,
     UserNotFound,
 )
@@ -186,6 +191,8 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 return Accepted() if self.sessions.use(operation.session, self.clock_ms) else SessionNotFound()
             case CloseSession():
                 return self._close_session(operation)
+            case CloseSessionFirst():
+                return self._close_first(operation)
             case Request():
                 return self._request(operation, bits, applied)
             case ExpireQueue():
@@ -211,9 +218,11 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 return self.get(operation, bits)
             case GetWith() | GetInTurn():
                 return self.pick(operation, bits)
-            case Done() | DoneLast() | Later() | LaterWith() | Bury() | Touch():
+            case (
+                Done() | DoneLast() | Later() | LaterWith() | Bury() | Touch() | LaterWithReason() | BuryWithReason()
+            ):
                 return self.on_running(operation)
-            case DoneAll() | LaterAll():
+            case DoneAll() | LaterAll() | LaterAllFirst() | TouchAll():
                 return self.on_many(operation)
             case Change() | ChangePlace():
                 return self.change_job(operation)
@@ -266,6 +275,19 @@ class Model(ModelView, ModelEnd, ModelMembers):
             if len(bound) > UNBOUND_MAX:
                 self.sessions.use(close.session, self.clock_ms)
                 return Removed(UNBOUND_MAX, True)
+        self.end_session(close.session, DUE_MAX)
+        return Accepted()
+
+    def _close_first(self, close: CloseSessionFirst) -> Reply:
+        if self.sessions.find(close.session) is None:
+            return SessionNotFound()
+        bound = self.taken(close.session)
+        for job in bound[:DUE_MAX]:
+            self.on_running(LaterWith(job.id or 0, first=True))
+            self.end_operation()
+        if len(bound) > DUE_MAX:
+            self.sessions.use(close.session, self.clock_ms)
+            return Removed(DUE_MAX, True)
         self.end_session(close.session, DUE_MAX)
         return Accepted()
 

@@ -69,7 +69,7 @@ class ModelPut(ModelGive):
             job.back_ms = self.clock_ms
         job.key, job.tries, job.every_ms = wish.key, wish.tries, wish.every_ms
         job.ttl_ms = self._ttl_ms(put.queue, wish.ttl_ms)
-        job.waits, job.told = waits, []
+        job.waits, job.told, job.reason = waits, [], None
         self._start(job, wish.when)
         self.use(put.queue)
         if twin is not None:
@@ -154,7 +154,7 @@ class ModelPut(ModelGive):
         job.priority = job.priority if move.priority is None else move.priority
         self.tell("PUT", move.queue, job.priority)
         job.attempts = 0
-        job.every_ms = job.origin = job.at_ms = None
+        job.every_ms = job.origin = job.at_ms = job.reason = None
         job.ttl_ms = self._ttl_ms(move.queue, None)
         job.seq = self.new_seq()
         job.id = None
@@ -170,7 +170,7 @@ class ModelPut(ModelGive):
         """Dead jobs come back."""
         dead = self.in_state(kick.queue, JobState.DEAD)[: max(0, kick.count)]
         for job in dead[:PORTION]:
-            job.origin = None
+            job.origin = job.reason = None
             job.attempts = 0
             self.set_time(job, None)
             self.carry(job, kick.queue)

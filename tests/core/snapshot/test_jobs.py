@@ -59,13 +59,13 @@ QUEUE: list[Any] = [
     70, 80, Overflow.DROPOLDEST.value, 0,
 ]
 QUEUES: list[Any] = ["queues", [QUEUE, ["r", *QUEUE[1:]]]]
-# key, tries, ttl_ms, expires_at_ms, every_ms, origin, after, ready_ms
+# key, tries, ttl_ms, expires_at_ms, every_ms, origin, after, ready_ms, reason
 DELAYED: list[Any] = [
     "delayed",
     "q",
     [
-        [5000, 6, 0, None, b"e", 0, 5000, ["k", 2, 10, None, 60, None, [], None]],
-        [NEVER_MS, 5, 0, None, b"f", 0, None, [None, None, None, None, None, None, ["x", "y"], None]],
+        [5000, 6, 0, None, b"e", 0, 5000, ["k", 2, 10, None, 60, None, [], None, "why"]],
+        [NEVER_MS, 5, 0, None, b"f", 0, None, [None, None, None, None, None, None, ["x", "y"], None, None]],
     ],
 ]
 RELEASED: list[Any] = ["released", "y", [5], False]

@@ -8,7 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from core import (
+    DURATION_MS_MAX,
     Bury,
+    BuryWithReason,
     Change,
     ChangePlace,
     Configure,
@@ -27,7 +29,9 @@ from core import (
     Kick,
     Later,
     LaterAll,
+    LaterAllFirst,
     LaterWith,
+    LaterWithReason,
     Move,
     OnDup,
     Order,
@@ -42,6 +46,7 @@ from core import (
     Selector,
     Then,
     Touch,
+    TouchAll,
 )
 from gateway.limits import AFTER_ITEMS_MAX, BATCH_JOBS_MAX, NUMBERED_BATCH_JOBS_MAX
 from gateway.protocol import responses
@@ -87,7 +92,12 @@ LINES: list[tuple[str, object]] = [
     ("LATER 5 PRI 0 FIRST YIELD", LaterWith(5, None, 0, True, True)),
     ("TOUCH 5", Touch(5)), ("TOUCH 5 EXPIRE 120", Touch(5, 120_000)),
     ("TOUCH 5 EXPIRE 0 THEN DEAD", Touch(5, 0, Then.DEAD)),
-    ("BURY 5", Bury(5)), ("BURY 5 REASON no-such.host", Command(Bury(5), arguments=("no-such.host",))),
+    ("LATER 5 6 FIRST", LaterAllFirst((5, 6))), ("TOUCH 5 6", TouchAll((5, 6))),
+    ("TOUCH 5 6 EXPIRE 7 THEN DONE", TouchAll((5, 6), 7000, Then.DONE)),
+    ("LATER 5 REASON why", LaterWithReason(5, "why")),
+    ("LATER 5 REASON why FIRST", LaterWithReason(5, "why", first=True)),
+    ("BURY 5", Bury(5)),
+    ("BURY 5 REASON no-such.host", Command(BuryWithReason(5, "no-such.host"), arguments=("no-such.host",))),
     ("KICK q 5000", Kick("q", 5000)),
     # CHANGE, DELETE, MOVE, PEEK without data
     ("CHANGE 5 PRI 1", Change(Selector(5), 1)), ("CHANGE 5", Change(Selector(5))),
@@ -153,7 +163,8 @@ PUTS: list[tuple[str, PutWith | Command]] = [
     ("KEY a1 ONDUP REPLACE", PutWith(Put("q", 0, b"abc"), key="a1", on_dup=OnDup.REPLACE)),
     ("KEY ONDUP ONDUP FAIL", PutWith(Put("q", 0, b"abc"), key="ONDUP")),
     ("AT 1795130000 TTL 60 EVERY 5", PutWith(Put("q", 0, b"abc"), Due(at_ms=1_795_130_000_000), 60_000, 5000)),
-    ("NEW TTL 0", PutWith(Put("q", 0, b"abc", None, True))), ("IS KEY KEY k", PutWith(Put("q", 0, b"abc",
+    ("NEW TTL 0", PutWith(Put("q", 0, b"abc", None, True), ttl_ms=DURATION_MS_MAX)),
+    ("IS KEY KEY k", PutWith(Put("q", 0, b"abc",
     "KEY"), key="k")),
     ("EVERY 60 AFTER a|b|a TRIES 1", PutWith(Put("q", 0, b"abc"), None, None, 60_000, ("a", "b"), tries=1)),
     ("IS i WAIT o WITHIN 20", Command(Put("q", 0, b"abc", "i"), wait=WAIT, within_ms=20_000)),
@@ -243,10 +254,12 @@ BAD = [
     *(f"LATER {tail}" for tail in (
         "", "1 FIRST DELAY 1", "1 AT 1 FIRST", "1 DELAY 1 AT 1", "1 DELAY", "1 PRI", "1 PRI x", "1 FIRST FIRST",
         "1 YIELD YIELD",
-        "1 RAN 5", "1 SLOW", "1 SLEEP 5", "1 REASON x", "1 2 FIRST", "1 FIRST 2", "x FIRST", "1 LAST",
+        "1 RAN 5", "1 SLOW", "1 SLEEP 5", "1 REASON", "1 REASON a/b", "1 2 REASON x", "1 2 FIRST FIRST", "1 2 PRI 5",
+        "1 FIRST 2", "x FIRST", "1 LAST",
         "1 PRI 9223372036854775808", " ".join(["1"] * (BATCH_JOBS_MAX + 1)),
     )),
-    "TOUCH", "TOUCH x", "TOUCH 1 2", "TOUCH 1 EXPIRE", "TOUCH 1 THEN DONE", "TOUCH 1 EXPIRE 5 THEN", "TOUCH 1 RAN 5",
+    "TOUCH", "TOUCH x", "TOUCH 1 2 x", "TOUCH 1 2 EXPIRE", "TOUCH 1 EXPIRE 5 2",
+    "TOUCH 1 EXPIRE", "TOUCH 1 THEN DONE", "TOUCH 1 EXPIRE 5 THEN", "TOUCH 1 RAN 5",
     "TOUCH 1 EXPIRE 5 EXPIRE 5", "TOUCH 1 EXPIRE 5 THEN NOW",
     "BURY", "BURY x", "BURY 1 2", "BURY 1 REASON", "BURY 1 REASON a/b",
     "BURY 1 REASON a b", f"BURY 1 REASON {'x' * 65}",

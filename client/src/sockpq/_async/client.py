@@ -460,15 +460,18 @@ class Client:
         priority: int | None = None,
         first: bool = False,
         yielded: bool = False,
+        reason: str | None = None,
         timeout: float | None = None,
     ) -> None:
         """Put a running job back at the end of its queue. Raises JobNotFound when it is not running (any more).
 
         `delay` (seconds) or `at` (Unix time): when it is active again; `priority`: its new one; `first`: put it back to
         its old place instead; `yielded`: a slice of the work is over, which is no failure: the attempt is not counted.
+        `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick().
         """
         await run(self._executor.run(
-            jobs.later(job, delay=delay, at=at, priority=priority, first=first, yielded=yielded), timeout=timeout
+            jobs.later(job, delay=delay, at=at, priority=priority, first=first, yielded=yielded, reason=reason),
+            timeout=timeout
         ))
 
     async def touch(
@@ -484,6 +487,19 @@ class Client:
         Returns when it ends, in Unix time, None for never. Raises JobNotFound when the job is not running (any more).
         """
         return await run(self._executor.run(jobs.touch(job, expire, then), timeout=timeout))
+
+    async def touch_many(
+        self,
+        running: Iterable[Job | int],
+        expire: float | None = None,
+        then: Then | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> list[bool]:
+        """Renew the leases of several running jobs, at most 2,000: for each, whether it is still running; see
+        touch().
+        """
+        return await run(self._executor.run(jobs.touch_many(running, expire, then), timeout=timeout))
 
     async def change(
         self,
@@ -545,7 +561,7 @@ class Client:
     async def bury(self, job: Job | int, reason: str | None = None, *, timeout: float | None = None) -> Finished:
         """Give up a running job: it goes to its queue's dead-letter queue; kick() brings it back.
 
-        `reason` is for the log.
+        `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick(), and logged.
         """
         return await run(self._executor.run(jobs.bury(job, reason), timeout=timeout))
 

@@ -132,12 +132,14 @@ class Job:
         priority: int | None = None,
         first: bool = False,
         yielded: bool = False,
+        reason: str | None = None,
         timeout: float | None = None,
     ) -> None:
         """Put a running job back at the end of its queue. See Client.later."""
         self._ended = True
         run(self._executor.run(
-            jobs.later(self, delay=delay, at=at, priority=priority, first=first, yielded=yielded), timeout=timeout
+            jobs.later(self, delay=delay, at=at, priority=priority, first=first, yielded=yielded, reason=reason),
+            timeout=timeout
         ))
 
     def move(

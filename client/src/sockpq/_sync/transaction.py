@@ -105,9 +105,12 @@ class Transaction:
         priority: int | None = None,
         first: bool = False,
         yielded: bool = False,
+        reason: str | None = None,
     ) -> None:
         """Put a running job back at the end of its queue. See Client.later."""
-        self._add(jobs.later(job, delay=delay, at=at, priority=priority, first=first, yielded=yielded), job)
+        self._add(
+            jobs.later(job, delay=delay, at=at, priority=priority, first=first, yielded=yielded, reason=reason), job
+        )
 
     def touch(self, job: Job | int, expire: float | None = None, then: Then | None = None) -> None:
         """Renew the lease of a running job, with the same length or `expire` seconds (0: without end). See

@@ -7,14 +7,13 @@ other's way; what has changed is put right when a worker starts.
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from sockpq._async.client import Client
-from sockpq.errors import ForbiddenError, JobNotFound, JobRunning, NotSupported, SockpqError
+from sockpq.errors import ForbiddenError, JobNotFound, JobRunning, NotSupported, QueueNotFound, SockpqError
 from sockpq.model import Handed, Key, PeekedJob
 from sockpq.worker import cron_times
 from sockpq.worker.app import App
@@ -75,7 +74,8 @@ class CronJobs:
         if missed and run.schedule.catch_up != "all":
             following = cron_times.next_time(run.schedule.line, run.schedule.tz, now)
         await self._put(client, job.queue, run._replace(at=following))
-        return not (missed and run.schedule.catch_up == "none")
+        again = job.meta is not None and job.meta.attempt > 1      # it failed: then it is late, and not missed
+        return again or not (missed and run.schedule.catch_up == "none")
 
     async def _put(self, client: Client, queue: str, run: Run) -> None:
         told = {"at": run.at, "app": run.app, **run.schedule._asdict()}
@@ -118,15 +118,6 @@ def run_of(data: bytes, app: App) -> Run | None:
     return _run(envelope.task, envelope.cron)
 
 
-def run_of_json(data: bytes) -> Run | None:
-    """The same for bodies in JSON, of whatever app."""
-    try:
-        fields = json.loads(data)
-        return _run(fields["task"], fields.get("cron"))
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return None
-
-
 def _run(task: Any, told: Any) -> Run | None:
     if not isinstance(task, str) or not isinstance(told, dict):
         return None
@@ -145,7 +136,10 @@ def _run(task: Any, told: Any) -> Run | None:
 async def _keep_keys(client: Client, queue: str) -> None:
     """Let the queue remember the keys of its finished jobs for a day at least."""
     try:
-        settings = await client.queue_config(queue)
+        try:
+            settings = await client.queue_config(queue)
+        except QueueNotFound:
+            settings = {}
         if int(float(settings.get("keep", "0"))) < KEEP_S:
             await client.queue_config(queue, keep=KEEP_S)
     except (ForbiddenError, NotSupported) as error:

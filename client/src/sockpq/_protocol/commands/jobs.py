@@ -47,6 +47,7 @@ from sockpq.model import Finished, Handed, Key, Meta, PeekedJob, Stored, Waiting
 
 PEEK_JOBS_MAX = 10_000
 KICK_JOBS_MAX = 2**31 - 1
+TOUCHED_JOBS_MAX = 2_000
 
 _GET_VERBS: dict[Block, str] = {False: "GET", True: "GETB", "until_done": "GETBE"}
 _FINISHED = {
@@ -324,17 +325,17 @@ def handed_line(fields: list[str], queues: tuple[str, ...] | None, with_meta: bo
 
 
 def _meta_tokens(fields: list[str]) -> tuple[str | None, Meta]:
-    """`[IS <item>] [KEY <key>] [TRY <n>] [AT <unix>] [EXPIRE <unix>]` as the item and the rest.
+    """`[IS <item>] [KEY <key>] [TRY <n>] [REASON <word>] [AT <unix>] [EXPIRE <unix>]` as the item and the rest.
 
     A newer server may say more: unknown pairs are skipped (PROTOCOL "Versions and compatibility").
     """
     expect(len(fields) % 2 == 0, "a meta token without a value")
     tokens = dict(zip(fields[::2], fields[1::2], strict=True))
     expect(2 * len(tokens) == len(fields), f"meta tokens {' '.join(fields)[:200]!r}")
-    times = [as_number(tokens[word]) if word in tokens else None for word in ("AT", "EXPIRE")]
+    at, expires_at = (as_number(tokens[word]) if word in tokens else None for word in ("AT", "EXPIRE"))
     return (
         as_name(tokens["IS"]) if "IS" in tokens else None,
-        Meta(tokens.get("KEY"), as_number(tokens.get("TRY", "0")), *times),
+        Meta(tokens.get("KEY"), as_number(tokens.get("TRY", "0")), at, expires_at, tokens.get("REASON")),
     )
 
 
@@ -377,16 +378,19 @@ def later(
     priority: int | None = None,
     first: bool = False,
     yielded: bool = False,
+    reason: str | None = None,
 ) -> Command[None]:
     """Put a running job back at the end of its queue. Raises JobNotFound when it is not running (any more).
 
     `delay` (seconds) or `at` (Unix time): when it is active again; `priority`: its new one; `first`: put it back to
     its old place instead; `yielded`: a slice of the work is over, which is no failure: the attempt is not counted.
+    `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick().
     """
     if arguments.switch(first, "first") and (delay is not None or at is not None):
         raise BadArguments("first is the job's old place, delay and at another one: not both")
     words = when(delay, at) + ranked(priority)
     words += (" FIRST" if first else "") + (" YIELD" if arguments.switch(yielded, "yielded") else "")
+    words += "" if reason is None else f" REASON {arguments.reason(reason)}"
     return single(
         f"LATER {arguments.job_id(job)}{words}", accepted, Repeat.HARMLESS, logged=True,
         gone=MissingJob(None, always=True),
@@ -401,6 +405,37 @@ def touch(job: HeldJob | int, expire: float | None = None, then: Then | None = N
     """
     line = f"TOUCH {arguments.job_id(job)}{arguments.lease(expire, then)}"
     return single(line, _leased, Repeat.HARMLESS, logged=True)
+
+
+@call()
+def touch_many(
+    running: Iterable[HeldJob | int], expire: float | None = None, then: Then | None = None
+) -> Command[list[bool]]:
+    """Renew the leases of several running jobs, at most 2,000: for each, whether it is still running; see touch()."""
+    numbers = [arguments.job_id(job) for job in running]
+    if not 0 < len(numbers) <= TOUCHED_JOBS_MAX:
+        raise BadArguments(f"touch_many() takes 1 to {TOUCHED_JOBS_MAX} jobs, not {len(numbers)}")
+    line = f"TOUCH {' '.join(map(str, numbers))}{arguments.lease(expire, then)}\r\n"
+    return Command(
+        line.encode(), b"", partial(_touched, len(numbers)), Repeat.HARMLESS,
+        needs=("idle",) if len(numbers) > 1 else (),
+    )
+
+
+def _touched(count: int) -> Reader[list[bool]]:
+    if count == 1:
+        lines = [as_text((yield LINE))]
+    else:
+        lines = yield from lines_of_list()
+    expect(len(lines) == count, f"{len(lines)} lines in the answer to TOUCH of {count}")
+    return [_still_runs(line) for line in lines]
+
+
+def _still_runs(line: str) -> bool:
+    if line == "404 Job Not Found":
+        return False
+    _leased(line)
+    return True
 
 
 def _leased(text: str) -> int | None:
@@ -473,7 +508,7 @@ def move(
 def bury(job: HeldJob | int, reason: str | None = None) -> Command[Finished]:
     """Give up a running job: it goes to its queue's dead-letter queue; kick() brings it back.
 
-    `reason` is for the log.
+    `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick(), and logged.
     """
     line = f"BURY {arguments.job_id(job)}" + ("" if reason is None else f" REASON {arguments.reason(reason)}")
     return single(line, finished, Repeat.HARMLESS, logged=True)
@@ -542,6 +577,7 @@ def _peek_line(fields: list[str]) -> tuple[PeekedJob, int]:
         state=fields[4].lower(),
         item=item,
         key=meta.key,
+        reason=meta.reason,
         attempt=meta.attempt,
         at=meta.at,
         expires_at=meta.expires_at,

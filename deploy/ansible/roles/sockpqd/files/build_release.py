@@ -18,7 +18,9 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-DISTRIBUTIONS = ("core", "cluster", "gateway", "pqctl", "client")       # folders, with the files beside them:
+# Folders, with the files beside them:
+DISTRIBUTIONS = ("core", "cluster", "gateway", "pqctl", "client", "deploy/manual", "deploy/systemd")
+SUFFIXES = (".py", ".toml", ".typed", ".1", ".bash", ".zsh", ".fish", ".service")
 FILES = ("pyproject.toml", "README.md")
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -51,7 +53,7 @@ def source_files(source: Path) -> list[Path]:
     """Everything that comes into the wheels."""
     files = [source / name for name in FILES]
     for folder in DISTRIBUTIONS:
-        files += [path for path in sorted((source / folder).rglob("*")) if path.suffix in (".py", ".toml", ".typed")]
+        files += [path for path in sorted((source / folder).rglob("*")) if path.suffix in SUFFIXES]
     return files
 
 

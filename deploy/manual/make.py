@@ -1,0 +1,70 @@
+"""Writes the man pages and completions beside this file, from the programs themselves: `make manual`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+from click.shell_completion import get_completion_class
+
+from gateway.main import main as sockpqd
+from pqctl.program import pqctl
+
+HERE = Path(__file__).parent
+PROGRAMS: dict[str, click.Command] = {"sockpqd": sockpqd, "pqctl": pqctl}
+WIDTH = 76
+
+
+def page(name: str, program: click.Command) -> str:
+    """Return the man page of a program, with a section for each of its commands."""
+    summary = (program.help or "").strip().splitlines()[0].rstrip(".")
+    lines = [
+        f'.TH "{name.upper()}" "1" "" "sockpqd" "User Commands"', ".SH NAME", f"{name} \\- {_plain(summary)}",
+    ]
+    for path, command in commands(name, program):
+        context = click.Context(command, info_name=path, max_content_width=WIDTH, terminal_width=WIDTH)
+        lines += [f'.SH "{path}"', ".nf", *map(_plain, command.get_help(context).splitlines()), ".fi"]
+    lines += [".SH SEE ALSO", "docs/PROTOCOL.md, docs/CONFIGURATION.md and docs/OPERATIONS.md of the sources"]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def commands(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    """Yield a command and all below it, with what is typed for each."""
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from commands(f"{path} {name}", below)
+
+
+def completion(name: str, program: click.Command, shell: str) -> str:
+    """Return the script that completes a program's arguments in this shell."""
+    made = get_completion_class(shell)
+    assert made is not None
+    complete = made(program, {}, name, f"_{name.upper()}_COMPLETE")
+    return complete.source_template % complete.source_vars()
+
+
+def files() -> dict[str, str]:
+    """Return the content of every file to write."""
+    made = {f"{name}.1": page(name, program) for name, program in PROGRAMS.items()}
+    made["sockpqd.bash"] = completion("sockpqd", sockpqd, "bash")
+    for shell in ("bash", "zsh", "fish"):
+        made[f"pqctl.{shell}"] = completion("pqctl", pqctl, shell)
+    return made
+
+
+def _plain(line: str) -> str:
+    """Return a line in which troff sees nothing to obey."""
+    line = line.replace("\\", "\\e").replace("-", "\\-")
+    return f"\\&{line}" if line.startswith((".", "'")) else line
+
+
+if __name__ == "__main__":
+    for file, content in files().items():
+        (HERE / file).write_text(content, "utf-8")
+    sys.exit(0)

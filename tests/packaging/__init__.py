@@ -1,0 +1,1 @@
+"""What users install: distributions, units, containers, manuals."""

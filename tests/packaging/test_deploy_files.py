@@ -1,0 +1,87 @@
+"""The units and the container files: what can be said of them without a service manager and a registry."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gateway.config import Config, read
+
+ROOT = Path(__file__).parents[2]
+SYSTEMD, CONTAINER = ROOT / "deploy" / "systemd", ROOT / "deploy" / "container"
+INSTRUCTIONS = {"FROM", "COPY", "RUN", "USER", "VOLUME", "EXPOSE", "STOPSIGNAL", "ENTRYPOINT"}
+ENGINE = shutil.which("podman") or shutil.which("docker")
+IMAGE = "docker.io/library/python:3.11-slim-bookworm"
+
+
+def services() -> dict[str, Any]:
+    document = yaml.safe_load((CONTAINER / "compose.yaml").read_text())
+    assert isinstance(document["services"], dict)
+    return document["services"]
+
+
+def test_the_default_configuration_is_good() -> None:
+    config = read(tomllib.loads((SYSTEMD / "sockpqd.toml").read_text()), {})
+    assert config.node.data_dir == "/var/lib/sockpqd"
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+def test_systemd_understands_the_unit(tmp_path: Path) -> None:
+    text = (SYSTEMD / "sockpqd.service").read_text().replace("/opt/sockpqd/bin/sockpqd", "/bin/true")
+    unit = tmp_path / "sockpqd.service"
+    unit.write_text(text)
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True, check=False)
+    assert [line for line in done.stderr.splitlines() if "sockpqd.service" in line] == []
+
+
+def test_the_unit_is_that_of_the_role() -> None:
+    def settings(text: str) -> set[str]:
+        names = "Restart|Protect|Private|Restrict|SystemCall|Capability|No|Kill|Lock"
+        return set(re.findall(rf"^((?:{names})\w*=.*)$", text, re.MULTILINE))
+
+    role = ROOT / "deploy" / "ansible" / "roles" / "sockpqd" / "templates" / "sockpqd.service.j2"
+    assert settings((SYSTEMD / "sockpqd.service").read_text()) == settings(role.read_text())
+
+
+@pytest.mark.parametrize("name", ["n1", "n2", "n3"])
+def test_each_container_gets_a_good_configuration_and_publishes_to_this_machine_only(name: str) -> None:
+    service = services()[name]
+    config: Config = read(tomllib.loads((CONTAINER / "sockpqd.toml").read_text()), service["environment"])
+    assert config.node.name == name
+    member = next(member for member in config.cluster.members if member.name == name)
+    port = config.listen.client.rpartition(":")[2]
+    assert member.client == f"127.0.0.1:{port}"
+    assert f"127.0.0.1:{port}:{port}" in service["ports"]
+    assert all(published.startswith("127.0.0.1:") for published in service["ports"])
+    assert f"{name}:{config.node.data_dir}" in service["volumes"]
+    assert "./sockpqd.toml:/etc/sockpqd.toml:ro" in service["volumes"]
+    assert (CONTAINER / service["build"]["context"]).resolve() == ROOT
+
+
+def test_the_containerfile_has_known_instructions_and_no_root() -> None:
+    text = (CONTAINER / "Containerfile").read_text().replace("\\\n", " ")
+    lines = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
+    assert {line[0] for line in lines} <= INSTRUCTIONS
+    assert [line[1] for line in lines if line[0] == "USER"] == ["sockpqd"]
+    assert {line[1] for line in lines if line[0] == "FROM"} == {IMAGE}
+
+
+@pytest.mark.skipif(
+    ENGINE is None or os.environ.get("SOCKPQD_TEST_CONTAINERS") != "1",
+    reason="needs podman or docker, a registry, and SOCKPQD_TEST_CONTAINERS=1",
+)
+def test_the_image_is_built_and_knows_its_version() -> None:
+    assert ENGINE is not None
+    build = [ENGINE, "build", "-q", "-f", str(CONTAINER / "Containerfile"), "-t", "sockpqd-test", "."]
+    subprocess.run(build, cwd=ROOT, check=True)
+    run = [ENGINE, "run", "--rm", "sockpqd-test", "--version"]
+    told = subprocess.run(run, capture_output=True, text=True, check=True)
+    assert told.stdout.startswith("sockpqd, version ")

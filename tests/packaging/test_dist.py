@@ -1,0 +1,100 @@
+"""`make dist`: the distributions install into empty environments, and what is installed runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_S = 280
+
+PROGRAM = """
+import sockpq, sockpq.aio
+from importlib.metadata import version
+from importlib.resources import files
+assert version("sockpq") == VERSION, version("sockpq")
+assert files("sockpq").joinpath("py.typed").is_file()
+"""
+
+
+def run(*command: str | Path, folder: Path) -> str:
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "SOCKP"))}
+    done = subprocess.run(command, cwd=folder, env=environment, text=True, capture_output=True, timeout=PATIENCE_S,
+                          check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Wheels and sources, made as by `make dist`."""
+    folder = tmp_path_factory.mktemp("dist")
+    for source in (ROOT / "client", ROOT):
+        run(sys.executable, "-m", "build", "--outdir", folder, source, folder=folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def version(built: Path) -> str:
+    (wheel,) = built.glob("sockpqd-*.whl")
+    return wheel.name.split("-")[1]
+
+
+def empty_environment(folder: Path) -> Path:
+    run(sys.executable, "-m", "venv", folder / "env", folder=folder)
+    return folder / "env" / "bin"
+
+
+def test_there_is_one_version(version: str, built: Path) -> None:
+    assert sorted(path.name for path in built.iterdir()) == [
+        f"sockpq-{version}-py3-none-any.whl", f"sockpq-{version}.tar.gz",
+        f"sockpqd-{version}-py3-none-any.whl", f"sockpqd-{version}.tar.gz",
+    ]
+    changes = (ROOT / "CHANGELOG.md").read_text()
+    assert f"## [{version}]" in changes
+
+
+def test_the_wheel_has_everything_and_nothing_else(built: Path) -> None:
+    (wheel,) = built.glob("sockpqd-*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0] for name in names if ".d" not in name.split("/")[0]} == {
+        "core", "cluster", "gateway", "pqctl"}
+    for package in ("core", "cluster", "gateway", "pqctl"):
+        assert f"{package}/py.typed" in names
+    shared = {name.partition(".data/data/")[2] for name in names if ".data/data/" in name}
+    assert {"share/man/man1/sockpqd.1", "share/man/man1/pqctl.1", "share/bash-completion/completions/pqctl"} <= shared
+    (sources,) = built.glob("sockpqd-*.tar.gz")
+    with tarfile.open(sources) as archive:
+        assert not [name for name in archive.getnames() if "/tests/" in name or "/bench/" in name]
+
+
+def test_the_client_installs_alone(built: Path, version: str, tmp_path: Path) -> None:
+    bin_ = empty_environment(tmp_path)
+    run(bin_ / "python", "-m", "pip", "install", "-q", "--no-index", "--find-links", built, "sockpq", "--pre",
+        folder=tmp_path)
+    run(bin_ / "python", "-c", PROGRAM.replace("VERSION", repr(version), 1), folder=tmp_path)
+
+
+def test_the_server_installs_from_wheels_and_runs(built: Path, version: str, tmp_path: Path) -> None:
+    bin_ = empty_environment(tmp_path)
+    run(bin_ / "python", "-m", "pip", "install", "-q", "--find-links", built, "--pre", f"sockpqd=={version}",
+        folder=tmp_path)
+    assert run(bin_ / "sockpqd", "--version", folder=tmp_path).strip() == f"sockpqd, version {version}"
+    assert run(bin_ / "pqctl", "--version", folder=tmp_path).strip().endswith(version)
+    config = ROOT / "deploy" / "systemd" / "sockpqd.toml"
+    assert "good; node n1 of 1" in run(bin_ / "sockpqd", "--check-config", config, folder=tmp_path)
+    assert (bin_.parent / "share" / "man" / "man1" / "pqctl.1").exists()
+
+
+def test_the_server_can_be_made_from_its_sources(built: Path, version: str, tmp_path: Path) -> None:
+    (sources,) = built.glob("sockpqd-*.tar.gz")
+    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--wheel-dir", tmp_path, sources, folder=tmp_path)
+    (made,) = tmp_path.glob("*.whl")
+    (wheel,) = built.glob("sockpqd-*.whl")
+    assert zipfile.ZipFile(made).namelist() == zipfile.ZipFile(wheel).namelist()

@@ -97,6 +97,8 @@ class Machine:
             end_due(state)
             pass_time(state)
             judge(state)
+            if events.endings:
+                state.end_operation()
         replies: list[Reply] = []
         enough = limits.SPENT_MAX
         try:

@@ -18,12 +18,12 @@ from core.members.server_ids import Servers
 from core.ops.effects import Effects
 from core.ops.jobs import Then
 from core.ops.queues import Order
-from core.ops.settings import ClusterSettings
+from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import User
 from core.pulse.pulses import Pulses
 from core.sessions.table import Sessions
 from core.store.delayed import Delays, Release
-from core.store.events import ENDED_ITEM, ENDED_QUEUE, EventLog
+from core.store.events import ENDED_ITEM, ENDED_QUEUE, WATCHED_QUEUE, EventLog
 from core.store.item_limit import apply_item_limit
 from core.store.items import ItemQueue, Items
 from core.store.job import AnyJob, DelayedJob, Extras, Job, RunningJob, expiring
@@ -68,6 +68,9 @@ class UndoLog(Protocol):
 
     def swapped(self, old: RunningJob, new: RunningJob) -> None:
         """`new` took the place of `old`."""
+
+    def alarmed(self, queue: str, alarmed: bool) -> None:
+        """The depth of the queue was told."""
 
     def retained(self, queue: str, key: str, before_ms: int, forgotten: tuple[int, str] | None) -> None:
         """The key is retained; before, it was until `before_ms` (0: it was not). `forgotten`: another one made room."""
@@ -190,6 +193,8 @@ class State:
                 apply_item_limit(self.queues, self.effects, queue, item_queue)
         if job.extras is not None:
             self._index(queue, job, job.extras)
+        if queue.settings is not None:
+            self.watch(name, queue.settings)
         if self.undo is not None:
             self.undo.added(job)
 
@@ -198,6 +203,8 @@ class State:
         self._take_out(queue, job)
         if job.extras is not None:
             self._unindex(queue, job, job.extras)
+        if queue.settings is not None:
+            self.watch(queue.name, queue.settings)
         if self.undo is not None:
             self.undo.removed(job)
 
@@ -230,6 +237,8 @@ class State:
             self.queues.removed(queue, job)
             if job.item is not None:
                 self.items.remove(job)
+        if queue.settings is not None:
+            self.watch(queue.name, queue.settings)
         if job.extras is not None:
             self._unindex(queue, job, job.extras)
         return job
@@ -244,6 +253,7 @@ class State:
         self.queues.count(queue, job.rank)
         if job.extras is not None:
             self._index(queue, job, job.extras)
+        self.watch(queue.name, queue.settings)
         if self.undo is not None:
             self.undo.deferred(job)
 
@@ -255,6 +265,7 @@ class State:
             self.items.undefer(job.item, job.queue)
         if job.extras is not None:
             self._unindex(queue, job, job.extras)
+        self.watch(queue.name, queue.settings)
         if self.undo is not None:
             self.undo.undeferred(job, releases)
 
@@ -424,7 +435,35 @@ class State:
         endings = sorted(dict.fromkeys(events.endings), key=lambda ending: ending[0])
         events.endings.clear()
         for what, name in endings:
-            events.tell("FINQ" if what == ENDED_QUEUE else "FINI", name)
+            if what == WATCHED_QUEUE:
+                self._look_at_depth(name)
+            else:
+                events.tell("FINQ" if what == ENDED_QUEUE else "FINI", name)
+
+    def watch(self, queue_name: str, settings: QueueSettings | None) -> None:
+        """The number of jobs that wait in this queue may change: look at it when the operation ends."""
+        if settings is not None and settings.alarm:
+            self.events.endings.append((WATCHED_QUEUE, queue_name))
+
+    def _look_at_depth(self, queue_name: str) -> None:
+        """Tell DEPTH when the queue's ALARM is reached, and when half of it is, in turn."""
+        queue = self.queues.find(queue_name)
+        if queue is None or queue.settings is None or not queue.settings.alarm:
+            return
+        alarm, alarmed = queue.settings.alarm, queue.settings.alarmed
+        waiting = queue.ready_count + queue.deferred
+        if waiting <= alarm // 2 if alarmed else waiting >= alarm:
+            self.set_alarmed(queue_name, not alarmed)
+            self.events.tell("DEPTH", queue_name, alarm // 2 if alarmed else alarm)
+
+    def set_alarmed(self, queue_name: str, alarmed: bool) -> None:
+        """Note which of the two depths of a queue with ALARM is told next."""
+        queue = self.queues.find(queue_name)
+        assert queue is not None
+        queue.settings = replace(self.queues.settings[queue_name], alarmed=alarmed)
+        self.queues.settings[queue_name] = queue.settings
+        if self.undo is not None:
+            self.undo.alarmed(queue_name, alarmed)
 
     def grant_grace(self, grace_ms: int, *, once: bool = True) -> None:
         """Extend leases and sessions that would end sooner to `grace_ms` from now, as clients could not use them.

@@ -124,6 +124,10 @@ class Undo:
         self._places[new.queue, new.item] = None
         self._steps.append(lambda: self._state.swap(new, old))
 
+    def alarmed(self, queue: str, alarmed: bool) -> None:
+        """The depth of the queue was told."""
+        self._steps.append(lambda: self._state.set_alarmed(queue, not alarmed))
+
     def retained(self, queue: str, key: str, before_ms: int, forgotten: tuple[int, str] | None) -> None:
         """The key is retained; before, it was until `before_ms` (0: it was not). `forgotten`: another one made room."""
         def step() -> None:

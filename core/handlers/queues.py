@@ -102,6 +102,8 @@ def _changed_more(settings: QueueSettings, more: ops.MoreSettings) -> QueueSetti
     }
     if more.overflow is not None:
         values["overflow"] = ops.Overflow(more.overflow)
+    if more.alarm is not None:
+        values["alarm"], values["alarmed"] = min(max(more.alarm, 0), limits.NUMBER_MAX), False
     return replace(settings, **values)
 
 
@@ -121,6 +123,7 @@ def _configure(state: State, name: str, settings: QueueSettings) -> Reply:
     configured = queues.find(name)
     if configured is not None:
         configured.used_ms = state.clock_ms
+    state.watch(name, settings)
     if not settings.keep_ms:
         state.retained_keys.drop(name)
     if queue is not None and queue.ready.size and not queue.closed:

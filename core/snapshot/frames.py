@@ -163,6 +163,8 @@ class QueueRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     idle_ms: Counter = 0
     overflow: Overflow = Overflow.REFUSE
     bound: Counter = 0
+    alarm: Counter = 0
+    alarmed: bool = False
 
 
 class QueueRows(Struct, array_like=True, tag="queues", forbid_unknown_fields=True):

@@ -95,6 +95,7 @@ def settings_of_queue(settings: QueueSettings) -> list[tuple[str, str]]:
         ("TTL", seconds(settings.ttl_ms)),
         ("IDLE", seconds(settings.idle_ms)),
         ("OVERFLOW", settings.overflow.name),
+        ("ALARM", str(settings.alarm)),
         ("BOUND", str(int(settings.bound > 0))),
     ]
 

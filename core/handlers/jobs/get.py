@@ -150,6 +150,8 @@ def _of_one_queue(state: State, get: Get, name: str, count: int) -> list[Running
         if (room < 0 or work < 0) and jobs:
             break
         jobs.append(state.hand_out(queue, state.take(queue, None), lease_ms, then))
+        if state.events.endings:
+            state.end_operation()
     return jobs
 
 
@@ -176,6 +178,8 @@ def _of_many_queues(
             left[queue.name] = left.get(queue.name, queue.settings.batch) - 1
             exhausted = not left[queue.name]
         jobs.append(hand_out(state, queue, item, get))
+        if state.events.endings:
+            state.end_operation()
         if offered.turned:
             turned[jobs[-1].id] = None
         if len(jobs) < count:

@@ -68,6 +68,7 @@ SETTINGS = {
     b"TTL": Option("ttl_ms", _or_off(milliseconds)),
     b"IDLE": Option("idle_ms", _or_off(_idle_ms)),
     b"OVERFLOW": Option("overflow", _or_off(_overflow, Overflow.REFUSE)),
+    b"ALARM": Option("alarm", _or_off(_number)),
 }
 _CREATE = {**SETTINGS, b"BOUND": Option("bound")}
 _MORE = frozenset(MoreSettings.__struct_fields__)

@@ -186,6 +186,7 @@ _more = st.builds(
     st.sampled_from([None, None, 0, 30]),
     st.sampled_from([None, None, 0, 50, 100]),
     st.sampled_from([None, None, *Overflow]),
+    st.sampled_from([None, None, 0, 1, 2, 3]),
 )
 _expire_queue = st.builds(ExpireQueue, _queue, st.sampled_from([0, 50, 100, 200, 1000]))
 on_queue: st.SearchStrategy[Requested] = often(
@@ -396,7 +397,8 @@ def _random_on_queue(random: Random, queue: str) -> Operation:
     return random.choice([
         ConfigureQueue(queue, change), ConfigureQueue(queue, change),
         ConfigureQueueWith(queue, change, MoreSettings(
-            random.choice([None, 0, 300]), random.choice([None, 0, 1000]), random.choice([None, *Overflow])
+            random.choice([None, 0, 300]), random.choice([None, 0, 1000]), random.choice([None, *Overflow]),
+            random.choice([None, 0, 1, 4]),
         )),
         PauseQueue(queue, random.random() < 0.2, random.random() < 0.3), ResumeQueue(queue), ResumeQueue(queue),
         DeleteQueue(queue, random.random() < 0.1), PurgeQueue(queue, random.choice(states)),

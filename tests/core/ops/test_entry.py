@@ -169,11 +169,14 @@ FORMS: list[tuple[Operation, list[object]]] = [
     ),
     (
         CreateQueueWith("q", QueueChange(), MoreSettings(), 12),
-        [63, "q", [None, 0, None, None, None, None, None, None, None, None, None, None, None], [None, None, None], 12],
+        [
+            63, "q", [None, 0, None, None, None, None, None, None, None, None, None, None, None],
+            [None, None, None, None], 12,
+        ],
     ),
     (
-        ConfigureQueueWith("q", QueueChange(limit=4), MoreSettings(1, 2, Overflow.DROPOLDEST)),
-        [64, "q", [None, 0, None, None, None, None, 4, None, None, None, None, None, None], [1, 2, 1]],
+        ConfigureQueueWith("q", QueueChange(limit=4), MoreSettings(1, 2, Overflow.DROPOLDEST, 5)),
+        [64, "q", [None, 0, None, None, None, None, 4, None, None, None, None, None, None], [1, 2, 1, 5]],
     ),
     (ExpireQueue("q", 1000), [65, "q", 1000]),
     (TouchAll((1, 2), 500, Then.DEAD), [66, [1, 2], 500, 3]),

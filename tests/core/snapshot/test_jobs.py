@@ -56,7 +56,7 @@ NEVER_MS = 2**63 - 1
 SETTINGS: list[Any] = ["settings", False, Policy.PRIORITY.value, 5000, None, True]
 QUEUE: list[Any] = [
     "q", 60_000, Then.DEAD.value, Order.FIFO.value, 3, "graves", 1, 10, 1, 0, 0, 5, 1000, 50, False, True,
-    70, 80, Overflow.DROPOLDEST.value, 0,
+    70, 80, Overflow.DROPOLDEST.value, 0, 0, False,
 ]
 QUEUES: list[Any] = ["queues", [QUEUE, ["r", *QUEUE[1:]]]]
 # key, tries, ttl_ms, expires_at_ms, every_ms, origin, after, ready_ms, reason
@@ -132,7 +132,7 @@ def test_forged_snapshot_is_right_as_it_stands() -> None:
         "negative grace": instead(SETTINGS, changed(SETTINGS, 3, -1)),
         "autocreate is no truth value": instead(SETTINGS, changed(SETTINGS, 1, 1)),
         "queues out of order": instead(QUEUES, ["queues", [QUEUES[1][1], QUEUES[1][0]]]),
-        "bound to no session": instead(QUEUES, ["queues", [[*QUEUE[:-1], 7], QUEUES[1][1]]]),
+        "bound to no session": instead(QUEUES, ["queues", [[*QUEUE[:-3], 7, 0, False], QUEUES[1][1]]]),
         "last uses out of order": instead(USED, ["used", [["r", 900], ["q", 950]]]),
         "last use twice": instead(USED, ["used", [["q", 900], ["q", 950]]]),
         "last use of a queue without IDLE": instead(USED, ["used", [["never", 900]]]),

@@ -11,9 +11,8 @@ behind all others is compared only with the last one, and the first one is simpl
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain
-from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct, field
@@ -22,8 +21,6 @@ from core.limits import BLOCK_JOBS_MAX
 from core.store.job import DelayedJob, Job
 
 _Job = TypeVar("_Job", Job, DelayedJob, int)
-
-_seq: Callable[[Any], int] = attrgetter("seq")
 
 
 class JobList(Struct, Generic[_Job], gc=False, eq=False):
@@ -142,6 +139,11 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
 
 def _last(block: list[_Job]) -> _Job:
     return block[-1]
+
+
+def _seq(job: Any) -> int:
+    seq: int = job.seq
+    return seq
 
 
 def _last_seq(block: list[Any]) -> int:

@@ -117,6 +117,11 @@ def subscribe(rights: Rights, command: Command, cluster: Cluster) -> bytes | Non
     return None if all(may_hear(rights, event, name) for event in wish.types for name in names) else FORBIDDEN
 
 
+def notify(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """Require `put` for the channel."""
+    return None if command.operation.channel.startswith(rights.put) else FORBIDDEN
+
+
 def may_hear(rights: Rights, event_type: str, name: str) -> bool:
     """Whether events of this type about this name (or prefix) may be told."""
     if event_type in OPEN:

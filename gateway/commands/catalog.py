@@ -137,6 +137,8 @@ ROWS = (
     # ---- events
     Row(b"SUBSCRIBE",        event_lines.subscribe,       may.subscribe,    events.subscribe,             ALONE,
         while_subscribed=True),
+    Row(b"NOTIFY",           event_lines.notify,          may.notify,       events.notify,                AT_ONCE,
+        body=bodies.MESSAGE),
     Row(b"UNSUBSCRIBE",      alone,                       may.any_user,     events.unsubscribe,           ALONE,
         while_subscribed=True),
     # ---- users

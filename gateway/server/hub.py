@@ -113,7 +113,7 @@ class Hub:
         self.cluster = cluster
         self.access.attach(cluster.machine)
         self.waiters = Waiters(cluster)
-        self.subscriptions = Subscriptions(cluster)
+        self.subscriptions = Subscriptions(cluster, self._go_on_soon)
         self.turns = Turns(cluster)
 
     # ---- ClusterListener
@@ -144,6 +144,14 @@ class Hub:
     def recording(self, types: frozenset[str]) -> None:
         """Note which types of events are recorded from now on."""
         self.subscriptions.recording(types)
+
+    def notice(self, channel: str, data: bytes) -> None:
+        """Hand a message of NOTIFY on to the subscribers."""
+        self.subscriptions.notice(channel, data)
+
+    def notices_lost(self) -> None:
+        """Tell the subscribers that messages of NOTIFY may have been lost."""
+        self.subscriptions.notices_lost()
 
     def state_replaced(self) -> None:
         """Tell the subscribers what they missed."""

@@ -164,6 +164,14 @@ class State:
         self.next_seq = seq + 1
         return seq
 
+    def waiting_at(self, queue_name: str, seq: int) -> Job | DelayedJob | None:
+        """The READY or DELAYED job of the queue whose place has this number; None: there is none."""
+        delayed = self.delays.by_seq.get(seq)
+        if delayed is not None:
+            return delayed if delayed.queue == queue_name else None
+        queue = self.queues.by_name.get(queue_name)
+        return None if queue is None else queue.find_ready(seq)
+
     # ---- READY
 
     def make_ready(self, queue: Queue, job: Job, active_ms: int | None = None) -> None:

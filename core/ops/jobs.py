@@ -236,6 +236,33 @@ class Delete(Struct, array_like=True, tag=30, gc=False, frozen=True):
     selector: Selector
 
 
+class Place(Struct, array_like=True, gc=False, frozen=True):
+    """One READY or DELAYED job of `queue`: the one whose place has this number (spec/state-machine 7.4)."""
+
+    queue: str
+    seq: int
+
+
+class ChangePlace(Struct, array_like=True, tag=43, gc=False, frozen=True):
+    """A Change of the job at a place. Replies: those of Change but JobRunning.
+
+    An operation of its own, because older versions would not see another field of Selector.
+    """
+
+    selector: Place
+    priority: int | None = None
+    when: Due | None = None
+    item: str | None = None
+    no_item: bool = False
+    data: bytes | None = None
+
+
+class DeletePlace(Struct, array_like=True, tag=44, gc=False, frozen=True):
+    """A Delete of the job at a place. Replies: Finished, NotFound."""
+
+    selector: Place
+
+
 class Move(Struct, array_like=True, tag=31, gc=False, frozen=True):
     """MOVE (spec/state-machine 9.1): the running job is done here and put into `queue`, with its item, key and tries.
 
@@ -316,7 +343,7 @@ class EndWith(Struct, array_like=True, tag=61, gc=False, frozen=True):
 
 Atomic = (
     Put | PutWith | Done | DoneLast | Later | LaterWith | Move | Change | Delete | Touch | Bury | LaterWithReason
-    | BuryWithReason | EndWith
+    | BuryWithReason | ChangePlace | DeletePlace | EndWith
 )
 
 

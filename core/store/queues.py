@@ -17,7 +17,7 @@ from itertools import islice
 
 from msgspec import Struct, field
 from msgspec.structs import replace
-from sortedcontainers import SortedList
+from sortedcontainers import SortedDict, SortedList
 
 from core.ops.queues import Order
 from core.ops.settings import QueueSettings
@@ -46,7 +46,7 @@ class Queue(Struct, gc=False, eq=False):
     delayed: JobList[DelayedJob] | None = None
     keys: dict[str, AnyJob] | None = None                   # the jobs that have a key
     indexed_ms: int | None = None                           # due time of the first DELAYED job, as indexed in Delays
-    seqs: SortedList | None = None                          # of all READY jobs, if their order is another
+    seqs: SortedDict | None = None                          # all READY jobs by seq, if their order is another
     counters: list[int] = field(default_factory=lambda: [*NOTHING_COUNTED])
     used_ms: int = 0                                        # its last use, if it has settings (IDLE)
     granted: bool = False                                   # a grant of its pulse is free for the present operation
@@ -100,8 +100,12 @@ class Queue(Struct, gc=False, eq=False):
     def oldest_seq(self) -> int | None:
         """The least seq of a READY job: that of the job that was there first; None: there is none."""
         if self.seqs is not None:
-            return self.seqs[0] if self.seqs else None
+            return self.seqs.peekitem(0)[0] if self.seqs else None
         return self.ready.oldest_seq() if self.ready.size else None
+
+    def find_ready(self, seq: int) -> Job | None:
+        """The READY job of this seq; None: there is none."""
+        return self.ready.find(seq) if self.seqs is None else self.seqs.get(seq)
 
     def all_ready(self) -> Iterator[Job]:
         """The READY jobs in their order."""
@@ -150,7 +154,7 @@ class Queues:
             queue.ready.add(job)
         else:
             if queue.seqs is not None:
-                queue.seqs.add(job.seq)
+                queue.seqs[job.seq] = job
             if blocked:
                 if queue.blocked is None:
                     queue.blocked = JobList()
@@ -175,7 +179,7 @@ class Queues:
         """Count a job that was already taken out of its list."""
         if queue.settings is not None:
             if queue.seqs is not None:
-                queue.seqs.remove(job.seq)
+                del queue.seqs[job.seq]
             self.relist(queue)
         elif not queue.ready.size:
             self._list(queue, None)
@@ -284,7 +288,7 @@ class Queues:
         # By default the first job of a priority is the one that came first; see ready.py.
         reordered = settings.order is Order.TIME or settings.item_limit > 0
         if reordered != (queue.seqs is not None):
-            queue.seqs = SortedList() if reordered else None
+            queue.seqs = SortedDict() if reordered else None
         self.relist(queue)
 
     def forget(self, name: str) -> None:

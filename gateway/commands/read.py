@@ -68,8 +68,9 @@ def peek(client: Client, command: Command) -> None:
 
 def peek_queue(client: Client, command: Command) -> None:
     """PEEK at the first jobs of a queue in one state."""
-    jobs = client.hub.cluster.machine.peek_queue(*command.arguments)
-    client.run(streams.peek_list(client, jobs))
+    queue, state, count, *places = command.arguments
+    jobs = client.hub.cluster.machine.peek_queue(queue, state, count)
+    client.run(streams.peek_list(client, jobs, bool(places)))
 
 
 def cluster_status(client: Client, command: Command) -> None:

@@ -5,7 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from core import Batch, Change, Finished, Get, GetInTurn, GetWith, Move, Policy, Put, PutWith, Rearmed, Reply, Results
+from core import (
+    Batch,
+    Change,
+    ChangePlace,
+    Finished,
+    Get,
+    GetInTurn,
+    GetWith,
+    Move,
+    Policy,
+    Put,
+    PutWith,
+    Rearmed,
+    Reply,
+    Results,
+)
 from gateway.commands.choice import chosen, known_empty
 from gateway.commands.context.client import Client
 from gateway.commands.context.splitting import Many, propose_split, split
@@ -115,7 +130,7 @@ def _propose_many(
 
 def with_data(client: Client, command: Command) -> None:
     """CHANGE and MOVE: refused if they bring data and there is no room, like a new job."""
-    operation: Change | Move = command.operation
+    operation: Change | ChangePlace | Move = command.operation
     if operation.data is not None and no_room(client):
         client.say(responses.BUSY)
     else:

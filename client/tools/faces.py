@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 PACKAGE = Path(__file__).parents[1] / "src" / "sockpq"
-MODULES = {"jobs": "jobs", "queue_commands": "queues", "cluster": "cluster"}    # as the client calls them: the files
+MODULES = {"jobs": "jobs", "queue_commands": "queues", "cluster": "cluster",
+           "pulses": "pulses"}    # as the client calls them: the files
 HELD = {"bodies": "self._executor.bodies"}        # parameters that callers do not give
 BY_HAND = {"getting.py", "heartbeat.py", "__init__.py"}                     # of _async: they have no blocking form
 LINE_MAX = 120

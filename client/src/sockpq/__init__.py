@@ -3,9 +3,11 @@
 from sockpq._engine.probe import ServerView
 from sockpq._engine.stats import CallStats, Stats
 from sockpq._protocol.arguments import Codec
+from sockpq._protocol.commands.pulses import PulseSettings
 from sockpq._protocol.commands.queues import ClusterSettings, QueueSettings
 from sockpq._sync.client import Client
 from sockpq._sync.job import Job
+from sockpq._sync.pulse import Pulse, Turn
 from sockpq._sync.survey import survey
 from sockpq._sync.transaction import Transaction
 from sockpq.errors import (
@@ -16,6 +18,7 @@ from sockpq.errors import (
     Busy,
     ClientClosed,
     DataTooLarge,
+    Denied,
     ForbiddenError,
     InvalidSnapshot,
     JobExists,
@@ -27,6 +30,9 @@ from sockpq.errors import (
     NotSupported,
     OutcomeUnknown,
     ProtocolError,
+    PulseExists,
+    PulseInUse,
+    PulseNotFound,
     QueueExists,
     QueueFull,
     QueueNotEmpty,
@@ -34,8 +40,11 @@ from sockpq.errors import (
     QueuePaused,
     Refused,
     SockpqError,
+    TicketNotFound,
+    TooManyPulses,
     Unavailable,
     Untrusted,
+    WaitTimeout,
 )
 from sockpq.model import (
     Finished,
@@ -65,6 +74,7 @@ __all__ = [
     "ClusterSettings",
     "Codec",
     "DataTooLarge",
+    "Denied",
     "Finished",
     "ForbiddenError",
     "InvalidSnapshot",
@@ -83,6 +93,11 @@ __all__ = [
     "OutcomeUnknown",
     "PeekedJob",
     "ProtocolError",
+    "Pulse",
+    "PulseExists",
+    "PulseInUse",
+    "PulseNotFound",
+    "PulseSettings",
     "QueueExists",
     "QueueFull",
     "QueueNotEmpty",
@@ -98,10 +113,14 @@ __all__ = [
     "StateHash",
     "Stats",
     "Stored",
+    "TicketNotFound",
+    "TooManyPulses",
     "Totals",
     "Transaction",
+    "Turn",
     "Unavailable",
     "Untrusted",
     "User",
+    "WaitTimeout",
     "survey",
 ]

@@ -6,6 +6,7 @@ from sockpq._protocol.arguments import Codec
 from sockpq._protocol.commands.pulses import PulseSettings
 from sockpq._protocol.commands.queues import ClusterSettings, QueueSettings
 from sockpq._sync.client import Client
+from sockpq._sync.events import Events
 from sockpq._sync.job import Job
 from sockpq._sync.pulse import Pulse, Turn
 from sockpq._sync.survey import survey
@@ -19,6 +20,7 @@ from sockpq.errors import (
     ClientClosed,
     DataTooLarge,
     Denied,
+    EventsLost,
     ForbiddenError,
     InvalidSnapshot,
     JobExists,
@@ -47,6 +49,8 @@ from sockpq.errors import (
     WaitTimeout,
 )
 from sockpq.model import (
+    Event,
+    EventType,
     Finished,
     Key,
     Leader,
@@ -75,6 +79,10 @@ __all__ = [
     "Codec",
     "DataTooLarge",
     "Denied",
+    "Event",
+    "EventType",
+    "Events",
+    "EventsLost",
     "Finished",
     "ForbiddenError",
     "InvalidSnapshot",

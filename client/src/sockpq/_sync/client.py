@@ -11,6 +11,7 @@ from typing import Any, Literal, overload
 from sockpq._backends.access import Tls, access
 from sockpq._backends.sync import ThreadNetwork, run
 from sockpq._engine import batches as batch_calls
+from sockpq._engine.event_stream import EventStream
 from sockpq._engine.executor import Executor
 from sockpq._engine.limits import Limits
 from sockpq._engine.probe import status_of_best
@@ -34,14 +35,17 @@ from sockpq._protocol.arguments import (
 )
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, cluster, jobs, pulses
+from sockpq._protocol.commands import events as event_commands
 from sockpq._protocol.commands import queues as queue_commands
 from sockpq._sync.consume import Consumption, consume
+from sockpq._sync.events import Events
 from sockpq._sync.job import Job
 from sockpq._sync.pulse import Pulse
 from sockpq._sync.transaction import Transaction
 from sockpq.configuration import configuration
 from sockpq.errors import NoOutput, SockpqError
 from sockpq.model import (
+    EventType,
     Finished,
     Handed,
     Key,
@@ -280,6 +284,34 @@ class Client:
         self._network.when_abandoned(taken, loop.leave)
         return taken
 
+    def events(
+        self,
+        types: EventType | Iterable[EventType],
+        names: str | Iterable[str] | None = None,
+        *,
+        after: int | None = None,
+        wait: float | None = None,
+        timeout: float | None = None,
+    ) -> Events:
+        """`for event in client.events("FINI", "order_*")`: hear what happens, instead of asking again and again.
+
+        `types`: which events; `names`: about which queues, items, .., all if not given; one that ends in `*` stands for
+        all that begin so. Any server tells the same events in the same order, under the same numbers. When one dies the
+        loop goes on at another one, behind the last event, so that none is missed or told twice (messages, "MSG", are
+        told at most once). Other calls of this client are not held up.
+
+        `after`: begin behind the event of this number, e.g. the `position` of an earlier loop. `wait`: the loop ends
+        when no event comes for so many seconds. `timeout`: for how long a server is looked for before Unavailable is
+        raised. Raises EventsLost when events may have been missed: look at the state anew; the loop may go on.
+        """
+        words = event_commands.words_of(types, names)
+        if after is not None:
+            integer(after, "after", 0, 2**63 - 1)
+        return Events(EventStream(
+            self._executor, words, after, None if wait is None else span(wait, "wait"),
+            self._executor.limits.timeout if timeout is None else span(timeout, "timeout"),
+        ))
+
     # many jobs at once
 
     def put_many(
@@ -394,7 +426,7 @@ class Client:
         limit = self._executor.limits.connect_timeout if timeout is None else span(timeout, "timeout")
         return run(status_of_best(self._network, self._executor.addresses, limit))
 
-    # declared: Client jobs queue_commands cluster pulses
+    # declared: Client jobs queue_commands cluster event_commands pulses
 
     def put(
         self,
@@ -886,6 +918,22 @@ class Client:
     def delete_user(self, name: str, *, timeout: float | None = None) -> None:
         """Delete a user; their open connections get AuthError. Raises Refused when there is none, or in a file."""
         run(self._executor.run(cluster.delete_user(name), timeout=timeout))
+
+    def notify(
+        self,
+        channel: str,
+        data: Data = b"",
+        *,
+        timeout: float | None = None,
+        retry_unknown: bool | None = None,
+    ) -> int:
+        """Send a message to everybody who hears `"MSG"` of this channel now; returns how many, as far as is known.
+
+        At most once, up to 1 MiB, and kept nowhere: who is not there does not get it.
+        """
+        return run(self._executor.run(
+            event_commands.notify(channel, data), timeout=timeout, retry_unknown=retry_unknown
+        ))
 
     def pulse_create(
         self,

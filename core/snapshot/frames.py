@@ -103,6 +103,7 @@ class RunningRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     at_ms: Counter | None
     lease_ms: Counter | None
     extras: ExtrasRow | None
+    pulse: str | None = None
     since_ms: Counter = 0
 
 
@@ -167,6 +168,7 @@ class QueueRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     bound: Counter = 0
     alarm: Counter = 0
     alarmed: bool = False
+    pulse: str | None = None
     sched: Sched = Sched.FIFO
 
 
@@ -190,7 +192,7 @@ class PulseTable(Struct, array_like=True, tag="pulses", forbid_unknown_fields=Tr
 
 
 class PulseRow(Struct, array_like=True, tag="pulse", forbid_unknown_fields=True):
-    """One pulse: the fields of pulse.pulse.Pulse, in their order, without its queues."""
+    """One pulse: the fields of pulse.pulse.Pulse, in their order."""
 
     name: str
     rate: Counter

@@ -142,6 +142,7 @@ class RunningJob(Struct, gc=False):
     lease_ms: int | None        # length of the lease as it was granted, for TOUCH
     graced: bool = False        # the failover grace is used up
     session: int | None = None  # the session it is bound to
+    pulse: str | None = None    # the pulse that granted the hand-out
     since_ms: int = 0           # its hand-out, or the last charge for it, since FAIR has been in use
 
     def ready(self, seq: int, attempts: int, extras: Extras | None) -> Job:

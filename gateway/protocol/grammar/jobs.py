@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from core import (
     Bury,
     BuryWithReason,
@@ -9,6 +11,7 @@ from core import (
     DoneAll,
     DoneLast,
     DoneRan,
+    EndWith,
     Kick,
     Later,
     LaterAll,
@@ -32,7 +35,7 @@ from gateway.protocol.arguments import (
     unsigned,
 )
 from gateway.protocol.command import Command, Words
-from gateway.protocol.grammar.options import EXPIRE, WHEN, Option, read_options
+from gateway.protocol.grammar.options import EXPIRE, FEEDBACK, WHEN, Option, read_options
 
 PRI = {b"PRI": Option("priority", signed)}
 
@@ -44,24 +47,40 @@ _LATER = {
     b"FIRST": Option("first"),
     b"YIELD": Option("yielded"),
     b"REASON": Option("reason", plain_word),
+    **FEEDBACK,
     **RAN,
 }
+_DONE = {b"LAST": Option("last"), b"REASON": Option("reason", plain_word), **FEEDBACK, **RAN}
 _TOUCH = {b"EXPIRE": EXPIRE}
 _TOUCH_ONE = {**_TOUCH, **RAN}
-_DONE = {b"LAST": Option("last"), **RAN}
 
 
 def done(words: Words) -> Command | None:
-    """DONE <id> [LAST] [RAN <sec>]."""
+    """DONE <id> [LAST] [RAN <sec>] [SLOW | SLEEP <sec>] [REASON <word>].
+
+    Arguments: the reason if given, for the server's log.
+    """
     count = len(words)
     if count == 2:
         return Command(Done(unsigned(words[1])))
     if count < 3:
         raise ArgumentError
-    if words[2].isdigit():
+    if words[2] not in _DONE:
         return None
     number, found = unsigned(words[1]), read_options(words, 2, _DONE)
-    return Command(DoneRan(number, **found) if "ran_ms" in found else DoneLast(number))
+    reason = found.get("reason")
+    end: Done | DoneLast | DoneRan = DoneLast(number) if "last" in found else Done(number)
+    if "ran_ms" in found:
+        end = DoneRan(number, found["ran_ms"], "last" in found)
+    return Command(_with_feedback(end, found), arguments=() if reason is None else (reason,))
+
+
+def _with_feedback(
+    end: Done | DoneLast | DoneRan | Later | LaterWith | LaterWithReason | LaterRan, found: dict[str, Any],
+) -> Any:
+    """The end of a hand-out, with what it says about the pulse."""
+    feedback = found.get("feedback")
+    return end if feedback is None else EndWith(end, *feedback)
 
 
 def done_many(words: Words) -> Command:
@@ -81,9 +100,12 @@ def later(words: Words) -> Command | None:
     number, found = unsigned(words[1]), read_options(words, 2, _LATER)
     if "first" in found and "when" in found:        # contradictory: its old place, and another one
         raise ArgumentError
+    feedback = {"feedback": found.pop("feedback", None)}
     ran_ms = found.pop("ran_ms", None)
-    operation = LaterWithReason(number, **found) if "reason" in found else LaterWith(number, **found)
-    return Command(operation if ran_ms is None else LaterRan(operation, ran_ms))
+    end = LaterWithReason(number, **found) if "reason" in found else LaterWith(number, **found)
+    if ran_ms is not None:
+        return Command(_with_feedback(LaterRan(end, ran_ms), feedback))
+    return Command(_with_feedback(end if found else Later(number), feedback))
 
 
 def later_many(words: Words) -> Command:

@@ -328,6 +328,16 @@ class Machine:
         """The pulses by name. For reading."""
         return self._state.pulses.by_name
 
+    @property
+    def rated(self) -> Mapping[str, Mapping[str, None]]:
+        """The names of the queues with a rate, by the pulse they have. For reading."""
+        return self._state.queues.of_pulse
+
+    def pulse_of_job(self, number: int) -> str | None:
+        """The pulse that granted the running job of this id, if any."""
+        job = self._state.running.get(number)
+        return None if job is None else job.pulse
+
     def pulse_of_ticket(self, ticket: int) -> str | None:
         """The name of the pulse that issued this ticket; None: it is not open."""
         return self._state.pulses.tickets.get(ticket)

@@ -34,6 +34,8 @@ HANDLERS: dict[type[Any], Handler] = {
     job_ops.Get: Handler(get.get, get.get_cost, in_request=True),
     job_ops.GetWith: Handler(get.get_with, get.get_with_cost, in_request=True),
     job_ops.GetInTurn: Handler(get.get_in_turn, get.get_in_turn_cost, in_request=True),
+    job_ops.GetAllowed: Handler(get.get_allowed, get.get_allowed_cost, in_request=True),
+    job_ops.EndWith: Handler(finish.end_with, finish.end_with_cost, in_batch=True, in_request=True),
     job_ops.Done: Handler(finish.done, cost.small, in_batch=True, in_request=True),
     job_ops.DoneLast: Handler(finish.done_last, cost.small, in_batch=True, in_request=True),
     job_ops.DoneAll: Handler(finish.done_all, finish.ids_cost, in_request=True),

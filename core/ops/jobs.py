@@ -299,9 +299,51 @@ class Kick(Struct, array_like=True, tag=33, gc=False, frozen=True):
     count: int
 
 
+class Feedback(IntEnum):
+    """How what a grant of a pulse allowed has turned out (PULSE RESULT; options of DONE and LATER)."""
+
+    OK = 0
+    FAIL = 1        # an error that says nothing about the rate
+    SLOW = 2        # the rate was too high
+    SLEEP = 3       # no grants for a while
+
+
+class Allowance(Struct, array_like=True, gc=False, frozen=True):
+    """So many grants of this pulse are free."""
+
+    pulse: str
+    count: int
+
+
+class GetAllowed(Struct, array_like=True, tag=60, gc=False, frozen=True):
+    """A Get that may take jobs of queues with a rate: so many grants of these pulses are free (spec/pulse 5.1).
+
+    Any other Get sees such queues empty. Replies: those of `taking`.
+    """
+
+    taking: Get | GetWith | GetInTurn
+    free: tuple[Allowance, ...]
+
+
+class EndWith(Struct, array_like=True, tag=61, gc=False, frozen=True):
+    """DONE and LATER with a result for the pulse that granted the hand-out. `sleep_ms`: read with SLEEP only.
+
+    Replies: those of `end`.
+    """
+
+    end: Done | DoneLast | Later | LaterWith | LaterWithReason
+    feedback: Feedback
+    sleep_ms: int = 0
+
+    @property
+    def id(self) -> int:
+        """The id of the running job."""
+        return self.end.id
+
+
 Atomic = (
     Put | PutWith | Done | DoneLast | Later | LaterWith | Move | Change | Delete | Touch | Bury | LaterWithReason
-    | BuryWithReason | ChangePlace | DeletePlace
+    | BuryWithReason | ChangePlace | DeletePlace | EndWith
 )
 
 

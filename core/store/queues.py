@@ -49,6 +49,7 @@ class Queue(Struct, gc=False, eq=False):
     seqs: SortedDict | None = None                          # all READY jobs by seq, if their order is another
     counters: list[int] = field(default_factory=lambda: [*NOTHING_COUNTED])
     used_ms: int = 0                                        # its last use, if it has settings (IDLE)
+    granted: bool = False                                   # a grant of its pulse is free for the present operation
     front: int | None = None                                # rank of the job to hand out next; None: there is none
 
     @property
@@ -80,9 +81,12 @@ class Queue(Struct, gc=False, eq=False):
 
     @property
     def closed(self) -> bool:
-        """Whether LIMIT or PAUSE forbid hand-outs."""
+        """Whether LIMIT, PAUSE or RATE forbid hand-outs; with a rate they do unless a grant is free (GetAllowed)."""
         settings = self.settings
-        return settings is not None and (settings.paused_out or 0 < settings.limit <= self.running)
+        return settings is not None and (
+            settings.paused_out or 0 < settings.limit <= self.running
+            or (settings.pulse is not None and not self.granted)
+        )
 
     def available(self) -> int:
         """How many jobs could be handed out now, one after the other."""
@@ -112,8 +116,8 @@ class Queues:
     """All queues by name, their settings, and the sums that TOTAL reports."""
 
     __slots__ = (
-        "bound", "by_name", "by_rank", "expiring", "idle", "nonempty", "oldest", "priorities", "settings", "waiting",
-        "weights",
+        "bound", "by_name", "by_rank", "expiring", "idle", "nonempty", "of_pulse", "oldest", "priorities", "settings",
+        "waiting", "weights",
     )
 
     def __init__(self) -> None:
@@ -122,6 +126,7 @@ class Queues:
         self.settings: dict[str, QueueSettings] = {}
         self.expiring: dict[str, Queue] = {}        # those with IDLE
         self.bound: dict[int, dict[str, None]] = {}     # names of those that end with a session, by its number
+        self.of_pulse: dict[str, dict[str, None]] = {}  # names of those with a rate, by the pulse they name
         self.nonempty: SortedList = SortedList()    # names of the queues that can hand out a job
         self.by_rank: SortedList = SortedList()     # the same as pairs (front, name)
         self.weights = Weights()                    # of those with a WEIGHT above 1
@@ -260,6 +265,11 @@ class Queues:
 
     def configure(self, name: str, settings: QueueSettings) -> None:
         """Set the settings of the queue. When its order or ITEMLIMIT change it must have no READY job."""
+        before = self.settings.get(name)
+        if before is not None and before.pulse is not None and before.pulse != settings.pulse:
+            self._leave_pulse(before.pulse, name)
+        if settings.pulse is not None:
+            self.of_pulse.setdefault(settings.pulse, {})[name] = None
         self.settings[name] = settings
         queue = self.find(name)
         if queue is None:
@@ -288,6 +298,14 @@ class Queues:
         self.expiring.pop(name, None)
         if settings is not None and settings.bound:
             self._unbind(settings.bound, name)
+        if settings is not None and settings.pulse is not None:
+            self._leave_pulse(settings.pulse, name)
+
+    def _leave_pulse(self, pulse: str, name: str) -> None:
+        names = self.of_pulse[pulse]
+        del names[name]
+        if not names:
+            del self.of_pulse[pulse]
 
     def unbind(self, name: str) -> None:
         """The queue no longer ends with its session."""

@@ -7,7 +7,7 @@ Rules are applied before data are read, and only where authentication is require
 from __future__ import annotations
 
 from cluster.api import Cluster
-from core import OWN_PREFIX, Get, GetWith, Place, Put, PutWith, Selector
+from core import OWN_PREFIX, ConfigureQueueWith, CreateQueueWith, Get, GetWith, Place, Put, PutWith, Selector
 from gateway.events.filters import MSG, OPEN, Filter
 from gateway.protocol.command import Command
 from gateway.protocol.responses import FORBIDDEN, JOB_NOT_FOUND, TICKET_NOT_FOUND
@@ -110,11 +110,13 @@ def selected(rights: Rights, command: Command, cluster: Cluster) -> bytes | None
 
 def subscribe(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """Require the right for each name. Whoever names none is told what they may know."""
-    wish: Filter = command.arguments[0]
-    if wish.everything:
-        return None
+    return None if may_subscribe(rights, command.arguments[0]) else FORBIDDEN
+
+
+def may_subscribe(rights: Rights, wish: Filter) -> bool:
+    """Whether there is the right for each name of a filter, if it names any."""
     names = (*wish.names, *wish.prefixes)
-    return None if all(may_hear(rights, event, name) for event in wish.types for name in names) else FORBIDDEN
+    return wish.everything or all(may_hear(rights, event, name) for event in wish.types for name in names)
 
 
 def notify(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
@@ -142,8 +144,15 @@ def queue(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
 
 
 def settings(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """Require `queue` for the queue and for its dead-letter queue, as jobs get there without any user's `put`."""
-    dead = command.operation.change.dead
+    """Require `queue` for the queue and for its dead-letter queue, as jobs get there without any user's `put`.
+
+    For a pulse that it is to share `get` or `queue`, as its hand-outs take the grants of others.
+    """
+    operation = command.operation
+    dead = operation.change.dead
+    pulse = operation.more.pulse if isinstance(operation, CreateQueueWith | ConfigureQueueWith) else None
+    if pulse and not pulse.startswith((*rights.get, *rights.queue)):
+        return FORBIDDEN
     return queue(rights, command, cluster) if dead is None or dead.startswith(rights.queue) else FORBIDDEN
 
 

@@ -50,7 +50,9 @@ def queue_settings(client: Client, command: Command) -> None:
     if settings is None and machine.counts(queue) is None:
         client.say(responses.QUEUE_NOT_FOUND)
     else:
-        client.say(listings.pairs(listings.settings_of_queue(settings or QueueSettings())))
+        settings = settings or QueueSettings()
+        pulse = None if settings.pulse is None else machine.pulses.get(settings.pulse)
+        client.say(listings.pairs([*listings.settings_of_queue(settings), *listings.rate_of_queue(pulse)]))
 
 
 def settings(client: Client, command: Command) -> None:

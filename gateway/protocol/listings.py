@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from core import ClusterSettings, JobView, Pulse, QueueCounts, QueueSettings, RunningJob, Session, Then
+from core import OWN_PREFIX, ClusterSettings, JobView, Pulse, QueueCounts, QueueSettings, RunningJob, Session, Then
 from gateway.limits import SESSION_TTL_MS_DEFAULT
 from gateway.protocol.tokens import meta, seconds, unix
 
@@ -98,6 +98,15 @@ def settings_of_queue(settings: QueueSettings) -> list[tuple[str, str]]:
         ("ALARM", str(settings.alarm)),
         ("BOUND", str(int(settings.bound > 0))),
     ]
+
+
+def rate_of_queue(pulse: Pulse | None) -> list[tuple[str, str]]:
+    """Return the settings of a queue that has a rate: its own one, or the pulse it shares."""
+    if pulse is None:
+        return []
+    if pulse.name.startswith(OWN_PREFIX):
+        return [("RATE", f"{pulse.rate} PER {seconds(pulse.per_ms)}")]
+    return [("PULSE", pulse.name)]
 
 
 def settings_of_cluster(settings: ClusterSettings) -> list[tuple[str, str]]:

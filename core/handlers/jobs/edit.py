@@ -12,6 +12,7 @@ from core.ops.queues import Order
 from core.ops.replies import ACCEPTED, FINISHED, NOT_FOUND, Reply
 from core.rules import activate, complete
 from core.rules.admit import admitted, at_capacity, displaced, key_taken, rejects_puts, too_large, ttl_ms
+from core.rules.pulses import result
 from core.state import State
 from core.store.job import DelayedJob, Extras, Job, RunningJob
 from core.store.queues import DONE, PUT, Queue
@@ -143,6 +144,7 @@ def move(state: State, operation: ops.Move, seed: int) -> Reply:
     if refusal is not None:
         return refusal
     state.stop(job.id)
+    result(state, job, ops.Feedback.OK)
     state.queues.by_name[job.queue].counters[DONE] += 1
     state.events.tell("DONE", job.queue, job.priority, job.id)
     queue = state.queues.open(operation.queue)

@@ -22,7 +22,7 @@ class Transaction:
         self.operations: list[Atomic] = []
         self.refusal: bytes | None = None       # the answer to COMMIT
         self.adds_data = False
-        self.burials: list[Command] = []        # BURY with a reason
+        self.reasoned: list[Command] = []       # DONE and BURY with a reason
         self._commands = 0
         self._bytes = 0
         self._work = 0

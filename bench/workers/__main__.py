@@ -19,7 +19,7 @@ from pathlib import Path
 
 import click
 
-from bench.workers.running import RunError, Running
+from bench.workers.running import RunError, WorkerRun
 from bench.workers.systems import SYSTEMS
 from devcluster.cluster import LocalCluster
 
@@ -52,7 +52,7 @@ def main(
         if place is None:
             place = chosen.place or ",".join(stack.enter_context(LocalCluster(3)).servers)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        run = stack.enter_context(Running(chosen, place, folder, children))
+        run = stack.enter_context(WorkerRun(chosen, place, folder, children))
         try:
             told: dict[str, object] = {"system": system, "children": children}
             if burst:
@@ -69,7 +69,7 @@ def main(
             file.write(json.dumps(told) + "\n")
 
 
-def rate(run: Running, task: str, tasks: int) -> dict[str, object]:
+def rate(run: WorkerRun, task: str, tasks: int) -> dict[str, object]:
     """Work off a queue; counted from a tenth of it on, when all children are there."""
     run.put(task, tasks)
     run.start()
@@ -84,7 +84,7 @@ def rate(run: Running, task: str, tasks: int) -> dict[str, object]:
     }
 
 
-def long_and_short(run: Running) -> dict[str, object]:
+def long_and_short(run: WorkerRun) -> dict[str, object]:
     """One long task, then short ones: when the last short one was over, in seconds."""
     run.start()
     run.put("noop", 4)
@@ -96,7 +96,7 @@ def long_and_short(run: Running) -> dict[str, object]:
     return {"short_ones_over_s": round(time.monotonic() - begun, 2), "long_one_over": run.over(b"L") == 1}
 
 
-def burst_of(run: Running, picture: Path) -> dict[str, object]:
+def burst_of(run: WorkerRun, picture: Path) -> dict[str, object]:
     """Forty tasks of a second at once, then none; the children over time."""
     run.start()
     begun, points = time.monotonic(), []

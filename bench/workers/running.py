@@ -22,7 +22,7 @@ class RunError(Exception):
     """A worker does not do what it should; the message has the end of its log."""
 
 
-class Running:
+class WorkerRun:
     """One run. `place`: of the broker or the servers."""
 
     def __init__(self, system: System, place: str, folder: Path, children: int) -> None:
@@ -71,7 +71,7 @@ class Running:
         assert self._worker
         return len(family(self._worker.pid)) - 1
 
-    def __enter__(self) -> Running:
+    def __enter__(self) -> WorkerRun:
         return self
 
     def __exit__(

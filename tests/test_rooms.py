@@ -25,7 +25,8 @@ ORDER = {
     ),
     "gateway": (
         "limits", "link", "rights", "events", "protocol", "config", "process", "waiting", "pulses", "auth", "counters",
-        "commands", "server", "monitoring", "dev", "daemon", "main",
+        "commands", "server", "monitoring", "dashboard",
+        "dev", "daemon", "main",
     ),
     "pqctl": (
         "output", "access", "health", "settings", "parameters", "report", "invocation", "connect", "doctor", "actions",

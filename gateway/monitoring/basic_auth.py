@@ -1,4 +1,4 @@
-"""HTTP Basic authentication (RFC 7617): which users may read /metrics, and which queue names they see."""
+"""HTTP Basic authentication (RFC 7617): who a visitor is, and which queue names they see."""
 
 from __future__ import annotations
 
@@ -25,6 +25,12 @@ async def admitted(access: Access | None, header: str | None, peer: str) -> tupl
     """
     if access is None:
         return ALL_QUEUES
+    known = await authenticated(access, header, peer)
+    return None if known is None else known[1].seen
+
+
+async def authenticated(access: Access, header: str | None, peer: str) -> tuple[str, Rights] | None:
+    """Return the user of an Authorization header and their rights, None if it names no user or the secret is wrong."""
     scheme, _, encoded = (header or "").partition(" ")
     if scheme.lower() != "basic":
         return None
@@ -33,4 +39,4 @@ async def admitted(access: Access | None, header: str | None, peer: str) -> tupl
     except (binascii.Error, UnicodeDecodeError):
         return None
     rights = await access.check(user, secret, peer) if colon else None
-    return None if rights is None else rights.seen
+    return None if rights is None else (user, rights)

@@ -8,6 +8,7 @@ can drift from the jobs. A caller that takes a job away without putting it back 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -20,6 +21,7 @@ from core.ops.jobs import Then
 from core.ops.queues import Order
 from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import User
+from core.pulse.pulse import Pulse
 from core.pulse.pulses import Pulses
 from core.sessions.table import Sessions
 from core.store.delayed import Delays, Release
@@ -69,6 +71,9 @@ class UndoLog(Protocol):
     def swapped(self, old: RunningJob, new: RunningJob) -> None:
         """`new` took the place of `old`."""
 
+    def noted(self, pulse: Pulse) -> None:
+        """A result of one of the pulse's grants is about to be noted."""
+
     def alarmed(self, queue: str, alarmed: bool) -> None:
         """The depth of the queue was told."""
 
@@ -80,6 +85,7 @@ class State:
     """Everything that the log determines. Two states are equal iff their snapshots are the same bytes."""
 
     __slots__ = (
+        "allowed",
         "clock_ms",
         "clone",
         "cluster_id",
@@ -97,6 +103,7 @@ class State:
         "next_id",
         "next_seq",
         "online",
+        "opened",
         "pulses",
         "put_item",
         "queues",
@@ -147,12 +154,23 @@ class State:
         self.effects = Effects()
         self.finished_items: list[str] = []
         self.undo: UndoLog | None = None
+        # Of the present GetAllowed: how many grants are free, and the queues that are open meanwhile, by their pulse.
+        self.allowed: dict[str, int] = {}
+        self.opened: dict[str, list[Queue]] = {}
 
     def new_seq(self) -> int:
         """A place behind all others."""
         seq = self.next_seq
         self.next_seq = seq + 1
         return seq
+
+    def waiting_at(self, queue_name: str, seq: int) -> Job | DelayedJob | None:
+        """The READY or DELAYED job of the queue whose place has this number; None: there is none."""
+        delayed = self.delays.by_seq.get(seq)
+        if delayed is not None:
+            return delayed if delayed.queue == queue_name else None
+        queue = self.queues.by_name.get(queue_name)
+        return None if queue is None else queue.find_ready(seq)
 
     # ---- READY
 
@@ -284,8 +302,33 @@ class State:
             if deadline_ms is not None:
                 self.leases.add(running)
         else:
+            if queue.settings is not None and queue.settings.pulse is not None:
+                self._take_grant(running, queue.settings.pulse)
             self.start(queue, running)
         return running
+
+    def _take_grant(self, job: RunningJob, pulse: str) -> None:
+        """The hand-out takes one of the grants that are free; after the last one the queues of the pulse are closed."""
+        job.pulse = pulse
+        self.pulses.count(self.pulses.by_name[pulse], 1, self.clock_ms)
+        self.allowed[pulse] -= 1
+        if not self.allowed[pulse]:
+            self.disallow(pulse)
+
+    def allow(self, pulse: str, count: int, queues: Iterable[Queue]) -> None:
+        """Let these queues, which have this pulse, hand out so many jobs together, until `disallow`."""
+        self.allowed[pulse] = count
+        opened = self.opened.setdefault(pulse, [])
+        for queue in queues:
+            queue.granted = True
+            self.queues.relist(queue)
+            opened.append(queue)
+
+    def disallow(self, pulse: str) -> None:
+        """Undo `allow`."""
+        for queue in self.opened.pop(pulse, ()):
+            queue.granted = False
+            self.queues.relist(queue)
 
     def start(self, queue: Queue, job: RunningJob) -> None:
         """`job` becomes RUNNING; its id is greater than those of all others that run (but see undo.py)."""

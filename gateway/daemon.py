@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from core import Then
 from gateway.auth.authenticator import Access
 from gateway.auth.users_file import users_of
 from gateway.config import Config, is_loopback, split_address
-from gateway.dashboard import Dashboard
+from gateway.dashboard import Dashboard, execute
 from gateway.monitoring import HttpServer, LoopLag, Pages, Sources
 from gateway.monitoring import start as start_http
 from gateway.process.certificates import Certificates
@@ -90,6 +91,7 @@ async def _run(
         loop.add_signal_handler(signal.SIGHUP, manager.reload, lambda: _reload(certificates, hub.access))
         node = ClusterNode(settings(config, bootstrap=bootstrap, certificates=certificates), hub)
         hub.attach(node)
+        hub.execute = partial(execute, hub)
         hub.empty_export_dir()
         await node.start()
         await _listen(server, config, certificates)

@@ -1,4 +1,4 @@
-"""Executes a command of the protocol for a user, without a connection: as if it had come in a line, and then the end."""
+"""Executes a command of the protocol for a user, without a connection: as if it came in a line, and then the end."""
 
 from __future__ import annotations
 

@@ -28,9 +28,9 @@ def text(child: Child) -> Markup:
     return Markup("".join(map(text, child)))
 
 
-def tag(name: str, *children: Child, **attributes: str | int | bool | None) -> Markup:
-    """Return an element. `class_` is class, `data_x` data-x; True is an attribute without value, None and False none."""
-    words = [name]
+def tag(element: str, /, *children: Child, **attributes: str | int | bool | None) -> Markup:
+    """Return an element. `class_` is class, `data_x` data-x; True: an attribute without value, None and False: none."""
+    words = [element]
     for key, value in attributes.items():
         key = key.rstrip("_").replace("_", "-")
         if value is True:
@@ -38,7 +38,7 @@ def tag(name: str, *children: Child, **attributes: str | int | bool | None) -> M
         elif value is not None and value is not False:
             words.append(f'{key}="{html.escape(str(value))}"')
     opened = f"<{' '.join(words)}>"
-    return Markup(opened if name in VOID else f"{opened}{text(children)}</{name}>")
+    return Markup(opened if element in VOID else f"{opened}{text(children)}</{element}>")
 
 
 def table(heads: Sequence[Child], rows: Iterable[Sequence[Child]], caption: str) -> Markup:

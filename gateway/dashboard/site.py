@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 from aiohttp import web
 
-from cluster import NotLeader, OutcomeUnknown
+from cluster.api import NotLeader, OutcomeUnknown
 from gateway.dashboard import actions, audit, live
 from gateway.dashboard.commands import NO_ANSWER, execute
 from gateway.dashboard.history import History
@@ -147,7 +147,7 @@ class Dashboard:
         """Execute a command here or at the leader; returns the first line of the answer, or why there is none."""
         cluster = self._hub.cluster
         address = f"{visitor.address}:HTTP"
-        if here or cluster.serving:
+        if here or cluster.leader() == cluster.name:        # it leads, though the service may be offline
             answer = await execute(self._hub, visitor.user, address, data)
         else:
             try:

@@ -1,4 +1,4 @@
-"""Who asks for a page: their user and rights, and the tokens by which an action is known to come from a page of ours."""
+"""Who asks for a page: their user and rights, and tokens by which an action is known to come from a page of ours."""
 
 from __future__ import annotations
 

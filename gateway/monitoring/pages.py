@@ -31,7 +31,7 @@ class Site(Protocol):
 
 
 class Pages:
-    """Answers requests. `access`: the users who may read /metrics; None: no authentication. `site`: has further pages."""
+    """Answers requests. `access`: who may read /metrics; None: no authentication. `site`: has further pages."""
 
     def __init__(self, sources: Sources, access: Access | None = None, site: Site | None = None) -> None:
         self._sources = sources

@@ -34,9 +34,12 @@ def whole(data: bytes, form: str) -> Markup:
 
 def _is_text(data: bytes) -> bool:
     try:
-        return data[:-4].decode().isprintable() or b"\n" in data
-    except UnicodeDecodeError:
-        return False
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        if len(data) < SHOWN_BYTES or error.start < SHOWN_BYTES - 3:      # else a letter is cut in two
+            return False
+        text = data[:error.start].decode()
+    return all(letter.isprintable() or letter in "\r\n\t" for letter in text)
 
 
 def _json(data: bytes) -> str | None:

@@ -43,7 +43,7 @@ def who_may_be_lost(nodes: list[NodeStatus]) -> str:
         return f"Only {up} of {len(voters)} nodes are up: that is no majority, and nothing can be done."
     if spare == 0:
         return f"{up} of {len(voters)} nodes are up: none may be lost."
-    return f"{up} of {len(voters)} nodes are up: any {spare} may be lost."
+    return f"{up} of {len(voters)} nodes are up: any {spare if spare > 1 else 'one'} may be lost."
 
 
 def _row(node: NodeStatus) -> list[Child]:

@@ -50,7 +50,8 @@ def _actions(view: View, job: JobView) -> Iterator[Markup]:
     if job.key is not None:
         mine["key"] = job.key
     yield form(
-        view, "job.change", "Change", mine, field("priority", "Priority", str(job.priority)), field("delay", "Delay, in s"),
+        view, "job.change", "Change", mine, field("priority", "Priority", str(job.priority)),
+        field("delay", "Delay, in s"),
         tag("label", "New body, empty: as it is ", tag("textarea", name="body", rows=3)), back=back,
     )
     if job.state is JobState.RUNNING:

@@ -102,7 +102,8 @@ def _actions(view: View, name: str) -> Iterator[Markup]:
         view, "job.kick", "Kick", mine, field("count", "How many", "10", inputmode="numeric"), back=back,
     ))
     yield details("Change settings", form(
-        view, "queue.config", "Change", mine, field("settings", "Settings, as in QUEUE CONFIG", required=True), back=back,
+        view, "queue.config", "Change", mine, field("settings", "Settings, as in QUEUE CONFIG", required=True),
+        back=back,
     ))
     yield details("Purge or delete", form(
         view, "queue.purge", "Purge", mine, choice("state", "Jobs that are", ("READY", "DELAYED", "DEAD", "ALL")),

@@ -8,15 +8,17 @@ from msgspec import Struct
 
 from cluster import Cluster
 from gateway.dashboard.history import History
-from gateway.dashboard.markup import Child, Markup, link, tag, text
+from gateway.dashboard.markup import Child, Markup, tag, text
 from gateway.dashboard.visitor import Visitor
 from gateway.server.hub import Hub
 
-PAGES = (("/", "Cluster"), ("/queues", "Queues"), ("/pulses", "Pulses"), ("/sessions", "Sessions"), ("/users", "Users"))
+PAGES = (
+    ("/", "Cluster"), ("/queues", "Queues"), ("/pulses", "Pulses"), ("/sessions", "Sessions"), ("/users", "Users"),
+)
 
 
 class View(Struct, frozen=True):
-    """A request for a page. `words`: of the address behind `?`; `token`: for forms; `note`: about what was just done."""
+    """A request for a page. `words`: of the address behind `?`; `token`: for forms; `note`: on what was just done."""
 
     hub: Hub
     visitor: Visitor
@@ -50,7 +52,6 @@ def page(view: View, title: str, *content: Child) -> str:
     leader = cluster.leader()
     where = [tag("strong", cluster.name), f" ({view.version}), ",
              "leads" if cluster.serving else f"follows {leader}" if leader else "knows no leader"]
-    age_ms = max(0, cluster.time_ms - cluster.machine.clock_ms)
     navigation = [tag("a", name, href=path, aria_current="page" if name == title else None) for path, name in PAGES]
     head = tag(
         "head", tag("meta", charset="utf-8"), tag("title", f"{title} · sockpqd {cluster.name}"),
@@ -63,14 +64,20 @@ def page(view: View, title: str, *content: Child) -> str:
         tag("header", tag("nav", navigation, aria_label="Pages"), tag("p", where)),
         tag("main", tag("h1", title), tag("p", view.note, class_="note", role="status") if view.note else None,
             content, id="content", data_live="/live"),
-        tag("footer", tag("p", f"Applied entry {cluster.machine.index}, ", _age(age_ms),
+        tag("footer", tag("p", f"As of entry {cluster.machine.index}, {_age(cluster)}",
                           f" · {view.visitor.user or 'no users required'}")),
     )
     return "<!doctype html>\n" + tag("html", head, body, lang="en")
 
 
-def _age(age_ms: int) -> str:
-    return "just now" if age_ms < 1000 else f"{age_ms // 1000} s old"
+def _age(cluster: Cluster) -> str:
+    """Say how far behind this node is, on which everything shown is."""
+    if cluster.serving:
+        return "the newest"
+    if cluster.leader() is None:
+        return "the newest this node knows, and it is in contact with no leader"
+    lag = cluster.figures().lag
+    return "the newest as far as this node knows" if not lag else f"{lag} entries behind the leader"
 
 
 def form(
@@ -123,5 +130,5 @@ def size(count: int) -> str:
 
 
 __all__ = [
-    "NotAllowed", "NotThere", "View", "choice", "details", "duration", "field", "form", "link", "page", "section", "size",
+    "NotAllowed", "NotThere", "View", "choice", "details", "duration", "field", "form", "page", "section", "size",
 ]

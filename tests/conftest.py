@@ -27,7 +27,7 @@ ROOT = Path(__file__).parent
 # Folders and files whose tests start processes, most of them whole clusters.
 PROCESSES = (
     "bench", "chaos/test_clocks.py", "chaos/test_faults.py", "chaos/test_proxies.py", "chaos/test_scenarios.py",
-    "deploy", "packaging", "hostile/test_runner.py", "system", "upgrade",
+    "browser", "deploy", "packaging", "hostile/test_runner.py", "system", "upgrade",
     "client/test_against_sockpqd.py", "client/test_examples.py", "client/test_faces.py", "client/test_jobs_in_time.py",
     "client/test_leader_kills.py", "client/test_old_client.py", "client/test_readme.py", "client/test_testing.py",
     "core/laws/test_hash_seed.py",
@@ -38,7 +38,8 @@ PROCESSES = (
     "pqctl/test_node.py", "pqctl/test_queues.py", "pqctl/test_sessions.py", "pqctl/test_shell.py",
     "pqctl/test_signals.py", "pqctl/test_snapshots.py",
     "pqctl/test_status.py", "pqctl/test_streams.py", "pqctl/test_terminal.py", "pqctl/test_usage.py",
-    "test_forkserver.py", "test_lanes.py", "worker/program/test_pqworker.py",
+    "test_forkserver.py", "test_lanes.py", "worker/program/test_chaos.py",
+    "worker/program/test_pqworker.py",
 )
 # What takes long without any process: a test is listed here if it needs more than 0.5 s of processor time with --fast.
 LONG = (

@@ -25,6 +25,10 @@ class Hearing:
         self._subscriptions = subscriptions
         self._subscription: Subscription | None = None
 
+    def hears(self, wish: Filter) -> bool:
+        """Whether it hears just this, up to now."""
+        return self._subscription is not None and self._subscription.wish == wish and not self._subscription.behind
+
     def add(self, wish: Filter, after: int | None) -> None:
         """Subscribe; nothing is written before `begin`."""
         self._subscription = self._subscriptions.add(self, wish, after)
@@ -37,15 +41,20 @@ class Hearing:
     def cancel(self) -> None:
         """End the subscription. What was heard before is written."""
         if self._subscription is not None:
-            subscription, self._subscription = self._subscription, None
-            self._subscriptions.flush(subscription)
-            self._subscriptions.remove(subscription)
+            self.flush()
+            self._subscriptions.remove(self._subscription)
+            self._subscription = None
+
+    def flush(self) -> None:
+        """Write what was heard."""
+        if self._subscription is not None:
+            self._subscriptions.flush(self._subscription)
 
     # ---- Subscriber
 
-    def tell(self, lines: bytes) -> None:
+    def tell(self, lines: list[bytes]) -> None:
         """Send lines."""
-        self._client.link.write(lines)
+        self._client.link.write(b"".join(lines))
 
     def unsent_bytes(self) -> int:
         """How much of what was sent the client has not taken yet."""
@@ -67,6 +76,12 @@ def subscribe(client: Client, command: Command) -> None:
     if after is not None and not subscriptions.may_begin(wish, after):
         client.state.mode = while_subscribed if client.state.subscribed is not None else client.state.mode
         client.say(responses.TOO_OLD)
+        return
+    before = client.state.subscribed
+    if after is None and isinstance(before, Hearing) and before.hears(wish):        # so no message is missed
+        before.flush()
+        client.state.mode = while_subscribed
+        client.say(responses.number(client.hub.cluster.machine.event_seq))
         return
     hearing = Hearing(client, subscriptions)
     hearing.add(wish, after)

@@ -1,4 +1,4 @@
-"""HTTP Basic authentication (RFC 7617): who a visitor is, and which queue names they see."""
+"""HTTP Basic authentication (RFC 7617): which users may read /metrics and /events, and which names they see."""
 
 from __future__ import annotations
 
@@ -25,12 +25,18 @@ async def admitted(access: Access | None, header: str | None, peer: str) -> tupl
     """
     if access is None:
         return ALL_QUEUES
+    rights = await rights_of(access, header, peer)
+    return None if rights is None else rights.seen
+
+
+async def rights_of(access: Access, header: str | None, peer: str) -> Rights | None:
+    """Return the rights of the user of an Authorization header; None as for `admitted`."""
     known = await authenticated(access, header, peer)
-    return None if known is None else known[1].seen
+    return None if known is None else known[1]
 
 
 async def authenticated(access: Access, header: str | None, peer: str) -> tuple[str, Rights] | None:
-    """Return the user of an Authorization header and their rights, None if it names no user or the secret is wrong."""
+    """Return the user of an Authorization header and their rights; None as for `admitted`."""
     scheme, _, encoded = (header or "").partition(" ")
     if scheme.lower() != "basic":
         return None

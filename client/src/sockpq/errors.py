@@ -15,6 +15,13 @@
     │   │   ├── QueueNotEmpty   queue_delete(), queue_config(): it has (too many) jobs
     │   │   ├── QueueFull       as many jobs wait in it as may; when some are taken it will do
     │   │   ├── QueuePaused     it takes no jobs until queue_resume()
+    │   │   ├── PulseNotFound   there is no such pulse
+    │   │   ├── PulseExists     pulse_create(): there is one
+    │   │   ├── PulseInUse      pulse_delete(): a queue has it
+    │   │   ├── TooManyPulses   there are as many as may be (`limits.pulses_max`)
+    │   │   ├── TicketNotFound  the result of this turn is known, or comes too late
+    │   │   ├── WaitTimeout     turn(within=): no turn came in time
+    │   │   ├── Denied          turn(): the pulse says not to act
     │   │   └── Aborted         transaction(): none of its commands was executed, because one would be refused
     │   ├── AuthError           user and secret are refused, or missing (`401`); trying again is no use
     │   ├── ForbiddenError      `403`: the user has no right to do that
@@ -23,6 +30,7 @@
     │   ├── Unavailable         no server could execute it before the deadline
     │   │   └── Untrusted       TLS: no server has a certificate that is good here; trying again is no use
     │   └── ClientClosed        close() was called
+    ├── EventsLost              events(): some were missed and cannot be told any more; the loop may go on behind them
     ├── OutcomeUnknown          it was sent and no answer came: executed once, or not at all
     │   ├── NoOutput            call(): the job is queued for sure, but its output did not reach this client
     │   └── BatchFailed         put_many(): says for each job how it stands
@@ -96,6 +104,41 @@ class QueuePaused(Refused):
     """The queue takes no jobs until queue_resume()."""
 
 
+class PulseNotFound(Refused):
+    """There is no such pulse."""
+
+
+class PulseExists(Refused):
+    """There is a pulse of this name."""
+
+
+class PulseInUse(Refused):
+    """A queue has this pulse."""
+
+
+class TooManyPulses(Refused):
+    """The cluster has as many pulses as it may."""
+
+
+class TicketNotFound(Refused):
+    """The turn has its result, or was given up because none came in time."""
+
+
+class WaitTimeout(Refused):
+    """No turn came in time."""
+
+
+class Denied(Refused):
+    """The pulse says not to act (PULSE SET .. DENY); `payload` is what was set with it."""
+
+    def __init__(self, message: str, payload: bytes = b"") -> None:
+        super().__init__(message)
+        self.payload = payload
+
+    def __reduce__(self) -> tuple[type[Denied], tuple[str, bytes]]:
+        return type(self), (self.args[0], self.payload)
+
+
 class Aborted(Refused):
     """None of the commands of a transaction was executed.
 
@@ -137,6 +180,21 @@ class Untrusted(Unavailable):
 
 class ClientClosed(NotExecuted):
     """The client was closed."""
+
+
+class EventsLost(SockpqError):
+    """events(): those with the numbers `first` to `last` may have been missed: look at the state anew.
+
+    The servers do not have them any more, or did not see them themselves. The loop may be begun again.
+    """
+
+    def __init__(self, first: int, last: int) -> None:
+        super().__init__(f"events {first} to {last} may be lost")
+        self.first = first
+        self.last = last
+
+    def __reduce__(self) -> tuple[type[EventsLost], tuple[int, int]]:
+        return type(self), (self.first, self.last)
 
 
 class OutcomeUnknown(SockpqError):

@@ -7,12 +7,15 @@ from types import TracebackType
 from typing import Any, Literal, overload
 
 from sockpq._async.consume import Consumption, consume
+from sockpq._async.events import Events
 from sockpq._async.getting import PendingJob
 from sockpq._async.job import Job
+from sockpq._async.pulse import Pulse
 from sockpq._async.transaction import Transaction
 from sockpq._backends.access import Tls, access
 from sockpq._backends.asyncio import LoopNetwork, run
 from sockpq._engine import batches as batch_calls
+from sockpq._engine.event_stream import EventStream
 from sockpq._engine.executor import Executor
 from sockpq._engine.limits import Limits
 from sockpq._engine.probe import status_of_best
@@ -35,11 +38,13 @@ from sockpq._protocol.arguments import (
     switch,
 )
 from sockpq._protocol.command import Command
-from sockpq._protocol.commands import batches, cluster, jobs
+from sockpq._protocol.commands import batches, cluster, jobs, pulses
+from sockpq._protocol.commands import events as event_commands
 from sockpq._protocol.commands import queues as queue_commands
 from sockpq.configuration import configuration
 from sockpq.errors import NoOutput, SockpqError
 from sockpq.model import (
+    EventType,
     Finished,
     Handed,
     Key,
@@ -278,6 +283,34 @@ class Client:
         self._network.when_abandoned(taken, loop.leave)
         return taken
 
+    def events(
+        self,
+        types: EventType | Iterable[EventType],
+        names: str | Iterable[str] | None = None,
+        *,
+        after: int | None = None,
+        wait: float | None = None,
+        timeout: float | None = None,
+    ) -> Events:
+        """`async for event in client.events("FINI", "order_*")`: hear what happens, instead of asking again and again.
+
+        `types`: which events; `names`: about which queues, items, .., all if not given; one that ends in `*` stands for
+        all that begin so. Any server tells the same events in the same order, under the same numbers. When one dies the
+        loop goes on at another one, behind the last event, so that none is missed or told twice (messages, "MSG", are
+        told at most once). Other calls of this client are not held up.
+
+        `after`: begin behind the event of this number, e.g. the `position` of an earlier loop. `wait`: the loop ends
+        when no event comes for so many seconds. `timeout`: for how long a server is looked for before Unavailable is
+        raised. Raises EventsLost when events may have been missed: look at the state anew; the loop may go on.
+        """
+        words = event_commands.words_of(types, names)
+        if after is not None:
+            integer(after, "after", 0, 2**63 - 1)
+        return Events(EventStream(
+            self._executor, words, after, None if wait is None else span(wait, "wait"),
+            self._executor.limits.timeout if timeout is None else span(timeout, "timeout"),
+        ))
+
     # many jobs at once
 
     async def put_many(
@@ -339,6 +372,10 @@ class Client:
         """
         return Transaction(self._executor, timeout)
 
+    def pulse(self, name: str) -> Pulse:
+        """A pulse, a rate that many programs share: `async with client.pulse("ga").turn(within=30) as turn:`."""
+        return Pulse(self._executor, name)
+
     # remote calls
 
     def call(
@@ -388,7 +425,7 @@ class Client:
         limit = self._executor.limits.connect_timeout if timeout is None else span(timeout, "timeout")
         return await run(status_of_best(self._network, self._executor.addresses, limit))
 
-    # declared: Client jobs queue_commands cluster
+    # declared: Client jobs queue_commands cluster event_commands pulses
 
     async def put(
         self,
@@ -437,6 +474,9 @@ class Client:
         job: Job | int,
         *,
         last: bool = False,
+        slow: bool = False,
+        sleep: float | None = None,
+        reason: str | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> Finished:
@@ -445,11 +485,17 @@ class Client:
         A periodic job (`put(every=)`) is not removed unless `last` says that this was the last time: `next_at` of the
         answer says when it is active again.
 
+        Of a queue with a rate: `slow`, this was too fast; `sleep`, no hand-outs for so many seconds. `reason`: why, for
+        the server's log.
+
         Raises JobNotFound when it is not running (any more). When an answer was lost and the repetition finds no such
         job, nobody can tell whether the first attempt removed it or its lease had ended: OutcomeUnknown, or with
         `retry_unknown` a plain return.
         """
-        return await run(self._executor.run(jobs.done(job, last=last), timeout=timeout, retry_unknown=retry_unknown))
+        return await run(self._executor.run(
+            jobs.done(job, last=last, slow=slow, sleep=sleep, reason=reason), timeout=timeout,
+            retry_unknown=retry_unknown
+        ))
 
     async def later(
         self,
@@ -461,17 +507,20 @@ class Client:
         first: bool = False,
         yielded: bool = False,
         reason: str | None = None,
+        slow: bool = False,
+        sleep: float | None = None,
         timeout: float | None = None,
     ) -> None:
         """Put a running job back at the end of its queue. Raises JobNotFound when it is not running (any more).
 
         `delay` (seconds) or `at` (Unix time): when it is active again; `priority`: its new one; `first`: put it back to
         its old place instead; `yielded`: a slice of the work is over, which is no failure: the attempt is not counted.
-        `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick().
+        `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick(). `slow` and
+        `sleep`: see done().
         """
         await run(self._executor.run(
-            jobs.later(job, delay=delay, at=at, priority=priority, first=first, yielded=yielded, reason=reason),
-            timeout=timeout
+            jobs.later(job, delay=delay, at=at, priority=priority, first=first, yielded=yielded, reason=reason,
+            slow=slow, sleep=sleep), timeout=timeout
         ))
 
     async def touch(
@@ -660,14 +709,17 @@ class Client:
         idle: float | None = None,
         overflow: Literal["refuse", "drop_oldest"] | None = None,
         alarm: int | None = None,
+        rate: int | None = None,
+        per: float | None = None,
+        pulse: str | None = None,
         timeout: float | None = None,
     ) -> None:
         """Make a queue with these settings (sockpq.QueueSettings). Raises QueueExists."""
         await run(self._executor.run(
             queue_commands.queue_create(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
             weight=weight, limit=limit, item_limit=item_limit, capacity=capacity, data_bytes_max=data_bytes_max,
-            batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm)),
-            timeout=timeout
+            batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm, rate=rate,
+            per=per, pulse=pulse)), timeout=timeout
         ))
 
     async def queue_config(
@@ -691,6 +743,9 @@ class Client:
         idle: float | None = None,
         overflow: Literal["refuse", "drop_oldest"] | None = None,
         alarm: int | None = None,
+        rate: int | None = None,
+        per: float | None = None,
+        pulse: str | None = None,
         timeout: float | None = None,
     ) -> dict[str, str]:
         """Change settings of a queue (sockpq.QueueSettings), which need not exist; without any only look.
@@ -701,8 +756,8 @@ class Client:
         return await run(self._executor.run_steps(
             queue_commands.queue_config(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
             weight=weight, limit=limit, item_limit=item_limit, capacity=capacity, data_bytes_max=data_bytes_max,
-            batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm)),
-            timeout=timeout
+            batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm, rate=rate,
+            per=per, pulse=pulse)), timeout=timeout
         ))
 
     async def queue_delete(self, queue: str, *, force: bool = False, timeout: float | None = None) -> None:
@@ -862,3 +917,90 @@ class Client:
     async def delete_user(self, name: str, *, timeout: float | None = None) -> None:
         """Delete a user; their open connections get AuthError. Raises Refused when there is none, or in a file."""
         await run(self._executor.run(cluster.delete_user(name), timeout=timeout))
+
+    async def notify(
+        self,
+        channel: str,
+        data: Data = b"",
+        *,
+        timeout: float | None = None,
+        retry_unknown: bool | None = None,
+    ) -> int:
+        """Send a message to everybody who hears `"MSG"` of this channel now; returns how many, as far as is known.
+
+        At most once, up to 1 MiB, and kept nowhere: who is not there does not get it.
+        """
+        return await run(self._executor.run(
+            event_commands.notify(channel, data), timeout=timeout, retry_unknown=retry_unknown
+        ))
+
+    async def pulse_create(
+        self,
+        pulse: str,
+        *,
+        rate: int | None = None,
+        per: float | None = None,
+        step: float | None = None,
+        max_pause: float | None = None,
+        max_run: float | None = None,
+        together: bool | None = None,
+        max_wait: float | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Make a pulse with these settings (sockpq.PulseSettings). Raises PulseExists, TooManyPulses."""
+        await run(self._executor.run(
+            pulses.pulse_create(pulse, given(rate=rate, per=per, step=step, max_pause=max_pause, max_run=max_run,
+            together=together, max_wait=max_wait)), timeout=timeout
+        ))
+
+    async def pulse_config(
+        self,
+        pulse: str,
+        *,
+        rate: int | None = None,
+        per: float | None = None,
+        step: float | None = None,
+        max_pause: float | None = None,
+        max_run: float | None = None,
+        together: bool | None = None,
+        max_wait: float | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Change settings of a pulse; with `rate` or `per` it begins anew, at its full rate. Raises PulseNotFound."""
+        await run(self._executor.run(
+            pulses.pulse_config(pulse, given(rate=rate, per=per, step=step, max_pause=max_pause, max_run=max_run,
+            together=together, max_wait=max_wait)), timeout=timeout
+        ))
+
+    async def pulse_delete(self, pulse: str, *, timeout: float | None = None) -> None:
+        """Remove a pulse. Raises PulseNotFound, PulseInUse when a queue has it."""
+        await run(self._executor.run(pulses.pulse_delete(pulse), timeout=timeout))
+
+    async def pulse_set(
+        self,
+        pulse: str,
+        payload: Data = b"",
+        *,
+        deny: bool = False,
+        timeout: float | None = None,
+    ) -> None:
+        """What comes with each turn from now on, up to 64 KiB; with `deny` turns raise Denied. Raises PulseNotFound."""
+        await run(self._executor.run(pulses.pulse_set(pulse, payload, deny=deny), timeout=timeout))
+
+    async def pulses(self, server: str | None = None, *, timeout: float | None = None) -> list[str]:
+        """The names of all pulses that the user may see."""
+        return await run(self._executor.run_where(pulses.pulses(), server, timeout=timeout))
+
+    async def pulse_stat(
+        self,
+        pulse: str,
+        *,
+        server: str | None = None,
+        timeout: float | None = None,
+    ) -> dict[str, float | None]:
+        """Settings and figures of a pulse, in the protocol's words. Raises PulseNotFound.
+
+        `now` turns in `per` + `pause` seconds at present, none before `sleepuntil`; clients `waiting` (None: not known
+        to this server), turns `granted` so far, `errors` among their results, results still `open`.
+        """
+        return await run(self._executor.run_where(pulses.pulse_stat(pulse), server, timeout=timeout))

@@ -27,6 +27,9 @@ from sockpq.errors import (
     NotSupported,
     OutcomeUnknown,
     ProtocolError,
+    PulseExists,
+    PulseInUse,
+    PulseNotFound,
     QueueExists,
     QueueFull,
     QueueNotEmpty,
@@ -34,6 +37,9 @@ from sockpq.errors import (
     QueuePaused,
     Refused,
     SockpqError,
+    TicketNotFound,
+    TooManyPulses,
+    WaitTimeout,
 )
 from sockpq.model import Waiting
 
@@ -66,6 +72,12 @@ _REFUSAL_LINES: dict[str, type[SockpqError]] = {
     "409 Job Running": JobRunning,
     "409 Queue Exists": QueueExists,
     "409 Queue Not Empty": QueueNotEmpty,
+    "404 Pulse Not Found": PulseNotFound,
+    "404 Ticket Not Found": TicketNotFound,
+    "408 Wait Timeout": WaitTimeout,
+    "409 Pulse Exists": PulseExists,
+    "409 Pulse In Use": PulseInUse,
+    "503 Too Many Pulses": TooManyPulses,
     "503 Queue Full": QueueFull,
     "503 Queue Paused": QueuePaused,
     "409 Request Mismatch": SessionLost,

@@ -29,7 +29,7 @@ FAILED = 1
 MISUSED = 64        # as pqctl
 CRON_PAUSE_S = 5.0
 # What a running worker does not change.
-FIXED = ("servers", "pool", "name", "log-format", "metrics", "progress", "exec", "expire", "tries", "backoff")
+FIXED = ("app", "servers", "pool", "name", "log-format", "metrics", "progress", "exec", "expire", "tries", "backoff")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -10,6 +10,7 @@ import asyncio
 from aiohttp import web
 
 from cluster import Cluster
+from gateway.dashboard.pages.view import state
 
 EVERY_S = 1.0
 LASTS_S = 8.0               # less than a connection may
@@ -25,8 +26,7 @@ async def stream(cluster: Cluster, request: web.BaseRequest, headers: dict[str, 
     loop = asyncio.get_running_loop()
     until = loop.time() + LASTS_S
     while loop.time() < until:
-        state = f"{cluster.machine.index} {cluster.leader()} {cluster.serving}"
-        await response.write(f"data: {state}\n\n".encode())
+        await response.write(f"data: {state(cluster)}\n\n".encode())
         await asyncio.sleep(EVERY_S)
     await response.write_eof()
     return response

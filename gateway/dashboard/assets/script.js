@@ -17,7 +17,9 @@ async function refresh() {
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
   const next = fresh.getElementById("content");
   if (next === null || inUse()) return;
+  const note = content.querySelector(".note");        // what was just done is told once, and stays until one goes on
   content.replaceChildren(...next.childNodes);
+  if (note !== null) content.querySelector("h1").after(note);
   for (const part of ["header", "footer"]) {
     document.querySelector(part).replaceChildren(...fresh.querySelector(part).childNodes);
   }
@@ -30,7 +32,7 @@ if (content !== null && new URLSearchParams(location.search).get("note") !== nul
 }
 
 if (content !== null && location.pathname !== "/act" && "EventSource" in window) {
-  let seen = null;
+  let seen = content.dataset.state;
   let busy = false;
   const source = new EventSource(content.dataset.live);
   source.onmessage = async (event) => {

@@ -63,11 +63,16 @@ def page(view: View, title: str, *content: Child) -> str:
         "body", tag("a", "Skip to the content", href="#content", class_="skip"),
         tag("header", tag("nav", navigation, aria_label="Pages"), tag("p", where)),
         tag("main", tag("h1", title), tag("p", view.note, class_="note", role="status") if view.note else None,
-            content, id="content", data_live="/live"),
+            content, id="content", data_live="/live", data_state=state(cluster)),
         tag("footer", tag("p", f"As of entry {cluster.machine.index}, {_age(cluster)}",
                           f" · {view.visitor.user or 'no users required'}")),
     )
     return "<!doctype html>\n" + tag("html", head, body, lang="en")
+
+
+def state(cluster: Cluster) -> str:
+    """Return what changes when there may be something new to see."""
+    return f"{cluster.machine.index} {cluster.leader()} {cluster.serving}"
 
 
 def _age(cluster: Cluster) -> str:

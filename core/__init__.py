@@ -138,9 +138,12 @@ from core.ops.replies import (
     TooManyQueues,
     TooManySessions,
     TooManyUsers,
+    TooManyWorkers,
     Turn,
     UnknownNode,
     UserNotFound,
+    WorkerBounds,
+    WorkerNotFound,
     digests_of,
 )
 from core.ops.sessions import (
@@ -154,9 +157,11 @@ from core.ops.sessions import (
 )
 from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import DeleteUser, SetUser, User
+from core.ops.workers import Heartbeat, SetWorker, WorkerState
 from core.pulse.pulse import OWN_PREFIX, Pulse
 from core.queries import JobView, QueueCounts, QueueHistory
 from core.sessions.session import Session
+from core.sessions.workers import Worker
 from core.snapshot.frames import SnapshotError
 from core.store.job import RunningJob
 
@@ -227,6 +232,7 @@ __all__ = [
     "Granted",
     "Handed",
     "HandedMany",
+    "Heartbeat",
     "InvalidSnapshot",
     "JobExists",
     "JobIgnored",
@@ -296,6 +302,7 @@ __all__ = [
     "SessionOpened",
     "SetPulse",
     "SetUser",
+    "SetWorker",
     "SnapshotError",
     "Stored",
     "SwitchService",
@@ -308,6 +315,7 @@ __all__ = [
     "TooManyQueues",
     "TooManySessions",
     "TooManyUsers",
+    "TooManyWorkers",
     "Totals",
     "Touch",
     "TouchAll",
@@ -316,6 +324,10 @@ __all__ = [
     "UnknownNode",
     "User",
     "UserNotFound",
+    "Worker",
+    "WorkerBounds",
+    "WorkerNotFound",
+    "WorkerState",
     "continues",
     "cost",
     "decode_entry",

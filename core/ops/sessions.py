@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from core.ops import jobs, pulses, queues
+from core.ops import jobs, pulses, queues, workers
 from core.ops.cluster import CloneEnd
 
 
@@ -60,7 +60,7 @@ class TouchSession(Struct, array_like=True, tag=18, gc=False, frozen=True):
 Requested = (
     jobs.Atomic | jobs.Taking | jobs.DoneAll | jobs.LaterAll | jobs.LaterAllFirst
     | jobs.TouchAll | jobs.Kick | jobs.Batch | queues.OnQueues
-    | pulses.OnPulses | CloneEnd
+    | pulses.OnPulses | workers.OnWorkers | CloneEnd
 )
 
 

@@ -34,6 +34,7 @@ from core import (
     GetWith,
     Handed,
     HandedMany,
+    Heartbeat,
     JobState,
     Kick,
     Later,
@@ -60,9 +61,11 @@ from core import (
     ResumeQueue,
     Return,
     Selector,
+    SetWorker,
     Then,
     Touch,
     TouchAll,
+    WorkerState,
 )
 from tests.core.helpers.logs import LogEntry, lead, operations
 from tests.core.helpers.session_logs import KINDS
@@ -176,6 +179,12 @@ _more = st.builds(
     st.sampled_from([None, None, 0, 50, 100]),
     st.sampled_from([None, None, *Overflow]),
 )
+_pool = st.sampled_from(["p", "r"])
+_bound_of_pool = st.sampled_from([None, 0, 2, 9])
+_places = st.integers(0, 2)
+_on_worker = st.builds(Heartbeat, _pool, _places, _places, st.just("h:1"), st.sampled_from([1, 1, 2])) | st.builds(
+    SetWorker, _pool, _bound_of_pool, _bound_of_pool, st.sampled_from([None, *WorkerState])
+)
 _expire_queue = st.builds(ExpireQueue, _queue, st.sampled_from([0, 50, 100, 200, 1000]))
 on_queue: st.SearchStrategy[Requested] = often(
     st.builds(ConfigureQueueWith, _queue, queue_change, _more),
@@ -210,7 +219,7 @@ requested: st.SearchStrategy[Requested] = often(
 )
 time_operations: st.SearchStrategy[Operation] = often(
     put_with, put_with, put_with, _put, pick, pick, _get, _on_running, _on_running, _on_running, change, _many, batch,
-    st.builds(Delete, selector), on_queue, st.builds(Return, _id), _expire_queue,
+    st.builds(Delete, selector), on_queue, st.builds(Return, _id), _expire_queue, _on_worker, _on_worker,
     often(
         operations, operations, st.builds(CloseSession, st.just(1), st.booleans()),
         st.builds(CloseSessionFirst, st.just(1)),

@@ -36,6 +36,7 @@ from sockpq.errors import (
     SockpqError,
     Unavailable,
     Untrusted,
+    WorkerNotFound,
 )
 from sockpq.model import (
     Finished,
@@ -51,6 +52,8 @@ from sockpq.model import (
     Stored,
     Totals,
     User,
+    WorkerBounds,
+    WorkerInfo,
 )
 
 __all__ = [
@@ -103,5 +106,8 @@ __all__ = [
     "Unavailable",
     "Untrusted",
     "User",
+    "WorkerBounds",
+    "WorkerInfo",
+    "WorkerNotFound",
     "survey",
 ]
